@@ -1,0 +1,62 @@
+# The commands of the house. `make` alone lists them.
+#
+# All paths are relative, so that a clone in a directory with spaces in its name works too.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.ready
+LOCK := $(PY) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
+	--python-version 3.11 --custom-compile-command "make lock" --quiet
+# What the linters look at; bench only once there is code in it.
+CODE := src tests $(if $(wildcard bench/*.py),bench)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test torture bench run lock clean
+
+help: ## List the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+setup: $(STAMP) ## Make .venv with everything needed; does nothing when nothing changed
+
+check: $(STAMP) ## Lint, format, types, layers and the rules of the house
+	$(PY) -m ruff check $(CODE)
+	$(PY) -m ruff format --check $(CODE)
+	$(PY) -m mypy $(CODE)
+	$(VENV)/bin/lint-imports --no-logo
+	$(PY) -m pytest tests/test_house.py
+
+test: check ## All checks, then all tests with a coverage report
+	$(PY) -m pytest -n 2 --cov --cov-report=term
+
+torture: $(STAMP) ## The slow tests: kills, races, full disks
+	$(PY) -m pytest -m slow --timeout 900
+
+bench: $(STAMP) ## Measure
+	$(PY) -m bench
+
+run: $(STAMP) ## Serve on this machine; prints its address
+	$(VENV)/bin/holdfast serve
+
+lock: $(STAMP) ## Choose versions again and write requirements/*.txt; UPGRADE=1 takes the newest
+	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras --group dev -o requirements/dev.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) -o requirements/base.txt
+
+clean: ## Remove everything the commands above made
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache bench/out
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Holdfast needs Python 3.11 or newer, and '$(PYTHON)' is not that." >&2; \
+		echo "Name another one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make a virtual environment with pip in it." >&2; \
+		echo "On Debian and Ubuntu, install the package python3-venv, then run this again." >&2; exit 1; }
+	@test -x $(PY) && $(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(PY) -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)

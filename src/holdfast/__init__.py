@@ -1,0 +1,41 @@
+"""Holdfast: working memory for AI agents. Notes, notepad, memory and handoff that outlive the context window.
+
+    import holdfast
+
+    with holdfast.open() as hold:
+        session = hold.session("port the parser")
+        session.notes.add("Casts break LL(1)", tags=["grammar"])
+        session.notepad.append("- [ ] casts\\n")
+
+Nothing happens at import: the names below are fetched when first used, so that a command line or a hook that needs none
+of them starts at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+__all__ = ["Holdfast", "HoldfastError", "Session", "Tool", "__version__", "guidance", "open"]
+
+if TYPE_CHECKING:
+    from holdfast.errors import HoldfastError
+    from holdfast.library import Holdfast, Session, Tool, guidance
+    from holdfast.wiring import open
+
+_HOMES = {
+    "HoldfastError": "errors",
+    "Holdfast": "library",
+    "Session": "library",
+    "Tool": "library",
+    "guidance": "library",
+    "open": "wiring",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"holdfast.{_HOMES[name]}"), name)

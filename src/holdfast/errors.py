@@ -1,0 +1,318 @@
+"""One tree of problems. Each says what happened, names the value, the rule and the next step.
+
+    HoldfastError
+    ├── BadInput          the caller can mend it by calling differently          exit 2
+    ├── NotFound          the thing named is not there                           exit 3
+    ├── Conflict          somebody else changed it first                         exit 4
+    └── StoreProblem      the place where things are kept is in trouble          exit 5
+        ├── NotAStore     the file or address is not a Holdfast store
+        ├── StoreTooNew   written by a later version
+        ├── StoreReadOnly cannot be written here
+        ├── StoreFull     no room left
+        ├── StoreBusy     somebody holds the write lock for too long
+        ├── StoreDamaged  what was read is not what was written
+        └── StoreGone     the server or file cannot be reached
+
+A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here and
+nowhere else, so that a test can print them all.
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Any problem Holdfast reports. `code` is stable for machines, the message is for people and agents."""
+
+    exit_code = 1
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class BadInput(HoldfastError):
+    exit_code = 2
+
+
+class NotFound(HoldfastError):
+    exit_code = 3
+
+
+class Conflict(HoldfastError):
+    exit_code = 4
+
+
+class StoreProblem(HoldfastError):
+    exit_code = 5
+
+
+class NotAStore(StoreProblem):
+    pass
+
+
+class StoreTooNew(StoreProblem):
+    pass
+
+
+class StoreReadOnly(StoreProblem):
+    pass
+
+
+class StoreFull(StoreProblem):
+    pass
+
+
+class StoreBusy(StoreProblem):
+    pass
+
+
+class StoreDamaged(StoreProblem):
+    pass
+
+
+class StoreGone(StoreProblem):
+    pass
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value as it appears inside a message: quoted when it is text, and never long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def a_kind(value: object) -> str:
+    """The JSON name of a value's type, for messages that agents read."""
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", tuple: "a list"}
+    return "null" if value is None else names.get(type(value), "an object")
+
+
+# --- what callers get wrong -------------------------------------------------------------------------------------------
+
+
+def empty(what: str, advice: str) -> BadInput:
+    return BadInput("empty", f"{what} is empty; it needs at least one character that is not a space. {advice}")
+
+
+def too_long(what: str, got: int, limit: int, advice: str) -> BadInput:
+    return BadInput("too_long", f"{what} has {got:,} characters; the limit is {limit:,}. {advice}")
+
+
+def unstorable(what: str, why: str) -> BadInput:
+    return BadInput("unstorable", f"{what} holds {why}, which cannot be stored as text. Remove it and call again.")
+
+
+def missing(operation: str, name: str) -> BadInput:
+    return BadInput("missing", f"{operation} needs {name}, which was not given. Call again with {name}.")
+
+
+def unknown_argument(operation: str, name: str, known: list[str]) -> BadInput:
+    takes = f"It takes {', '.join(known)}." if known else "It takes no arguments."
+    return BadInput("unknown_argument", f"{operation} has no argument {shown(name)}. {takes}")
+
+
+def wrong_type(operation: str, name: str, value: object, wanted: str) -> BadInput:
+    return BadInput(
+        "wrong_type", f"{name} of {operation} is {a_kind(value)} ({shown(value)}); it must be {wanted}. Call again so."
+    )
+
+
+def not_one_of(operation: str, name: str, value: object, allowed: tuple[str, ...]) -> BadInput:
+    return BadInput(
+        "not_one_of", f"{name} of {operation} is {shown(value)}; it must be one of {', '.join(allowed)}. Choose one."
+    )
+
+
+def out_of_range(operation: str, name: str, value: object, low: int, high: int) -> BadInput:
+    return BadInput(
+        "out_of_range",
+        f"{name} of {operation} is {shown(value)}; it must be from {low:,} to {high:,}. Choose a number in between.",
+    )
+
+
+def too_many_tags(got: int, limit: int) -> BadInput:
+    return BadInput("too_many_tags", f"{got} tags were given; the limit is {limit}. Keep the ones you would search by.")
+
+
+def blank_tag(position: int) -> BadInput:
+    return BadInput("blank_tag", f"tag {position} is blank; a tag needs a character that is not a space. Leave it out.")
+
+
+def nothing_to_update(operation: str, choices: str) -> BadInput:
+    return BadInput("nothing_to_update", f"{operation} was given nothing to change. Give {choices}.")
+
+
+def needs(operation: str, given: str, names: str) -> BadInput:
+    return BadInput("needs", f"{operation} with {given} needs {names}. Call again with it.")
+
+
+def not_used(operation: str, given: str, name: str) -> BadInput:
+    return BadInput("not_used", f"{operation} with {given} does not use {name}. Leave {name} out.")
+
+
+def reserved_key(key: str, instead: str) -> BadInput:
+    return BadInput("reserved_key", f"the key {shown(key)} is kept by Holdfast itself. {instead}")
+
+
+def bad_name(what: str, value: object, rule: str) -> BadInput:
+    return BadInput("bad_name", f"{what} {shown(value)} is not valid: {rule}. Choose another.")
+
+
+def unknown_profile(name: object, known: tuple[str, ...]) -> BadInput:
+    return BadInput("unknown_profile", f"there is no profile {shown(name)}. Choose one of {', '.join(known)}.")
+
+
+def unknown_operation(name: object, known: str) -> BadInput:
+    return BadInput("unknown_operation", f"there is no operation {shown(name)}. {known}")
+
+
+def bad_setting(name: str, value: object, rule: str) -> BadInput:
+    return BadInput("bad_setting", f"the setting {name} is {shown(value)}; {rule}. Correct it and start again.")
+
+
+def bad_import(line: int, why: str) -> BadInput:
+    return BadInput(
+        "bad_import", f"line {line} of the import cannot be read: {why}. Nothing was imported; mend the line."
+    )
+
+
+def text_not_found(what: str, find: str, hint: str) -> NotFound:
+    return NotFound("text_not_found", f"the {what} does not contain {shown(find)}. {hint} Nothing was changed.")
+
+
+# --- what is not there, or not as expected ----------------------------------------------------------------------------
+
+
+def no_note(id: str) -> NotFound:
+    return NotFound("no_note", f"there is no note {shown(id)}. list_notes and search_notes give the ids that exist.")
+
+
+def no_entry(kind: str, key: str, advice: str) -> NotFound:
+    return NotFound("no_entry", f"there is no {kind} {shown(key)}. {advice}")
+
+
+def no_version(what: str, version: int, newest: int) -> NotFound:
+    return NotFound("no_version", f"the {what} has no version {version}; it has versions up to {newest}. Choose one.")
+
+
+def no_event(seq: int) -> NotFound:
+    return NotFound("no_event", f"there is no change {seq} in this project's history. `holdfast history` lists them.")
+
+
+def nothing_to_undo() -> NotFound:
+    return NotFound("nothing_to_undo", "there is no change left to undo here. `holdfast history` lists what happened.")
+
+
+def version_moved(what: str, expected: int, actual: int) -> Conflict:
+    return Conflict(
+        "version_moved",
+        f"the {what} is at version {actual}, not {expected}: it changed since you read it. "
+        f"Read it again and apply your change to what is there now.",
+    )
+
+
+def changed_since(seq: int, kind: str, key: str) -> Conflict:
+    return Conflict(
+        "changed_since",
+        f"change {seq} cannot be undone: {kind} {shown(key)} was changed again after it. Undo the later change first.",
+    )
+
+
+def import_conflict(kind: str, key: str) -> Conflict:
+    return Conflict(
+        "import_conflict",
+        f"the import has another {kind} {shown(key)} than this project. Nothing was imported; "
+        f"import into an empty project (--project NAME) or delete one of the two.",
+    )
+
+
+def project_not_empty(project: str) -> Conflict:
+    return Conflict(
+        "project_not_empty",
+        f"the project {shown(project)} already holds something. Nothing was imported; "
+        f"import into an empty one (--project NAME) or use --merge.",
+    )
+
+
+def target_exists(path: str) -> Conflict:
+    return Conflict("target_exists", f"{path} exists already and is not overwritten. Choose another path.")
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
+
+
+def not_a_store(place: str, why: str) -> NotAStore:
+    return NotAStore(
+        "not_a_store",
+        f"{place} is not a Holdfast store: {why}. It was left untouched; "
+        f"choose another place with --store, or move it away.",
+    )
+
+
+def store_too_new(place: str, found: int, known: int) -> StoreTooNew:
+    return StoreTooNew(
+        "store_too_new",
+        f"{place} was written by a later Holdfast (schema {found}; this one knows up to {known}). "
+        f"It was left untouched; upgrade with `pip install -U holdfast`.",
+    )
+
+
+def store_read_only(place: str, why: str) -> StoreReadOnly:
+    return StoreReadOnly(
+        "store_read_only",
+        f"{place} cannot be written: {why}. Nothing was changed; "
+        f"make it writable or choose another place with --store.",
+    )
+
+
+def store_full(place: str) -> StoreFull:
+    return StoreFull(
+        "store_full", f"there is no room left for {place}. Nothing was changed; free some disk space and call again."
+    )
+
+
+def store_busy(place: str, seconds: float) -> StoreBusy:
+    return StoreBusy(
+        "store_busy",
+        f"another process has kept the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; "
+        f"call again, and if it lasts look for a stopped process that has it open.",
+    )
+
+
+def store_damaged(place: str, what: str) -> StoreDamaged:
+    return StoreDamaged(
+        "store_damaged",
+        f"{what} in {place} is not what was written (its checksum differs). It is not shown; "
+        f"run `holdfast doctor` and restore it from history or a backup.",
+    )
+
+
+def store_broken(place: str, why: str) -> StoreDamaged:
+    return StoreDamaged(
+        "store_broken",
+        f"{place} could not be read or written: {why}. Run `holdfast doctor`; a backup can be put in its place.",
+    )
+
+
+def store_gone(place: str, why: str) -> StoreGone:
+    return StoreGone("store_gone", f"{place} cannot be reached: {why}. Check the address and that it is running.")
+
+
+def not_installed(what: str, extra: str) -> StoreGone:
+    return StoreGone(
+        "not_installed", f"{what} needs a package that is not installed. Run `pip install 'holdfast[{extra}]'`."
+    )
+
+
+def sqlite_too_old(version: str) -> StoreGone:
+    return StoreGone(
+        "sqlite_too_old",
+        f"SQLite {version} can damage a store that several processes write. Run `pip install -U apsw`.",
+    )
+
+
+def no_backup_here(place: str) -> BadInput:
+    return BadInput(
+        "no_backup_here",
+        f"{place} is backed up with PostgreSQL's own tools (pg_dump). `holdfast export` works everywhere.",
+    )

@@ -1,0 +1,46 @@
+"""Every number we are bounded by, each with its unit and its reason. Those people may change are fields of Settings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NOTE_MAX_CHARS = 4_000  # a note is one thought; longer text belongs in an output or the notepad
+NOTE_MAX_TAGS = 10  # more tags than one would ever search by only dilute them
+TAG_MAX_CHARS = 100  # a tag is a word or two
+NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
+RELATED_SHOWN = 5  # looser hits after the exact ones: enough to notice, too few to drown
+LIST_MAX = 1_000  # rows in one reply, whoever asks
+
+NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call
+NOTEPAD_BUDGET_TOKENS = 4_000  # soft: past this a write succeeds and says what to trim
+
+MEMORY_MAX_CHARS = 100_000  # one keyed entry
+KEY_MAX_CHARS = 200  # a key is typed by people too
+MEMORY_LIMIT_DEFAULT = 8  # matches of search_memory unless asked otherwise
+MEMORY_LIMIT_MAX = 50  # the most search_memory returns
+HANDOFF_MAX_CHARS = 20_000  # read first thing in the next session, so it must stay short
+SCRATCHPAD_MAX_CHARS = 20_000  # working text of one task
+
+DIGEST_BUDGET_TOKENS = 800  # what memory may cost at the start of a session
+DIGEST_ENTRY_TOKENS = 220  # the most one entry may take of it, so that one long entry cannot push out the rest
+ACTIVITY_LINES = 14  # lines of the day's activity log in the digest
+ACTIVITY_BUDGET_TOKENS = 300  # its own budget, so that it never crowds out memory
+
+SESSION_MAX_CHARS = 200  # a session id or name
+QUERY_MAX_CHARS = 10_000  # longer than any question; bounds the work of a search
+HISTORY_SHOWN = 50  # changes in one reply unless asked otherwise
+
+LOCK_WAIT_SECONDS = 30.0  # a writer holds the lock for milliseconds; longer means a stopped process
+SQLITE_BUSY_MS = 10_000  # backstop for programs that write the file without our lock
+WAL_CHECKPOINT_PAGES = 1_000  # 4 MB of log before it is folded back into the database
+WAL_KEEP_BYTES = 4 << 20  # what the log file shrinks to after that
+IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many times over
+
+
+class Bounds(NamedTuple):
+    """The limits people may change, as operations get them. Settings reads them, the defaults are above."""
+
+    note_max_chars: int = NOTE_MAX_CHARS
+    note_max_tags: int = NOTE_MAX_TAGS
+    notepad_budget_tokens: int = NOTEPAD_BUDGET_TOKENS
+    digest_budget_tokens: int = DIGEST_BUDGET_TOKENS

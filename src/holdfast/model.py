@@ -1,0 +1,221 @@
+"""The nouns, as frozen values without any I/O.
+
+Everything Holdfast keeps is an `Entry`: a text with a kind, a key and a version, in a project of a tenant. Notes,
+notepads, memory, handoffs, task scratchpads and sessions differ only in what their operations do with one. That is why
+history, undo, export, search and the checksum exist once and serve all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+NOTE = "note"  # key: note_<ms>; session: where it was written
+NOTEPAD = "notepad"  # key: the session's id
+SCRATCHPAD = "scratchpad"  # key: the session's id
+MEMORY = "memory"  # key: as chosen by the agent; session: ""
+HANDOFF = "handoff"  # key: the line of work; done: a later session has used it
+SESSION = "session"  # key: the session's id; session: its parent's id; done: archived
+KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION)
+
+EMPTY: Mapping[str, Any] = {}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Scope(NamedTuple):
+    """Whose data: every read and write names both."""
+
+    tenant: str
+    project: str
+
+
+class Entry(NamedTuple):
+    """One kept text at one version. Times are milliseconds since 1970, in UTC."""
+
+    kind: str
+    key: str
+    session: str
+    content: str
+    tags: tuple[str, ...]
+    done: bool
+    pinned: bool
+    origin: str
+    extra: Mapping[str, Any]
+    version: int
+    created_at: int
+    updated_at: int
+
+
+class Draft(NamedTuple):
+    """What an operation wants an entry to become. The store adds key, version, origin and times."""
+
+    content: str
+    session: str = ""
+    tags: tuple[str, ...] = ()
+    done: bool = False
+    pinned: bool = False
+    extra: Mapping[str, Any] = EMPTY
+
+
+class Stamp(NamedTuple):
+    """Who changes something, when, and through which operation: what an event records."""
+
+    by: str
+    operation: str
+    session: str
+    now: int
+    detail: Mapping[str, Any] = EMPTY
+
+
+class Event(NamedTuple):
+    """One change: what the entry was before and after it. None means that it did not exist."""
+
+    seq: int
+    at: int
+    by: str
+    operation: str
+    session: str
+    kind: str
+    key: str
+    version: int
+    detail: Mapping[str, Any]
+    before: Entry | None
+    after: Entry | None
+
+
+class Tally(NamedTuple):
+    """How many entries of a kind a session has, and how many different tags the open ones carry."""
+
+    total: int
+    tags: int
+
+
+class TagCount(NamedTuple):
+    tag: str
+    notes: int
+
+
+class Change(NamedTuple):
+    """What a write did. `seq` is 0 when nothing had to change."""
+
+    seq: int
+    before: Entry | None
+    after: Entry | None
+    tally: Tally
+
+    @property
+    def entry(self) -> Entry:
+        """The entry as it is now, or as it was before it was deleted."""
+        entry = self.after or self.before
+        if entry is None:
+            raise LookupError("nothing was there and nothing was written")
+        return entry
+
+
+class Note(NamedTuple):
+    id: str
+    content: str
+    tags: tuple[str, ...]
+    done: bool
+    session: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class Notepad(NamedTuple):
+    content: str
+    version: int
+    tokens: int
+
+
+class Version(NamedTuple):
+    """One version of a text, as history lists it."""
+
+    version: int
+    content: str
+    at: datetime
+    by: str
+    operation: str
+
+
+class Memory(NamedTuple):
+    key: str
+    content: str
+    pinned: bool
+    updated_at: datetime
+
+
+class Handoff(NamedTuple):
+    content: str
+    line: str
+    written_by: str
+    written_at: datetime
+    used_by: str | None
+
+
+class SessionInfo(NamedTuple):
+    id: str
+    task: str
+    parent: str
+    state: str
+    created_at: datetime
+    archived_at: datetime | None
+
+
+class Digest(NamedTuple):
+    """A text made to fit a budget, and the names of what did not fit."""
+
+    text: str
+    tokens: int
+    left_out: tuple[str, ...]
+
+
+def moment(ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
+def iso(when: datetime | int) -> str:
+    """UTC with milliseconds: 2026-03-02T10:15:00.000Z."""
+    at = moment(when) if isinstance(when, int) else when
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+
+
+def milliseconds(text: str) -> int:
+    """The inverse of `iso`."""
+    at = datetime.fromisoformat(text)
+    return (at.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def as_note(entry: Entry) -> Note:
+    return Note(
+        entry.key,
+        entry.content,
+        entry.tags,
+        entry.done,
+        entry.session,
+        moment(entry.created_at),
+        moment(entry.updated_at),
+    )
+
+
+def as_memory(entry: Entry) -> Memory:
+    return Memory(entry.key, entry.content, entry.pinned, moment(entry.updated_at))
+
+
+def as_handoff(entry: Entry) -> Handoff:
+    return Handoff(
+        entry.content, entry.key, entry.session, moment(entry.extra["written_at"]), entry.extra.get("used_by")
+    )
+
+
+def as_session(entry: Entry) -> SessionInfo:
+    archived = entry.extra.get("archived_at")
+    return SessionInfo(
+        entry.key,
+        entry.content,
+        entry.session,
+        "archived" if entry.done else "active",
+        moment(entry.created_at),
+        None if archived is None else moment(archived),
+    )

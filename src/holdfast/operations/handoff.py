@@ -1,0 +1,108 @@
+"""The handoff: what one session leaves for the next. Always one, first to be read, used up only by being used."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast import errors, limits
+from holdfast.model import HANDOFF, Draft, Entry, Handoff, as_handoff, iso
+from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
+
+MAIN = "main"  # the line of work when none is named
+HEADING = "## Handoff from the last session"
+
+
+class Left(NamedTuple):
+    handoff: Handoff
+    replaced: bool
+
+
+def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> Left:
+    text = content.strip()
+    bounded(
+        "handoff", text, limits.HANDOFF_MAX_CHARS, "Keep what the next session needs first.", blank="Say what is next."
+    )
+    draft = Draft(text, ctx.session, extra={"written_at": ctx.now})
+    name = a_name("line", line, limits.KEY_MAX_CHARS)
+    change = ctx.store.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
+    return Left(as_handoff(change.entry), change.before is not None)
+
+
+def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:
+    entry = ctx.store.read(ctx.scope, HANDOFF, a_name("line", line, limits.KEY_MAX_CHARS))
+    if entry is None:
+        raise errors.no_entry("handoff for", line, "write_session_handoff leaves one.")
+    return as_handoff(entry)
+
+
+def waiting(ctx: Context, line: str = MAIN) -> Handoff | None:
+    """The handoff this session should see: one that another session left and that no third session has used."""
+    entry = ctx.store.read(ctx.scope, HANDOFF, line)
+    if entry is None or entry.session == ctx.session:
+        return None
+    handoff = as_handoff(entry)
+    return handoff if handoff.used_by in (None, ctx.session) else None
+
+
+def use_handoff(ctx: Context, line: str = MAIN) -> Handoff | None:
+    """Mark it used by this session. Called after the context that held it really served, never before."""
+    seen = waiting(ctx, line)
+    if seen is None or seen.used_by is not None:
+        return seen
+
+    def decide(before: Entry | None) -> Draft | None:
+        # A newer handoff may have been written since; that one has not been read and stays.
+        if before is None or before.content != seen.content or before.done:
+            return None
+        extra = {**before.extra, "used_by": ctx.session}
+        return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
+
+    change = ctx.store.edit(ctx.scope, HANDOFF, line, decide, ctx.stamp("use_handoff"))
+    return as_handoff(change.after) if change.after else None
+
+
+def section(handoff: Handoff) -> str:
+    return f"{HEADING}\n{handoff.content}"
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def handoff_json(value: Handoff) -> Json:
+    return {
+        "content": value.content,
+        "line": value.line,
+        "written_by": value.written_by,
+        "written_at": iso(value.written_at),
+        "used_by": value.used_by,
+    }
+
+
+def _left(value: Left) -> Json:
+    return {"status": "ok", "replaced": value.replaced}
+
+
+_LINE = Param("line")
+
+OPERATIONS = (
+    Operation(
+        "write_session_handoff",
+        write_session_handoff,
+        _left,
+        (Param("content", required=True), _LINE),
+        {"status": "string", "replaced": "boolean"},
+        ("core", "full"),
+        destructive=True,
+        idempotent=True,
+    ),
+    Operation(
+        "read_handoff",
+        read_handoff,
+        handoff_json,
+        (_LINE,),
+        {"content": "string", "line": "string", "written_by": "string", "written_at": "string", "used_by": ""},
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+)

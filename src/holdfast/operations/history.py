@@ -1,0 +1,127 @@
+"""History and undo, the same for every kind: both only read events, and undo writes one more."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast import errors, limits
+from holdfast.model import KINDS, Draft, Entry, Event, iso
+from holdfast.operations.registry import Context, Json, Operation, Param
+from holdfast.store import GONE, EventQuery, Gone, entry_record
+
+EXCERPT = 120  # characters of a content in a listing
+
+
+class History(NamedTuple):
+    events: tuple[Event, ...]
+
+
+class Undone(NamedTuple):
+    event: Event
+    seq: int
+
+
+def history(
+    ctx: Context,
+    kind: str | None = None,
+    key: str | None = None,
+    before_seq: int | None = None,
+    limit: int = limits.HISTORY_SHOWN,
+) -> History:
+    """Changes of the project, newest first."""
+    return History(ctx.store.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
+
+
+def undo(ctx: Context, seq: int | None = None) -> Undone:
+    """Take one change back: the one named, or the newest that is not itself an undo or undone."""
+    event = _last(ctx) if seq is None else ctx.store.event(ctx.scope, seq)
+    if event is None:
+        raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
+
+    def decide(now: Entry | None) -> Draft | Gone:
+        if (now.version if now else None) != (event.version if event.after else None):
+            raise errors.changed_since(event.seq, event.kind, event.key)
+        if event.before is None:
+            return GONE
+        was = event.before
+        return Draft(was.content, was.session, was.tags, was.done, was.pinned, was.extra)
+
+    stamp = ctx.stamp("undo", {"of": event.seq})
+    change = ctx.store.edit(ctx.scope, event.kind, event.key, decide, stamp)
+    return Undone(event, change.seq)
+
+
+def _last(ctx: Context) -> Event | None:
+    """The newest change that still stands. Changes that an undo took back, and the undo itself, are passed over."""
+    undone: set[int] = set()
+    before_seq: int | None = None
+    while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq)):
+        for event in events:
+            if event.operation == "undo":
+                undone.add(event.detail["of"])
+            elif event.operation != "begin_session" and event.seq not in undone:
+                return event
+        before_seq = events[-1].seq
+    return None
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def event_json(event: Event, *, whole: bool = False) -> Json:
+    """A change as JSON. Listings show the beginning of contents; `whole` shows the entries in full."""
+
+    def side(entry: Entry | None) -> object:
+        if entry is None:
+            return None
+        return entry_record(entry) if whole else entry.content[:EXCERPT]
+
+    return {
+        "seq": event.seq,
+        "at": iso(event.at),
+        "by": event.by,
+        "operation": event.operation,
+        "session": event.session,
+        "kind": event.kind,
+        "key": event.key,
+        "version": event.version,
+        "before": side(event.before),
+        "after": side(event.after),
+    }
+
+
+def _history(value: History) -> Json:
+    return {"events": [event_json(event) for event in value.events]}
+
+
+def _undone(value: Undone) -> Json:
+    return {"undone": event_json(value.event), "seq": value.seq}
+
+
+OPERATIONS = (
+    Operation(
+        "history",
+        history,
+        _history,
+        (
+            Param("kind", choices=KINDS),
+            Param("key"),
+            Param("before_seq", "integer"),
+            Param("limit", "integer", low=1, high=limits.LIST_MAX),
+        ),
+        {"events": "array"},
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "undo",
+        undo,
+        _undone,
+        (Param("seq", "integer"),),
+        {"undone": "object", "seq": "integer"},
+        (),
+        in_session=False,
+        destructive=True,
+    ),
+)

@@ -1,0 +1,269 @@
+"""Keyed memory of a project, the task scratchpad, and the activity log, which is read from history."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from holdfast import errors, limits
+from holdfast.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, milliseconds, moment
+from holdfast.operations.notes import Written, add_note
+from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
+from holdfast.search.order import RARE_COUNT_MAX, memory_score, query_terms, rare_terms
+from holdfast.store import EventQuery, Listing, Words
+from holdfast.text import tokens
+
+DAY_MS = 86_400_000
+LOG = "activity-log-"
+_LOG_KEY = re.compile(r"activity-log-(\d{4}-\d{2}-\d{2})")
+RESERVED = {
+    "session-handoff": "Use write_session_handoff to leave a handoff.",
+    "scratchpad": "Use scratch_note with a mode to work on the scratchpad.",
+}
+LOG_ADVICE = "The activity log is written by Holdfast whenever memory is written. Choose another key."
+DIGEST_HEADING = "## Memory of this project"
+CANDIDATES = 200  # entries that are scored closely
+
+
+class Stored(NamedTuple):
+    memory: Memory
+    mode: str
+
+
+class Matches(NamedTuple):
+    query: str
+    matches: tuple[Memory, ...]
+
+
+class Scratch(NamedTuple):
+    content: str
+
+
+def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") -> Stored:
+    name = memory_key(key)
+    text = content.strip()
+    bounded("content", text, limits.MEMORY_MAX_CHARS, "Split it over several keys.", blank="Write what is to be kept.")
+
+    def decide(before: Entry | None) -> Draft:
+        whole = _appended(before, text) if mode == "append" else text
+        bounded("content", whole, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
+        return Draft(whole, pinned=before.pinned if before else False)
+
+    change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
+    return Stored(as_memory(change.entry), mode)
+
+
+def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT) -> Matches:
+    asked = query.strip()
+    bounded("query", asked, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
+    if log := _LOG_KEY.fullmatch(asked):
+        return Matches(query, (activity_log(ctx, log[1]),))
+    listing = Listing((MEMORY,), limit=CANDIDATES)
+    found = {entry.key: entry for entry in ctx.store.containing(ctx.scope, listing, asked).entries}
+    rare = rare_terms(ctx.store.frequencies(query_terms(asked), RARE_COUNT_MAX))
+    words = Words(tuple((term,) for term in rare), every=False)
+    found |= {entry.key: entry for entry in ctx.store.matching(ctx.scope, listing, words)}
+    scored = [(memory_score(asked, entry.key, entry.content), entry) for entry in found.values()]
+    scored.sort(key=lambda pair: (pair[0], pair[1].updated_at, pair[1].key), reverse=True)
+    most = max(1, min(limit, limits.MEMORY_LIMIT_MAX))
+    return Matches(query, tuple(as_memory(entry) for _, entry in scored[:most]))
+
+
+def read_memory(ctx: Context, key: str) -> Memory:
+    """One entry by its key; the keys of activity logs work too."""
+    name = a_name("key", key, limits.KEY_MAX_CHARS)
+    if log := _LOG_KEY.fullmatch(name):
+        return activity_log(ctx, log[1])
+    entry = ctx.store.read(ctx.scope, MEMORY, name)
+    if entry is None:
+        raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
+    return as_memory(entry)
+
+
+def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
+    """Pinned memory comes first in the digest. Only people pin; agents have no tool for it."""
+    name = memory_key(key)
+
+    def decide(before: Entry | None) -> Draft:
+        if before is None:
+            raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
+        return Draft(before.content, before.session, before.tags, before.done, pinned, before.extra)
+
+    change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("pin_memory", {"pinned": pinned}))
+    return as_memory(change.entry)
+
+
+def scratch_note(ctx: Context, content: str | None = None, mode: str | None = None) -> Written | Scratch:
+    """Without a mode a quick note without tags; with one, the session's scratchpad for the task at hand."""
+    if mode is None:
+        if content is None:
+            raise errors.missing("scratch_note", "content")
+        return add_note(ctx, content, operation="scratch_note")
+    if mode == "read":
+        entry = ctx.store.read(ctx.scope, SCRATCHPAD, ctx.session)
+        return Scratch(entry.content if entry else "")
+    if mode != "clear" and (content is None or not content.strip()):
+        raise errors.needs("scratch_note", f"mode {mode}", "content (not empty)")
+    text = (content or "").strip()
+
+    def decide(before: Entry | None) -> Draft | None:
+        if mode == "clear":
+            return None if before is None else Draft("", ctx.session)
+        whole = _appended(before, text) if mode == "append" else text
+        bounded("scratchpad", whole, limits.SCRATCHPAD_MAX_CHARS, "Keep only what the present task needs.")
+        return Draft(whole, ctx.session)
+
+    change = ctx.store.edit(ctx.scope, SCRATCHPAD, ctx.session, decide, ctx.stamp("scratch_note", {"mode": mode}))
+    return Scratch(change.after.content if change.after else "")
+
+
+def activity_log(ctx: Context, day: str) -> Memory:
+    """The writes to memory on one day (UTC), oldest first. Nothing is stored for it: history has it."""
+    try:
+        start = milliseconds(f"{day}T00:00:00+00:00")
+    except ValueError:
+        raise errors.bad_name("day", day, "a day is written YYYY-MM-DD") from None
+    query = EventQuery(MEMORY, operation="write_memory", since=start, until=start + DAY_MS, limit=limits.LIST_MAX)
+    events = ctx.store.events(ctx.scope, query)
+    lines = [
+        f"- [{moment(event.at):%H:%M:%S} UTC] write_memory key='{event.key}' mode='{event.detail['mode']}'"
+        for event in reversed(events)
+    ]
+    if not lines:
+        raise errors.no_entry("activity log", f"{LOG}{day}", "Nothing was written to memory on that day.")
+    return Memory(f"{LOG}{day}", "\n".join(lines), False, moment(events[0].at))
+
+
+def digest(ctx: Context, budget: int | None = None) -> Digest:
+    """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named."""
+    most = ctx.bounds.digest_budget_tokens if budget is None else budget
+    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
+    parts, left_out = [DIGEST_HEADING], []
+    used = tokens.count(DIGEST_HEADING)
+    for entry in sorted(page.entries, key=lambda entry: not entry.pinned):
+        text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
+        part = f"### {entry.key}\n{text}" + (" […]" if cut else "")
+        cost = tokens.count(part) + 1
+        if used + cost > most:
+            left_out.append(entry.key)
+        else:
+            parts.append(part)
+            used += cost
+    if log := _todays_log(ctx):
+        parts.append(log)
+    if left_out:
+        parts.append(_named(left_out, page.total - len(page.entries)))
+    text = "\n\n".join(parts) if len(parts) > 1 else ""
+    return Digest(text, tokens.count(text), tuple(left_out))
+
+
+def _named(left_out: list[str], unread: int) -> str:
+    shown, _ = tokens.cut(", ".join(left_out), 60)
+    more = f" and {unread:,} older ones" if unread else ""
+    return f"Not shown for lack of room ({len(left_out)}): {shown}{more}. search_memory reads them."
+
+
+def _todays_log(ctx: Context) -> str:
+    """The last lines of today's activity, in a budget of its own so that it never crowds out memory."""
+    try:
+        log = activity_log(ctx, f"{moment(ctx.now):%Y-%m-%d}")
+    except errors.NotFound:
+        return ""
+    lines = log.content.split("\n")[-limits.ACTIVITY_LINES :]
+    while lines and tokens.count("\n".join(lines)) > limits.ACTIVITY_BUDGET_TOKENS:
+        del lines[0]
+    return "\n".join([f"### {log.key}", *lines])
+
+
+def memory_key(key: str) -> str:
+    name = a_name("key", key, limits.KEY_MAX_CHARS)
+    plain = name.casefold()
+    if plain in RESERVED:
+        raise errors.reserved_key(name, RESERVED[plain])
+    if plain.startswith(LOG):
+        raise errors.reserved_key(name, LOG_ADVICE)
+    return name
+
+
+def _appended(before: Entry | None, text: str) -> str:
+    kept = before.content.rstrip() if before else ""
+    return f"{kept}\n{text}" if kept else text
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def memory_json(memory: Memory) -> Json:
+    shown: Json = {"key": memory.key, "content": memory.content, "updated_at": iso(memory.updated_at)}
+    return shown | ({"pinned": True} if memory.pinned else {})
+
+
+def _stored(value: Stored) -> Json:
+    size = len(value.memory.content.encode())
+    return {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
+
+
+def _matches(value: Matches) -> Json:
+    return {
+        "status": "ok",
+        "query": value.query,
+        "match_count": len(value.matches),
+        "matches": [memory_json(memory) for memory in value.matches],
+    }
+
+
+def _scratch(value: Written | Scratch) -> Json:
+    if isinstance(value, Scratch):
+        return {"status": "ok", "content": value.content, "empty": not value.content}
+    return {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
+
+
+_KEY = Param("key", required=True)
+_ENTRY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?"}
+
+OPERATIONS = (
+    Operation(
+        "search_memory",
+        search_memory,
+        _matches,
+        (Param("query", required=True), Param("limit", "integer")),
+        {"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
+        ("core", "full"),
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "write_memory",
+        write_memory,
+        _stored,
+        (_KEY, Param("content", required=True), Param("mode", choices=("replace", "append"))),
+        {"status": "string", "key": "string", "mode": "string", "bytes_written": "integer"},
+        ("core", "full"),
+        destructive=True,
+    ),
+    Operation(
+        "scratch_note",
+        scratch_note,
+        _scratch,
+        (Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
+        {
+            "note_id": "string?",
+            "total_notes": "integer?",
+            "total_tags": "integer?",
+            "status": "string?",
+            "content": "string?",
+            "empty": "boolean?",
+        },
+        destructive=True,
+    ),
+    Operation("read_memory", read_memory, memory_json, (_KEY,), _ENTRY, (), in_session=False, read_only=True),
+    Operation(
+        "pin_memory",
+        pin_memory,
+        memory_json,
+        (_KEY, Param("pinned", "boolean")),
+        _ENTRY,
+        (),
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,247 @@
+"""The notepad: one free text a session, in every window, each write a version. And how one text is edited in place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from holdfast import errors, limits
+from holdfast.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, moment
+from holdfast.operations.registry import Context, Json, Operation, Param, bounded
+from holdfast.store import EventQuery
+from holdfast.text import diff, near, tokens
+
+HEADING = "## Session Notepad"
+EMPTY_HINT = (
+    "(empty — use write_notepad or update_notepad to save working notes, findings, and task progress; "
+    "content here survives context compaction)"
+)
+EDITS = ("find_replace", "append", "prepend", "delete")
+TRIM_SHOWN = 3  # sections named when the notepad is over its budget
+
+
+class Edited(NamedTuple):
+    notepad: Notepad
+    warning: str | None
+
+
+class Versions(NamedTuple):
+    versions: tuple[Version, ...]
+    diff: str
+
+
+def read_notepad(ctx: Context) -> Notepad:
+    return _notepad(ctx.store.read(ctx.scope, NOTEPAD, ctx.session))
+
+
+def write_notepad(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
+    return _edit(ctx, "write_notepad", lambda before: content, expected_version)
+
+
+def update_notepad(
+    ctx: Context,
+    operation: str,
+    content: str | None = None,
+    find: str | None = None,
+    replace: str | None = None,
+    replace_all: bool = False,
+    expected_version: int | None = None,
+) -> Edited:
+    change = text_edit("update_notepad", "notepad", operation, content, find, replace, replace_all)
+    return _edit(ctx, "update_notepad", change, expected_version)
+
+
+def notepad_history(ctx: Context, version: int | None = None, limit: int = limits.HISTORY_SHOWN) -> Versions:
+    """Versions, newest first; with `version`, also what changed from it to now."""
+    found = _versions(ctx, limit)
+    if version is None:
+        return Versions(found, "")
+    old, now = _at_version(ctx, version), _notepad(ctx.store.read(ctx.scope, NOTEPAD, ctx.session))
+    return Versions(
+        found, diff.unified(old, now.content, before_name=f"version {version}", after_name=f"version {now.version}")
+    )
+
+
+def restore_notepad(ctx: Context, version: int) -> Edited:
+    content = _at_version(ctx, version)
+    return _edit(ctx, "restore_notepad", lambda before: content, None)
+
+
+def section(notepad: Notepad) -> str:
+    """The prompt section. Its bytes change only when the notepad does."""
+    return f"{HEADING}\n{notepad.content or EMPTY_HINT}"
+
+
+def text_edit(
+    name: str,
+    what: str,
+    operation: str,
+    content: str | None,
+    find: str | None,
+    replace: str | None,
+    replace_all: bool,
+) -> Callable[[str], str]:
+    """One of the four edits as a function of the text. Everything is literal: no pattern, no escape means anything."""
+    given = f"operation {operation}"
+    if operation == "find_replace":
+        if not find or replace is None:
+            raise errors.needs(name, given, "find (not empty) and replace")
+        if content is not None:
+            raise errors.not_used(name, given, "content")
+        return lambda text: _found(what, text, find).replace(find, replace, -1 if replace_all else 1)
+    if find is not None or replace is not None:
+        raise errors.not_used(name, given, "find and replace")
+    if not content:
+        raise errors.needs(name, given, "content (not empty)")
+    if operation == "append":
+        return lambda text: text + content
+    if operation == "prepend":
+        return lambda text: content + text
+    return lambda text: _found(what, text, content).replace(content, "", -1 if replace_all else 1)
+
+
+def _found(what: str, text: str, find: str) -> str:
+    if find not in text:
+        raise errors.text_not_found(what, find, _hint(text, find))
+    return text
+
+
+def _hint(text: str, find: str) -> str:
+    if not text:
+        return "It is empty."
+    close = near.nearest(text, find)
+    if close is None:
+        return "Nothing in it is similar; read it first."
+    return f"Line {close.line} is near ({close.reason}): {errors.shown(close.text, 130)}. Copy the text from there."
+
+
+def _edit(ctx: Context, operation: str, change: Callable[[str], str], expected_version: int | None) -> Edited:
+    def decide(before: Entry | None) -> Draft:
+        version = before.version if before else 0
+        if expected_version is not None and expected_version != version:
+            raise errors.version_moved("notepad", expected_version, version)
+        content = change(before.content if before else "")
+        bounded("notepad", content, limits.NOTEPAD_MAX_CHARS, "Move the long part to notes or memory.")
+        return Draft(content, ctx.session)
+
+    done = ctx.store.edit(ctx.scope, NOTEPAD, ctx.session, decide, ctx.stamp(operation))
+    notepad = _notepad(done.after)
+    return Edited(notepad, _over_budget(notepad, ctx.bounds.notepad_budget_tokens))
+
+
+def _notepad(entry: Entry | None) -> Notepad:
+    return Notepad("", 0, 0) if entry is None else Notepad(entry.content, entry.version, tokens.count(entry.content))
+
+
+def _over_budget(notepad: Notepad, budget: int) -> str | None:
+    """What to say when the notepad costs more than it should: nothing is dropped, but the agent hears what to trim."""
+    if notepad.tokens <= budget:
+        return None
+    sections = [part for part in re.split(r"(?m)^(?=#{1,6} )", notepad.content) if part.strip()]
+    sizes = sorted(((tokens.count(part), part.split("\n", 1)[0].strip()) for part in sections), reverse=True)
+    largest = ", ".join(f"{errors.shown(title, 42)} ({size:,})" for size, title in sizes[:TRIM_SHOWN])
+    return (
+        f"The notepad has about {notepad.tokens:,} tokens; its budget is {budget:,}, and it is sent with every model "
+        f"call. It was saved whole. Trim or move to notes, largest first: {largest}."
+    )
+
+
+def _versions(ctx: Context, limit: int) -> tuple[Version, ...]:
+    found = ctx.store.events(ctx.scope, EventQuery(NOTEPAD, ctx.session, limit=limit))
+    return tuple(
+        Version(event.version, event.after.content if event.after else "", moment(event.at), event.by, event.operation)
+        for event in found
+    )
+
+
+def _at_version(ctx: Context, version: int) -> str:
+    entry = ctx.store.read(ctx.scope, NOTEPAD, ctx.session)
+    newest = entry.version if entry else 0
+    if not 1 <= version <= newest:
+        raise errors.no_version("notepad", version, newest)
+    wanted = [item for item in _versions(ctx, newest) if item.version == version]
+    if not wanted:
+        raise errors.no_version("notepad", version, newest)
+    return wanted[0].content
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _read(value: Notepad) -> Json:
+    return {"content": value.content, "tokens": value.tokens, "version": value.version}
+
+
+def _ok(value: Edited) -> Json:
+    answer: Json = {"ok": True, "tokens": value.notepad.tokens, "version": value.notepad.version}
+    return answer | ({"warning": value.warning} if value.warning else {})
+
+
+def _history(value: Versions) -> Json:
+    shown = [
+        {"version": v.version, "at": iso(v.at), "by": v.by, "operation": v.operation, "characters": len(v.content)}
+        for v in value.versions
+    ]
+    return {"versions": shown, "diff": value.diff}
+
+
+_OK = {"ok": "boolean", "tokens": "integer", "version": "integer", "warning": "string?"}
+_EXPECTED = Param("expected_version", "integer")
+
+OPERATIONS = (
+    Operation(
+        "read_notepad",
+        read_notepad,
+        _read,
+        (),
+        {"content": "string", "tokens": "integer", "version": "integer"},
+        ("core", "full"),
+        read_only=True,
+    ),
+    Operation(
+        "write_notepad",
+        write_notepad,
+        _ok,
+        (Param("content", required=True), _EXPECTED),
+        _OK,
+        ("core", "full"),
+        destructive=True,
+        idempotent=True,
+    ),
+    Operation(
+        "update_notepad",
+        update_notepad,
+        _ok,
+        (
+            Param("operation", required=True, choices=EDITS),
+            Param("content"),
+            Param("find"),
+            Param("replace"),
+            Param("replace_all", "boolean"),
+            _EXPECTED,
+        ),
+        _OK,
+        ("core", "full"),
+        destructive=True,
+    ),
+    Operation(
+        "notepad_history",
+        notepad_history,
+        _history,
+        (Param("version", "integer"), Param("limit", "integer", low=1, high=limits.LIST_MAX)),
+        {"versions": "array", "diff": "string"},
+        (),
+        read_only=True,
+    ),
+    Operation(
+        "restore_notepad",
+        restore_notepad,
+        _ok,
+        (Param("version", "integer", required=True),),
+        _OK,
+        (),
+        destructive=True,
+        idempotent=True,
+    ),
+)

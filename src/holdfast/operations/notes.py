@@ -1,0 +1,260 @@
+"""Notes: short tagged texts that an agent writes down in a session and finds again."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from holdfast import errors, limits
+from holdfast.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
+from holdfast.operations.registry import Context, Json, Operation, Param, bounded
+from holdfast.search.analyse import fold
+from holdfast.search.order import RARE_COUNT_MAX, closest, query_terms, rare_terms
+from holdfast.store import GONE, Gone, Listing, Words
+
+CANDIDATES = 50  # word hits that are looked at closely before the best few are shown
+
+
+class Written(NamedTuple):
+    note: Note
+    tally: Tally
+
+
+class Found(NamedTuple):
+    notes: tuple[Note, ...]
+    related: tuple[Note, ...]
+    left_out: int
+    query: str
+    tags: tuple[str, ...]
+
+
+class Listed(NamedTuple):
+    notes: tuple[Note, ...]
+    left_out: int
+    tag: str | None
+
+
+class Tags(NamedTuple):
+    tags: tuple[TagCount, ...]
+    total_notes: int
+
+
+def add_note(ctx: Context, content: str, tags: tuple[str, ...] = (), operation: str = "add_note") -> Written:
+    draft = Draft(_content(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
+    change = ctx.store.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
+    return Written(as_note(change.entry), change.tally)
+
+
+def update_note(
+    ctx: Context, id: str, content: str | None = None, tags: tuple[str, ...] | None = None, done: bool | None = None
+) -> Written:
+    if content is None and tags is None and done is None:
+        raise errors.nothing_to_update("update_note", "content, tags or done")
+    if content is not None:
+        _content(ctx, content)
+    cleaned = None if tags is None else clean_tags(tags, ctx.bounds.note_max_tags)
+
+    def decide(before: Entry | None) -> Draft:
+        if before is None:
+            raise errors.no_note(id)
+        return Draft(
+            before.content if content is None else content,
+            before.session,
+            before.tags if cleaned is None else cleaned,
+            before.done if done is None else done,
+            before.pinned,
+            before.extra,
+        )
+
+    change = ctx.store.edit(ctx.scope, NOTE, id, decide, ctx.stamp("update_note"))
+    return Written(as_note(change.entry), change.tally)
+
+
+def delete_note(ctx: Context, id: str) -> Written:
+    def decide(before: Entry | None) -> Gone:
+        if before is None:
+            raise errors.no_note(id)
+        return GONE
+
+    change = ctx.store.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note"))
+    return Written(as_note(change.entry), change.tally)
+
+
+def list_notes(
+    ctx: Context, tag: str | None = None, include_done: bool = False, limit: int = limits.NOTES_SHOWN
+) -> Listed:
+    tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
+    page = ctx.store.list(ctx.scope, Listing((NOTE,), ctx.one_session(), tags, include_done, limit))
+    return Listed(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag)
+
+
+def search_notes(
+    ctx: Context,
+    query: str = "",
+    tags: tuple[str, ...] = (),
+    include_done: bool = False,
+    limit: int = limits.NOTES_SHOWN,
+) -> Found:
+    bounded("query", query, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.")
+    wanted = clean_tags(tags, ctx.bounds.note_max_tags)
+    here = Listing((NOTE,), ctx.one_session(), tuple(map(fold, wanted)), include_done, limit)
+    if not query.strip():
+        page = ctx.store.list(ctx.scope, here)
+        return Found(tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, wanted)
+    page = ctx.store.containing(ctx.scope, here, query.strip())
+    related: tuple[Note, ...] = ()
+    if len(page.entries) < limit:
+        shown = {entry.key for entry in page.entries}
+        more = _related(ctx, query, here._replace(session=None, limit=CANDIDATES), shown)
+        related = tuple(map(as_note, more[: min(limits.RELATED_SHOWN, limit - len(page.entries))]))
+    return Found(tuple(map(as_note, page.entries)), related, page.total - len(page.entries), query, wanted)
+
+
+def _related(ctx: Context, query: str, listing: Listing, shown: set[str]) -> list[Entry]:
+    """Notes of any session that hold the words of the query. All of them first; when no note does, the rarest."""
+    words = query_terms(query)
+    found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in words)))
+    if not found and len(words) > 1:
+        rare = rare_terms(ctx.store.frequencies(words, RARE_COUNT_MAX))
+        found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in rare), every=False))
+    return closest(words, [entry for entry in found if entry.key not in shown], limits.RELATED_SHOWN)
+
+
+def list_tags(ctx: Context) -> Tags:
+    session = ctx.one_session() or ""  # the store counts the whole project under the empty session
+    return Tags(ctx.store.tags(ctx.scope, NOTE, session), ctx.store.tally(ctx.scope, NOTE, session).total)
+
+
+def clean_tags(tags: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """Trimmed, each once (the first spelling wins), none blank."""
+    kept: dict[str, str] = {}
+    for position, tag in enumerate(tags, 1):
+        name = " ".join(tag.split())
+        if not name:
+            raise errors.blank_tag(position)
+        if len(name) > limits.TAG_MAX_CHARS:
+            raise errors.too_long(f"tag {position}", len(name), limits.TAG_MAX_CHARS, "Use a word or two.")
+        kept.setdefault(fold(name), name)
+    if len(kept) > most:
+        raise errors.too_many_tags(len(kept), most)
+    return tuple(kept.values())
+
+
+def _content(ctx: Context, content: str) -> str:
+    return bounded(
+        "note content",
+        content,
+        ctx.bounds.note_max_chars,
+        "Split it into several notes, or write the long part to the notepad.",
+        blank="Write down what is worth keeping.",
+    )
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def note_json(note: Note, session: str | None = None) -> Json:
+    shown: Json = {"id": note.id, "content": note.content, "tags": list(note.tags)}
+    if note.done:
+        shown["done"] = True
+    if session is not None and note.session != session:
+        shown["session"] = note.session
+    return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)}
+
+
+def _written(value: Written) -> Json:
+    return {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
+
+
+def _updated(value: Written) -> Json:
+    return _written(value) | {"note": note_json(value.note)}
+
+
+def _found(value: Found) -> Json:
+    answer: Json = {
+        "notes": [note_json(note) for note in value.notes],
+        "result_count": len(value.notes),
+        "query": value.query,
+        "tags": list(value.tags),
+    }
+    if value.left_out:
+        answer["left_out"] = value.left_out
+    if value.related:
+        answer["related"] = [note_json(note, "") for note in value.related]
+    return answer
+
+
+def _listed(value: Listed) -> Json:
+    answer: Json = {
+        "notes": [note_json(note) for note in value.notes],
+        "note_count": len(value.notes),
+        "tag_filter": value.tag,
+    }
+    return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+def _tags(value: Any) -> Json:
+    return {
+        "tags": [{"tag": item.tag, "count": item.notes} for item in value.tags],
+        "tag_count": len(value.tags),
+        "total_notes": value.total_notes,
+    }
+
+
+_LIMIT = Param("limit", "integer", low=1, high=limits.LIST_MAX)
+_ID = Param("id", required=True)
+_WRITTEN = {"note_id": "string", "total_notes": "integer", "total_tags": "integer"}
+
+OPERATIONS = (
+    Operation(
+        "add_note",
+        add_note,
+        _written,
+        (Param("content", required=True), Param("tags", "strings")),
+        _WRITTEN,
+        ("core", "full"),
+    ),
+    Operation(
+        "search_notes",
+        search_notes,
+        _found,
+        (Param("query"), Param("tags", "strings"), Param("include_done", "boolean"), _LIMIT),
+        {
+            "notes": "array",
+            "result_count": "integer",
+            "query": "string",
+            "tags": "array",
+            "left_out": "integer?",
+            "related": "array?",
+        },
+        ("core", "full"),
+        every_session=True,
+        read_only=True,
+    ),
+    Operation(
+        "list_notes",
+        list_notes,
+        _listed,
+        (Param("tag"), Param("include_done", "boolean"), _LIMIT),
+        {"notes": "array", "note_count": "integer", "tag_filter": "", "left_out": "integer?"},
+        every_session=True,
+        read_only=True,
+    ),
+    Operation(
+        "update_note",
+        update_note,
+        _updated,
+        (_ID, Param("content"), Param("tags", "strings"), Param("done", "boolean")),
+        {**_WRITTEN, "note": "object"},
+        idempotent=True,
+    ),
+    Operation("delete_note", delete_note, _written, (_ID,), _WRITTEN, destructive=True),
+    Operation(
+        "list_tags",
+        list_tags,
+        _tags,
+        (),
+        {"tags": "array", "tag_count": "integer", "total_notes": "integer"},
+        every_session=True,
+        read_only=True,
+    ),
+)

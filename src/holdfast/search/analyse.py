@@ -1,0 +1,67 @@
+"""Words of a text, the same for every store, so that a query finds the same entries in each of them.
+
+Folding is full Unicode case folding. A *word* is a run of letters and digits, without diacritics; characters of
+scripts written without spaces (Chinese, Japanese, Thai …) are words of one character each. What the index holds is the
+*term* of a word: its English stem, which leaves words of other languages nearly as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import Stemmer
+
+WORD_MAX_CHARS = 64  # longer runs are base64 and the like; they are cut and marked with LONG
+LONG = "\u00ff\u00fflong"  # marks a text with such a run, so that a search inside one still finds it
+INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in the index
+
+# Scripts written without spaces between words. Each character is a word of its own.
+_ATOM = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(f"[{_ATOM}]|[^\\W_{_ATOM}]+")
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_IS_ATOM = re.compile(f"[{_ATOM}]")
+_stemmer = Stemmer.Stemmer("english", 2_000)
+
+
+def fold(text: str) -> str:
+    """Case-folded text for substring search."""
+    return (
+        text.lower() if text.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    )
+
+
+def words(folded: str) -> list[str]:
+    """The words of a folded text, in order."""
+    if folded.isascii():
+        return _ASCII_WORD.findall(folded)
+    bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+    return _WORD.findall(bare)
+
+
+def short_words(folded: str) -> list[str]:
+    """The words of a text to be indexed: over-long runs cut to pieces, with a mark that they were."""
+    found = words(folded)
+    if not any(len(word) > WORD_MAX_CHARS for word in found):
+        return found
+    cut = [LONG]
+    for word in found:
+        cut.extend(word[at : at + WORD_MAX_CHARS] for at in range(0, len(word), WORD_MAX_CHARS))
+    return cut
+
+
+def terms(found: list[str]) -> list[str]:
+    """What the index keeps for words."""
+    stems: list[str] = _stemmer.stemWords(found)
+    return stems
+
+
+def pieces(word: str) -> list[str]:
+    """The endings of a word that a search inside it can start at."""
+    return [word[at:] for at in range(max(1, len(word) - INFIX_MIN_CHARS + 1))]
+
+
+def is_atom(word: str) -> bool:
+    return len(word) == 1 and _IS_ATOM.match(word) is not None

@@ -1,0 +1,178 @@
+"""The Store contract: what a place that keeps entries must do. Its second half is tests/contract, run on every store.
+
+Rules that hold for every method:
+
+- One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
+- Every change is written with its event. History, undo and the activity log read events and nothing else.
+- Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged, it never returns.
+- `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.model import EMPTY, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+
+
+class Gone:
+    """What a `decide` function returns to delete the entry."""
+
+
+GONE = Gone()
+Decide = Callable[[Entry | None], Draft | Gone | None]  # None: leave it as it is
+
+
+class Listing(NamedTuple):
+    """Which entries. Empty fields do not restrict; `session` None means every session of the project."""
+
+    kinds: tuple[str, ...]
+    session: str | None = None
+    tags: tuple[str, ...] = ()  # folded; an entry must carry all of them
+    include_done: bool = False
+    limit: int = 1_000
+
+
+class Page(NamedTuple):
+    """Entries in order, and how many there are in all, so that what was left out can be counted."""
+
+    entries: tuple[Entry, ...]
+    total: int
+
+
+class Words(NamedTuple):
+    """A word query: groups of alternative terms. `every`: each group must occur; otherwise any of them may."""
+
+    groups: tuple[tuple[str, ...], ...]
+    every: bool = True
+
+
+class EventQuery(NamedTuple):
+    kind: str | None = None
+    key: str | None = None
+    session: str | None = None
+    operation: str | None = None
+    since: int | None = None  # milliseconds, inclusive
+    until: int | None = None  # milliseconds, exclusive
+    before_seq: int | None = None
+    limit: int = 50
+
+
+class Finding(NamedTuple):
+    """One line of a health report."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Store(Protocol):
+    """A place that keeps entries. `place` names it in messages and never holds a password."""
+
+    place: str
+
+    def read(self, scope: Scope, kind: str, key: str) -> Entry | None:
+        """The entry as it is now."""
+
+    def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
+        """Read, decide, write and record the event, all in one transaction.
+
+        Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
+        increasing within the project whatever the clock does. The session named in the stamp comes to exist.
+        """
+
+    def list(self, scope: Scope, query: Listing) -> Page:
+        """Newest first (updated_at, then key)."""
+
+    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
+        """Entries whose folded content contains the folded needle, by position, then newest first."""
+
+    def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
+        """Entries that match a word query, best first by the store's own ranking, at most query.limit."""
+
+    def frequencies(self, terms: Iterable[str], most: int) -> dict[str, int]:
+        """In how many entries each term occurs, counted no further than `most`."""
+
+    def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
+        """Tags of the open entries with counts, in alphabetical order."""
+
+    def tally(self, scope: Scope, kind: str, session: str) -> Tally: ...
+
+    def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
+        """Newest first."""
+
+    def event(self, scope: Scope, seq: int) -> Event | None: ...
+
+    def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Everything of a project as ("entry" | "event", record), in a stable order, from one moment."""
+
+    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+        """Put a dump into an empty project exactly as it was. The number of entries; Conflict when not empty."""
+
+    def projects(self, tenant: str) -> tuple[str, ...]: ...
+
+    def backup(self, target: str) -> None:
+        """A consistent copy at a path that must not exist yet."""
+
+    def check(self) -> tuple[Finding, ...]:
+        """A health report: reads everything and verifies every checksum."""
+
+    def close(self) -> None: ...
+
+
+def to_json(value: object) -> str:
+    """Compact JSON; control characters come out escaped, so it is safe between the separators of `fingerprint`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def fingerprint(scope: Scope, entry: Entry, tags: str, extra: str) -> bytes:
+    """SHA-256 over every field. The content comes last, so no other field can run into it."""
+    parts = (
+        f"{scope.tenant}\x1f{scope.project}\x1f{entry.kind}\x1f{entry.key}\x1f{entry.session}\x1f{entry.origin}\x1f"
+        f"{entry.version}\x1f{entry.created_at}\x1f{entry.updated_at}\x1f{entry.done:d}{entry.pinned:d}\x1f"
+        f"{tags}\x1f{extra}\x1f{entry.content}"
+    )
+    return hashlib.sha256(parts.encode()).digest()
+
+
+def entry_record(entry: Entry) -> dict[str, Any]:
+    """An entry as a JSON object: the form in events and exports. `entry_from` is its inverse."""
+    record = entry._asdict()
+    record["tags"] = list(entry.tags)
+    record["extra"] = dict(entry.extra)
+    return record
+
+
+def entry_from(record: Mapping[str, Any]) -> Entry:
+    fields = {name: record[name] for name in Entry._fields}
+    fields["tags"] = tuple(fields["tags"])
+    fields["extra"] = fields["extra"] or EMPTY
+    return Entry(**fields)
+
+
+def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: Stamp, at: int, version: int) -> Entry:
+    """The entry a draft turns into. What did not change stays one and the same, whichever store asks."""
+    return Entry(
+        kind,
+        key,
+        draft.session,
+        draft.content,
+        draft.tags,
+        draft.done,
+        draft.pinned,
+        stamp.by.partition("/")[0],
+        draft.extra,
+        version,
+        before.created_at if before else at,
+        at,
+    )
+
+
+def unchanged(before: Entry | None, draft: Draft) -> bool:
+    """Whether a draft asks for nothing new, so that no version and no event is spent on it."""
+    return before is not None and draft == Draft(
+        before.content, before.session, before.tags, before.done, before.pinned, before.extra
+    )

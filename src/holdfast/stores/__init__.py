@@ -1,0 +1,1 @@
+"""Places that keep entries. Only here are database drivers imported."""

@@ -1,0 +1,139 @@
+"""What every store does alike in Python: rows to entries and back, what is indexed, and which counts change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from holdfast import errors
+from holdfast.model import EMPTY, MEMORY, Entry, Event, Scope
+from holdfast.search.analyse import fold
+from holdfast.store import entry_from, entry_record, fingerprint, to_json
+
+Row = tuple[Any, ...]
+FIELDS = "kind, key, session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"
+E_FIELDS = ", ".join(f"e.{name}" for name in FIELDS.split(", "))
+EVENT_FIELDS = ("seq", "at", "by", "operation", "session", "kind", "key", "version")
+
+
+class Count(NamedTuple):
+    """One change of a tally: the empty session is the whole project, the empty tag is every entry."""
+
+    session: str
+    tag: str
+    label: str
+    step: int
+
+
+def to_entry(place: str, scope: Scope, row: Row) -> Entry:
+    """The entry of a row, checked against its checksum."""
+    (kind, key, session, content, tags, done, pinned, origin, extra, version, created, updated, digest) = row
+    entry = Entry(
+        kind,
+        key,
+        session,
+        content,
+        () if tags == "[]" else tuple(json.loads(tags)),
+        bool(done),
+        bool(pinned),
+        origin,
+        EMPTY if extra == "{}" else json.loads(extra),
+        version,
+        created,
+        updated,
+    )
+    if fingerprint(scope, entry, tags, extra) != digest:
+        raise errors.store_damaged(place, f"{kind} {key!r}")
+    return entry
+
+
+def to_row(scope: Scope, entry: Entry) -> Row:
+    """The values of a row, in the order of tenant, project and FIELDS."""
+    tags, extra = to_json(entry.tags), to_json(dict(entry.extra))
+    return (
+        *scope,
+        *entry[:4],
+        tags,
+        entry.done,
+        entry.pinned,
+        entry.origin,
+        extra,
+        *entry[9:],
+        fingerprint(scope, entry, tags, extra),
+    )
+
+
+def keep(scope: Scope, entry: Entry | None) -> str | None:
+    """An entry as an event keeps it, with the checksum it had."""
+    if entry is None:
+        return None
+    digest = fingerprint(scope, entry, to_json(entry.tags), to_json(dict(entry.extra)))
+    return to_json(entry_record(entry) | {"hash": digest.hex()})
+
+
+def kept(place: str, scope: Scope, text: str | None) -> Entry | None:
+    """The inverse of `keep`, checked."""
+    if text is None:
+        return None
+    record = json.loads(text)
+    entry = entry_from(record)
+    if fingerprint(scope, entry, to_json(entry.tags), to_json(dict(entry.extra))).hex() != record["hash"]:
+        raise errors.store_damaged(place, f"version {entry.version} of {entry.kind} {entry.key!r}")
+    return entry
+
+
+def to_event(place: str, scope: Scope, row: Row) -> Event:
+    """A row of EVENT_FIELDS, detail, before, the next change's before, and FIELDS of the entry if it is the newest."""
+    plain, detail, before, following, entry = row[:8], row[8], row[9], row[10], row[11:]
+    after = kept(place, scope, following) if entry[0] is None else to_entry(place, scope, entry)
+    noted = EMPTY if detail == "{}" else json.loads(detail)
+    return Event._make((*plain, noted, kept(place, scope, before), after))
+
+
+def event_record(place: str, scope: Scope, row: Row) -> dict[str, Any]:
+    """A row of EVENT_FIELDS, detail and before, as an export has it."""
+    before = kept(place, scope, row[9])
+    record = dict(zip(EVENT_FIELDS, row[:8], strict=True)) | {"detail": json.loads(row[8])}
+    return record | {"before": None if before is None else entry_record(before)}
+
+
+def event_row(scope: Scope, record: Mapping[str, Any]) -> Row:
+    """The inverse of `event_record`."""
+    before = record["before"]
+    plain = (record[name] for name in EVENT_FIELDS)
+    return (*scope, *plain, to_json(record["detail"]), keep(scope, None if before is None else entry_from(before)))
+
+
+def indexed_text(entry: Entry | None) -> str:
+    """What is searched by words: the content, the tags and, for memory, the key."""
+    if entry is None:
+        return ""
+    parts = [entry.content, *entry.tags, entry.key if entry.kind == MEMORY else ""]
+    return "\n".join(parts).strip()
+
+
+def folded_tags(entry: Entry | None) -> list[str]:
+    return [] if entry is None else [fold(tag) for tag in entry.tags]
+
+
+def name_of(before: Entry | None, after: Entry | None) -> tuple[str, str]:
+    """Kind and key of an entry of which at least one side is there."""
+    entry = before or after
+    if entry is None:
+        raise LookupError("an entry that neither was nor is has no name")
+    return entry.kind, entry.key
+
+
+def counts(before: Entry | None, after: Entry | None) -> list[Count]:
+    """How the tallies change. A total counts every entry, a tag's count only the open ones."""
+    steps: dict[tuple[str, str], int] = {}
+    labels = {"": ""}
+    for entry, step in ((before, -1), (after, 1)):
+        if entry is None:
+            continue
+        labels |= dict(zip(folded_tags(entry), entry.tags, strict=True))
+        for session in {"", entry.session}:
+            for tag in ["", *([] if entry.done else folded_tags(entry))]:
+                steps[session, tag] = steps.get((session, tag), 0) + step
+    return [Count(session, tag, labels[tag], step) for (session, tag), step in sorted(steps.items()) if step]

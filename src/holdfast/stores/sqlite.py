@@ -1,0 +1,363 @@
+"""The embedded store: one SQLite file. sqlite_file.py opens, locks and commits, sqlite_index.py searches words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import apsw
+
+from holdfast import errors
+from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from holdfast.search import analyse
+from holdfast.store import (
+    Decide,
+    EventQuery,
+    Finding,
+    Gone,
+    Listing,
+    Page,
+    Words,
+    entry_record,
+    next_entry,
+    to_json,
+    unchanged,
+)
+from holdfast.stores import rows
+from holdfast.stores.rows import E_FIELDS, FIELDS, Row
+from holdfast.stores.sqlite_file import Database
+from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain
+
+ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
+NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class SqliteStore:
+    def __init__(self, path: str) -> None:
+        self._db = Database(path)
+        self.place = self._db.path
+        self._index = WordIndex()
+        self._sessions: set[tuple[str, str, str]] = set()  # known to exist
+
+    def close(self) -> None:
+        self._db.close()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, scope: Scope, kind: str, key: str) -> Entry | None:
+        found = self._db.rows(ONE_ENTRY, (scope.tenant, scope.project, kind, key))
+        return self._entry(scope, found[0]) if found else None
+
+    def _entry(self, scope: Scope, row: Row) -> Entry:
+        return rows.to_entry(self.place, scope, row)
+
+    def list(self, scope: Scope, query: Listing) -> Page:
+        where, values = _where(scope, query)
+
+        def work(con: apsw.Connection) -> Page:
+            found = con.execute(
+                f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?",  # noqa: S608
+                (*values, query.limit),
+            ).fetchall()
+            total = len(found)
+            if total == query.limit:
+                total = _one(con, f"SELECT count(*) FROM entries e WHERE {where}", values)[0]  # noqa: S608
+            return Page(tuple(self._entry(scope, row) for row in found), total)
+
+        return self._db.view(work)
+
+    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
+        folded = analyse.fold(needle)
+        where, values = _where(scope, query)
+
+        def work(con: apsw.Connection) -> Page:
+            match = may_contain(con, folded)
+            if match is None:
+                found = con.execute(f"SELECT {E_FIELDS} FROM entries e WHERE {where}", values)  # noqa: S608
+            else:
+                found = con.execute(_JOINED + where, (match, *values))
+            places = ((analyse.fold(row[3]).find(folded), row) for row in found)
+            hits = sorted((hit for hit in places if hit[0] >= 0), key=lambda hit: hit[1][1], reverse=True)
+            hits.sort(key=lambda hit: (hit[0], -hit[1][11]))  # position, then newest; equal ones keep the order of keys
+            return Page(tuple(self._entry(scope, row) for _, row in hits[: query.limit]), len(hits))
+
+        return self._db.view(work)
+
+    def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
+        groups = [any_of(group) for group in words.groups if group]
+        if not groups:
+            return ()
+        where, values = _where(scope, query)
+        match = (" AND " if words.every else " OR ").join(groups)
+        found = self._db.rows(f"{_JOINED}{where} ORDER BY t.rank LIMIT ?", (match, *values, query.limit))
+        return tuple(self._entry(scope, row) for row in found)
+
+    def frequencies(self, terms: Iterable[str], most: int) -> dict[str, int]:
+        def work(con: apsw.Connection) -> dict[str, int]:
+            sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
+            return {term: _one(con, sql, (any_of((term,)), most))[0] for term in terms}
+
+        return self._db.view(work)
+
+    def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
+        found = self._db.rows(
+            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "
+            "AND tag <> '' AND count > 0 ORDER BY tag",
+            (*scope, kind, session),
+        )
+        return tuple(TagCount(label, count) for label, count in found)
+
+    def tally(self, scope: Scope, kind: str, session: str) -> Tally:
+        return self._db.view(lambda con: _tally(con, scope, kind, session))
+
+    def projects(self, tenant: str) -> tuple[str, ...]:
+        found = self._db.rows("SELECT project FROM projects WHERE tenant = ? ORDER BY project", (tenant,))
+        return tuple(row[0] for row in found)
+
+    def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
+        conditions = {
+            "v.tenant = ?": scope.tenant,
+            "v.project = ?": scope.project,
+            "v.kind = ?": query.kind,
+            "v.key = ?": query.key,
+            "v.session = ?": query.session,
+            "v.operation = ?": query.operation,
+            "v.at >= ?": query.since,
+            "v.at < ?": query.until,
+            "v.seq < ?": query.before_seq,
+        }
+        given = {condition: value for condition, value in conditions.items() if value is not None}
+        found = self._db.rows(
+            f"{_EVENTS}{' AND '.join(given)} ORDER BY v.seq DESC LIMIT ?", (*given.values(), query.limit)
+        )
+        return tuple(rows.to_event(self.place, scope, row) for row in found)
+
+    def event(self, scope: Scope, seq: int) -> Event | None:
+        found = self.events(scope, EventQuery(before_seq=seq + 1, limit=1))
+        return found[0] if found and found[0].seq == seq else None
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
+        fresh: set[str] = set()  # words new to the index
+
+        def work(con: apsw.Connection) -> Change:
+            if kind != SESSION and stamp.session:
+                self._ensure_session(con, scope, stamp, fresh)
+            before = None if key is None else self._before(con, scope, kind, key)
+            wanted = decide(before)
+            if isinstance(wanted, Draft) and wanted.tags:
+                wanted = wanted._replace(tags=_first_spelling(con, scope, kind, wanted.tags))
+            if wanted is None or (isinstance(wanted, Draft) and unchanged(before, wanted)):
+                session = stamp.session if before is None else before.session
+                return Change(0, before, before, _tally(con, scope, kind, session))
+            return self._write(con, scope, (kind, key), before, wanted, stamp, fresh)
+
+        change = self._db.write(work)
+        self._index.learn(fresh)  # only now is it on disk
+        self._sessions.add((*scope, stamp.session))
+        return change
+
+    def _before(self, con: apsw.Connection, scope: Scope, kind: str, key: str) -> Entry | None:
+        found = con.execute(ONE_ENTRY, (*scope, kind, key)).fetchall()
+        return self._entry(scope, found[0]) if found else None
+
+    def _ensure_session(self, con: apsw.Connection, scope: Scope, stamp: Stamp, fresh: set[str]) -> None:
+        if (*scope, stamp.session) in self._sessions or self._before(con, scope, SESSION, stamp.session):
+            return
+        begin = stamp._replace(operation="begin_session", detail=EMPTY)
+        self._write(con, scope, (SESSION, stamp.session), None, Draft(""), begin, fresh)
+
+    def _write(
+        self,
+        con: apsw.Connection,
+        scope: Scope,
+        name: tuple[str, str | None],
+        before: Entry | None,
+        wanted: Draft | Gone,
+        stamp: Stamp,
+        fresh: set[str],
+    ) -> Change:
+        kind, key = name
+        seq, clock = _one(
+            con,
+            "INSERT INTO projects VALUES (?, ?, 1, ?) ON CONFLICT DO UPDATE "
+            "SET seq = seq + 1, clock = max(clock + ?, excluded.clock) RETURNING seq, clock",
+            (*scope, stamp.now, key is None),
+        )
+        if key is None:
+            key, version = f"{kind}_{clock}", 1
+        else:
+            version = 1 + (before.version if before else _last_version(con, scope, kind, key))
+        after = None
+        if isinstance(wanted, Draft):
+            after = next_entry(kind, key, before, wanted, stamp, clock, version)
+        fresh |= self._put(con, scope, before, after)
+        event = (*scope, seq, clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
+        con.execute(NEW_EVENT, (*event, to_json(dict(stamp.detail)), rows.keep(scope, before)))
+        counted = after or before
+        return Change(seq, before, after, _tally(con, scope, kind, counted.session if counted else ""))
+
+    def _put(self, con: apsw.Connection, scope: Scope, before: Entry | None, after: Entry | None) -> set[str]:
+        """The row, its tags, its counts and its words, from `before` to `after`. The words that are new."""
+        if before is None:
+            doc = _one(con, "SELECT coalesce(max(doc), 0) + 1 FROM entries", ())[0]
+        else:
+            one = "SELECT doc FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"
+            doc = _one(con, one, (*scope, before.kind, before.key))[0]
+        if after is None:
+            con.execute("DELETE FROM entries WHERE doc = ?", (doc,))
+        else:
+            con.execute(
+                "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*rows.to_row(scope, after), doc),
+            )
+        _count(con, scope, before, after)
+        return self._index.update(con, doc, before, after)
+
+    # --- whole projects -----------------------------------------------------------------------------------------------
+
+    def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        con = self._db.take()
+        try:
+            con.execute("BEGIN")
+            entries = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? ORDER BY kind, key"  # noqa: S608
+            for row in con.execute(entries, tuple(scope)):
+                yield "entry", entry_record(self._entry(scope, row))
+            names = ", ".join(rows.EVENT_FIELDS)
+            events = f"SELECT {names}, detail, before FROM events WHERE tenant = ? AND project = ? ORDER BY seq"  # noqa: S608
+            for row in con.execute(events, tuple(scope)):
+                yield "event", rows.event_record(self.place, scope, row)
+        except apsw.Error as problem:
+            raise self._db.translate(problem) from problem
+        finally:
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+            self._db.give(con)
+
+    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+        def work(con: apsw.Connection) -> int:
+            if con.execute("SELECT 1 FROM projects WHERE tenant = ? AND project = ?", tuple(scope)).fetchall():
+                raise errors.project_not_empty(scope.project)
+            count = seq = clock = 0
+            for entry in entries:
+                self._put(con, scope, None, entry)
+                count, clock = count + 1, max(clock, entry.updated_at)
+            for record in records:
+                con.execute(NEW_EVENT, rows.event_row(scope, record))
+                seq, clock = max(seq, record["seq"]), max(clock, record["at"])
+            con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
+            return count
+
+        return self._db.write(work)
+
+    def backup(self, target: str) -> None:
+        try:
+            os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError as problem:
+            raise errors.target_exists(target) from problem
+        except OSError as problem:
+            raise errors.store_read_only(target, problem.strerror or str(problem)) from problem
+        con = self._db.take()
+        try:
+            copy = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE)
+            with copy.backup("main", con, "main") as running:
+                running.step()  # all pages in one step: one consistent moment
+            copy.close()
+        except apsw.Error as problem:
+            raise self._db.translate(problem) from problem
+        finally:
+            self._db.give(con)
+
+    def check(self) -> tuple[Finding, ...]:
+        def work(con: apsw.Connection) -> tuple[Finding, ...]:
+            verdict = [str(row[0]) for row in con.execute("PRAGMA integrity_check(5)")]
+            bad: list[str] = []
+            total = texts = 0
+            for tenant, project, *row in con.execute(f"SELECT tenant, project, {FIELDS} FROM entries"):  # noqa: S608
+                total += 1
+                try:
+                    texts += bool(rows.indexed_text(self._entry(Scope(tenant, project), tuple(row))))
+                except (errors.StoreDamaged, ValueError):
+                    texts += 1
+                    bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
+            indexed = _one(con, "SELECT count(*) FROM terms_docsize", ())[0]
+            return (
+                Finding("file", verdict == ["ok"], "; ".join(verdict)),
+                Finding("checksums", not bad, ", ".join(bad[:5]) or f"{total:,} entries are as they were written"),
+                Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
+            )
+
+        return self._db.view(work)
+
+
+# The texts below are put together from constants of ours only; every value is a parameter.
+_JOINED = f"SELECT {E_FIELDS} FROM terms t JOIN entries e ON e.doc = t.rowid WHERE terms MATCH ? AND "  # noqa: S608
+_EVENTS = (
+    f"SELECT {', '.join(f'v.{name}' for name in rows.EVENT_FIELDS)}, v.detail, v.before, n.before, "  # noqa: S608
+    f"{E_FIELDS} FROM events v "
+    "LEFT JOIN events n ON n.tenant = v.tenant AND n.project = v.project AND n.kind = v.kind AND n.key = v.key "
+    "AND n.version = v.version + 1 "
+    "LEFT JOIN entries e ON e.tenant = v.tenant AND e.project = v.project AND e.kind = v.kind AND e.key = v.key "
+    "AND e.version = v.version WHERE "
+)
+
+
+def _one(con: apsw.Connection, sql: str, values: tuple[Any, ...]) -> Row:
+    """The single row of a query that always has one."""
+    row: Row = con.execute(sql, values).fetchall()[0]
+    return row
+
+
+def _where(scope: Scope, query: Listing) -> tuple[str, tuple[Any, ...]]:
+    """The conditions of a listing on `entries e`."""
+    parts = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
+    values: list[Any] = [*scope, *query.kinds]
+    if query.session is not None:
+        parts.append("e.session = ?")
+        values.append(query.session)
+    if not query.include_done:
+        parts.append("e.done = 0")
+    for tag in query.tags:
+        parts.append(
+            "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
+            "AND g.kind = e.kind AND g.tag = ?)"
+        )
+        values.append(tag)
+    return " AND ".join(parts), tuple(values)
+
+
+def _last_version(con: apsw.Connection, scope: Scope, kind: str, key: str) -> int:
+    sql = "SELECT coalesce(max(version), 0) FROM events WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"
+    version: int = _one(con, sql, (*scope, kind, key))[0]
+    return version
+
+
+def _first_spelling(con: apsw.Connection, scope: Scope, kind: str, tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Tags as they were first spelled in this project."""
+    sql = "SELECT label FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = '' AND tag = ?"
+    found = [con.execute(sql, (*scope, kind, analyse.fold(tag))).fetchall() for tag in tags]
+    return tuple(str(label[0][0]) if label else tag for label, tag in zip(found, tags, strict=True))
+
+
+def _tally(con: apsw.Connection, scope: Scope, kind: str, session: str) -> Tally:
+    sql = (
+        "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0), count(*) FILTER (WHERE tag <> '' AND count > 0) "
+        "FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ?"
+    )
+    return Tally._make(_one(con, sql, (*scope, kind, session)))
+
+
+def _count(con: apsw.Connection, scope: Scope, before: Entry | None, after: Entry | None) -> None:
+    """Tags and tallies, from `before` to `after`."""
+    kind, key = rows.name_of(before, after)
+    old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
+    for tag in old - new:
+        sql = "DELETE FROM entry_tags WHERE tenant = ? AND project = ? AND kind = ? AND tag = ? AND key = ?"
+        con.execute(sql, (*scope, kind, tag, key))
+    for tag in new - old:
+        con.execute("INSERT INTO entry_tags VALUES (?, ?, ?, ?, ?)", (*scope, kind, tag, key))
+    sql = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
+    for count in rows.counts(before, after):
+        con.execute(sql, (*scope, kind, *count))

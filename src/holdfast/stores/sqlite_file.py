@@ -1,0 +1,361 @@
+"""One SQLite file, shared by many threads and many processes: opening, the write lock, and commits.
+
+The ideas:
+
+- *A fair lock before SQLite's own.* Writers of all processes queue on a side file (flock); SQLite's busy timeout lets
+  newcomers overtake and is only the backstop. Checkpoints happen under the same lock.
+- *Writers in one process share a commit.* A writer adds its work to a list and waits for its turn. Whoever's turn it is
+  runs everything on the list in one transaction, so that ten waiting writers cost one fsync. Each piece of work has a
+  savepoint of its own; a failing one does not touch its neighbours.
+- *Never open the database file from Python.* Closing such a handle would drop SQLite's locks of this process.
+- *Connections are a small stack.* A single-threaded process only ever opens one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import apsw
+
+from holdfast import errors, limits
+
+T = TypeVar("T")
+APPLICATION_ID = 0x486F6C64  # "Hold"
+SCHEMA = 1  # the newest migration; a test keeps it equal to the files
+OLDEST_SQLITE = (3, 51, 3)  # earlier builds can corrupt a file when two connections checkpoint at once
+MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations", "sqlite")
+
+_after_fork: list[Any] = []  # connections of the parent: closing them in the child would drop the parent's locks
+
+
+class WriteLock:
+    """Mutual exclusion between processes, first come first served. Threads queue before they come here."""
+
+    def __init__(self, path: str, place: str) -> None:
+        self._path = path
+        self._place = place
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        if self._file is None:
+            try:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as problem:
+                raise errors.store_read_only(self._place, problem.strerror or str(problem)) from problem
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._wait(self._file)
+
+    def _wait(self, file: int) -> None:
+        # flock waits in line but knows no time-out, so a thread waits for us and we wait for the thread.
+        outcome: list[bool] = []
+        guard = threading.Lock()
+
+        def wait() -> None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with guard:
+                if outcome:  # nobody wants it any more
+                    fcntl.flock(file, fcntl.LOCK_UN)
+                    os.close(file)
+                outcome.append(True)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        thread.join(limits.LOCK_WAIT_SECONDS)
+        with guard:
+            if not outcome:
+                outcome.append(False)
+                self._file = None
+                raise errors.store_busy(self._place, limits.LOCK_WAIT_SECONDS)
+
+    def release(self) -> None:
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def forget(self) -> None:
+        """After a fork: the lock's handle is shared with the parent, so use a new one."""
+        self._file = None
+
+
+class _Job:
+    __slots__ = ("done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[apsw.Connection], Any]) -> None:
+        self.work = work
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Database:
+    def __init__(self, path: str) -> None:
+        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
+            raise errors.sqlite_too_old(apsw.sqlite_lib_version())
+        self.path = os.path.abspath(path)
+        self._lock = WriteLock(self.path + ".lock", path)
+        self._free: list[apsw.Connection] = []
+        self._jobs: deque[_Job] = deque()
+        self._turn = threading.Lock()
+        self._pid = os.getpid()
+        self._wal_pages = 0
+        self._wrote = False
+        self._closed = False
+        self._prepare()
+
+    # --- opening ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if not os.path.exists(self.path):
+            self._create()
+        con = self.take()
+        try:
+            version = self._identify(con)
+            if version < SCHEMA:
+                self._migrate(con)
+        except apsw.Error as problem:
+            raise self.translate(problem) from problem
+        finally:
+            self.give(con)
+
+    def _create(self) -> None:
+        """Make the file before SQLite does, so that it is private whatever the umask."""
+        try:
+            make_private_folder(os.path.dirname(self.path))
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            return  # another process was faster
+        except OSError as problem:
+            raise errors.store_read_only(self.path, problem.strerror or str(problem)) from problem
+
+    def _identify(self, con: apsw.Connection) -> int:
+        application, version = con.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchall()[0]
+        if application == APPLICATION_ID and isinstance(version, int):
+            if version > SCHEMA:
+                raise errors.store_too_new(self.path, version, SCHEMA)
+            return version
+        if application or con.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]:
+            raise errors.not_a_store(self.path, "it is an SQLite database of another program")
+        return 0
+
+    def _migrate(self, con: apsw.Connection) -> None:
+        self._lock.acquire()
+        try:
+            con.execute("PRAGMA journal_mode = WAL").fetchall()
+            con.execute("BEGIN IMMEDIATE")
+            try:
+                for number in range(self._identify(con) + 1, SCHEMA + 1):
+                    con.execute(migration(number))
+                con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                con.execute(f"PRAGMA user_version = {SCHEMA}")
+                con.execute("COMMIT")
+            except BaseException:
+                con.execute("ROLLBACK")
+                raise
+            self._wrote = True
+        finally:
+            self._lock.release()
+
+    def _connect(self) -> apsw.Connection:
+        try:
+            con = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            con.set_busy_timeout(limits.SQLITE_BUSY_MS)
+            con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+            con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+            con.execute(
+                "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+                "PRAGMA temp_store = MEMORY;"
+                f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
+            ).fetchall()
+            con.set_wal_hook(self._after_commit)  # also switches SQLite's own checkpoints off
+        except apsw.Error as problem:
+            raise self.translate(problem) from problem
+        return con
+
+    def _after_commit(self, con: apsw.Connection, name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def take(self) -> apsw.Connection:
+        """A connection for this thread alone, until it is given back."""
+        if self._pid != os.getpid():
+            self._begin_again_after_fork()
+        if self._closed:
+            raise errors.store_gone(self.path, "it was closed")
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self._connect()
+
+    def give(self, con: apsw.Connection) -> None:
+        if self._closed:
+            con.close()
+        else:
+            self._free.append(con)
+
+    def _begin_again_after_fork(self) -> None:
+        _after_fork.extend(self._free)
+        self._free = []
+        self._jobs = deque()
+        self._turn = threading.Lock()
+        self._lock.forget()
+        self._pid = os.getpid()
+
+    def rows(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """All rows of one read."""
+        con = self.take()
+        try:
+            return cast(list[tuple[Any, ...]], con.execute(sql, values).fetchall())
+        except apsw.Error as problem:
+            raise self.translate(problem) from problem
+        finally:
+            self.give(con)
+
+    def view(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Several reads that see one moment."""
+        con = self.take()
+        try:
+            con.execute("BEGIN")
+            try:
+                return work(con)
+            finally:
+                con.execute("COMMIT")
+        except apsw.Error as problem:
+            raise self.translate(problem) from problem
+        finally:
+            self.give(con)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` in a transaction and return when it is on disk."""
+        job = _Job(work)
+        self._jobs.append(job)
+        with self._turn:
+            if not job.done:
+                self._run([self._jobs.popleft() for _ in range(len(self._jobs))])
+        if job.error is not None:
+            raise job.error
+        return cast(T, job.result)
+
+    def _run(self, jobs: list[_Job]) -> None:
+        con = None
+        try:
+            con = self.take()
+            self._lock.acquire()
+            try:
+                self._commit(con, jobs)
+            finally:
+                self._lock.release()
+        except apsw.Error as problem:
+            _discard(con)
+            con = None
+            self._fail(jobs, self.translate(problem), problem)
+        except BaseException as problem:
+            self._fail(jobs, problem, None)
+            if not isinstance(problem, Exception):
+                raise
+        finally:
+            for job in jobs:
+                job.done = True
+            if con is not None:
+                self.give(con)
+
+    def _commit(self, con: apsw.Connection, jobs: list[_Job]) -> None:
+        con.execute("BEGIN IMMEDIATE")
+        try:
+            for job in jobs:
+                self._attempt(con, job, alone=len(jobs) == 1)
+            con.execute("COMMIT")
+        except BaseException:
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+            raise
+        self._wrote = True
+        if self._wal_pages >= limits.WAL_CHECKPOINT_PAGES:
+            self._wal_pages = 0
+            con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _attempt(self, con: apsw.Connection, job: _Job, alone: bool) -> None:
+        """One piece of work. What it raises is its own; trouble of the store itself goes up and fails the whole."""
+        if alone:
+            job.result = job.work(con)
+            return
+        con.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(con)
+        except apsw.Error:
+            raise
+        except Exception as problem:  # noqa: BLE001 - it belongs to the writer that waits for it, and is raised there
+            con.execute("ROLLBACK TO job")
+            job.error = problem
+        con.execute("RELEASE job")
+
+    def _fail(self, jobs: list[_Job], problem: BaseException, cause: BaseException | None) -> None:
+        problem.__cause__ = cause
+        for job in jobs:
+            if job.error is None:
+                job.error = problem
+
+    def translate(self, problem: apsw.Error) -> errors.StoreProblem:
+        """SQLite's trouble as a problem of ours."""
+        why = str(problem)
+        if isinstance(problem, apsw.NotADBError):
+            return errors.not_a_store(self.path, "the file is not an SQLite database")
+        if isinstance(problem, apsw.FullError):
+            return errors.store_full(self.path)
+        if isinstance(problem, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
+            return errors.store_read_only(self.path, why)
+        if isinstance(problem, (apsw.BusyError, apsw.LockedError)):
+            return errors.store_busy(self.path, limits.SQLITE_BUSY_MS / 1000)
+        return errors.store_broken(self.path, why)
+
+    def close(self) -> None:
+        """Close everything. The last connection folds the log into the database, which wants the write lock."""
+        if self._closed or self._pid != os.getpid():
+            return
+        with self._turn:
+            self._closed = True
+            if self._wrote:
+                self._lock.acquire()
+            while self._free:
+                self._free.pop().close()
+            if self._wrote:
+                self._lock.release()
+            self._lock.close()
+
+
+def _discard(con: apsw.Connection | None) -> None:
+    """After trouble with the file a connection is not used again: what it cached may not be what is on disk."""
+    if con is not None:
+        con.close()
+
+
+def migration(number: int) -> str:
+    """The text of a migration."""
+    (name,) = [name for name in os.listdir(MIGRATIONS) if name.startswith(f"{number:04d}_")]
+    with open(os.path.join(MIGRATIONS, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def make_private_folder(path: str) -> None:
+    """The folder and those above it that are missing, each open to its owner alone whatever the umask."""
+    if path and not os.path.isdir(path):
+        make_private_folder(os.path.dirname(path))
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            return
+        os.chmod(path, 0o700)

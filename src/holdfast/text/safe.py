@@ -1,0 +1,56 @@
+"""Texts at the two ends: what may not be stored, and what may not reach a terminal as it is.
+
+A stored text can come from anywhere. Control characters in it could move the cursor, change colours or the clipboard,
+and invisible or direction-changing ones could make a reader see another text than the one that is there.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ACTS_OR_HIDES = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but not \t and \n
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    "\u00ad\u034f\u180e\u200b\u2060-\u2065\u3164\ufeff\uffa0"  # no width, or nothing to see
+    "\u2028\u2029"  # line and paragraph separators
+    "\u206a-\u206f\ufff9-\ufffb"  # outdated and interlinear format characters
+    "\ud800-\udfff"  # halves of a character
+    "\U000e0000-\U000e007f"  # tags: a whole invisible alphabet
+)
+# Joiners belong to the spelling of Persian and of Indian languages, and make one picture of several emoji. Between two
+# such characters they change what is seen and stay; anywhere else they only hide.
+_JOINED = "[\u0600-\u08ff\u0900-\u0dff\ufe0f\u2600-\u27bf\U0001f300-\U0001faff]"
+_JOINER = "[\u200c\u200d]"
+_LONE_JOINER = f"(?<!{_JOINED}){_JOINER}|{_JOINER}(?!{_JOINED})|{_JOINER}(?={_JOINER})"
+_HIDDEN = re.compile(f"[{_ACTS_OR_HIDES}]|{_LONE_JOINER}")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def visible(text: str, *, keep_newlines: bool = True) -> str:
+    r"""The text with every character that acts or hides written as an escape such as \x1b or \u202e.
+
+    `keep_newlines=False` is for a place of one line: line breaks and tabs become \n and \t.
+    """
+    if _HIDDEN.search(text):
+        text = _HIDDEN.sub(_escape, text)
+    if keep_newlines:
+        return text
+    return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def problem(text: str) -> str | None:
+    """Why the text cannot be stored, or None. Positions count characters from 1."""
+    found = _UNSTORABLE.search(text)
+    if not found:
+        return None
+    where = f"at position {found.start() + 1}"
+    if found.group() == "\x00":
+        return f"a NUL character (U+0000) {where}"
+    return f"half of a surrogate pair (U+{ord(found.group()):04X}) {where}, which is not valid Unicode"
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,34 @@
+"""Every word an agent reads: tools/<operation>.md and prompts/<name>.md. Here they are only found and taken apart.
+
+A tool's file has its description first, then after an empty line one line a parameter: `name: what it is`.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import NamedTuple
+
+_HERE = os.path.dirname(__file__)
+
+
+class ToolText(NamedTuple):
+    description: str
+    params: dict[str, str]
+
+
+@lru_cache
+def tool(name: str) -> ToolText:
+    description, _, rest = _read("tools", name).partition("\n\n")
+    params = dict(line.split(": ", 1) for line in rest.splitlines() if line)
+    return ToolText(" ".join(description.split()), params)
+
+
+@lru_cache
+def prompt(name: str) -> str:
+    return _read("prompts", name).strip()
+
+
+def _read(folder: str, name: str) -> str:
+    with open(os.path.join(_HERE, folder, f"{name}.md"), encoding="utf-8") as file:
+        return file.read()

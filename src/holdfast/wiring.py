@@ -1,0 +1,48 @@
+"""Wiring: `open` is the only chooser of a store. A store is imported when chosen, so nobody pays for the other."""
+
+from __future__ import annotations
+
+from holdfast import errors, settings
+from holdfast.library import Clock, Holdfast, wall_clock
+from holdfast.model import Scope
+from holdfast.store import Store
+
+
+def open(
+    store: str | None = None,
+    *,
+    project: str | None = None,
+    session: str | None = None,
+    folder: str | None = None,
+    clock: Clock = wall_clock,
+) -> Holdfast:
+    """A project's memory.
+
+    `store` is a path or a postgresql:// address; without one, `.holdfast/holdfast.db` in the project the folder (by
+    default the current one) belongs to, else the user's data folder. `session` is the session of calls that name none.
+    """
+    return open_with(settings.load(store, project, folder=folder), session=session, clock=clock)
+
+
+def open_with(chosen: settings.Settings, *, session: str | None = None, clock: Clock = wall_clock) -> Holdfast:
+    return Holdfast(
+        choose_store(chosen.store),
+        Scope(chosen.tenant, chosen.project),
+        session=session or chosen.session,
+        bounds=chosen.bounds,
+        clock=clock,
+    )
+
+
+def choose_store(address: str) -> Store:
+    if address.startswith(("postgresql://", "postgres://")):
+        try:
+            from holdfast.stores.postgres import PostgresStore
+        except ImportError as problem:
+            raise errors.not_installed("a PostgreSQL store", "postgres") from problem
+        return PostgresStore(address)
+    if "://" in address and not address.startswith("sqlite://"):
+        raise errors.bad_setting("store", address, "it must be a path or a postgresql:// address")
+    from holdfast.stores.sqlite import SqliteStore
+
+    return SqliteStore(address.removeprefix("sqlite://"))

@@ -1,0 +1,90 @@
+"""What every test may use: an empty home, store addresses, and a real PostgreSQL.
+
+* `store_url`: runs the test twice, with a SQLite path and with a PostgreSQL address.
+* `postgres_url`: the address of a new and empty PostgreSQL database.
+
+The server starts when the first test asks for it, once for all workers. HOLDFAST_TEST_POSTGRES=postgresql://...
+uses a server that is already there; its user must be allowed to create databases.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import psycopg
+import pytest
+from psycopg import sql
+
+from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, database_url, server_url
+
+RUN = pytest.StashKey[Run]()
+
+# The test machine may be slow and busy; a test's own limit is the timeout, not Hypothesis's clock.
+hypothesis.settings.register_profile("house", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("house")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In every process: forget the caller's settings. In the controlling process only: open the test run."""
+    own = {RUN_VARIABLE, SERVER_VARIABLE}
+    for name in list(os.environ):
+        for_us = name.startswith("HOLDFAST_") and name not in own
+        for_libpq = name.startswith("PG") and SERVER_VARIABLE not in os.environ
+        if for_us or for_libpq or name.startswith("XDG_"):
+            del os.environ[name]
+    if not hasattr(config, "workerinput"):
+        config.stash[RUN] = Run.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what the test run started, also after failures."""
+    run = config.stash.get(RUN, None)
+    if run is not None:
+        run.end()
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
+@pytest.fixture(autouse=True)
+def home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home directory for each test, so that no test finds or touches the caller's own store."""
+    directory = _homes / uuid.uuid4().hex
+    directory.mkdir()
+    monkeypatch.setenv("HOME", str(directory))
+    return directory
+
+
+@pytest.fixture(scope="session")
+def _postgres() -> Iterator[tuple[str, psycopg.Connection]]:
+    url = server_url()
+    with psycopg.connect(url, autocommit=True) as admin:
+        yield url, admin
+
+
+@pytest.fixture
+def postgres_url(_postgres: tuple[str, psycopg.Connection]) -> Iterator[str]:
+    """The address of a new and empty PostgreSQL database, which is gone after the test."""
+    url, admin = _postgres
+    name = f"holdfast_test_{uuid.uuid4().hex}"
+    # A database of its own costs a test some 50 ms in all and needs no care. Writing the copy to the
+    # log takes half the time of copying files, which forces a checkpoint before and after.
+    admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log").format(sql.Identifier(name)))
+    yield database_url(url, name)
+    admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store that does not exist yet; the test runs once for each kind of store."""
+    if request.param == "sqlite":
+        return str(tmp_path / "holdfast.db")
+    url = request.getfixturevalue("postgres_url")
+    assert isinstance(url, str)
+    return url
