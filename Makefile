@@ -9,12 +9,12 @@ STAMP := $(VENV)/.ready
 LOCK := $(PY) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
 	--python-version 3.11 --custom-compile-command "make lock" --quiet
 # What the linters look at; bench only once there is code in it.
-CODE := src tests $(if $(wildcard bench/*.py),bench)
+CODE := src tests docs $(if $(wildcard bench/*.py),bench)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test torture bench run lock clean
+.PHONY: help setup check test torture bench docs run lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -36,6 +36,9 @@ torture: $(STAMP) ## The slow tests: kills, races, full disks
 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench
+
+docs: $(STAMP) ## Write docs/reference.md from the operations
+	$(PY) docs/make_reference.py
 
 run: $(STAMP) ## Serve on this machine; prints its address
 	$(VENV)/bin/holdfast serve

@@ -91,7 +91,8 @@ class Store(Protocol):
         """Entries whose folded content contains the folded needle, by position, then newest first."""
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
-        """Entries that match a word query, best first by the store's own ranking, at most query.limit."""
+        """Entries that match a word query, at most query.limit. With `every` the newest entries come first; without
+        it those that hold the most, by the store's own ranking."""
 
     def frequencies(self, terms: Iterable[str], most: int) -> dict[str, int]:
         """In how many entries each term occurs, counted no further than `most`."""
@@ -123,9 +124,8 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-def to_json(value: object) -> str:
-    """Compact JSON; control characters come out escaped, so it is safe between the separators of `fingerprint`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+# Compact JSON. Control characters come out escaped, so it is safe between the separators of `fingerprint`.
+to_json: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def fingerprint(scope: Scope, entry: Entry, tags: str, extra: str) -> bytes:

@@ -110,12 +110,14 @@ def search_notes(
 
 
 def _related(ctx: Context, query: str, listing: Listing, shown: set[str]) -> list[Entry]:
-    """Notes of any session that hold the words of the query. All of them first; when no note does, the rarest."""
+    """Notes of any session that hold every word of the query; when no note does, those with the most rare ones."""
     words = query_terms(query)
-    found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in words)))
-    if not found and len(words) > 1:
-        rare = rare_terms(ctx.store.frequencies(words, RARE_COUNT_MAX))
-        found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in rare), every=False))
+    every = listing._replace(limit=len(shown) + limits.RELATED_SHOWN)
+    found = ctx.store.matching(ctx.scope, every, Words(tuple((word,) for word in words)))
+    if found or len(words) < 2:
+        return [entry for entry in found if entry.key not in shown]
+    rare = rare_terms(ctx.store.frequencies(words, RARE_COUNT_MAX))
+    found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in rare), every=False))
     return closest(words, [entry for entry in found if entry.key not in shown], limits.RELATED_SHOWN)
 
 

@@ -87,20 +87,21 @@ class Operation(NamedTuple):
             schema["required"] = required
         return {**schema, "additionalProperties": False}
 
-    def output_schema(self) -> Json:
-        properties: Json = {}
-        for name, kind in self.result.items():
-            plain = kind.rstrip("?")
-            properties[name] = {"type": plain} if plain else {}
+    def output_schema(self, *, brief: bool = False) -> Json:
+        """The answer's JSON schema; `brief` only names the keys that are always there."""
         required = [name for name, kind in self.result.items() if not kind.endswith("?")]
+        if brief:
+            return {"type": "object", "required": required}
+        plain = {name: kind.rstrip("?") for name, kind in self.result.items()}
+        properties = {name: {"type": kind} if kind else {} for name, kind in plain.items()}
         return {"type": "object", "properties": properties, "required": required}
 
     def annotations(self) -> dict[str, bool]:
         """MCP's hints, only where they differ from MCP's pessimistic defaults."""
         if self.read_only:
-            return {"readOnlyHint": True, "openWorldHint": False}
+            return {"readOnlyHint": True}
         hints = {} if self.destructive else {"destructiveHint": False}
-        return hints | ({"idempotentHint": True} if self.idempotent else {}) | {"openWorldHint": False}
+        return hints | ({"idempotentHint": True} if self.idempotent else {})
 
 
 def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from holdfast import errors
@@ -34,7 +35,7 @@ def to_entry(place: str, scope: Scope, row: Row) -> Entry:
         key,
         session,
         content,
-        () if tags == "[]" else tuple(json.loads(tags)),
+        _tags(tags),
         bool(done),
         bool(pinned),
         origin,
@@ -46,6 +47,11 @@ def to_entry(place: str, scope: Scope, row: Row) -> Entry:
     if fingerprint(scope, entry, tags, extra) != digest:
         raise errors.store_damaged(place, f"{kind} {key!r}")
     return entry
+
+
+@lru_cache(2_000)  # the same few tags stand on many notes
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
 
 
 def to_row(scope: Scope, entry: Entry) -> Row:

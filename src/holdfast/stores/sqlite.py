@@ -30,6 +30,7 @@ from holdfast.stores.sqlite_file import Database
 from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
+KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -39,6 +40,7 @@ class SqliteStore:
         self.place = self._db.path
         self._index = WordIndex()
         self._sessions: set[tuple[str, str, str]] = set()  # known to exist
+        self._labels: dict[tuple[str, ...], str] = {}  # first spellings of tags
 
     def close(self) -> None:
         self._db.close()
@@ -53,7 +55,7 @@ class SqliteStore:
         return rows.to_entry(self.place, scope, row)
 
     def list(self, scope: Scope, query: Listing) -> Page:
-        where, values = _where(scope, query)
+        where, values = _where(scope, query, by_tag=True)
 
         def work(con: apsw.Connection) -> Page:
             found = con.execute(
@@ -65,7 +67,7 @@ class SqliteStore:
                 total = _one(con, f"SELECT count(*) FROM entries e WHERE {where}", values)[0]  # noqa: S608
             return Page(tuple(self._entry(scope, row) for row in found), total)
 
-        return self._db.view(work)
+        return self._db.read(work)
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         folded = analyse.fold(needle)
@@ -82,7 +84,7 @@ class SqliteStore:
             hits.sort(key=lambda hit: (hit[0], -hit[1][11]))  # position, then newest; equal ones keep the order of keys
             return Page(tuple(self._entry(scope, row) for _, row in hits[: query.limit]), len(hits))
 
-        return self._db.view(work)
+        return self._db.read(work)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         groups = [any_of(group) for group in words.groups if group]
@@ -90,7 +92,9 @@ class SqliteStore:
             return ()
         where, values = _where(scope, query)
         match = (" AND " if words.every else " OR ").join(groups)
-        found = self._db.rows(f"{_JOINED}{where} ORDER BY t.rank LIMIT ?", (match, *values, query.limit))
+        # Newest first is the order of the index itself, read from its end: no need to score what holds every word.
+        order = "t.rowid DESC" if words.every else "t.rank"
+        found = self._db.rows(f"{_JOINED}{where} ORDER BY {order} LIMIT ?", (match, *values, query.limit))
         return tuple(self._entry(scope, row) for row in found)
 
     def frequencies(self, terms: Iterable[str], most: int) -> dict[str, int]:
@@ -98,7 +102,7 @@ class SqliteStore:
             sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
             return {term: _one(con, sql, (any_of((term,)), most))[0] for term in terms}
 
-        return self._db.view(work)
+        return self._db.read(work)
 
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         found = self._db.rows(
@@ -109,7 +113,7 @@ class SqliteStore:
         return tuple(TagCount(label, count) for label, count in found)
 
     def tally(self, scope: Scope, kind: str, session: str) -> Tally:
-        return self._db.view(lambda con: _tally(con, scope, kind, session))
+        return self._db.read(lambda con: _tally(con, scope, kind, session))
 
     def projects(self, tenant: str) -> tuple[str, ...]:
         found = self._db.rows("SELECT project FROM projects WHERE tenant = ? ORDER BY project", (tenant,))
@@ -148,7 +152,7 @@ class SqliteStore:
             before = None if key is None else self._before(con, scope, kind, key)
             wanted = decide(before)
             if isinstance(wanted, Draft) and wanted.tags:
-                wanted = wanted._replace(tags=_first_spelling(con, scope, kind, wanted.tags))
+                wanted = wanted._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in wanted.tags))
             if wanted is None or (isinstance(wanted, Draft) and unchanged(before, wanted)):
                 session = stamp.session if before is None else before.session
                 return Change(0, before, before, _tally(con, scope, kind, session))
@@ -162,6 +166,20 @@ class SqliteStore:
     def _before(self, con: apsw.Connection, scope: Scope, kind: str, key: str) -> Entry | None:
         found = con.execute(ONE_ENTRY, (*scope, kind, key)).fetchall()
         return self._entry(scope, found[0]) if found else None
+
+    def _spelling(self, con: apsw.Connection, name: tuple[str, str, str, str]) -> str:
+        """A tag as it was first spelled in its project. That never changes, so it is looked up once."""
+        *where, tag = name
+        key = (*where, analyse.fold(tag))
+        if key not in self._labels:
+            sql = "SELECT label FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = '' AND tag = ?"
+            found = con.execute(sql, key).fetchall()
+            if not found:
+                return tag
+            if len(self._labels) >= KNOWN_LABELS:
+                self._labels.clear()
+            self._labels[key] = str(found[0][0])
+        return self._labels[key]
 
     def _ensure_session(self, con: apsw.Connection, scope: Scope, stamp: Stamp, fresh: set[str]) -> None:
         if (*scope, stamp.session) in self._sessions or self._before(con, scope, SESSION, stamp.session):
@@ -241,7 +259,7 @@ class SqliteStore:
             if con.execute("SELECT 1 FROM projects WHERE tenant = ? AND project = ?", tuple(scope)).fetchall():
                 raise errors.project_not_empty(scope.project)
             count = seq = clock = 0
-            for entry in entries:
+            for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
                 self._put(con, scope, None, entry)
                 count, clock = count + 1, max(clock, entry.updated_at)
             for record in records:
@@ -310,8 +328,8 @@ def _one(con: apsw.Connection, sql: str, values: tuple[Any, ...]) -> Row:
     return row
 
 
-def _where(scope: Scope, query: Listing) -> tuple[str, tuple[Any, ...]]:
-    """The conditions of a listing on `entries e`."""
+def _where(scope: Scope, query: Listing, *, by_tag: bool = False) -> tuple[str, tuple[Any, ...]]:
+    """The conditions of a listing on `entries e`. `by_tag`: the first tag finds the entries, as no word does."""
     parts = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
     values: list[Any] = [*scope, *query.kinds]
     if query.session is not None:
@@ -319,10 +337,14 @@ def _where(scope: Scope, query: Listing) -> tuple[str, tuple[Any, ...]]:
         values.append(query.session)
     if not query.include_done:
         parts.append("e.done = 0")
-    for tag in query.tags:
+    tags = list(query.tags)
+    if by_tag and tags and len(query.kinds) == 1:
+        parts.append("e.key IN (SELECT key FROM entry_tags WHERE tenant = ? AND project = ? AND kind = ? AND tag = ?)")
+        values += [*scope, *query.kinds, tags.pop(0)]
+    for tag in tags:
         parts.append(
-            "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
-            "AND g.kind = e.kind AND g.tag = ?)"
+            "EXISTS (SELECT 1 FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
+            "AND g.kind = e.kind AND g.tag = ? AND g.key = e.key)"
         )
         values.append(tag)
     return " AND ".join(parts), tuple(values)
@@ -332,13 +354,6 @@ def _last_version(con: apsw.Connection, scope: Scope, kind: str, key: str) -> in
     sql = "SELECT coalesce(max(version), 0) FROM events WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"
     version: int = _one(con, sql, (*scope, kind, key))[0]
     return version
-
-
-def _first_spelling(con: apsw.Connection, scope: Scope, kind: str, tags: tuple[str, ...]) -> tuple[str, ...]:
-    """Tags as they were first spelled in this project."""
-    sql = "SELECT label FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = '' AND tag = ?"
-    found = [con.execute(sql, (*scope, kind, analyse.fold(tag))).fetchall() for tag in tags]
-    return tuple(str(label[0][0]) if label else tag for label, tag in zip(found, tags, strict=True))
 
 
 def _tally(con: apsw.Connection, scope: Scope, kind: str, session: str) -> Tally:
@@ -353,11 +368,10 @@ def _count(con: apsw.Connection, scope: Scope, before: Entry | None, after: Entr
     """Tags and tallies, from `before` to `after`."""
     kind, key = rows.name_of(before, after)
     old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
-    for tag in old - new:
+    if old != new:
         sql = "DELETE FROM entry_tags WHERE tenant = ? AND project = ? AND kind = ? AND tag = ? AND key = ?"
-        con.execute(sql, (*scope, kind, tag, key))
-    for tag in new - old:
-        con.execute("INSERT INTO entry_tags VALUES (?, ?, ?, ?, ?)", (*scope, kind, tag, key))
+        con.executemany(sql, [(*scope, kind, tag, key) for tag in old - new])
+        sql = "INSERT INTO entry_tags VALUES (?, ?, ?, ?, ?)"
+        con.executemany(sql, [(*scope, kind, tag, key) for tag in new - old])
     sql = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
-    for count in rows.counts(before, after):
-        con.execute(sql, (*scope, kind, *count))
+    con.executemany(sql, [(*scope, kind, *count) for count in rows.counts(before, after)])

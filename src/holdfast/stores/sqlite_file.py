@@ -109,6 +109,7 @@ class Database:
         self._turn = threading.Lock()
         self._pid = os.getpid()
         self._wal_pages = 0
+        self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
         self._wrote = False
         self._closed = False
         self._prepare()
@@ -116,6 +117,7 @@ class Database:
     # --- opening ------------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
+        self._refuse_orphan_log()
         if not os.path.exists(self.path):
             self._create()
         con = self.take()
@@ -127,6 +129,16 @@ class Database:
             raise self.translate(problem) from problem
         finally:
             self.give(con)
+
+    def _refuse_orphan_log(self) -> None:
+        """A log without its database holds work that SQLite would throw away on opening."""
+        log = self.path + "-wal"
+        if (
+            os.path.exists(log)
+            and os.path.getsize(log)
+            and not (os.path.exists(self.path) and os.path.getsize(self.path))
+        ):
+            raise errors.not_a_store(self.path, "it is missing or empty while its log (-wal) still holds work")
 
     def _create(self) -> None:
         """Make the file before SQLite does, so that it is private whatever the umask."""
@@ -223,19 +235,27 @@ class Database:
         finally:
             self.give(con)
 
-    def view(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Several reads that see one moment."""
+    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Several reads, each of which sees its own moment."""
         con = self.take()
         try:
+            return work(con)
+        except apsw.Error as problem:
+            raise self.translate(problem) from problem
+        finally:
+            self.give(con)
+
+    def view(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Several reads that see one moment."""
+
+        def together(con: apsw.Connection) -> T:
             con.execute("BEGIN")
             try:
                 return work(con)
             finally:
                 con.execute("COMMIT")
-        except apsw.Error as problem:
-            raise self.translate(problem) from problem
-        finally:
-            self.give(con)
+
+        return self.read(together)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -284,9 +304,18 @@ class Database:
                 con.execute("ROLLBACK")
             raise
         self._wrote = True
-        if self._wal_pages >= limits.WAL_CHECKPOINT_PAGES:
-            self._wal_pages = 0
-            con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        if self._wal_pages >= self._checkpoint_at:
+            self._checkpoint(con)
+
+    def _checkpoint(self, con: apsw.Connection) -> None:
+        """Fold the log into the database. What was committed is safe without it, so trouble here is for later."""
+        self._checkpoint_at = self._wal_pages + limits.WAL_CHECKPOINT_PAGES
+        try:
+            pages, folded = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error:
+            return
+        if pages == folded:  # otherwise a reader still needs the log; try again when it has grown
+            self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
 
     def _attempt(self, con: apsw.Connection, job: _Job, alone: bool) -> None:
         """One piece of work. What it raises is its own; trouble of the store itself goes up and fails the whole."""
