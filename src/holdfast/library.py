@@ -151,7 +151,7 @@ class Holdfast:
             return Instructions(text, lambda: None)
 
         def used() -> None:
-            handoff.use_handoff(self.context(ctx.session))
+            handoff.use_handoff(self.context(ctx.session), seen)
 
         return Instructions(f"{handoff.section(seen)}\n\n{text}", used)
 
@@ -181,6 +181,7 @@ class Session:
         self.notepad = NotepadFace(self)
         self.memory = MemoryFace(self)
         self.handoff = HandoffFace(self)
+        self._seen: Handoff | None = None  # in the context given out last
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return self.hold.run(find(name), arguments, self.id, self.by)
@@ -190,11 +191,14 @@ class Session:
 
     def context(self) -> str:
         """What the session starts with: handoff, notepad, scratchpad and memory, in this order."""
-        return sessions.context(self.hold.context(self.id, self.by))
+        ctx = self.hold.context(self.id, self.by)
+        self._seen = handoff.waiting(ctx)
+        return sessions.context(ctx, self._seen)
 
     def used(self) -> None:
-        """Say that a context of this session served a model call; a handoff in it is now used up."""
-        handoff.use_handoff(self.hold.context(self.id, self.by))
+        """Say that the last context of this session served a model call; the handoff in it is now used up."""
+        if self._seen is not None:
+            handoff.use_handoff(self.hold.context(self.id, self.by), self._seen)
 
     def scratch(self, content: str | None = None, mode: str = "read") -> str:
         """The scratchpad of the task at hand: read, replace, append or clear. Its content afterwards."""

@@ -44,7 +44,10 @@ class Page(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A word query: groups of alternative terms. `every`: each group must occur; otherwise any of them may."""
+    """A word query: groups of alternative words, folded. Words with the same stem count as the same word.
+
+    `every`: each group must occur; otherwise any of them may.
+    """
 
     groups: tuple[tuple[str, ...], ...]
     every: bool = True
@@ -94,8 +97,8 @@ class Store(Protocol):
         """Entries that match a word query, at most query.limit. With `every` the newest entries come first; without
         it those that hold the most, by the store's own ranking."""
 
-    def frequencies(self, terms: Iterable[str], most: int) -> dict[str, int]:
-        """In how many entries each term occurs, counted no further than `most`."""
+    def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
+        """In how many entries each word occurs, whatever its ending, counted no further than `most`."""
 
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         """Tags of the open entries with counts, in alphabetical order."""

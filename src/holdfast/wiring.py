@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import os
+
 from holdfast import errors, settings
 from holdfast.library import Clock, Holdfast, wall_clock
 from holdfast.model import Scope
@@ -45,4 +48,18 @@ def choose_store(address: str) -> Store:
         raise errors.bad_setting("store", address, "it must be a path or a postgresql:// address")
     from holdfast.stores.sqlite import SqliteStore
 
-    return SqliteStore(address.removeprefix("sqlite://"))
+    path = address.removeprefix("sqlite://")
+    store = SqliteStore(path)
+    _keep_out_of_git(os.path.dirname(os.path.abspath(path)))
+    return store
+
+
+def _keep_out_of_git(folder: str) -> None:
+    """What agents write down is not for the repository: our own folder tells git to pass it over."""
+    note = os.path.join(folder, ".gitignore")
+    if os.path.basename(folder) == settings.FOLDER and not os.path.exists(note):
+        try:
+            with builtins.open(note, "x", encoding="utf-8") as file:
+                file.write("# Holdfast keeps this project's working memory here.\n*\n")
+        except OSError:
+            return  # another process was faster, or the folder is read-only; the store itself is what matters

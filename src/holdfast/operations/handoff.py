@@ -44,21 +44,18 @@ def waiting(ctx: Context, line: str = MAIN) -> Handoff | None:
     return handoff if handoff.used_by in (None, ctx.session) else None
 
 
-def use_handoff(ctx: Context, line: str = MAIN) -> Handoff | None:
+def use_handoff(ctx: Context, seen: Handoff) -> None:
     """Mark it used by this session. Called after the context that held it really served, never before."""
-    seen = waiting(ctx, line)
-    if seen is None or seen.used_by is not None:
-        return seen
 
     def decide(before: Entry | None) -> Draft | None:
         # A newer handoff may have been written since; that one has not been read and stays.
-        if before is None or before.content != seen.content or before.done:
+        if before is None or before.done or as_handoff(before) != seen:
             return None
         extra = {**before.extra, "used_by": ctx.session}
         return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
 
-    change = ctx.store.edit(ctx.scope, HANDOFF, line, decide, ctx.stamp("use_handoff"))
-    return as_handoff(change.after) if change.after else None
+    if seen.used_by is None:
+        ctx.store.edit(ctx.scope, HANDOFF, seen.line, decide, ctx.stamp("use_handoff"))
 
 
 def section(handoff: Handoff) -> str:

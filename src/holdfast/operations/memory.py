@@ -9,7 +9,7 @@ from holdfast import errors, limits
 from holdfast.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, milliseconds, moment
 from holdfast.operations.notes import Written, add_note
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
-from holdfast.search.order import RARE_COUNT_MAX, memory_score, query_terms, rare_terms
+from holdfast.search.order import RARE_COUNT_MAX, memory_score, query_words, rare_words
 from holdfast.store import EventQuery, Listing, Words
 from holdfast.text import tokens
 
@@ -60,8 +60,8 @@ def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEF
         return Matches(query, (activity_log(ctx, log[1]),))
     listing = Listing((MEMORY,), limit=CANDIDATES)
     found = {entry.key: entry for entry in ctx.store.containing(ctx.scope, listing, asked).entries}
-    rare = rare_terms(ctx.store.frequencies(query_terms(asked), RARE_COUNT_MAX))
-    words = Words(tuple((term,) for term in rare), every=False)
+    rare = rare_words(ctx.store.frequencies(query_words(asked), RARE_COUNT_MAX))
+    words = Words(tuple((word,) for word in rare), every=False)
     found |= {entry.key: entry for entry in ctx.store.matching(ctx.scope, listing, words)}
     scored = [(memory_score(asked, entry.key, entry.content), entry) for entry in found.values()]
     scored.sort(key=lambda pair: (pair[0], pair[1].updated_at, pair[1].key), reverse=True)

@@ -8,10 +8,10 @@ from holdfast import errors, limits
 from holdfast.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.search.analyse import fold
-from holdfast.search.order import RARE_COUNT_MAX, closest, query_terms, rare_terms
+from holdfast.search.order import RARE_COUNT_MAX, closest, query_words, rare_words
 from holdfast.store import GONE, Gone, Listing, Words
 
-CANDIDATES = 50  # word hits that are looked at closely before the best few are shown
+CANDIDATES = 30  # word hits that are looked at closely before the best few are shown
 
 
 class Written(NamedTuple):
@@ -111,12 +111,12 @@ def search_notes(
 
 def _related(ctx: Context, query: str, listing: Listing, shown: set[str]) -> list[Entry]:
     """Notes of any session that hold every word of the query; when no note does, those with the most rare ones."""
-    words = query_terms(query)
+    words = query_words(query)
     every = listing._replace(limit=len(shown) + limits.RELATED_SHOWN)
     found = ctx.store.matching(ctx.scope, every, Words(tuple((word,) for word in words)))
     if found or len(words) < 2:
         return [entry for entry in found if entry.key not in shown]
-    rare = rare_terms(ctx.store.frequencies(words, RARE_COUNT_MAX))
+    rare = rare_words(ctx.store.frequencies(words, RARE_COUNT_MAX))
     found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in rare), every=False))
     return closest(words, [entry for entry in found if entry.key not in shown], limits.RELATED_SHOWN)
 

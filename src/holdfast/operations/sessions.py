@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import NOTE, SESSION, Draft, Entry, SessionInfo, as_session, iso
+from holdfast.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
 from holdfast.operations import handoff as handoffs
 from holdfast.operations import memory, notepad
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
@@ -63,11 +63,9 @@ def list_sessions(ctx: Context, include_archived: bool = False, limit: int = lim
     return Sessions(tuple(map(as_session, page.entries)), page.total - len(page.entries))
 
 
-def context(ctx: Context) -> str:
+def context(ctx: Context, handoff: Handoff | None) -> str:
     """What a session starts with, in order: the handoff, the notepad, the scratchpad if any, and memory."""
-    parts = []
-    if waiting := handoffs.waiting(ctx):
-        parts.append(handoffs.section(waiting))
+    parts = [] if handoff is None else [handoffs.section(handoff)]
     parts.append(notepad.section(notepad.read_notepad(ctx)))
     scratch = memory.scratch_note(ctx, mode="read")
     if isinstance(scratch, memory.Scratch) and scratch.content:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 import Stemmer
 
@@ -20,9 +21,7 @@ INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in
 _ATOM = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_WORD = re.compile(f"[{_ATOM}]|[^\\W_{_ATOM}]+")
 _ASCII_WORD = re.compile("[a-z0-9]+")
-_IS_ATOM = re.compile(f"[{_ATOM}]")
 _stemmer = Stemmer.Stemmer("english", 2_000)
 
 
@@ -38,7 +37,13 @@ def words(folded: str) -> list[str]:
     if folded.isascii():
         return _ASCII_WORD.findall(folded)
     bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    return _WORD.findall(bare)
+    return _any_word().findall(bare)
+
+
+@lru_cache
+def _any_word() -> re.Pattern[str]:
+    # Compiled when the first text that is not ASCII comes along: it takes milliseconds, felt at every start.
+    return re.compile(f"[{_ATOM}]|[^\\W_{_ATOM}]+")
 
 
 def short_words(folded: str) -> list[str]:
@@ -64,4 +69,4 @@ def pieces(word: str) -> list[str]:
 
 
 def is_atom(word: str) -> bool:
-    return len(word) == 1 and _IS_ATOM.match(word) is not None
+    return len(word) == 1 and not word.isascii() and re.match(f"[{_ATOM}]", word) is not None

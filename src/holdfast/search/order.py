@@ -7,32 +7,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.model import Entry
 from holdfast.search.analyse import fold, terms, words
 
-RARE_TOTAL = 3_000  # entries an any-word query may touch: bounds the work of a question full of common words
-RARE_COUNT_MAX = 1_000  # a term in more entries than this says little; no need to count further
+RARE_TOTAL = 1_000  # entries an any-word query may touch: bounds the work of a question full of common words
+RARE_COUNT_MAX = 500  # a word in more entries than this says little; no need to count further
 
 
-def query_terms(query: str, most: int = 64) -> list[str]:
-    """The different terms of a question, in order; a question of ten thousand words is cut."""
-    return list(dict.fromkeys(terms(words(fold(query)))))[:most]
+def query_words(query: str, most: int = 64) -> list[str]:
+    """The different words of a question, in order; a question of ten thousand words is cut."""
+    found = list(dict.fromkeys(words(fold(query))))[: 4 * most]
+    by_term = dict(zip(reversed(terms(found)), reversed(found), strict=True))  # the first word of each stem stays
+    return [word for word in found if word in by_term.values()][:most]
 
 
-def rare_terms(frequencies: Mapping[str, int]) -> list[str]:
-    """The rarest terms, as many as bounded work allows, at least one that occurs at all."""
+def rare_words(frequencies: Mapping[str, int]) -> list[str]:
+    """The rarest words, as many as bounded work allows, at least one that occurs at all."""
     chosen: list[str] = []
     budget = RARE_TOTAL
-    for term, count in sorted(frequencies.items(), key=lambda pair: (pair[1], pair[0])):
+    for word, count in sorted(frequencies.items(), key=lambda pair: (pair[1], pair[0])):
         if count == 0:
             continue
         if chosen and (count >= RARE_COUNT_MAX or count > budget):
             break
-        chosen.append(term)
+        chosen.append(word)
         budget -= count
     return chosen
 
 
 def closest(query: Sequence[str], entries: Iterable[Entry], count: int) -> list[Entry]:
-    """Entries that hold most of the query's terms, long terms counting more; near ones and newer ones win ties."""
-    weights = {term: 1 + min(len(term), 10) / 5 for term in query}
+    """Entries that hold most of the query's words, long words counting more; near ones and newer ones win ties."""
+    weights = {term: 1 + min(len(term), 10) / 5 for term in terms(list(query))}
 
     def score(entry: Entry) -> tuple[float, float, int, str]:
         found = terms(words(fold(entry.content)))

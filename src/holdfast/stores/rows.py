@@ -120,7 +120,7 @@ def indexed_text(entry: Entry | None) -> str:
 
 
 def folded_tags(entry: Entry | None) -> list[str]:
-    return [] if entry is None else [fold(tag) for tag in entry.tags]
+    return [fold(tag) for tag in entry.tags] if entry and entry.tags else []
 
 
 def name_of(before: Entry | None, after: Entry | None) -> tuple[str, str]:
@@ -138,8 +138,9 @@ def counts(before: Entry | None, after: Entry | None) -> list[Count]:
     for entry, step in ((before, -1), (after, 1)):
         if entry is None:
             continue
-        labels |= dict(zip(folded_tags(entry), entry.tags, strict=True))
+        named = dict(zip(folded_tags(entry), entry.tags, strict=True))
+        labels |= named
         for session in {"", entry.session}:
-            for tag in ["", *([] if entry.done else folded_tags(entry))]:
+            for tag in ("",) if entry.done else ("", *named):
                 steps[session, tag] = steps.get((session, tag), 0) + step
     return [Count(session, tag, labels[tag], step) for (session, tag), step in sorted(steps.items()) if step]

@@ -27,9 +27,13 @@ from holdfast.store import (
 from holdfast.stores import rows
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_file import Database
-from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain
+from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, same_stem, tag_mark
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
+REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
+ADD_TO_TALLY = (
+    "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
+)
 KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -55,52 +59,54 @@ class SqliteStore:
         return rows.to_entry(self.place, scope, row)
 
     def list(self, scope: Scope, query: Listing) -> Page:
-        where, values = _where(scope, query, by_tag=True)
+        source, values = _source(scope, query)
 
         def work(con: apsw.Connection) -> Page:
             found = con.execute(
-                f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?",  # noqa: S608
+                f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?",  # noqa: S608
                 (*values, query.limit),
             ).fetchall()
             total = len(found)
             if total == query.limit:
-                total = _one(con, f"SELECT count(*) FROM entries e WHERE {where}", values)[0]  # noqa: S608
+                total = _one(con, f"SELECT count(*) FROM {source}", values)[0]  # noqa: S608
             return Page(tuple(self._entry(scope, row) for row in found), total)
 
         return self._db.read(work)
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         folded = analyse.fold(needle)
-        where, values = _where(scope, query)
 
         def work(con: apsw.Connection) -> Page:
-            match = may_contain(con, folded)
-            if match is None:
-                found = con.execute(f"SELECT {E_FIELDS} FROM entries e WHERE {where}", values)  # noqa: S608
-            else:
-                found = con.execute(_JOINED + where, (match, *values))
-            places = ((analyse.fold(row[3]).find(folded), row) for row in found)
-            hits = sorted((hit for hit in places if hit[0] >= 0), key=lambda hit: hit[1][1], reverse=True)
-            hits.sort(key=lambda hit: (hit[0], -hit[1][11]))  # position, then newest; equal ones keep the order of keys
-            return Page(tuple(self._entry(scope, row) for _, row in hits[: query.limit]), len(hits))
+            source, values = _source(scope, query, may_contain(con, folded))
+            sql = f"SELECT {_PLACE}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
+            found: list[Row] = con.execute(sql, (folded, *values)).fetchall()
+            hits = sorted((hit for hit in found if hit[0]), key=lambda hit: str(hit[2]), reverse=True)
+            hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; equal ones stay by key
+            one = f"SELECT {FIELDS} FROM entries WHERE rowid = ?"  # noqa: S608
+            shown = (con.execute(one, (hit[3],)).fetchall() for hit in hits[: query.limit])
+            return Page(tuple(self._entry(scope, row) for one_row in shown for row in one_row), len(hits))
 
         return self._db.read(work)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
-        groups = [any_of(group) for group in words.groups if group]
-        if not groups:
-            return ()
-        where, values = _where(scope, query)
-        match = (" AND " if words.every else " OR ").join(groups)
-        # Newest first is the order of the index itself, read from its end: no need to score what holds every word.
-        order = "t.rowid DESC" if words.every else "t.rank"
-        found = self._db.rows(f"{_JOINED}{where} ORDER BY {order} LIMIT ?", (match, *values, query.limit))
-        return tuple(self._entry(scope, row) for row in found)
+        def work(con: apsw.Connection) -> tuple[Entry, ...]:
+            groups = [
+                any_of({same for word in group for same in same_stem(con, word)}) for group in words.groups if group
+            ]
+            if not groups:
+                return ()
+            source, values = _source(scope, query, (" AND " if words.every else " OR ").join(groups))
+            # Newest first is the order of the index itself, read from its end: no need to score what holds every word.
+            order = "t.rowid DESC" if words.every else "t.rank"
+            found = con.execute(f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?", (*values, query.limit))  # noqa: S608
+            return tuple(self._entry(scope, row) for row in found)
 
-    def frequencies(self, terms: Iterable[str], most: int) -> dict[str, int]:
+        return self._db.read(work)
+
+    def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
         def work(con: apsw.Connection) -> dict[str, int]:
             sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
-            return {term: _one(con, sql, (any_of((term,)), most))[0] for term in terms}
+            return {word: _one(con, sql, (any_of(same_stem(con, word)), most))[0] for word in words}
 
         return self._db.read(work)
 
@@ -218,20 +224,20 @@ class SqliteStore:
         return Change(seq, before, after, _tally(con, scope, kind, counted.session if counted else ""))
 
     def _put(self, con: apsw.Connection, scope: Scope, before: Entry | None, after: Entry | None) -> set[str]:
-        """The row, its tags, its counts and its words, from `before` to `after`. The words that are new."""
+        """The row, its counts and its words, from `before` to `after`. The words that are new."""
+        name = "tenant = ? AND project = ? AND kind = ? AND key = ?"
         if before is None:
-            doc = _one(con, "SELECT coalesce(max(doc), 0) + 1 FROM entries", ())[0]
+            row = rows.to_row(scope, after) if after else ()
+            con.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            doc = con.last_insert_rowid()
         else:
-            one = "SELECT doc FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"
-            doc = _one(con, one, (*scope, before.kind, before.key))[0]
-        if after is None:
-            con.execute("DELETE FROM entries WHERE doc = ?", (doc,))
-        else:
-            con.execute(
-                "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*rows.to_row(scope, after), doc),
-            )
-        _count(con, scope, before, after)
+            doc = _one(con, f"SELECT rowid FROM entries WHERE {name}", (*scope, before.kind, before.key))[0]  # noqa: S608
+            if after is None:
+                con.execute("DELETE FROM entries WHERE rowid = ?", (doc,))
+            else:
+                con.execute(REPLACE_ENTRY, (*rows.to_row(scope, after)[4:], doc))
+        kind, _ = rows.name_of(before, after)
+        con.executemany(ADD_TO_TALLY, [(*scope, kind, *count) for count in rows.counts(before, after)])
         return self._index.update(con, doc, before, after)
 
     # --- whole projects -----------------------------------------------------------------------------------------------
@@ -310,8 +316,11 @@ class SqliteStore:
         return self._db.view(work)
 
 
+# Where a text contains another. Folding in SQL is exact for ASCII; only other texts are worth a call into Python.
+_PLACE = (
+    "instr(CASE WHEN octet_length(e.content) = length(e.content) THEN lower(e.content) ELSE fold(e.content) END, ?)"
+)
 # The texts below are put together from constants of ours only; every value is a parameter.
-_JOINED = f"SELECT {E_FIELDS} FROM terms t JOIN entries e ON e.doc = t.rowid WHERE terms MATCH ? AND "  # noqa: S608
 _EVENTS = (
     f"SELECT {', '.join(f'v.{name}' for name in rows.EVENT_FIELDS)}, v.detail, v.before, n.before, "  # noqa: S608
     f"{E_FIELDS} FROM events v "
@@ -328,26 +337,23 @@ def _one(con: apsw.Connection, sql: str, values: tuple[Any, ...]) -> Row:
     return row
 
 
-def _where(scope: Scope, query: Listing, *, by_tag: bool = False) -> tuple[str, tuple[Any, ...]]:
-    """The conditions of a listing on `entries e`. `by_tag`: the first tag finds the entries, as no word does."""
-    parts = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
+def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:
+    """What a listing reads, from the table name to the conditions. Tags are words of the index too."""
+    matches = [f"({match})"] if match else []
+    matches += [any_of([tag_mark(tag)]) for tag in query.tags]
+    conditions = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
     values: list[Any] = [*scope, *query.kinds]
     if query.session is not None:
-        parts.append("e.session = ?")
+        conditions.append("e.session = ?")
         values.append(query.session)
     if not query.include_done:
-        parts.append("e.done = 0")
-    tags = list(query.tags)
-    if by_tag and tags and len(query.kinds) == 1:
-        parts.append("e.key IN (SELECT key FROM entry_tags WHERE tenant = ? AND project = ? AND kind = ? AND tag = ?)")
-        values += [*scope, *query.kinds, tags.pop(0)]
-    for tag in tags:
-        parts.append(
-            "EXISTS (SELECT 1 FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
-            "AND g.kind = e.kind AND g.tag = ? AND g.key = e.key)"
-        )
-        values.append(tag)
-    return " AND ".join(parts), tuple(values)
+        conditions.append("e.done = 0")
+    table = "entries e"
+    if matches:
+        table = "terms t JOIN entries e ON e.rowid = t.rowid"
+        conditions.append("terms MATCH ?")
+        values.append(" AND ".join(matches))
+    return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
 
 
 def _last_version(con: apsw.Connection, scope: Scope, kind: str, key: str) -> int:
@@ -362,16 +368,3 @@ def _tally(con: apsw.Connection, scope: Scope, kind: str, session: str) -> Tally
         "FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ?"
     )
     return Tally._make(_one(con, sql, (*scope, kind, session)))
-
-
-def _count(con: apsw.Connection, scope: Scope, before: Entry | None, after: Entry | None) -> None:
-    """Tags and tallies, from `before` to `after`."""
-    kind, key = rows.name_of(before, after)
-    old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
-    if old != new:
-        sql = "DELETE FROM entry_tags WHERE tenant = ? AND project = ? AND kind = ? AND tag = ? AND key = ?"
-        con.executemany(sql, [(*scope, kind, tag, key) for tag in old - new])
-        sql = "INSERT INTO entry_tags VALUES (?, ?, ?, ?, ?)"
-        con.executemany(sql, [(*scope, kind, tag, key) for tag in new - old])
-    sql = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
-    con.executemany(sql, [(*scope, kind, *count) for count in rows.counts(before, after)])

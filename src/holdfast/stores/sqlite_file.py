@@ -23,6 +23,7 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from holdfast import errors, limits
+from holdfast.search import analyse
 
 T = TypeVar("T")
 APPLICATION_ID = 0x486F6C64  # "Hold"
@@ -132,12 +133,7 @@ class Database:
 
     def _refuse_orphan_log(self) -> None:
         """A log without its database holds work that SQLite would throw away on opening."""
-        log = self.path + "-wal"
-        if (
-            os.path.exists(log)
-            and os.path.getsize(log)
-            and not (os.path.exists(self.path) and os.path.getsize(self.path))
-        ):
+        if _size(self.path + "-wal") and not _size(self.path):
             raise errors.not_a_store(self.path, "it is missing or empty while its log (-wal) still holds work")
 
     def _create(self) -> None:
@@ -189,6 +185,7 @@ class Database:
                 "PRAGMA temp_store = MEMORY;"
                 f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
             ).fetchall()
+            con.create_scalar_function("fold", _fold, 1, deterministic=True)
             con.set_wal_hook(self._after_commit)  # also switches SQLite's own checkpoints off
         except apsw.Error as problem:
             raise self.translate(problem) from problem
@@ -370,6 +367,18 @@ def _discard(con: apsw.Connection | None) -> None:
     """After trouble with the file a connection is not used again: what it cached may not be what is on disk."""
     if con is not None:
         con.close()
+
+
+def _fold(*values: object) -> str:
+    return analyse.fold(str(values[0]))
+
+
+def _size(path: str) -> int:
+    """Asked of the folder, not of the file: nobody but SQLite opens its files."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def migration(number: int) -> str:

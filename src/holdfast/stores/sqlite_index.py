@@ -1,19 +1,26 @@
-"""The word index inside the SQLite file: which entries hold which terms, and which words contain a piece of a word.
+"""The word index inside the SQLite file: which entries hold which words, and which words there are.
 
-`terms` is an FTS5 table fed with terms only. `pieces` holds the endings of every word ever indexed, so that the words
-containing a piece are one range of it; with them, a substring search reads only entries that can contain the text.
+`terms` is an FTS5 table fed with folded words and, as marks that no text can contain, an entry's tags. `pieces` holds
+every ending of every word ever indexed. So the words that contain a piece are one range of it, and so are the words
+that begin as one begins: substring search and stemming both turn into "any of these words"; the index holds no stems.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
 
 import apsw
 
 from holdfast.model import Entry
 from holdfast.search import analyse
-from holdfast.stores.rows import indexed_text
+from holdfast.stores.rows import folded_tags, indexed_text
 
 KNOWN_WORDS = 20_000  # words this process has seen in the index; about 2 MB
 EXPAND_MAX = 300  # words a piece may stand for before reading everything is cheaper
+STEM_MIN_CHARS = 4  # of a stem whose words are looked up
+ENDINGS = ("", "s", "ed", "er", "es", "ing")
+PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 
 
 class WordIndex:
@@ -33,21 +40,41 @@ class WordIndex:
             return set()
         if old:
             con.execute("DELETE FROM terms WHERE rowid = ?", (doc,))
-        if not new:
+        if after is None or not new:
             return set()
         found = analyse.short_words(analyse.fold(new))
-        con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(analyse.terms(found))))
+        marks = [tag_mark(tag) for tag in folded_tags(after)]
+        con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(found + marks)))
         fresh = set(found) - self._known
         for word in fresh:
             con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
             if con.changes():
-                con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", [(p, word) for p in analyse.pieces(word)])
+                endings = [(piece, word) for piece in analyse.pieces(word)[1:]]
+                con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", endings)
         return fresh
 
 
-def any_of(terms: set[str] | tuple[str, ...]) -> str:
-    """Alternatives in FTS5's syntax. Terms are letters and digits, and quoted, so none is read as syntax."""
-    return "(" + " OR ".join(f'"{term}"' for term in sorted(terms)) + ")"
+def tag_mark(folded: str) -> str:
+    """The word that stands for a tag. Words of a text have no diacritics, so none of them is a mark."""
+    return "\u00ff" + folded.encode().hex()
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Alternatives in FTS5's syntax. Words are letters and digits, and quoted, so none is read as syntax.
+
+    None at all finds nothing: the empty phrase.
+    """
+    return "(" + (" OR ".join(f'"{word}"' for word in sorted(words)) or '""') + ")"
+
+
+def same_stem(con: apsw.Connection, word: str) -> set[str]:
+    """The word and all indexed words with its stem. They begin alike, up to a last letter that stemming may change."""
+    (stem,) = analyse.terms([word])
+    if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
+        alike = [stem + ending for ending in ENDINGS] + [stem + stem[-1] + ending for ending in ENDINGS[2:]]
+    else:
+        alike = sorted(_words_with(con, stem[:-1] if stem[-1] in "eily" else stem, begins=True))
+    return {word} | {other for other, found in zip(alike, analyse.terms(alike), strict=True) if found == stem}
 
 
 def may_contain(con: apsw.Connection, folded: str) -> str | None:
@@ -57,23 +84,32 @@ def may_contain(con: apsw.Connection, folded: str) -> str | None:
     alternative. Entries with over-long words are alternatives of everything.
     """
     found = analyse.words(folded)
-    groups: list[str] = []
+    long = [analyse.LONG] if _words_with(con, analyse.LONG, ends=True) else []
+    slots: list[set[str]] = []
     for at, word in enumerate(found):
         first, last = at == 0, at == len(found) - 1
         if len(word) > analyse.WORD_MAX_CHARS:
-            alternatives: set[str] = set()
-        elif not (first or last) or analyse.is_atom(word):
-            alternatives = {word}
-        elif len(word) < analyse.INFIX_MIN_CHARS:
-            continue
-        else:
-            alternatives = _words_with(con, word, ends=not last, begins=not first)
-        if len(alternatives) <= EXPAND_MAX:
-            groups.append(any_of({*analyse.terms(sorted(alternatives)), analyse.LONG}))
-    return " AND ".join(groups) if groups else None
+            return any_of(long)
+        if not (first or last) or analyse.is_atom(word):
+            slots.append({word})
+        elif len(word) >= analyse.INFIX_MIN_CHARS:
+            words = _words_with(con, word, ends=not last, begins=not first)
+            if len(words) <= EXPAND_MAX:
+                slots.append(words)
+    if not slots:
+        return None
+    if not all(slots):
+        return any_of(long)
+    phrases = 1
+    for words in slots:
+        phrases *= len(words)
+    if phrases <= PHRASES_MAX or len(slots) == 1:
+        return any_of([*(" ".join(words) for words in product(*slots)), *long])
+    both = f"({' AND '.join(map(any_of, slots))})"
+    return f"{both} OR {any_of(long)}" if long else both
 
 
-def _words_with(con: apsw.Connection, piece: str, *, ends: bool, begins: bool) -> set[str]:
+def _words_with(con: apsw.Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:
     """Indexed words that contain the piece; with `ends` or `begins`, only those that end or begin with it."""
     most = EXPAND_MAX + 1
     if ends:

@@ -9,7 +9,7 @@ CREATE TABLE projects (
     PRIMARY KEY (tenant, project)
 ) STRICT, WITHOUT ROWID;
 
--- `doc` is the number under which the word index knows the entry; it must survive VACUUM, so it is a column.
+-- The word index knows an entry by its rowid. VACUUM keeps rowids of tables that have an index; a test watches over it.
 CREATE TABLE entries (
     tenant TEXT NOT NULL,
     project TEXT NOT NULL,
@@ -26,20 +26,10 @@ CREATE TABLE entries (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     hash BLOB NOT NULL,
-    doc INTEGER NOT NULL UNIQUE,
     PRIMARY KEY (tenant, project, kind, key)
 ) STRICT;
 
 CREATE INDEX entries_recent ON entries (tenant, project, kind, session, updated_at, key);
-
-CREATE TABLE entry_tags (
-    tenant TEXT NOT NULL,
-    project TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    tag TEXT NOT NULL,
-    key TEXT NOT NULL,
-    PRIMARY KEY (tenant, project, kind, tag, key)
-) STRICT, WITHOUT ROWID;
 
 -- Counts that replies show after every write, so that they cost a look-up and not a scan. The empty session is the
 -- whole project, the empty tag is every entry. A label is the spelling a tag was first given.
@@ -73,7 +63,7 @@ CREATE TABLE events (
 
 CREATE UNIQUE INDEX events_of_entry ON events (tenant, project, kind, key, version);
 
--- The word index. It is fed terms separated by spaces (see search/analyse.py), so the plainest tokenizer is right.
+-- The word index. It is fed words and marks of tags separated by spaces, so the plainest tokenizer is right.
 CREATE VIRTUAL TABLE terms USING fts5(text, content='', contentless_delete=1, tokenize='ascii');
 
 -- Endings of every word ever indexed: finds the words that contain a piece. It holds no entry and names no owner.

@@ -1,0 +1,88 @@
+"""`python -m bench [names…] [--quick] [--peers]`: measure, and print every figure beside its floor from the same run.
+
+Nothing here passes or fails. A goal is printed beside its figure, with whether this run met it on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import apsw
+
+from bench import corpus, notes, start, stdio, writers
+from bench.measure import OUT, Sizes, clear_out
+
+SUBJECTS: dict[str, Callable[[Sizes], None]] = {
+    "start": start.run,
+    "notes": notes.run,
+    "stdio": stdio.run,
+    "writers": writers.run,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Holdfast beside its floors.")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(SUBJECTS)}")
+    parser.add_argument("--quick", action="store_true", help="few notes and few rounds, under a minute")
+    parser.add_argument("--peers", action="store_true", help="also install and measure other servers (needs npm)")
+    given = parser.parse_args()
+    for name in given.names:
+        if name not in SUBJECTS:
+            parser.error(f"there is no {name!r}; choose from {', '.join(SUBJECTS)}")
+    sizes = Sizes(given.quick, given.peers)
+    OUT.mkdir(parents=True, exist_ok=True)
+    _header(sizes)
+    try:
+        for name in given.names or SUBJECTS:
+            began = time.perf_counter()
+            print(f"\n## {name}")
+            SUBJECTS[name](sizes)
+            print(f"\n({name} took {time.perf_counter() - began:.0f} s)", flush=True)
+    finally:
+        clear_out()
+
+
+def _header(sizes: Sizes) -> None:
+    print(f"# Holdfast, measured on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{' (quick)' if sizes.quick else ''}\n")
+    print(
+        f"- machine: {_processor()}, {os.cpu_count()} cores, load {_load()}; {platform.system()} {platform.release()}"
+    )
+    print(f"- disk: {_disk()}")
+    print(f"- Python {platform.python_version()}; SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})")
+    print("- durability: every add survives a power cut on both sides (WAL, synchronous=FULL)")
+    print(f"- notes: {corpus.origin()}")
+    print("- each figure is the best of several rounds taken in turns; the floor is measured in the same rounds")
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _load() -> str:
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "not known"
+
+
+def _disk() -> str:
+    """The file system the stores lie on: on one in memory, syncs cost nothing and figures mean little."""
+    try:
+        with open("/proc/mounts", encoding="utf-8") as file:
+            mounts = [line.split()[1:3] for line in file]
+    except OSError:
+        return "not known"
+    place = str(OUT)
+    above = [(point, kind) for point, kind in mounts if place == point or place.startswith(point.rstrip("/") + "/")]
+    return max(above, key=lambda mount: len(mount[0]))[1] if above else "not known"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""The MCP server on real pipes: a trivial call, launch to the first `tools/list`, and memory, beside a bare loop."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import IO, Any, NamedTuple, cast
+
+from bench import corpus, stores
+from bench.measure import (
+    OUT,
+    ROOT,
+    Sample,
+    Sizes,
+    best,
+    clean_environment,
+    cpu_of,
+    percentile,
+    ratio,
+    resident,
+    span,
+    table,
+    verdict,
+)
+from bench.stores import SESSION
+
+CALL, LAUNCH = 2.0, 3.0  # times the loop
+IDLE_MB, FULL_MB = 30, 45
+PEER = "@modelcontextprotocol/server-memory"
+BY_HAND = (
+    "import sys, holdfast\nfrom holdfast.doors.mcp_stdio import serve\n"
+    f"serve(holdfast.open(sys.argv[1], project='bench', session={SESSION!r}), 'core')"
+)
+REVISION = "2025-06-18"
+
+
+class Contestant(NamedTuple):
+    """A server: how it is started on a store, and its trivial call."""
+
+    name: str
+    command: Callable[[Path], list[str]]
+    tool: str
+    environment: Callable[[Path], dict[str, str]] = lambda path: {}
+
+
+class Server:
+    """A server as a child process, spoken to one line at a time."""
+
+    def __init__(self, contestant: Contestant, store: Path) -> None:
+        self.tool = contestant.tool
+        self.process = subprocess.Popen(
+            contestant.command(store),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=OUT,
+            env=clean_environment() | contestant.environment(store),
+        )
+        self._in = cast(IO[bytes], self.process.stdin)
+        self._out = cast(IO[bytes], self.process.stdout)
+
+    def send(self, message: dict[str, Any]) -> None:
+        self._in.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self._in.flush()
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.send({"id": 1, "method": method, "params": params})
+        return _result(method, self._out.readline())
+
+    def begin(self) -> None:
+        client = {"name": "bench", "version": "1"}
+        self.ask("initialize", {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client})
+        self.send({"method": "notifications/initialized"})
+        self.ask("tools/list", {})
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return self.ask("tools/call", {"name": name, "arguments": arguments})
+
+    def trivial(self, ops: int) -> Sample:
+        """The round trip as the client sees it, on bytes made beforehand, and the server's own CPU time."""
+        params = {"name": self.tool, "arguments": {}}
+        line = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).encode() + b"\n"
+        times, reply = [], b""
+        cpu = cpu_of(self.process.pid)
+        for _ in range(ops):
+            began = time.perf_counter_ns()
+            self._in.write(line)
+            self._in.flush()
+            reply = self._out.readline()
+            times.append(time.perf_counter_ns() - began)
+        spent = ((cpu_of(self.process.pid) or 0) - (cpu or 0)) / ops
+        _result(self.tool, reply)  # an error would be quick, too
+        return Sample(percentile(times, 0.5) / 1e9, percentile(times, 0.99) / 1e9, spent)
+
+    def close(self) -> None:
+        self._in.close()
+        self.process.wait(10)
+        self._out.close()
+
+
+def _result(what: str, line: bytes) -> dict[str, Any]:
+    reply: dict[str, Any] = json.loads(line)
+    if "result" not in reply or reply["result"].get("isError"):
+        raise RuntimeError(f"{what}: {reply}")
+    return cast(dict[str, Any], reply["result"])
+
+
+def ours() -> Contestant:
+    command = Path(sys.executable).with_name("holdfast")
+    if find_spec("holdfast.doors.cli") and command.exists():
+        return Contestant("holdfast mcp", lambda path: [str(command), "mcp", "--store", str(path)], "read_notepad")
+    by_hand = Contestant("serve(), by hand", lambda path: [sys.executable, "-c", BY_HAND, str(path)], "read_notepad")
+    print("\nThe `holdfast` command is not there: the stdio server is started by hand.")
+    return by_hand
+
+
+def floor() -> Contestant:
+    return Contestant("bare loop", lambda path: [sys.executable, str(ROOT / "bench" / "loop.py")], "read_notepad")
+
+
+def peers() -> list[Contestant]:
+    """npm's server-memory, installed below bench/out."""
+    npm, node = which("npm"), which("node")
+    if npm is None or node is None:
+        print(f"\n{PEER}: skipped, npm or node is not there.")
+        return []
+    place = OUT / "peers"
+    place.mkdir(parents=True, exist_ok=True)
+    script = place / "node_modules" / PEER / "dist" / "index.js"
+    if not script.exists():
+        wanted = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(place), PEER]
+        done = subprocess.run(wanted, cwd=place, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or not script.exists():
+            print(f"\n{PEER}: skipped, npm cannot install it ({done.stderr.strip().splitlines()[:1]}).")
+            return []
+    version = json.loads((script.parent.parent / "package.json").read_text())["version"]
+
+    def kept(path: Path) -> dict[str, str]:
+        return {"MEMORY_FILE_PATH": f"{path}.jsonl"}
+
+    return [Contestant(f"{PEER} {version}", lambda path: [node, str(script)], "read_graph", kept)]
+
+
+def run(sizes: Sizes) -> None:
+    contestants = [ours(), floor(), *(peers() if sizes.peers else [])]
+    place = stores.folder("stdio")
+    _calling(contestants, place, sizes)
+    _launching(contestants, place, sizes)
+    _weighing(contestants, place, sizes)
+
+
+def _calling(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> None:
+    servers = {one.name: Server(one, place / "call.db") for one in contestants}
+    for server in servers.values():
+        server.begin()
+        server.trivial(100)
+    rounds: dict[str, list[Sample]] = {name: [] for name in servers}
+    for _ in range(sizes.pick(12, 3)):
+        for name, server in servers.items():
+            rounds[name].append(server.trivial(sizes.pick(1_000, 200)))
+    for server in servers.values():
+        server.close()
+    found = {name: best(samples) for name, samples in rounds.items()}
+    least = found[contestants[1].name]
+    lines = []
+    for at, (name, one) in enumerate(found.items()):
+        goal = verdict(one.p50 / least.p50, CALL, f"≤ {CALL:.0f}x") if at == 0 else ""
+        cpu = one.cpu or None
+        shown = [span(one.p50), ratio(one.p50, least.p50), goal, span(one.p99), span(cpu), ratio(cpu, least.cpu)]
+        lines.append([name, *shown])
+    heads = ("server", "p50", "x loop", "goal", "p99", "server's CPU", "x loop")
+    table("A trivial call over pipes (read_notepad of an empty notepad)", heads, lines)
+
+
+def _launching(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> None:
+    times: dict[str, list[float]] = {one.name: [] for one in contestants}
+    cpus: dict[str, list[float]] = {one.name: [] for one in contestants}
+    for _ in range(sizes.pick(25, 4)):
+        for one in contestants:
+            began = time.perf_counter()
+            server = Server(one, place / "launch.db")
+            server.begin()
+            times[one.name].append(time.perf_counter() - began)
+            cpus[one.name].append(cpu_of(server.process.pid) or 0)
+            server.close()
+    least = {name: min(found) for name, found in times.items()}
+    loop = contestants[1].name
+    lines = []
+    for at, one in enumerate(contestants):
+        goal = (
+            verdict(least[one.name] / least[loop], LAUNCH, f"≤ {LAUNCH:.0f}x, ahead of every peer") if at == 0 else ""
+        )
+        middle = percentile(times[one.name], 0.5)
+        shown = [span(least[one.name]), ratio(least[one.name], least[loop]), goal, span(middle)]
+        cpu = min(cpus[one.name]) or None
+        lines.append([one.name, *shown, span(cpu), ratio(cpu, min(cpus[loop]))])
+    heads = ("server", "best", "x loop", "goal", "p50", "server's CPU", "x loop")
+    table("From launch to the first tools/list (the store exists)", heads, lines)
+
+
+def _weighing(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> None:
+    count = sizes.pick(100_000, 1_000)
+    lines = []
+    for at, one in enumerate(contestants):
+        server = Server(one, place / "idle.db")
+        server.begin()
+        lines.append([f"{one.name}, idle", *_weight(server, IDLE_MB if at == 0 else None)])
+        server.close()
+    server = Server(contestants[0], _full(count))
+    server.begin()
+    _use(server, count)
+    lines.append([f"{contestants[0].name}, {count:,} notes, in use", *_weight(server, FULL_MB)])
+    server.close()
+    table("Resident memory", ("server", "now", "at most", "goal"), lines)
+
+
+def _full(count: int) -> Path:
+    path, _ = stores.loaded(count)
+    return path
+
+
+def _use(server: Server, count: int) -> None:
+    """Some of everything that touches many notes."""
+    here = {"session_id": SESSION}
+    for kind in ("rare", "two", "tagged", "eight", "asked"):
+        for question in corpus.questions(kind, count, 10):
+            tags = {"tags": [question.tag]} if question.tag else {}
+            server.call("search_notes", {"query": question.text, **tags, **here})
+    for note in corpus.notes(200):
+        server.call("add_note", {"content": note.content, "tags": note.tags, **here})
+
+
+def _weight(server: Server, goal: int | None) -> list[str]:
+    found = resident(server.process.pid)
+    if found is None:
+        return ["not measured", "not measured", f"≤ {goal} MB" if goal else ""]
+    shown = verdict(found[0], goal, f"≤ {goal} MB") if goal else ""
+    return [f"{found[0]:.1f} MB", f"{found[1]:.1f} MB", shown]

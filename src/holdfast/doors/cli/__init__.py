@@ -1,0 +1,34 @@
+"""The command line: `main`. Commands are in one file a noun; commands.py says which operation each of them is.
+
+`holdfast --version` and `holdfast mcp` must start at once, because people and clients wait for them again and again.
+Both are recognised here by hand, before click is imported. Whatever looks unusual goes to click, which knows them too.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Do what the arguments say; the exit code."""
+    args = sys.argv[1:] if argv is None else list(argv)
+    if args == ["--version"]:
+        from holdfast import __version__
+
+        sys.stdout.write(f"holdfast {__version__}\n")
+        return 0
+    from holdfast.doors.cli import stdio
+    from holdfast.doors.cli.guard import guarded
+
+    # An error may come before the options are read, so whether it is to be JSON is decided by looking.
+    as_json = "--json" in args[: args.index("--")] if "--" in args else "--json" in args
+    wanted = stdio.recognise(args)
+    if wanted is not None:
+        return guarded(lambda: stdio.run(wanted))
+
+    def with_click() -> int:
+        from holdfast.doors.cli.app import run
+
+        return run(args, as_json=as_json)
+
+    return guarded(with_click, as_json=as_json)

@@ -1,0 +1,111 @@
+"""`holdfast serve` and `holdfast mcp`: letting agents in, and what to tell their clients."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from holdfast import errors
+from holdfast.doors import render
+from holdfast.doors.cli import stdio
+from holdfast.doors.cli.build import Group, command, pass_state
+from holdfast.doors.cli.place import shown_place
+from holdfast.doors.cli.state import State
+
+PORT = 7438
+TOKEN_BYTES = 32  # 256 bits: nobody guesses it
+PROFILE = click.option(
+    "--profile", default=stdio.DEFAULT_PROFILE, metavar="NAME", help="core (eight tools) or full. [default: core]"
+)
+
+
+def add_to(root: Group) -> None:
+    @command(
+        root,
+        "mcp",
+        "holdfast mcp --profile full",
+        "Speak MCP on standard input and output, for a client that starts it. One process is one session.",
+        session=True,
+    )
+    @PROFILE
+    @pass_state
+    def mcp(state: State, profile: str) -> int:
+        return stdio.run(stdio.Wanted(state.store, state.project, state.session, profile))
+
+    @command(
+        root,
+        "serve",
+        "holdfast serve --port 7438 --profile full",
+        "Speak MCP over HTTP, on this machine unless you say otherwise, behind a token, and print how to connect.",
+        session=True,
+    )
+    @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]")
+    @click.option("--port", default=PORT, type=click.IntRange(0, 65535), metavar="N", help=f"0: any. [default: {PORT}]")
+    @PROFILE
+    @click.option("--token", metavar="TOKEN", help="What clients must send. HOLDFAST_TOKEN keeps it out of `ps`.")
+    @click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
+    @pass_state
+    def serve(state: State, host: str, port: int, profile: str, token: str | None, no_token: bool) -> None:
+        if token and no_token:
+            raise click.UsageError("--token and --no-token cannot both be given.")
+        _serve(state, (host, port), profile, token, no_token)
+
+
+def _serve(state: State, place: tuple[str, int], profile: str, given: str | None, no_token: bool) -> None:
+    try:
+        from holdfast.doors import mcp_http
+    except ImportError as problem:
+        raise errors.not_installed("holdfast serve", "http") from problem
+    from holdfast import wiring
+    from holdfast.operations.catalogue import profile as operations_of
+
+    operations_of(profile)  # a wrong name must not make a store first
+    known = given or state.settings.token
+    token = None if no_token else known or _fresh_token()
+
+    def ready(url: str) -> None:
+        made = None if known else token
+        reply = {"url": url, "token": made, "profile": profile, "project": state.settings.project}
+        reply["store"] = shown_place(state.settings.store)
+        state.answer(reply, lambda screen: _explain(screen, reply, needed=token is not None))
+        sys.stdout.flush()
+
+    host, port = place
+    with wiring.open_with(state.settings, session=state.session) as hold:
+        try:
+            mcp_http.serve(hold, profile, token=token, host=host, port=port, session=state.session, on_ready=ready)
+        except KeyboardInterrupt:
+            return  # Ctrl-C is how a server is stopped; it has finished what it was doing
+
+
+def _fresh_token() -> str:
+    import secrets
+
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: bool) -> None:
+    url, token = reply["url"], reply["token"]
+    screen.line(f"Holdfast listens at {url}", "bold")
+    screen.line(f"store {reply['store']}, project {reply['project']}, profile {reply['profile']}")
+    if token:
+        screen.line(f"token for this run: {token}", "yellow")
+    elif needed:
+        screen.line("token: the one you set")
+    else:
+        screen.line("no token: every program on this machine may read and write", "red")
+    shown = token or "YOUR_TOKEN"
+    entry: dict[str, object] = {"type": "http", "url": url}
+    header = ""
+    if needed:
+        entry["headers"] = {"Authorization": f"Bearer {shown}"}
+        header = f' --header "Authorization: Bearer {shown}"'
+    screen.line("")
+    screen.line("To connect a client, put this into its MCP configuration:")
+    screen.line(f"  {json.dumps({'mcpServers': {'holdfast': entry}})}")
+    screen.line("or, for Claude Code:")
+    screen.line(f"  claude mcp add --transport http holdfast {url}{header}")
+    screen.line("")
+    screen.line("Ctrl-C stops it.")

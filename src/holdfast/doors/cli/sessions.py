@@ -1,0 +1,113 @@
+"""`holdfast session …`, `history`, `undo` and `context`: who worked on what, and what a new session begins with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from holdfast.doors.cli.build import NUMBER, Group, command, group, pass_state
+from holdfast.doors.cli.state import State
+from holdfast.doors.render import Screen
+
+Json = dict[str, Any]
+
+
+def add_to(root: Group) -> None:
+    noun = group(root, "session", "Pieces of work, each with its notes and its notepad.")
+    _add_reading(noun)
+    _add_writing(noun)
+    _add_history(root)
+
+    @command(
+        root,
+        "context",
+        "holdfast context",
+        "Print what a new session would start with: handoff, notepad and memory. Nothing is used up by looking.",
+        session=True,
+    )
+    @pass_state
+    def context(state: State) -> None:
+        import os
+
+        from holdfast.doors.cli.state import BY
+        from holdfast.text import tokens
+
+        # Without --session it is a session that nobody has begun, and looking does not begin it.
+        text = state.hold.session(state.session or f"new-{os.urandom(6).hex()}", by=BY).context()
+        reply = {"context": text, "tokens": tokens.count(text), "tokenizer": tokens.NAME}
+        state.answer(reply, lambda screen: screen.block(text))
+        if not state.json:
+            state.notice(f"about {reply['tokens']:,} tokens, by {tokens.NAME}.")
+
+
+def _add_reading(noun: Group) -> None:
+    @command(noun, "list", "holdfast session list --all")
+    @click.option("--all", "include_archived", is_flag=True, help="Archived sessions too.")
+    @click.option("--limit", type=NUMBER, metavar="N", help="At most so many.")
+    @pass_state
+    def list_(state: State, include_archived: bool, limit: int | None) -> None:
+        reply = state.call("list_sessions", {"include_archived": include_archived, "limit": limit})
+        columns = ("id", "state", "created", "task")
+        rows = [(one["id"], one["state"], one["created_at"], one["task"]) for one in reply["sessions"]]
+        state.answer(reply, lambda screen: screen.table(columns, rows))
+        if not state.json and reply.get("left_out"):
+            state.notice(f"{reply['left_out']:,} more are not shown; --limit shows more.")
+
+    @command(noun, "show", "holdfast session show parser")
+    @click.argument("id")
+    @pass_state
+    def show(state: State, id: str) -> None:
+        reply = state.call("show_session", {"id": id})
+
+        def draw(screen: Screen) -> None:
+            names = ("id", "task", "state", "parent", "created_at", "archived_at", "notes")
+            screen.table(("field", "value"), ((name, "" if reply[name] is None else reply[name]) for name in names))
+            screen.line("")
+            screen.block(reply["notepad"])
+
+        state.answer(reply, draw)
+
+
+def _add_writing(noun: Group) -> None:
+    @command(noun, "begin", "holdfast session begin parser --task 'Port the parser to Rust'")
+    @click.argument("id")
+    @click.option("--task", metavar="TEXT", help="What it works on.")
+    @pass_state
+    def begin(state: State, id: str, task: str | None) -> None:
+        reply = state.call("begin_session", {"task": task}, id)
+        state.answer(reply, lambda screen: screen.line(f"{reply['id']} is {reply['state']}"))
+
+    @command(noun, "archive", "holdfast session archive parser")
+    @click.argument("id")
+    @pass_state
+    def archive(state: State, id: str) -> None:
+        reply = state.call("archive_session", {"id": id})
+        state.answer(reply, lambda screen: screen.line(f"{reply['id']} is {reply['state']}"))
+
+
+def _add_history(root: Group) -> None:
+    @command(root, "history", "holdfast history --kind note --limit 10")
+    @click.option("--kind", metavar="KIND", help="note, notepad, scratchpad, memory, handoff or session.")
+    @click.option("--key", metavar="KEY", help="Only this note, memory key or session.")
+    @click.option("--before", "before_seq", type=NUMBER, metavar="SEQ", help="Only changes before this one.")
+    @click.option("--limit", type=NUMBER, metavar="N", help="At most so many.")
+    @pass_state
+    def history(state: State, kind: str | None, key: str | None, before_seq: int | None, limit: int | None) -> None:
+        arguments = {"kind": kind, "key": key, "before_seq": before_seq, "limit": limit}
+        reply = state.call("history", arguments)
+        columns = ("seq", "at", "by", "operation", "session", "kind", "key", "after")
+        state.answer(reply, lambda screen: screen.table(columns, (_row(one, columns) for one in reply["events"])))
+
+    @command(root, "undo", "holdfast undo\nholdfast undo 42")
+    @click.argument("seq", type=NUMBER, required=False)
+    @pass_state
+    def undo(state: State, seq: int | None) -> None:
+        reply = state.call("undo", {"seq": seq})
+        done = reply["undone"]
+        words = f"change {done['seq']} undone ({done['operation']}: {done['kind']} {done['key']})"
+        state.answer(reply, lambda screen: screen.line(words))
+
+
+def _row(event: Json, columns: tuple[str, ...]) -> list[str]:
+    return ["(deleted)" if event[name] is None else str(event[name]) for name in columns]

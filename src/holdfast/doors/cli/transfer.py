@@ -1,0 +1,163 @@
+"""`holdfast export`, `import` and `backup`: a project as JSON Lines, and a store as a copy of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import BinaryIO
+
+import click
+
+from holdfast import errors, limits
+from holdfast.doors import render
+from holdfast.doors.cli.build import Group, command, pass_state
+from holdfast.doors.cli.state import State
+
+PROGRESS_AFTER_SECONDS = 0.5  # shorter work is over before anybody wonders
+PROGRESS_EVERY_SECONDS = 0.2
+
+
+def add_to(root: Group) -> None:
+    _add_export(root)
+    _add_import(root)
+
+    @command(root, "backup", "holdfast backup /media/stick/memory.db", "Copy the whole store, every project of it.")
+    @click.argument("file", type=click.Path())
+    @pass_state
+    def backup(state: State, file: str) -> None:
+        state.hold.backup(file)
+        reply = {"backup": os.path.abspath(file)}
+        state.answer(reply, lambda screen: screen.line(f"{reply['backup']} holds the whole store"))
+
+
+def _add_export(root: Group) -> None:
+    @command(
+        root,
+        "export",
+        "holdfast export memory.jsonl\nholdfast export | gzip > memory.jsonl.gz",
+        "Write the project with its history as JSON Lines, to standard output unless a file is named.",
+    )
+    @click.argument("file", default="-", type=click.Path())
+    @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
+    @pass_state
+    def export(state: State, file: str, force: bool) -> None:
+        if file != "-" and not force and os.path.lexists(file):
+            raise errors.target_exists(file)
+        lines = (render.quiet_json(line) for line in state.hold.export_lines())
+        if file == "-":
+            with progress(lines, "written", quiet=sys.stdout.isatty()) as counted:
+                for line in counted:
+                    render.to_stdout(line)
+            return
+        with progress(lines, "written") as counted:
+            count = write_file(file, counted, force=force)
+        reply = {"export": os.path.abspath(file), "lines": count}
+        state.answer(reply, lambda screen: screen.line(f"{reply['export']} written ({count:,} lines)"))
+
+
+def _add_import(root: Group) -> None:
+    @command(
+        root,
+        "import",
+        "holdfast import memory.jsonl --project copy\ngunzip -c memory.jsonl.gz | holdfast import -",
+        "Read an export into an empty project, exactly as it was; - reads standard input. All of it, or nothing.",
+    )
+    @click.argument("file", type=click.Path())
+    @click.option("--merge", is_flag=True, help="Add to what the project has; stops if an entry differs.")
+    @pass_state
+    def import_(state: State, file: str, merge: bool) -> None:
+        hold = state.hold
+        with _source(file) as source, progress(read_lines(source), "read") as lines:
+            count = hold.import_lines(lines, merge=merge)
+        reply = {"imported": count, "project": hold.scope.project}
+        state.answer(reply, lambda screen: screen.line(f"{count:,} entries imported into project {hold.scope.project}"))
+
+
+def _source(file: str) -> AbstractContextManager[BinaryIO]:
+    if file == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return open(file, "rb")
+    except OSError as problem:
+        raise errors.bad_import(1, f"{file} cannot be opened ({problem.strerror})") from None
+
+
+def read_lines(source: BinaryIO) -> Iterator[str]:
+    """Lines as text. One without end is read no further than needed to say that it is too long."""
+    most = 4 * limits.IMPORT_LINE_MAX_BYTES + 4  # no character takes more than four bytes
+    while line := source.readline(most):
+        yield line.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+def write_file(target: str, lines: Iterable[str], *, force: bool) -> int:
+    """Write a private file that appears whole or not at all. The number of lines."""
+    draft = f"{target}.{os.urandom(4).hex()}.part"
+    count = 0
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            for line in lines:
+                file.write(line.encode() + b"\n")
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        _put_in_place(draft, target, force)
+    except FileExistsError:
+        raise errors.target_exists(target) from None
+    except OSError as problem:
+        raise errors.store_read_only(target, problem.strerror or str(problem)) from problem
+    finally:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(draft)
+    return count
+
+
+def _put_in_place(draft: str, target: str, force: bool) -> None:
+    if force:
+        os.replace(draft, target)
+    else:
+        try:
+            os.link(draft, target)  # unlike a rename, it refuses when somebody made the file meanwhile
+        except FileExistsError:
+            raise
+        except OSError:
+            # A file system without hard links; look first, which is nearly as good.
+            if os.path.lexists(target):
+                raise FileExistsError(target) from None
+            os.replace(draft, target)
+    folder = os.open(os.path.dirname(os.path.abspath(target)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def progress(lines: Iterable[str], done: str, *, quiet: bool = False) -> Iterator[Iterable[str]]:
+    """The same lines, counted on standard error when it is a terminal and the work takes long."""
+    if quiet or not sys.stderr.isatty():
+        yield lines
+        return
+    counted = _counted(lines, done)
+    try:
+        yield counted
+    finally:
+        counted.close()  # now, and not when it is collected: the line must end before the next message
+
+
+def _counted(lines: Iterable[str], done: str) -> Generator[str]:
+    began = shown = time.monotonic()
+    count = 0
+    try:
+        for count, line in enumerate(lines, 1):
+            now = time.monotonic()
+            if now - began > PROGRESS_AFTER_SECONDS and now - shown > PROGRESS_EVERY_SECONDS:
+                sys.stderr.write(f"\r{count:,} lines {done}")
+                sys.stderr.flush()
+                shown = now
+            yield line
+    finally:
+        if shown != began:
+            sys.stderr.write(f"\r{count:,} lines {done}\n")

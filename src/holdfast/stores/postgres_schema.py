@@ -1,0 +1,80 @@
+"""The tables of a PostgreSQL store: whether they are ours, how new they are, and how they come to be.
+
+Any number of processes may start at once on an empty database: one makes the tables, the others wait for it. A database
+that was made by a later Holdfast, or whose tables belong to another program, is left untouched.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import psycopg
+
+from holdfast import errors
+
+Con = psycopg.Connection[tuple[Any, ...]]
+SCHEMA = 1  # the newest migration; a test keeps it equal to the files
+MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations", "postgres")
+TABLES = ("holdfast_schema", "projects", "entries", "entry_tags", "tallies", "events")
+LOCK_NUMBER = 0x486F6C6466617374  # "Holdfast": the name of our advisory lock, as a number
+
+
+def prepare(con: Con, place: str) -> None:
+    """Make sure that the tables are there and known to us. Usually this is one look. `con` is in autocommit mode."""
+    try:
+        version = _version(con, place)
+    except psycopg.errors.UndefinedTable:
+        version = 0
+    if version < SCHEMA:
+        with con.transaction():
+            _migrate(con, place)
+
+
+def _version(con: Con, place: str) -> int:
+    try:
+        found = con.execute("SELECT version FROM holdfast_schema").fetchall()
+    except (psycopg.errors.UndefinedColumn, psycopg.errors.WrongObjectType) as problem:
+        raise errors.not_a_store(place, "its table holdfast_schema is not ours") from problem
+    if len(found) != 1 or not isinstance(found[0][0], int):
+        raise errors.not_a_store(place, "its table holdfast_schema is not ours")
+    version: int = found[0][0]
+    if version > SCHEMA:
+        raise errors.store_too_new(place, version, SCHEMA)
+    return version
+
+
+def _migrate(con: Con, place: str) -> None:
+    """Inside a transaction: all migrations that are missing, or none. Waits for a process that is already at it."""
+    con.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_NUMBER,))
+    con.execute("SET LOCAL statement_timeout = 0")  # making an index on what is there may take its time
+    there = con.execute("SELECT to_regclass('holdfast_schema') IS NOT NULL").fetchone()
+    version = _version(con, place) if there == (True,) else _nothing_of_others(con, place)
+    if version == SCHEMA:
+        return
+    for number in range(version + 1, SCHEMA + 1):
+        con.execute(migration(number))
+    con.execute("DELETE FROM holdfast_schema")
+    con.execute("INSERT INTO holdfast_schema (version) VALUES (%s)", (SCHEMA,))
+
+
+def _nothing_of_others(con: Con, place: str) -> int:
+    """Version 0, once it is sure that we would not mix with tables of another program."""
+    (encoding,) = con.execute("SELECT current_setting('server_encoding')").fetchall()[0]
+    if encoding != "UTF8":
+        raise errors.not_a_store(place, f"its encoding is {encoding}, and Holdfast needs a database in UTF8")
+    taken = con.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = current_schema() AND c.relname = ANY(%s) ORDER BY 1",
+        (list(TABLES),),
+    ).fetchall()
+    if taken:
+        raise errors.not_a_store(place, f"it has a table {taken[0][0]} of another program")
+    return 0
+
+
+def migration(number: int) -> str:
+    """The text of a migration."""
+    (name,) = [name for name in os.listdir(MIGRATIONS) if name.startswith(f"{number:04d}_")]
+    with open(os.path.join(MIGRATIONS, name), encoding="utf-8") as file:
+        return file.read()

@@ -1,0 +1,323 @@
+"""One PostgreSQL database, shared by many threads and many processes: connections, transactions and what may go wrong.
+
+The ideas:
+
+- *A lost connection is not a lost change.* Before COMMIT is sent nothing can have been kept, so the work is done again
+  on another connection. If the connection breaks during COMMIT, the server is asked whether the change is there.
+- *Every wait has an end.* Locks, statements and idle transactions have time limits, set when a connection is made.
+- *Passwords stay inside.* `place` is made from the parts of the address that may be shown, and reasons that come from
+  the server pass `_why`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import psycopg
+import psycopg_pool
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from holdfast import errors, limits
+from holdfast.stores.postgres_schema import Con, prepare
+
+T = TypeVar("T")
+Statement = tuple[str, tuple[Any, ...]]
+Proof = tuple[Statement, ...]  # the change is kept if each of these finds a row
+Work = Callable[[Con], tuple[T, Proof]]  # no proof: nothing was changed, so nothing is committed
+
+POOL_MAX = 8  # connections of one process; a server usually allows 100 in all
+CONNECT_SECONDS = 10  # a server that does not answer by then is away; one that restarts is back by then
+STATEMENT_SECONDS = 60  # ours take milliseconds; a minute means that the server is in trouble
+IDLE_SECONDS = 60  # a transaction that waits for us for so long belongs to a stopped process; it holds the write lock
+EXPORT_IDLE_SECONDS = 3_600  # an export waits for whoever reads it, and holds no lock that anybody needs
+TRIES = 6  # several in a row that are no fault of the caller mean that something else is wrong
+PAUSE_SECONDS = 0.02  # before the second try; doubled each time, and random so that two do not meet again
+CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: doing it again is the cure
+
+VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+_after_fork: list[Any] = []  # pools of the parent: in the child they must be neither used nor cleaned up
+
+
+class _Again(Exception):
+    """A try failed and left nothing behind. `begun` is False when not even the transaction had begun."""
+
+    def __init__(self, problem: psycopg.Error, begun: bool) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+        self.begun = begun
+
+
+class _Address(NamedTuple):
+    conninfo: str
+    place: str
+    password: str
+
+
+class Server:
+    def __init__(self, url: str) -> None:
+        self._address = _read_address(url)
+        self.place = self._address.place
+        self._pool: psycopg_pool.ConnectionPool[Con] | None = None
+        self._opening = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+        con = self._connect()
+        try:
+            prepare(con, self.place)
+        except psycopg.Error as problem:
+            raise self.translate(problem, lost=con.closed) from problem
+        finally:
+            con.close()
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> Con:
+        try:
+            return psycopg.connect(self._address.conninfo, autocommit=True)
+        except psycopg.Error as problem:
+            raise errors.store_gone(self.place, self._why(problem)) from problem
+
+    def _ready(self) -> psycopg_pool.ConnectionPool[Con]:
+        """The pool of this process, made when it is first needed."""
+        if self._pid != os.getpid():
+            _after_fork.append(self._pool)
+            self._pool, self._opening, self._pid = None, threading.Lock(), os.getpid()
+        with self._opening:
+            if self._closed:
+                raise errors.store_gone(self.place, "it was closed")
+            if self._pool is None:
+                # What the pool would log we raise; without a handler, logging would write it to the terminal as well.
+                logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+                self._pool = psycopg_pool.ConnectionPool(
+                    self._address.conninfo,
+                    kwargs={"autocommit": True},
+                    min_size=0,
+                    max_size=POOL_MAX,
+                    reconnect_timeout=0,
+                    name="holdfast",
+                    open=True,
+                )
+            return self._pool
+
+    @contextmanager
+    def connection(self) -> Iterator[Con]:
+        """A connection for this thread alone. psycopg's errors come out as they are, see `translate`."""
+        pool = self._ready()
+        con = self._from(pool)
+        try:
+            yield con
+        finally:
+            self._end(con)
+            pool.putconn(con)
+
+    def _from(self, pool: psycopg_pool.ConnectionPool[Con]) -> Con:
+        # The pool itself would try again after ever longer pauses, and not notice for minutes that a server is back.
+        # So it gives up at once, and we ask again every second.
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                return pool.getconn(timeout=1)
+            except psycopg_pool.PoolClosed as problem:
+                raise errors.store_gone(self.place, "it was closed") from problem
+            except psycopg_pool.PoolTimeout as problem:
+                if time.monotonic() > deadline:
+                    self._connect().close()  # says why, if the server is the reason
+                    raise errors.store_busy(self.place, CONNECT_SECONDS) from problem
+
+    def _end(self, con: Con) -> None:
+        """Leave no transaction open, whatever happened."""
+        if con.closed or con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            return
+        with suppress(psycopg.Error):
+            con.execute("ROLLBACK")
+            return
+        con.close()
+
+    def close(self) -> None:
+        with self._opening:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None and self._pid == os.getpid():
+            pool.close()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def rows(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """All rows of one read."""
+        return self._reading(lambda con: con.execute(sql, values).fetchall())
+
+    def view(self, work: Callable[[Con], T]) -> T:
+        """Several reads that see one moment."""
+
+        def within(con: Con) -> T:
+            con.execute(VIEW)
+            result = work(con)
+            con.execute("COMMIT")
+            return result
+
+        return self._reading(within)
+
+    def _reading(self, work: Callable[[Con], T]) -> T:
+        def attempt() -> T:
+            with self.connection() as con:
+                try:
+                    return work(con)
+                except psycopg.Error as problem:
+                    if _lost(con, problem):
+                        raise _Again(problem, begun=True) from problem
+                    raise
+
+        return self._trying(attempt, lambda again: True)
+
+    def stream(self, sql: str, values: tuple[Any, ...], con: Con) -> Iterator[tuple[Any, ...]]:
+        """Rows that are fetched a few hundred at a time. `con` must be in a transaction."""
+        with con.cursor(name="holdfast_stream") as cursor:
+            cursor.itersize = 500
+            cursor.execute(sql, values)
+            yield from cursor
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def write(self, work: Work[T], *, repeatable: bool = True) -> T:
+        """Run `work` in a transaction and return when it is on disk.
+
+        It may run more than once, unless it is not `repeatable`; then only a failure to begin is tried again.
+        """
+        return self._trying(lambda: self._transact(work), lambda again: repeatable or not again.begun)
+
+    def _trying(self, attempt: Callable[[], T], may_repeat: Callable[[_Again], bool]) -> T:
+        started = time.monotonic()
+        tried = 0
+        while True:
+            try:
+                return attempt()
+            except _Again as again:
+                tried += 1
+                if tried >= TRIES or not may_repeat(again):
+                    if again.problem.sqlstate in CONFLICTS:
+                        raise errors.store_busy(self.place, time.monotonic() - started) from again.problem
+                    raise self.translate(again.problem, lost=True) from again.problem
+                if again.problem.sqlstate not in CONFLICTS:
+                    self._ready().check()  # where one connection broke, the others that lie there may be broken too
+            except psycopg.Error as problem:
+                raise self.translate(problem) from problem
+            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**tried)  # noqa: S311 - no secret
+
+    def _transact(self, work: Work[T]) -> T:
+        begun = False
+        with self.connection() as con:
+            try:
+                con.execute("BEGIN")
+                begun = True
+                result, proof = work(con)
+                if not proof:
+                    return result
+            except psycopg.Error as problem:
+                if _lost(con, problem) or problem.sqlstate in CONFLICTS:
+                    raise _Again(problem, begun) from problem
+                raise
+            try:
+                if con.execute("COMMIT").statusmessage != "COMMIT":
+                    raise errors.store_broken(self.place, "the server did not keep a change")
+                return result
+            except psycopg.Error as problem:
+                if problem.sqlstate in CONFLICTS:
+                    raise _Again(problem, begun) from problem
+                if not _lost(con, problem):
+                    raise
+                unsure = problem
+        if self._kept(proof):
+            return result
+        raise _Again(unsure, begun) from unsure
+
+    def _kept(self, proof: Proof) -> bool:
+        """Whether a change was kept whose COMMIT was never answered. The first statement waits for its transaction."""
+
+        def look(con: Con) -> bool:
+            con.execute("BEGIN")
+            return all(con.execute(sql, values).fetchall() for sql, values in proof)
+
+        try:
+            return self._reading(look)
+        except errors.StoreProblem as problem:
+            why = "the connection broke while a change was being kept, so look whether it is there before you repeat it"
+            raise errors.store_gone(self.place, why) from problem
+
+    # --- what may go wrong --------------------------------------------------------------------------------------------
+
+    def translate(self, problem: psycopg.Error, *, lost: bool = False) -> errors.StoreProblem:
+        """PostgreSQL's trouble as a problem of ours."""
+        state, why = problem.sqlstate or "", self._why(problem)
+        if state == "53100":
+            return errors.store_full(self.place)
+        if state in ("25006", "42501"):  # a standby or a read-only session; rights that are missing
+            return errors.store_read_only(self.place, why)
+        if state == "55P03":
+            return errors.store_busy(self.place, limits.LOCK_WAIT_SECONDS)
+        if state == "57014":
+            return errors.store_gone(self.place, f"it did not answer within {STATEMENT_SECONDS} seconds")
+        if lost or state.startswith(("08", "57P", "53")) or state == "25P03":
+            return errors.store_gone(self.place, why)
+        return errors.store_broken(self.place, why)
+
+    def _why(self, problem: psycopg.Error) -> str:
+        """What the server or the driver said, in one line, and without the password should it be in there."""
+        said = problem.diag.message_primary or str(problem)
+        line = " ".join(said.split()).rstrip(".") or type(problem).__name__
+        return line.replace(self._address.password, "…") if self._address.password else line
+
+
+def _lost(con: Con, problem: psycopg.Error) -> bool:
+    """Whether the connection is gone, so that nothing uncommitted is left of what it did."""
+    state = problem.sqlstate or ""
+    if con.closed or state.startswith(("08", "57P")) or state == "25P03":
+        con.close()
+        return True
+    return False
+
+
+def _read_address(url: str) -> _Address:
+    try:
+        info: dict[str, Any] = dict(conninfo_to_dict(url))
+    except psycopg.Error:
+        info = {}
+    # A password with a / or an @ in it is cut in pieces, which are then taken for server, port and database.
+    names, ports = f"{info.get('host')}{info.get('dbname')}", str(info.get("port") or "0").replace(",", "")
+    if not info or "@" in names or not ports.isdecimal():
+        # libpq's own words may repeat the password, so they are not passed on.
+        rule = "it must be an address that can be read; special characters in names and passwords are written as %XX"
+        raise errors.bad_setting("store", "postgresql://…", rule)
+    place, password = _place(info), str(info.get("password") or "")
+    info.setdefault("application_name", "holdfast")
+    info.setdefault("connect_timeout", CONNECT_SECONDS)
+    info.setdefault("tcp_user_timeout", CONNECT_SECONDS * 1_000)  # a peer that vanished is noticed
+    info["client_encoding"] = "UTF8"
+    ours = {
+        "synchronous_commit": "on",
+        "lock_timeout": f"{limits.LOCK_WAIT_SECONDS * 1_000:.0f}",
+        "statement_timeout": f"{STATEMENT_SECONDS * 1_000}",
+        "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1_000}",
+    }
+    # What the address itself sets comes later and wins.
+    options = [f"-c {name}={value}" for name, value in ours.items()] + [str(info.get("options") or "")]
+    info["options"] = " ".join(options).strip()
+    return _Address(make_conninfo("", **info), place, password)
+
+
+def _place(info: dict[str, Any]) -> str:
+    """The address with nothing in it but server and database."""
+    hosts = str(info.get("host") or info.get("hostaddr") or "")
+    database = quote(str(info.get("dbname") or ""))
+    if hosts.startswith("/") or "," in hosts:
+        return f"postgresql:///{database}?host={quote(hosts, safe='/,')}"
+    port = f":{info['port']}" if info.get("port") else ""
+    return f"postgresql://{f'[{hosts}]' if ':' in hosts else hosts}{port}/{database}"

@@ -1,0 +1,100 @@
+"""What was read is what was written, or it is not shown at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from contract.kit import NOTES, everything, new_scope, put, raw
+from holdfast import errors
+from holdfast.model import NOTE, Scope
+from holdfast.store import EventQuery, Store, Words
+
+# One change for each kept field. `done` and `pinned` are numbers in one store and booleans in the other.
+DAMAGES = {
+    "content": "content = replace(content, 'precious', 'preciovs')",
+    "session": "session = 'another'",
+    "tags": "tags = replace(tags, 'tag', 'tog')",
+    "tags cut": "tags = '[\"ta'",
+    "tags of another type": "tags = '7'",
+    "extra": "extra = replace(extra, '1', '2')",
+    "extra cut": "extra = '{\"a\"'",
+    "extra of another type": "extra = '[1]'",
+    "origin": "origin = 'human'",
+    "version": "version = 7",
+    "created_at": "created_at = created_at + 1",
+    "updated_at": "updated_at = updated_at + 1",
+    "done": "done = NOT done",
+    "pinned": "pinned = NOT pinned",
+    "hash": "hash = substr(hash, 2)",
+}
+
+
+@pytest.mark.parametrize("damage", list(DAMAGES))
+def test_a_damaged_entry_is_never_shown(store: Store, store_url: str, scope: Scope, damage: str) -> None:
+    put(store, scope, "bad", "something precious", tags=("tag",), extra={"a": 1})
+    put(store, scope, "good", "something else")
+    raw(store_url, f"UPDATE entries SET {DAMAGES[damage]} WHERE key = 'bad'")
+    with pytest.raises(errors.StoreDamaged, match="note 'bad'") as caught:
+        store.read(scope, NOTE, "bad")
+    assert caught.value.code == "store_damaged"
+    good = store.read(scope, NOTE, "good")
+    assert good is not None
+    assert good.content == "something else"
+    findings = {finding.name: finding for finding in store.check()}
+    assert not findings["checksums"].ok
+    assert "'bad'" in findings["checksums"].detail
+    assert "'good'" not in findings["checksums"].detail
+    assert put(store, scope, "new", "still works").seq
+
+
+READS: dict[str, Callable[[Store, Scope], object]] = {
+    "list": lambda store, scope: store.list(scope, NOTES),
+    "containing": lambda store, scope: store.containing(scope, NOTES, "some"),
+    "matching": lambda store, scope: store.matching(scope, NOTES, Words((("someth",),))),
+    "events": lambda store, scope: store.events(scope, EventQuery()),
+    "dump": everything,
+    "edit": lambda store, scope: put(store, scope, "bad", "overwritten"),
+}
+
+
+@pytest.mark.parametrize("name", list(READS))
+def test_no_way_of_reading_shows_damage(store: Store, store_url: str, scope: Scope, name: str) -> None:
+    put(store, scope, "bad", "something precious")
+    raw(store_url, "UPDATE entries SET content = 'something forged' WHERE key = 'bad'")
+    with pytest.raises(errors.StoreDamaged, match="note 'bad'"):
+        READS[name](store, scope)
+    assert raw(store_url, "SELECT content FROM entries WHERE key = 'bad'") == [("something forged",)]
+
+
+def test_an_entry_of_another_project_is_damage(store: Store, store_url: str, scope: Scope) -> None:
+    """The checksum covers whose entry it is, so a row that wandered over is not shown to the wrong people."""
+    put(store, scope, "k", "secret")
+    other = new_scope("somebody else")
+    raw(store_url, "UPDATE entries SET tenant = ?, project = ? WHERE kind = 'note'", tuple(other))
+    with pytest.raises(errors.StoreDamaged):
+        store.read(other, NOTE, "k")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["replace(before, 'first', 'worst')", "substr(before, 1, 20)", "'[]'", "'{}'", "'7'"],
+    ids=["content", "cut", "list", "empty", "number"],
+)
+def test_a_damaged_change_is_never_shown(store: Store, store_url: str, scope: Scope, damage: str) -> None:
+    put(store, scope, "bad", "first")
+    put(store, scope, "bad", "second")
+    put(store, scope, "good", "text")
+    raw(store_url, f"UPDATE events SET before = {damage} WHERE before IS NOT NULL")
+    with pytest.raises(errors.StoreDamaged):
+        store.events(scope, EventQuery())
+    with pytest.raises(errors.StoreDamaged):
+        everything(store, scope)
+    assert store.events(scope, EventQuery(key="good"))[0].after is not None
+    current = store.read(scope, NOTE, "bad")
+    assert current is not None
+    assert current.content == "second"
+    findings = {finding.name: finding for finding in store.check()}
+    assert not findings["checksums"].ok
+    assert "'bad'" in findings["checksums"].detail

@@ -1,0 +1,145 @@
+"""Opening and closing: what is not ours or too new is left untouched, and what is closed says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from contract.kit import NOTES, put, raw
+from holdfast import errors
+from holdfast.model import NOTE, Scope
+from holdfast.store import EventQuery, Words
+from holdfast.stores import postgres_schema, sqlite_file
+from holdfast.wiring import choose_store
+
+
+def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Scope) -> None:
+    store = choose_store(store_url)
+    put(store, scope, "k", "text")
+    store.close()
+    postgres = store_url.startswith("postgresql://")
+    raw(store_url, "UPDATE holdfast_schema SET version = 99" if postgres else "PRAGMA user_version = 99")
+    before = raw(store_url, "SELECT * FROM entries")
+    with pytest.raises(errors.StoreTooNew, match="schema 99; this one knows up to 1") as caught:
+        choose_store(store_url)
+    assert caught.value.exit_code == 5
+    assert raw(store_url, "SELECT * FROM entries") == before
+    raw(store_url, "UPDATE holdfast_schema SET version = 1" if postgres else "PRAGMA user_version = 1")
+    again = choose_store(store_url)
+    assert again.read(scope, NOTE, "k") is not None
+    again.close()
+
+
+@pytest.mark.parametrize("table", ["entries", "projects", "events", "tallies", "holdfast_schema"])
+def test_a_database_of_another_program_is_left_untouched(store_url: str, table: str) -> None:
+    raw(store_url, f"CREATE TABLE {table} (name text)")
+    raw(store_url, f"INSERT INTO {table} VALUES ('theirs')")
+    with pytest.raises(errors.NotAStore, match="is not a Holdfast store"):
+        choose_store(store_url)
+    assert raw(store_url, f"SELECT * FROM {table}") == [("theirs",)]
+    if store_url.startswith("postgresql://"):
+        tables = raw(
+            store_url, "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        )
+    else:
+        tables = raw(store_url, "SELECT name FROM sqlite_schema")
+    assert tables == [(table,)]
+
+
+def test_a_postgres_database_may_be_shared_with_tables_of_other_names(postgres_url: str, scope: Scope) -> None:
+    raw(postgres_url, "CREATE TABLE customers (name text)")
+    store = choose_store(postgres_url)
+    assert put(store, scope, "k", "text").seq
+    store.close()
+    assert raw(postgres_url, "SELECT count(*) FROM customers") == [(0,)]
+
+
+def test_a_file_that_is_no_database_is_left_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, " * 100)
+    with pytest.raises(errors.NotAStore):
+        choose_store(str(path))
+    assert path.read_text() == "Dear reader, " * 100
+
+
+def test_the_schema_numbers_are_those_of_the_migrations() -> None:
+    for module in (postgres_schema, sqlite_file):
+        files = sorted(path.name for path in Path(module.MIGRATIONS).glob("*.sql"))
+        assert len(files) == module.SCHEMA
+        assert module.migration(module.SCHEMA)
+
+
+def test_a_closed_store_says_so(store_url: str, scope: Scope) -> None:
+    store = choose_store(store_url)
+    put(store, scope, "k", "text")
+    store.close()
+    store.close()  # a second time is no mistake
+    calls = (
+        lambda: store.read(scope, NOTE, "k"),
+        lambda: put(store, scope, "k", "other"),
+        lambda: store.list(scope, NOTES),
+        lambda: store.containing(scope, NOTES, "text"),
+        lambda: store.matching(scope, NOTES, Words((("text",),))),
+        lambda: store.frequencies(["text"], 5),
+        lambda: store.tags(scope, NOTE, ""),
+        lambda: store.tally(scope, NOTE, ""),
+        lambda: store.events(scope, EventQuery()),
+        lambda: store.event(scope, 1),
+        lambda: list(store.dump(scope)),
+        lambda: store.load(scope, [], []),
+        lambda: store.projects("local"),
+        store.check,
+    )
+    for call in calls:
+        with pytest.raises(errors.StoreGone, match="it was closed"):
+            call()
+
+
+def test_a_store_that_was_never_used_can_be_closed(store_url: str) -> None:
+    choose_store(store_url).close()
+    choose_store(store_url).close()
+
+
+def test_a_backup_of_a_file_is_a_store_of_its_own(tmp_path: Path, scope: Scope) -> None:
+    store = choose_store(str(tmp_path / "one.db"))
+    put(store, scope, "k", "text")
+    store.backup(str(tmp_path / "two.db"))
+    put(store, scope, "k", "later")
+    with pytest.raises(errors.Conflict) as caught:
+        store.backup(str(tmp_path / "two.db"))
+    assert caught.value.code == "target_exists"
+    store.close()
+    copy = choose_store(str(tmp_path / "two.db"))
+    entry = copy.read(scope, NOTE, "k")
+    assert entry is not None
+    assert entry.content == "text"
+    copy.close()
+
+
+def test_a_server_makes_its_own_backups(postgres_url: str, tmp_path: Path) -> None:
+    store = choose_store(postgres_url)
+    with pytest.raises(errors.BadInput, match="pg_dump"):
+        store.backup(str(tmp_path / "copy"))
+    assert not list(tmp_path.glob("copy*"))
+    store.close()
+
+
+def test_the_trigram_index_is_there_when_it_can_be(postgres_url: str) -> None:
+    choose_store(postgres_url).close()
+    found = raw(postgres_url, "SELECT indexdef FROM pg_indexes WHERE indexname = 'entries_folded'")
+    assert "gin_trgm_ops" in found[0][0]
+
+
+def test_a_database_in_another_encoding_is_refused(postgres_url: str) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
+    raw(
+        postgres_url,
+        f"CREATE DATABASE {name}_latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'",
+    )
+    try:
+        with pytest.raises(errors.NotAStore, match="LATIN1"):
+            choose_store(postgres_url.replace(str(name), f"{name}_latin"))
+    finally:
+        raw(postgres_url, f"DROP DATABASE {name}_latin WITH (FORCE)")

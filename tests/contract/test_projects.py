@@ -1,0 +1,183 @@
+"""Whole projects: tenants and projects apart, dump and load, health reports."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from contract.kit import NOON, NOTES, always, delete, everything, keys, new_scope, put, stamp
+from holdfast import errors
+from holdfast.model import MEMORY, NOTE, SESSION, Draft, Entry, Scope
+from holdfast.store import EventQuery, Listing, Store, Words, entry_from
+from holdfast.wiring import choose_store
+
+
+def fill(store: Store, scope: Scope) -> None:
+    """A project with everything in it that a dump has to keep."""
+    for n in range(3):
+        put(store, scope, None, f"note {n} 記憶", tags=("Straße", f"t{n}"), now=NOON + n, by="human/cli")
+    put(store, scope, "k", "one", kind=MEMORY, pinned=True, extra={"a": [1, {"ü": None}]})
+    put(store, scope, "k", "two", kind=MEMORY, done=True)
+    put(store, scope, "gone", "deleted", session="other")
+    delete(store, scope, "gone")
+    how = stamp(operation="undo")._replace(detail={"of": 3})
+    store.edit(scope, NOTE, "again", always(Draft("", "s")), how)
+
+
+NEIGHBOURS = (
+    *(Scope("local", "p"), Scope("local", "P"), Scope("local", "p "), Scope("other", "p"), Scope("localp", "")),
+    *(Scope("", "localp"), Scope("loca", "lp"), Scope("%", "p"), Scope("local", "%"), Scope("local", "ß")),
+)
+
+
+def test_tenants_and_projects_do_not_see_each_other(store: Store) -> None:
+    for scope in NEIGHBOURS:
+        put(store, scope, "k", f"mine is {scope}", tags=(f"tag of {scope.tenant}",))
+    for scope in NEIGHBOURS:
+        page = store.list(scope, NOTES)
+        assert [entry.content for entry in page.entries] == [f"mine is {scope}"]
+        assert store.containing(scope, NOTES, "mine") == page
+        assert store.matching(scope, NOTES, Words((("mine",),))) == page.entries
+        assert [event.seq for event in store.events(scope, EventQuery())] == [2, 1]
+        assert store.tally(scope, NOTE, "") == (1, 1)
+        assert len(everything(store, scope)) == 4
+        assert scope.project in store.projects(scope.tenant)
+    assert store.projects("local") == ("%", "P", "p", "p ", "ß")
+    assert store.projects("nobody") == ()
+    delete(store, NEIGHBOURS[0], "k")
+    assert all(store.read(scope, NOTE, "k") for scope in NEIGHBOURS[1:])
+
+
+def test_a_dump_comes_back_exactly(store: Store, scope: Scope) -> None:
+    fill(store, scope)
+    dumped = everything(store, scope)
+    entries = [entry_from(record) for kind, record in dumped if kind == "entry"]
+    records = [record for kind, record in dumped if kind == "event"]
+    copy = new_scope()
+    assert store.load(copy, entries, records) == len(entries)
+    assert everything(store, copy) == dumped
+    for look in (scope, copy):
+        assert store.events(look, EventQuery()) == store.events(scope, EventQuery())
+        for kind in (NOTE, MEMORY, SESSION):
+            listing = Listing((kind,), include_done=True)
+            assert store.list(look, listing) == store.list(scope, listing)
+            assert store.tags(look, kind, "s") == store.tags(scope, kind, "s")
+            assert store.tally(look, kind, "") == store.tally(scope, kind, "")
+    assert keys(store.containing(copy, NOTES, "記憶").entries) == keys(store.containing(scope, NOTES, "記憶").entries)
+    # Both go on in the same way.
+    assert put(store, copy, None, "next", tags=("STRASSE",)) == put(store, scope, None, "next", tags=("STRASSE",))
+    assert everything(store, copy) == everything(store, scope)
+
+
+def test_a_dump_moves_between_kinds_of_store(both: tuple[Store, Store], scope: Scope) -> None:
+    one, other = both
+    fill(one, scope)
+    for source, target in ((one, other), (other, one)):
+        dumped = everything(source, scope)
+        goal = scope if target is other else new_scope()
+        target.load(
+            goal,
+            (entry_from(record) for kind, record in dumped if kind == "entry"),
+            (record for kind, record in dumped if kind == "event"),
+        )
+        assert everything(target, goal) == dumped
+
+
+def test_a_dump_is_in_a_stable_order(store: Store, scope: Scope) -> None:
+    fill(store, scope)
+    records = everything(store, scope)
+    names = [(record["kind"], record["key"]) for kind, record in records if kind == "entry"]
+    assert names == sorted(names)
+    assert [record["seq"] for kind, record in records if kind == "event"] == list(
+        range(1, len(records) - len(names) + 1)
+    )
+
+
+def test_a_dump_shows_one_moment(store: Store, scope: Scope) -> None:
+    for n in range(50):
+        put(store, scope, f"k{n:02}", "before")
+    lines = store.dump(scope)
+    first = next(lines)
+    put(store, scope, "k49", "after")
+    put(store, scope, "new", "after")
+    rest = [first, *lines]
+    assert all(record.get("content") != "after" for _, record in rest)
+    assert len([kind for kind, _ in rest if kind == "event"]) == 51
+
+
+def test_a_dump_may_be_left_early(store: Store, scope: Scope) -> None:
+    fill(store, scope)
+    for _ in range(12):  # more often than there are connections
+        lines = store.dump(scope)
+        next(lines)
+        lines.close()  # type: ignore[attr-defined]
+    put(store, scope, "k", "works")
+    unfinished = store.dump(scope)
+    next(unfinished)
+    put(store, scope, "k", "works too")
+    del unfinished
+    assert put(store, scope, "k", "still").seq
+
+
+def test_a_load_needs_an_empty_project(store: Store, scope: Scope) -> None:
+    put(store, scope, "k", "mine")
+    before = everything(store, scope)
+    entry = store.read(scope, NOTE, "k")
+    assert entry is not None
+    with pytest.raises(errors.Conflict, match="already holds something") as caught:
+        store.load(scope, [entry], [])
+    assert caught.value.code == "project_not_empty"
+    assert everything(store, scope) == before
+
+
+def test_a_load_that_breaks_off_leaves_nothing(store: Store, scope: Scope) -> None:
+    class Broken(Exception):
+        pass
+
+    def entries() -> object:
+        for n in range(500):
+            yield Entry(NOTE, f"k{n}", "s", "x", ("t",), False, False, "agent", {}, 1, NOON, NOON)
+        raise Broken
+
+    with pytest.raises(Broken):
+        store.load(scope, entries(), [])  # type: ignore[arg-type]
+    assert store.projects(scope.tenant) == ()
+    assert store.list(scope, NOTES) == ((), 0)
+    assert store.load(scope, [], []) == 0
+    assert store.projects(scope.tenant) == (scope.project,)
+
+
+def test_a_large_load_keeps_every_row(store: Store, scope: Scope) -> None:
+    entries = [
+        Entry(NOTE, f"k{n}", "s", f"x {n}", ("t",), False, False, "agent", {}, 1, NOON, NOON) for n in range(1_001)
+    ]
+    assert store.load(scope, entries, []) == 1_001
+    assert store.list(scope, NOTES._replace(limit=1)).total == 1_001
+    assert store.tally(scope, NOTE, "s") == (1_001, 1)
+    assert put(store, scope, None, "next", now=0, session="").after is not None
+
+
+def test_a_health_report_of_a_sound_store_is_all_right(store: Store, scope: Scope) -> None:
+    fill(store, scope)
+    fill(store, Scope("other", "p"))
+    report = store.check()
+    assert all(finding.ok for finding in report), report
+    assert "checksums" in [finding.name for finding in report]
+    assert all(finding.detail for finding in report)
+
+
+def test_what_was_written_is_there_when_the_store_is_opened_again(store_url: str, scope: Scope) -> None:
+    first = choose_store(store_url)
+    fill(first, scope)
+    kept = everything(first, scope)
+    first.close()
+    second = choose_store(store_url)
+    assert everything(second, scope) == kept
+    assert put(second, scope, None, "y", tags=("STRASSE",)).after is not None
+    second.close()
+
+
+def test_a_store_names_its_place(store: Store) -> None:
+    assert store.place
+    assert dataclasses.is_dataclass(store) is False

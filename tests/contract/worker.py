@@ -1,0 +1,29 @@
+"""A process of its own that writes to a store. Run by test_concurrency.py; waits for a line on its standard input."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.model import MEMORY, NOTE, Draft, Entry, Scope, Stamp
+from holdfast.wiring import choose_store
+
+
+def count_on(before: Entry | None) -> Draft:
+    return Draft(str(int(before.content if before else "0") + 1))
+
+
+def main(url: str, project: str, name: str, edits: int) -> None:
+    # Only what it needs is imported, so that eight of these start quickly.
+    print("ready", flush=True)
+    sys.stdin.readline()
+    store, scope = choose_store(url), Scope("local", project)
+    stamp, note = Stamp("agent/test", "test", name, 1_000), Draft(f"by {name}", name, ("Tag",))
+    for _ in range(edits):
+        store.edit(scope, MEMORY, "counter", count_on, stamp)
+        change = store.edit(scope, NOTE, None, lambda before: note, stamp)
+        print(change.after.key if change.after else "", flush=True)
+    store.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

@@ -1,0 +1,210 @@
+"""The official SDK's client against our server: every tool, each revision, both transports, the same answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, ClientSession, MCPError, StdioServerParameters
+from mcp_types.methods import serialize_server_result
+
+from doors.mcp_client import MODERN, REVISIONS, Lines, http_server, sdk_session, stdio_command
+
+# One story that calls every tool, with mistakes in it. A value in braces is taken from an earlier answer.
+STORY: list[tuple[str, dict[str, Any]]] = [
+    ("add_note", {"content": "Casts break LL(1): é 😀", "tags": ["Grammar", "parser"]}),
+    ("add_note", {"content": "The lexer is hand-written", "tags": ["grammar"]}),
+    ("add_note", {"content": ""}),
+    ("add_note", {"content": "x", "no_such": 1}),
+    ("search_notes", {"query": "casts"}),
+    ("search_notes", {"query": "", "tags": ["GRAMMAR"], "limit": 1}),
+    ("list_notes", {"tag": "grammar"}),
+    ("list_tags", {}),
+    ("update_note", {"id": "{note_id}", "done": True}),
+    ("update_note", {"id": "note_1", "done": True}),
+    ("delete_note", {"id": "{note_id}"}),
+    ("scratch_note", {"content": "loose thought"}),
+    ("scratch_note", {"mode": "replace", "content": "working"}),
+    ("scratch_note", {"mode": "read"}),
+    ("read_notepad", {}),
+    ("write_notepad", {"content": "# Plan\n- [ ] casts\n"}),
+    ("update_notepad", {"operation": "find_replace", "find": "[ ]", "replace": "[x]"}),
+    ("update_notepad", {"operation": "find_replace", "find": "nothing like it", "replace": "x"}),
+    ("read_notepad", {"session_id": "another"}),
+    ("write_memory", {"key": "parser", "content": "LL(1), hand-written"}),
+    ("search_memory", {"query": "parser"}),
+    ("search_memory", {"query": ""}),
+    ("write_session_handoff", {"content": "go on with casts"}),
+]
+VARYING = re.compile(r"note_\d+|\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
+
+
+@contextmanager
+def connected(transport: str, revision: str, tmp_path: Path) -> Iterator[AbstractAsyncContextManager[ClientSession]]:
+    if transport == "stdio":
+        yield sdk_session(command=stdio_command(str(tmp_path / "stdio.db"), session="story"), revision=revision)
+    else:
+        with http_server(tmp_path / "http.db", session="story") as url:
+            yield sdk_session(url=url, revision=revision)
+
+
+def plain(value: Any) -> Any:
+    """An answer without what differs from run to run: ids and times."""
+    return json.loads(VARYING.sub("~", json.dumps(value, ensure_ascii=False)))
+
+
+async def tell(session: ClientSession) -> list[Any]:
+    answers: list[Any] = []
+    note_id = ""
+    for tool, arguments in STORY:
+        filled = {name: note_id if value == "{note_id}" else value for name, value in arguments.items()}
+        result = await session.call_tool(tool, filled)
+        assert isinstance(result, types.CallToolResult)
+        (block,) = result.content
+        assert isinstance(block, types.TextContent)
+        if not result.is_error:
+            answer = json.loads(block.text)
+            note_id = answer.get("note_id") or note_id
+            if result.structured_content is not None:
+                assert result.structured_content == answer
+        answers.append(plain(result.model_dump(mode="json", by_alias=True, exclude={"meta"})))
+    return answers
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_official_client_lists_and_calls_every_tool(transport: str, revision: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with connection as session:
+            assert session.protocol_version == revision
+            assert session.server_info is not None
+            assert session.server_info.name == "holdfast"
+            assert session.instructions
+            tools = (await session.list_tools()).tools
+            assert {tool.name for tool in tools} == {tool for tool, _ in STORY}
+            answers = await tell(session)
+            assert sum(answer["isError"] is True for answer in answers) == 5
+            assert all(
+                (answer["structuredContent"] is None) == (revision < "2025-06-18")
+                for answer in answers
+                if not answer["isError"]
+            )
+            for resource in (await session.list_resources()).resources:
+                contents = (await session.read_resource(resource.uri)).contents
+                assert contents[0].mime_type == resource.mime_type
+            assert (await session.list_resource_templates()).resource_templates
+            for prompt in (await session.list_prompts()).prompts:
+                got = await session.get_prompt(prompt.name)
+                assert isinstance(got, types.GetPromptResult)
+                assert got.messages
+            if revision != MODERN:
+                await session.send_ping()
+            with pytest.raises(MCPError) as unknown:
+                await session.call_tool("no_such_tool", {})
+            assert unknown.value.code == types.INVALID_PARAMS
+
+    with connected(transport, revision, tmp_path) as connection:
+        anyio.run(main)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path) -> None:
+    async def everything(session: ClientSession) -> list[Any]:
+        replies: list[Any] = [session.instructions, session.server_info, session.server_capabilities]
+        replies.append(await session.list_tools())
+        replies += await tell(session)
+        replies.append(await session.list_resources())
+        replies.append(await session.list_resource_templates())
+        replies.append(await session.list_prompts())
+        for uri in ("holdfast://notepad", "holdfast://notes", "holdfast://handoff", "holdfast://notepad/another"):
+            replies.append(await session.read_resource(uri))
+        replies.append(await session.get_prompt("resume", {"session_id": "another"}))
+        replies.append(await session.get_prompt("checkpoint"))
+        for refused in (
+            session.call_tool("no_such_tool", {}),
+            session.read_resource("holdfast://nothing"),
+            session.get_prompt("no_such_prompt"),
+            session.list_tools(params=types.PaginatedRequestParams(cursor="2")),
+        ):
+            with pytest.raises(MCPError) as problem:
+                await refused
+            replies.append(problem.value.error)
+        return [
+            plain(reply.model_dump(mode="json", by_alias=True)) if hasattr(reply, "model_dump") else reply
+            for reply in replies
+        ]
+
+    async def main() -> None:
+        async with sdk_session(
+            command=stdio_command(str(tmp_path / "a.db"), session="story"), revision=revision
+        ) as one:
+            on_stdio = await everything(one)
+        async with sdk_session(url=url, revision=revision) as two:
+            over_http = await everything(two)
+        for here, there in zip(on_stdio, over_http, strict=True):
+            assert here == there
+
+    with http_server(tmp_path / "b.db", session="story") as url:
+        anyio.run(main)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("mode", ["auto", "legacy", MODERN])
+def test_the_official_client_connects_the_way_it_likes(transport: str, mode: str, tmp_path: Path) -> None:
+    async def main(server: StdioServerParameters | str) -> None:
+        async with Client(server, mode=mode) as client:
+            assert client.protocol_version == ("2025-11-25" if mode == "legacy" else MODERN)
+            assert (await client.call_tool("add_note", {"content": "one"})).structured_content is not None
+            assert len((await client.list_tools()).tools) == len({tool for tool, _ in STORY})
+
+    if transport == "stdio":
+        command = stdio_command(str(tmp_path / "a.db"))
+        anyio.run(main, StdioServerParameters(command=command[0], args=command[1:]))
+    else:
+        with http_server(tmp_path / "b.db", token=None) as url:
+            anyio.run(main, url)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_official_models_find_nothing_to_drop(revision: str, tmp_path: Path) -> None:
+    """Each result is exactly what the SDK's own models of the revision would write."""
+    with Lines(stdio_command(str(tmp_path / "a.db"))) as server:
+        opening = "server/discover" if revision == MODERN else "initialize"
+        results = [(opening, server.open(revision))]
+        for method, params in (
+            ("tools/list", {}),
+            ("tools/call", {"name": "add_note", "arguments": {"content": "one"}}),
+            ("tools/call", {"name": "add_note", "arguments": {}}),
+            ("tools/call", {"name": "list_notes", "arguments": {}}),
+            ("resources/list", {}),
+            ("resources/templates/list", {}),
+            ("resources/read", {"uri": "holdfast://notes"}),
+            ("prompts/list", {}),
+            ("prompts/get", {"name": "resume"}),
+        ):
+            results.append((method, server.ask(method, params)))
+    for method, result in results:
+        assert serialize_server_result(method, revision, result) == result
+
+
+@pytest.mark.parametrize("profile", ["core", "full"])
+def test_structured_answers_follow_their_schemas(profile: str, tmp_path: Path) -> None:
+    """The client checks each structured answer against the tool's output schema, and raises if it differs."""
+
+    async def main() -> None:
+        async with sdk_session(command=stdio_command(str(tmp_path / "a.db"), profile), revision=MODERN) as session:
+            tools = (await session.list_tools()).tools
+            assert all(tool.output_schema is not None for tool in tools)
+            names = {tool.name for tool in tools}
+            for tool, arguments in STORY:
+                if tool in names and "{note_id}" not in arguments.values():
+                    await session.call_tool(tool, arguments)
+
+    anyio.run(main)

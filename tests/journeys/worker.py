@@ -1,0 +1,164 @@
+"""What the journeys run in processes of their own: `python worker.py WHAT STORE …`. It answers in lines."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from holdfast.library import Holdfast
+from holdfast.model import NOTE, Draft, Entry, Stamp
+
+PROJECT = "demo"
+
+
+def say(line: str) -> None:
+    """One write to the pipe, so that a kill cannot leave half a line behind a whole one."""
+    os.write(1, line.encode() + b"\n")
+
+
+def open_store(store: str, session: str) -> Holdfast:
+    return holdfast.open(store, project=PROJECT, session=session)
+
+
+def write(store: str, name: str, count: str) -> None:
+    """Wait for the start, then write so many notes as fast as possible."""
+    say("ready")
+    sys.stdin.readline()
+    with open_store(store, name) as hold:
+        notes = hold.session().notes
+        for number in range(int(count)):
+            notes.add(f"{name} {number}", [name])
+
+
+def acknowledge(store: str, name: str) -> None:
+    """Write notes for ever and say the id and the hash of each once it is kept."""
+    hold = open_store(store, name)
+    notes = hold.session().notes
+    for number in itertools.count():
+        text = f"{name} {number} " + "word " * (number % 50)
+        id = notes.add(text).id
+        say(f"{id} {hashlib.sha256(text.encode()).hexdigest()}")
+
+
+def fork_plain(store: str) -> None:
+    """Open, write, fork; both sides go on writing."""
+    hold = open_store(store, "one")
+    hold.session().notes.add("before")
+    child = os.fork()
+    name = "parent" if child else "child"
+    for number in range(20):
+        hold.session().notes.add(f"{name} {number}")
+    if not child:
+        hold.close()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+    hold.session().notes.add("after")
+    hold.close()
+
+
+def fork_close(store: str) -> None:
+    """Fork and close on the parent's side, which then has the last connection it knows of; the child goes on."""
+    hold = open_store(store, "one")
+    hold.session().notes.add("before")
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        hold.session().notes.add("child 0")
+        os.write(theirs, b"x")
+        time.sleep(0.5)
+        for number in range(1, 20):
+            hold.session().notes.add(f"child {number}")
+        os._exit(0)
+    os.read(ours, 1)
+    hold.session().notes.add("parent")
+    hold.close()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+
+
+def fork_writing(store: str) -> None:
+    """Fork while one thread is in the middle of a write and another waits behind it."""
+    hold = open_store(store, "one")
+    hold.session().begin()
+    writing, go_on = threading.Event(), threading.Event()
+
+    def slowly(before: Entry | None) -> Draft:
+        writing.set()
+        go_on.wait(30)
+        return Draft("slow", "one")
+
+    stamp = Stamp("test", "add_note", "one", 0)
+    threads = [
+        threading.Thread(target=lambda: hold.store.edit(hold.scope, NOTE, None, slowly, stamp)),
+        threading.Thread(target=lambda: hold.session().notes.add("waiting")),
+    ]
+    threads[0].start()
+    assert writing.wait(30)
+    threads[1].start()
+    time.sleep(0.3)  # until it waits
+    threading.Timer(0.5, go_on.set).start()
+    child = os.fork()
+    if not child:
+        hold.session().notes.add("child")
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+    for thread in threads:
+        thread.join()
+    hold.close()
+
+
+def audited(store: str, folder: str) -> None:
+    """Do everything there is to do, and say which of the database's files Python itself opened."""
+    from holdfast.doors.cli import main
+
+    own = {store, f"{store}-wal", f"{store}-shm"}
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
+            path = os.path.abspath(os.fsdecode(arguments[0]))
+            if path in own:
+                exclusive = isinstance(arguments[2], int) and arguments[2] & os.O_EXCL
+                say(f"{'created' if exclusive else 'opened'} {path}")
+
+    sys.addaudithook(hook)
+    with open_store(store, "one") as hold:
+        work = hold.session()
+        id = work.notes.add("a note", ["tag"]).id
+        work.notes.search("note")
+        work.notes.update(id, done=True)
+        work.notepad.write("pad")
+        work.notepad.restore(1)
+        work.memory.write("k", "v")
+        work.memory.search("v")
+        work.handoff.write("next")
+        later = hold.session("two")
+        later.context()
+        later.used()
+        hold.undo()
+        lines = list(hold.export_lines())
+        hold.check()
+        hold.backup(str(Path(folder) / "backup.db"))
+    with holdfast.open(store, project="copy") as copy:
+        copy.import_lines(lines)
+    here = ("--store", store, "--project", PROJECT, "--session", "one")
+    for args in (
+        ("note", "add", "x"),
+        ("doctor",),
+        ("backup", str(Path(folder) / "again.db")),
+        ("context",),
+        ("history",),
+    ):
+        assert main([*here, *args]) == 0, args
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,52 @@
+"""What the tests of operations share: a clock that stands still until told otherwise, and a project on either store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import holdfast
+from holdfast.library import Holdfast
+
+NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
+
+
+class Clock:
+    """Milliseconds that move only when a test says so."""
+
+    def __init__(self, now: int = NOON) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def pass_by(self, ms: int = 1_000) -> None:
+        self.now += ms
+
+
+Opener = Callable[..., Holdfast]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def opened(store_url: str, clock: Clock) -> Iterator[Opener]:
+    """Opens the store of the test, again if asked, as another process would; all are closed at the end."""
+    holds: list[Holdfast] = []
+
+    def opener(session: str = "one", project: str = "demo") -> Holdfast:
+        holds.append(holdfast.open(store_url, project=project, session=session, clock=clock))
+        return holds[-1]
+
+    yield opener
+    for hold in holds:
+        hold.close()
+
+
+@pytest.fixture
+def hold(opened: Opener) -> Holdfast:
+    return opened()

@@ -1,0 +1,47 @@
+"""Search against the plainest possible search: whatever index a store keeps, it may never hide a note that matches."""
+
+from __future__ import annotations
+
+import uuid
+
+import hypothesis
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.library import Holdfast
+from holdfast.model import Scope
+from holdfast.search.analyse import fold
+
+# Words that share beginnings, endings and stems, characters that fold to several, scripts without spaces, and signs.
+WORDS = st.sampled_from(
+    [
+        *("parse", "parser", "Parsing", "sparse", "a", "ab", "STRASSE", "Straße", "İstanbul", "ﬁne", "fine", "x" * 70),
+        *("café", "cafe\u0301", "日本語", "メモ", "ไทย", "한국어", "x²", "½", "naïve", "\u0301"),
+        *("C++", "a_b", "a-b", "LL(1)", "100%", '"and"', "OR"),
+    ]
+)
+TEXTS = st.lists(WORDS | st.text(alphabet="aAbß é日_-.\n", min_size=1, max_size=6), min_size=1, max_size=8).flatmap(
+    lambda words: st.sampled_from([" ", "", "-", "\n"]).map(lambda between: between.join(words))
+)
+NOTES = st.lists(TEXTS.filter(lambda text: bool(text.strip())), min_size=1, max_size=6)
+
+
+@hypothesis.settings(max_examples=60, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(notes=NOTES, data=st.data())
+def test_every_note_that_contains_the_query_is_found_in_order(
+    store_url: str, notes: list[str], data: st.DataObject
+) -> None:
+    with holdfast.open(store_url, session="one") as first:
+        hold = Holdfast(first.store, Scope("local", uuid.uuid4().hex), session="one")
+        kept = [hold.session().notes.add(text) for text in notes]
+        source = data.draw(st.sampled_from(notes))
+        start = data.draw(st.integers(0, len(source) - 1))
+        query = data.draw(st.just(source[start : start + data.draw(st.integers(1, 12))]) | TEXTS)
+        if not query.strip():
+            return
+        needle = fold(query.strip())
+        places = [(fold(note.content).find(needle), note) for note in reversed(kept)]
+        wanted = [note.id for at, note in sorted(places, key=lambda pair: pair[0]) if at >= 0]
+        found = hold.session().notes.search(query)
+        assert [note.id for note in found.notes] == wanted
+        assert not {note.id for note in found.related} & set(wanted)

@@ -1,0 +1,175 @@
+"""Every word agents and people get from Holdfast, as files in tests/snapshots, so that each change is seen in review.
+
+`UPDATE_SNAPSHOTS=1 pytest tests/test_snapshots.py` writes them anew. (Its name does not begin with HOLDFAST_, because
+the tests forget all such variables.)
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import errors
+from holdfast.library import Holdfast
+from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
+NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
+
+# One call of every maker of a problem. A new one without a row here fails the test below.
+PROBLEMS: list[errors.HoldfastError] = [
+    errors.empty("note content", "Write down what is worth keeping."),
+    errors.too_long("note content", 4_001, 4_000, "Split it into several notes."),
+    errors.unstorable("content", "a NUL character (U+0000) at position 1"),
+    errors.missing("add_note", "content"),
+    errors.unknown_argument("add_note", "text", ["content", "tags", "session_id"]),
+    errors.unknown_argument("tick", "text", []),
+    errors.wrong_type("add_note", "content", 7, "a string"),
+    errors.wrong_type("add_note", "tags", "x" * 100, "a list of strings"),
+    errors.wrong_type("add_note", "content", None, "a string"),
+    errors.wrong_type("list_notes", "limit", 1.5, "a whole number"),
+    errors.wrong_type("list_notes", "limit", True, "a whole number"),
+    errors.wrong_type("add_note", "content", ["a"], "a string"),
+    errors.wrong_type("add_note", "content", {"a": 1}, "a string"),
+    errors.not_one_of("write_memory", "mode", "prepend", ("replace", "append")),
+    errors.out_of_range("list_notes", "limit", 0, 1, 1_000),
+    errors.too_many_tags(11, 10),
+    errors.blank_tag(2),
+    errors.nothing_to_update("update_note", "content, tags or done"),
+    errors.needs("update_notepad", "operation append", "content (not empty)"),
+    errors.not_used("update_notepad", "operation append", "find and replace"),
+    errors.reserved_key("scratchpad", "Use scratch_note with a mode to work on the scratchpad."),
+    errors.bad_name("key", "two\nlines", "it must be one line of visible characters"),
+    errors.unknown_profile("tiny", ("core", "full")),
+    errors.unknown_operation("forget", "Those that exist: add_note."),
+    errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
+    errors.bad_import(3, "it is not a JSON object"),
+    errors.text_not_found("notepad", "casts", "It is empty."),
+    errors.no_note("note_1"),
+    errors.no_entry("memory", "goal", "search_memory finds the keys that exist."),
+    errors.no_version("notepad", 9, 2),
+    errors.no_event(99),
+    errors.nothing_to_undo(),
+    errors.version_moved("notepad", 1, 2),
+    errors.changed_since(4, "notepad", "one"),
+    errors.import_conflict("memory", "goal"),
+    errors.project_not_empty("demo"),
+    errors.target_exists("backup.db"),
+    errors.not_a_store("holdfast.db", "the file is not an SQLite database"),
+    errors.store_too_new("holdfast.db", 7, 1),
+    errors.store_read_only("holdfast.db", "Permission denied"),
+    errors.store_full("holdfast.db"),
+    errors.store_busy("holdfast.db", 30.0),
+    errors.store_damaged("holdfast.db", "note 'note_1'"),
+    errors.store_broken("holdfast.db", "disk I/O error"),
+    errors.store_gone("postgresql://db", "connection refused"),
+    errors.not_installed("a PostgreSQL store", "postgres"),
+    errors.sqlite_too_old("3.40.1"),
+    errors.no_backup_here("postgresql://db"),
+]
+
+
+def check(name: str, text: str) -> None:
+    """The text against its file; with UPDATE_SNAPSHOTS=1, the file from the text."""
+    path = SNAPSHOTS / name
+    if UPDATE:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    kept = path.read_text(encoding="utf-8") if path.exists() else ""
+    assert text == kept, (
+        f"{name} is not as it was. If it should be so, run again with UPDATE_SNAPSHOTS=1 and look at it."
+    )
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Iterator[Holdfast]:
+    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="one", clock=lambda: NOON) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_tool_lists(name: str) -> None:
+    parts = []
+    for operation in profile(name):
+        shown = {
+            "name": operation.name,
+            "description": operation.description(),
+            "input": operation.input_schema(),
+            "output": operation.output_schema(),
+            "annotations": operation.annotations(),
+        }
+        parts.append(json.dumps(shown, indent=1, ensure_ascii=False))
+    check(f"tools_{name}.json", "[\n" + ",\n".join(parts) + "\n]\n")
+
+
+def test_operations_beyond_the_profiles() -> None:
+    """They are commands and no tools, but their words are read too."""
+    given = {operation.name for name in PROFILES for operation in profile(name)}
+    lines = [f"{name}: {operation.description()}" for name, operation in OPERATIONS.items() if name not in given]
+    check("operations.txt", "\n".join(lines) + "\n")
+
+
+def test_error_sentences() -> None:
+    lines = [
+        f"[{type(problem).__name__} {problem.code}, exit {problem.exit_code}]\n{problem.message}\n"
+        for problem in PROBLEMS
+    ]
+    check("errors.txt", "\n".join(lines))
+
+
+def makers() -> dict[str, Callable[..., object]]:
+    """The functions of errors.py that make a problem, by the code of what they make."""
+    found: dict[str, Callable[..., object]] = {}
+    for name, function in inspect.getmembers(errors, inspect.isfunction):
+        made = getattr(errors, str(function.__annotations__.get("return")), None)
+        if isinstance(made, type) and issubclass(made, errors.HoldfastError):
+            found[name] = function
+    return found
+
+
+def test_every_error_has_a_sentence_here() -> None:
+    assert makers().keys() == {problem.code for problem in PROBLEMS}, "Give the new one a row in PROBLEMS."
+
+
+def test_every_error_is_a_full_sentence_with_a_next_step() -> None:
+    for problem in PROBLEMS:
+        assert problem.message.endswith("."), problem.message
+        assert str(problem) == problem.message
+        assert "\n" not in problem.message
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_guidance(name: str, hold: Holdfast) -> None:
+    check(f"guidance_{name}.md", hold.guidance(name) + "\n")
+
+
+def test_notepad_sections(hold: Holdfast) -> None:
+    pad = hold.session().notepad
+    check("notepad_empty.md", pad.section() + "\n")
+    pad.write("# Plan\n- [x] lexer\n- [ ] casts\n")
+    check("notepad_filled.md", pad.section() + "\n")
+
+
+def test_the_context_of_a_session(hold: Holdfast) -> None:
+    first = hold.session("one")
+    first.memory.write("goal", "A parser that accepts casts.")
+    first.memory.write("style", "Small functions.")
+    first.memory.pin("goal")
+    for number in range(9):
+        first.memory.write(f"chapter {number}", f"What chapter {number} says. " * 40)
+    first.handoff.write("Casts are next; see the failing test in test_casts.")
+    work = hold.session("two")
+    check("context_new.md", work.context() + "\n")
+    work.notepad.write("# Plan\n- [ ] casts\n")
+    work.scratch("tried: lookahead of two", "replace")
+    work.used()
+    check("context_at_work.md", work.context() + "\n")
+    check("instructions.md", hold.instructions("core", "two").text + "\n")
+    assert "Casts are next" not in hold.session("three").context()

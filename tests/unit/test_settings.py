@@ -1,0 +1,171 @@
+"""Settings: where the project is, and which of environment, config file and default decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast import errors, limits, settings
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with a folder deep inside it."""
+    (tmp_path / "project" / ".holdfast").mkdir(parents=True)
+    (tmp_path / "project" / "src" / "deep").mkdir(parents=True)
+    return tmp_path / "project"
+
+
+def config(root: Path, text: str) -> None:
+    (root / ".holdfast" / "config.toml").write_text(text, encoding="utf-8")
+
+
+def load(folder: Path, store: str | None = None, project: str | None = None, **env: str) -> settings.Settings:
+    return settings.load(store, project, folder=str(folder), environment={"HOME": "/home/somebody", **env})
+
+
+# --- walking up -------------------------------------------------------------------------------------------------------
+
+
+def test_the_project_is_found_from_deep_inside(root: Path) -> None:
+    found = load(root / "src" / "deep")
+    assert found.store == str(root / ".holdfast" / "holdfast.db")
+    assert found.project == "default"
+    assert found.tenant == "local"
+
+
+@pytest.mark.parametrize("mark", [".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod"])
+def test_any_sign_of_a_project_is_enough(tmp_path: Path, mark: str) -> None:
+    inside = tmp_path / "project" / "a" / "b"
+    inside.mkdir(parents=True)
+    (tmp_path / "project" / mark).touch()
+    assert settings.project_root(str(inside)) == str(tmp_path / "project")
+    assert load(inside).store == str(tmp_path / "project" / ".holdfast" / "holdfast.db")
+
+
+def test_the_nearest_sign_counts_but_a_store_further_up_wins(root: Path) -> None:
+    inner = root / "src" / "deep"
+    (inner / "pyproject.toml").touch()
+    assert settings.project_root(str(inner)) == str(root)
+    (inner / ".holdfast").mkdir()
+    assert settings.project_root(str(inner)) == str(inner)
+
+
+def test_a_file_of_that_name_is_no_folder_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / ".git").touch()
+    (tmp_path / "project" / "sub").mkdir()
+    (tmp_path / "project" / "sub" / ".holdfast").touch()
+    root = settings.project_root(str(tmp_path / "project" / "sub"))
+    assert root in (str(tmp_path / "project"), str(tmp_path / "project" / "sub"))
+
+
+def test_without_a_project_the_data_folder_of_the_user(tmp_path: Path) -> None:
+    if settings.project_root(str(tmp_path)) is not None:
+        pytest.skip("The folder for temporary files lies inside a project here.")
+    assert load(tmp_path).store == "/home/somebody/.local/share/holdfast/holdfast.db"
+    assert load(tmp_path, XDG_DATA_HOME="/data").store == "/data/holdfast/holdfast.db"
+    assert load(tmp_path).project == "default"
+
+
+def test_the_current_folder_and_environment_are_the_default(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root / "src")
+    monkeypatch.setenv("HOLDFAST_PROJECT", "named")
+    assert settings.load().project == "named"
+    assert settings.load().store == str(root / ".holdfast" / "holdfast.db")
+
+
+# --- who decides ------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_win_over_environment_over_config_over_default(root: Path) -> None:
+    config(root, 'store = "from-config.db"\nproject = "from-config"\nnote_max_chars = 11\nnotepad_budget_tokens = 12\n')
+    found = load(root)
+    assert (found.store, found.project) == ("from-config.db", "from-config")
+    assert found.bounds == limits.Bounds(note_max_chars=11, notepad_budget_tokens=12)
+    env = {"HOLDFAST_STORE": "from-env.db", "HOLDFAST_PROJECT": "from-env", "HOLDFAST_NOTE_MAX_CHARS": "21"}
+    found = load(root, **env)
+    assert (found.store, found.project) == ("from-env.db", "from-env")
+    assert (found.bounds.note_max_chars, found.bounds.notepad_budget_tokens) == (21, 12)
+    found = load(root, "argument.db", "argument", **env)
+    assert (found.store, found.project) == ("argument.db", "argument")
+
+
+def test_an_empty_variable_is_as_good_as_none(root: Path) -> None:
+    config(root, 'store = "from-config.db"\nnote_max_tags = 3\n')
+    found = load(
+        root, HOLDFAST_STORE="", HOLDFAST_PROJECT="", HOLDFAST_TENANT="", HOLDFAST_TOKEN="", HOLDFAST_NOTE_MAX_TAGS=""
+    )
+    assert (found.store, found.tenant, found.token) == ("from-config.db", "local", None)
+    assert found.bounds.note_max_tags == 3
+
+
+def test_a_shared_store_is_divided_by_the_name_of_the_project(root: Path) -> None:
+    assert load(root, "/somewhere/shared.db").project == "project"
+    assert load(root, HOLDFAST_STORE="postgresql://db/holdfast").project == "project"
+    assert load(root, str(root / ".holdfast" / "other.db")).project == "default"
+
+
+@pytest.mark.parametrize(
+    "name", ["HOLDFAST_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID"]
+)
+def test_the_session_of_the_agent_that_started_us(root: Path, name: str) -> None:
+    assert load(root).session is None
+    assert load(root, **{name: "theirs"}).session == "theirs"
+    assert load(root, **{name: "theirs", "HOLDFAST_SESSION": "ours"}).session == "ours"
+
+
+def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
+    found = load(root, HOLDFAST_TENANT="team", HOLDFAST_TOKEN="secret")
+    assert (found.tenant, found.token) == ("team", "secret")
+
+
+def test_every_bound_can_be_set_both_ways(root: Path) -> None:
+    names = limits.Bounds._fields
+    config(root, "\n".join(f"{name} = 7" for name in names))
+    assert load(root).bounds == limits.Bounds(*[7] * len(names))
+    env = {f"HOLDFAST_{name.upper()}": "9" for name in names}
+    assert load(root, **env).bounds == limits.Bounds(*[9] * len(names))
+
+
+# --- bad values -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "1e3", " "])
+def test_a_bound_in_the_environment_is_a_whole_number_above_nothing(root: Path, value: str) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        load(root, HOLDFAST_NOTE_MAX_CHARS=value)
+    assert caught.value.code == "bad_setting"
+    assert f"the setting note_max_chars is {value!r}; it must be a whole number above 0" in caught.value.message
+
+
+@pytest.mark.parametrize("value", ["0", "-1", '"many"', "1.5", "true", "[1]", "{}"])
+def test_a_bound_in_the_config_is_a_whole_number_above_nothing(root: Path, value: str) -> None:
+    config(root, f"note_max_chars = {value}\n")
+    with pytest.raises(errors.BadInput, match="the setting note_max_chars is"):
+        load(root)
+
+
+@pytest.mark.parametrize("name", ["store", "project"])
+def test_a_name_in_the_config_is_a_text(root: Path, name: str) -> None:
+    config(root, f"{name} = 7\n")
+    with pytest.raises(errors.BadInput, match=f"the setting {name} is 7; it must be a string"):
+        load(root)
+
+
+@pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"a = 1\na = 2\n"])
+def test_a_config_that_is_not_toml_names_its_file(root: Path, content: bytes) -> None:
+    (root / ".holdfast" / "config.toml").write_bytes(content)
+    with pytest.raises(errors.BadInput) as caught:
+        load(root)
+    assert caught.value.code == "bad_setting"
+    assert "config.toml" in caught.value.message
+
+
+def test_an_address_that_is_no_store(root: Path) -> None:
+    import holdfast
+
+    for address in ("mysql://db/x", "https://example.test/x"):
+        with pytest.raises(errors.BadInput, match="it must be a path or a postgresql:// address"):
+            holdfast.open(address, folder=str(root))
