@@ -31,6 +31,12 @@ from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
 
 Clock = Callable[[], int]
+GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
+    "notes": {"add_note", "search_notes", "list_notes", "update_note", "delete_note", "list_tags"},
+    "notepad": {"read_notepad", "write_notepad", "update_notepad"},
+    "memory": {"search_memory", "write_memory"},
+    "handoff": {"write_session_handoff"},
+}
 
 
 def wall_clock() -> int:
@@ -68,6 +74,8 @@ class Holdfast:
     ) -> None:
         self.store = store
         self.scope = scope
+        if session == EVERY:
+            raise _only_for_reading()
         self.default_session = sessions.session_name(session) if session else f"s-{os.urandom(6).hex()}"
         self._bounds = bounds or Bounds()
         self._clock = clock
@@ -87,7 +95,7 @@ class Holdfast:
         given = checked(operation, arguments)
         named = given.pop("session_id", None) or session
         if named == EVERY and not operation.every_session:
-            raise errors.bad_name("session_id", EVERY, "it stands for every session and can only list and search notes")
+            raise _only_for_reading()
         return operation.run(self.context(named, by), **given)
 
     def call(
@@ -161,7 +169,7 @@ class Holdfast:
         return transfer.export_lines(self.context())
 
     def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
-        return transfer.import_lines(self.context(by="import"), lines, merge=merge)
+        return transfer.import_lines(self.context(by="import/file"), lines, merge=merge)
 
     def backup(self, target: str) -> None:
         self.store.backup(target)
@@ -302,14 +310,14 @@ class HandoffFace:
         return cast(Handoff, self._session.do("read_handoff", {"line": line}))
 
 
+def _only_for_reading() -> errors.BadInput:
+    return errors.bad_name("session_id", EVERY, "it stands for every session and can only list and search notes")
+
+
 def guidance(names: Iterable[str]) -> str:
     """How to use the tools of these names, and nothing about tools that are not among them."""
     given = set(names)
-    parts = []
-    for part, words in (("notes", "note"), ("notepad", "notepad"), ("memory", "memory"), ("handoff", "handoff")):
-        if any(words in name for name in given):
-            parts.append(texts.prompt(f"guidance_{part}"))
-    return "\n".join(parts)
+    return "\n".join(texts.prompt(f"guidance_{part}") for part, tools in GUIDANCE.items() if given & tools)
 
 
 def _plain(tags: Sequence[str]) -> object:

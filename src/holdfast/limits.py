@@ -32,8 +32,8 @@ HISTORY_SHOWN = 50  # changes in one reply unless asked otherwise
 
 LOCK_WAIT_SECONDS = 30.0  # a writer holds the lock for milliseconds; longer means a stopped process
 SQLITE_BUSY_MS = 10_000  # backstop for programs that write the file without our lock
-WAL_CHECKPOINT_PAGES = 1_000  # 4 MB of log before it is folded back into the database
-WAL_KEEP_BYTES = 4 << 20  # what the log file shrinks to after that
+WAL_CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is folded back into the database: hot pages are written once
+WAL_KEEP_BYTES = 20 << 20  # what the log file shrinks to after that; shrinking it every time would cost a sync
 IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many times over
 
 

@@ -93,7 +93,7 @@ def _config(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except tomllib.TOMLDecodeError as problem:
+    except ValueError as problem:  # not TOML, or not even UTF-8
         raise errors.bad_setting("file " + path, "unreadable", f"it must be TOML ({problem})") from None
 
 
@@ -107,13 +107,10 @@ def _text(config: Mapping[str, Any], name: str) -> str | None:
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
     found = {}
     for name in Bounds._fields:
-        value = env.get(f"HOLDFAST_{name.upper()}", config.get(name))
+        value = env.get(f"HOLDFAST_{name.upper()}") or config.get(name)
         if value is not None:
-            try:
-                number = int(value)
-            except (TypeError, ValueError):
-                number = 0
-            if number < 1:
+            number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+            if type(number) is not int or number < 1:
                 raise errors.bad_setting(name, value, "it must be a whole number above 0")
             found[name] = number
     return Bounds(**found)

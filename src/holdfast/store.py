@@ -91,7 +91,8 @@ class Store(Protocol):
         """Newest first (updated_at, then key)."""
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
-        """Entries whose folded content contains the folded needle, by position, then newest first."""
+        """Entries whose folded text contains the folded needle, by position, then newest first. The text of an entry is
+        its content; that of memory begins with its key and a line end."""
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         """Entries that match a word query, at most query.limit. With `every` the newest entries come first; without

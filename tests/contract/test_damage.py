@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from contract.kit import NOTES, everything, new_scope, put, raw
 from holdfast import errors
 from holdfast.model import NOTE, Scope
 from holdfast.store import EventQuery, Store, Words
+from holdfast.wiring import choose_store
 
 # One change for each kept field. `done` and `pinned` are numbers in one store and booleans in the other.
 DAMAGES = {
@@ -98,3 +100,29 @@ def test_a_damaged_change_is_never_shown(store: Store, store_url: str, scope: Sc
     findings = {finding.name: finding for finding in store.check()}
     assert not findings["checksums"].ok
     assert "'bad'" in findings["checksums"].detail
+
+
+@pytest.mark.parametrize("byte", [b"v", b"\xff"], ids=["another letter", "no letter at all"])
+def test_a_byte_that_changed_on_disk_is_noticed(tmp_path: Path, scope: Scope, byte: bytes) -> None:
+    path = tmp_path / "holdfast.db"
+    store = choose_store(str(path))
+    put(store, scope, "bad", "something precious")
+    put(store, scope, "good", "something else")
+    store.close()
+    kept = path.read_bytes()
+    assert b"something precious" in kept
+    path.write_bytes(kept.replace(b"something precious", b"something precio" + byte + b"s"))
+    store = choose_store(str(path))
+    with pytest.raises(errors.StoreDamaged):
+        store.read(scope, NOTE, "bad")
+    with pytest.raises(errors.StoreDamaged):
+        store.list(scope, NOTES)
+    with pytest.raises(errors.StoreDamaged):
+        put(store, scope, "bad", "other")
+    good = store.read(scope, NOTE, "good")
+    assert good is not None
+    assert put(store, scope, "good", "still works").seq
+    findings = {finding.name: finding for finding in store.check()}
+    assert not findings["checksums"].ok
+    assert "'bad'" in findings["checksums"].detail
+    store.close()

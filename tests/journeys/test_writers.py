@@ -80,21 +80,14 @@ def test_eight_processes_start_at_once_on_a_store_that_does_not_exist(store_url:
     expect_all(store_url, count)
 
 
-def start_again_and_again(folder: Path, times: int) -> None:
-    for attempt in range(times):
-        store = str(folder / str(attempt) / "new" / "holdfast.db")
-        write_at_once(store, 2)
-        expect_all(store, 2)
-
-
 def test_the_first_moment_of_a_store_is_safe(tmp_path: Path) -> None:
-    start_again_and_again(tmp_path, 4)
+    finished(worker("first_moment", str(tmp_path), "20"), 60)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_first_moment_of_a_store_is_safe_again_and_again(tmp_path: Path) -> None:
-    start_again_and_again(tmp_path, 60)
+    finished(worker("first_moment", str(tmp_path), "500"), 800)
 
 
 @pytest.mark.slow

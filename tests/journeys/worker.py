@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import mmap
 import os
 import sys
 import threading
@@ -35,6 +36,31 @@ def write(store: str, name: str, count: str) -> None:
         notes = hold.session().notes
         for number in range(int(count)):
             notes.add(f"{name} {number}", [name])
+
+
+def first_moment(folder: str, rounds: str) -> None:
+    """Eight processes that open a store which does not exist, in the same microsecond, again and again."""
+    with open_store(str(Path(folder) / "warm.db"), "warm") as warm:
+        warm.session().notes.add("so that everything is imported before the start")
+    for number in range(int(rounds)):
+        store = str(Path(folder) / str(number) / "holdfast.db")
+        start = mmap.mmap(-1, 1)
+        children = []
+        for name in range(8):
+            child = os.fork()
+            if not child:
+                while start[0] == 0:
+                    pass
+                with open_store(store, f"writer{name}") as hold:
+                    hold.session().notes.add("x")
+                os._exit(0)
+            children.append(child)
+        time.sleep(0.01)
+        start[0] = 1
+        failed = [child for child in children if os.waitpid(child, 0)[1]]
+        assert not failed, f"{len(failed)} of 8 failed in round {number}"
+        with open_store(store, "check") as hold:
+            assert hold.call("list_notes", {"session_id": "*"})["note_count"] == 8
 
 
 def acknowledge(store: str, name: str) -> None:

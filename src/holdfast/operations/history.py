@@ -39,26 +39,31 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
 
     def decide(now: Entry | None) -> Draft | Gone:
-        if (now.version if now else None) != (event.version if event.after else None):
+        # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
+        if _state(now) != _state(event.after):
             raise errors.changed_since(event.seq, event.kind, event.key)
-        if event.before is None:
-            return GONE
-        was = event.before
-        return Draft(was.content, was.session, was.tags, was.done, was.pinned, was.extra)
+        return _state(event.before) or GONE
 
     stamp = ctx.stamp("undo", {"of": event.seq})
     change = ctx.store.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
 
 
+def _state(entry: Entry | None) -> Draft | None:
+    if entry is None:
+        return None
+    return Draft(entry.content, entry.session, entry.tags, entry.done, entry.pinned, entry.extra)
+
+
 def _last(ctx: Context) -> Event | None:
-    """The newest change that still stands. Changes that an undo took back, and the undo itself, are passed over."""
+    """The newest change that still stands. What an undo took back is passed over, and so are undos themselves."""
     undone: set[int] = set()
     before_seq: int | None = None
     while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq)):
         for event in events:
             if event.operation == "undo":
-                undone.add(event.detail["of"])
+                if event.seq not in undone:
+                    undone.add(event.detail["of"])
             elif event.operation != "begin_session" and event.seq not in undone:
                 return event
         before_seq = events[-1].seq

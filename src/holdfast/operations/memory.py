@@ -22,6 +22,7 @@ RESERVED = {
 }
 LOG_ADVICE = "The activity log is written by Holdfast whenever memory is written. Choose another key."
 DIGEST_HEADING = "## Memory of this project"
+NAMED_TOKENS = 24  # for the names of what did not fit in the digest
 CANDIDATES = 200  # entries that are scored closely
 
 
@@ -65,8 +66,7 @@ def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEF
     found |= {entry.key: entry for entry in ctx.store.matching(ctx.scope, listing, words)}
     scored = [(memory_score(asked, entry.key, entry.content), entry) for entry in found.values()]
     scored.sort(key=lambda pair: (pair[0], pair[1].updated_at, pair[1].key), reverse=True)
-    most = max(1, min(limit, limits.MEMORY_LIMIT_MAX))
-    return Matches(query, tuple(as_memory(entry) for _, entry in scored[:most]))
+    return Matches(query, tuple(as_memory(entry) for _, entry in scored[:limit]))
 
 
 def read_memory(ctx: Context, key: str) -> Memory:
@@ -135,7 +135,10 @@ def activity_log(ctx: Context, day: str) -> Memory:
 
 
 def digest(ctx: Context, budget: int | None = None) -> Digest:
-    """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named."""
+    """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named.
+
+    The day's activity log follows, in a budget of its own.
+    """
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
     page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
     parts, left_out = [DIGEST_HEADING], []
@@ -143,24 +146,31 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     for entry in sorted(page.entries, key=lambda entry: not entry.pinned):
         text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
         part = f"### {entry.key}\n{text}" + (" […]" if cut else "")
-        cost = tokens.count(part) + 1
-        if used + cost > most:
+        used += tokens.count(part) + 1
+        if used > most:
             left_out.append(entry.key)
+            used -= tokens.count(part) + 1
         else:
             parts.append(part)
-            used += cost
-    if log := _todays_log(ctx):
-        parts.append(log)
-    if left_out:
-        parts.append(_named(left_out, page.total - len(page.entries)))
-    text = "\n\n".join(parts) if len(parts) > 1 else ""
+    unread = page.total - len(page.entries)
+    text = _assembled(parts, left_out, unread)
+    while tokens.count(text) > most and len(parts) > 1:  # the line that names the rest needs room too
+        left_out.insert(0, parts.pop().partition("\n")[0].removeprefix("### "))
+        text = _assembled(parts, left_out, unread)
+    text = "\n\n".join(part for part in (text, _todays_log(ctx)) if part)
     return Digest(text, tokens.count(text), tuple(left_out))
 
 
-def _named(left_out: list[str], unread: int) -> str:
-    shown, _ = tokens.cut(", ".join(left_out), 60)
+def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
+    """The digest's text; nothing at all when there is no memory."""
+    if len(parts) == 1 and not left_out:
+        return ""
+    if not left_out:
+        return "\n\n".join(parts)
+    shown, cut = tokens.cut(", ".join(left_out), NAMED_TOKENS)
     more = f" and {unread:,} older ones" if unread else ""
-    return f"Not shown for lack of room ({len(left_out)}): {shown}{more}. search_memory reads them."
+    named = f"Not shown ({len(left_out)}): {shown}{' …' if cut else ''}{more}. search_memory reads them."
+    return "\n\n".join([*parts, named])
 
 
 def _todays_log(ctx: Context) -> str:
@@ -226,7 +236,7 @@ OPERATIONS = (
         "search_memory",
         search_memory,
         _matches,
-        (Param("query", required=True), Param("limit", "integer")),
+        (Param("query", required=True), Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True)),
         {"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
         ("core", "full"),
         in_session=False,

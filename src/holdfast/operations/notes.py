@@ -25,12 +25,14 @@ class Found(NamedTuple):
     left_out: int
     query: str
     tags: tuple[str, ...]
+    session: str  # where it was looked; notes of another one say which
 
 
 class Listed(NamedTuple):
     notes: tuple[Note, ...]
     left_out: int
     tag: str | None
+    session: str
 
 
 class Tags(NamedTuple):
@@ -84,7 +86,7 @@ def list_notes(
 ) -> Listed:
     tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
     page = ctx.store.list(ctx.scope, Listing((NOTE,), ctx.one_session(), tags, include_done, limit))
-    return Listed(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag)
+    return Listed(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session)
 
 
 def search_notes(
@@ -99,14 +101,15 @@ def search_notes(
     here = Listing((NOTE,), ctx.one_session(), tuple(map(fold, wanted)), include_done, limit)
     if not query.strip():
         page = ctx.store.list(ctx.scope, here)
-        return Found(tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, wanted)
+        return Found(tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, wanted, ctx.session)
     page = ctx.store.containing(ctx.scope, here, query.strip())
     related: tuple[Note, ...] = ()
     if len(page.entries) < limit:
         shown = {entry.key for entry in page.entries}
         more = _related(ctx, query, here._replace(session=None, limit=CANDIDATES), shown)
         related = tuple(map(as_note, more[: min(limits.RELATED_SHOWN, limit - len(page.entries))]))
-    return Found(tuple(map(as_note, page.entries)), related, page.total - len(page.entries), query, wanted)
+    left_out = page.total - len(page.entries)
+    return Found(tuple(map(as_note, page.entries)), related, left_out, query, wanted, ctx.session)
 
 
 def _related(ctx: Context, query: str, listing: Listing, shown: set[str]) -> list[Entry]:
@@ -173,7 +176,7 @@ def _updated(value: Written) -> Json:
 
 def _found(value: Found) -> Json:
     answer: Json = {
-        "notes": [note_json(note) for note in value.notes],
+        "notes": [note_json(note, value.session) for note in value.notes],
         "result_count": len(value.notes),
         "query": value.query,
         "tags": list(value.tags),
@@ -181,13 +184,13 @@ def _found(value: Found) -> Json:
     if value.left_out:
         answer["left_out"] = value.left_out
     if value.related:
-        answer["related"] = [note_json(note, "") for note in value.related]
+        answer["related"] = [note_json(note, value.session) for note in value.related]
     return answer
 
 
 def _listed(value: Listed) -> Json:
     answer: Json = {
-        "notes": [note_json(note) for note in value.notes],
+        "notes": [note_json(note, value.session) for note in value.notes],
         "note_count": len(value.notes),
         "tag_filter": value.tag,
     }

@@ -44,7 +44,8 @@ class Param(NamedTuple):
     required: bool = False
     choices: tuple[str, ...] = ()
     low: int = 0
-    high: int = 0  # 0: no range is checked here
+    high: int = 0  # 0: any number that every program can write down
+    clamp: bool = False  # a number outside the range is moved into it
 
     def schema(self) -> Json:
         if self.type == "strings":
@@ -52,6 +53,7 @@ class Param(NamedTuple):
         return {"type": self.type, **({"enum": list(self.choices)} if self.choices else {})}
 
 
+INTEGER_MAX = (1 << 53) - 1  # beyond it JSON readers disagree, and databases refuse
 SESSION_ID = Param("session_id")
 EVERY = "*"  # as a session id: every session of the project; only for reading
 
@@ -133,8 +135,11 @@ def _value(operation: str, param: Param, value: Any) -> Any:
     if param.type == "integer":
         if isinstance(value, bool) or not isinstance(value, int):
             raise errors.wrong_type(operation, param.name, value, "a whole number")
-        if param.high and not param.low <= value <= param.high:
-            raise errors.out_of_range(operation, param.name, value, param.low, param.high)
+        low, high = (param.low, param.high) if param.high else (-INTEGER_MAX, INTEGER_MAX)
+        if param.clamp:
+            return max(low, min(value, high))
+        if not low <= value <= high:
+            raise errors.out_of_range(operation, param.name, value, low, high)
         return value
     if not isinstance(value, str):
         raise errors.wrong_type(operation, param.name, value, "a string")

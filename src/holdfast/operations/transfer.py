@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast import errors, limits
-from holdfast.model import KINDS, Draft, Entry
-from holdfast.operations.registry import Context, storable
+from holdfast.model import KINDS, NOTE, Draft, Entry
+from holdfast.operations.registry import INTEGER_MAX, Context, storable
 from holdfast.store import Decide, entry_from, to_json
 
 FORMAT = 1
@@ -65,7 +65,10 @@ def _merge(ctx: Context, entries: list[Entry]) -> int:
         elif (there.content, there.tags, there.done) != (entry.content, entry.tags, entry.done):
             raise errors.import_conflict(entry.kind, entry.key)
     for entry in new:
-        ctx.store.edit(ctx.scope, entry.kind, entry.key, _adding(entry), ctx.stamp("import"))
+        # The project's clock moves past an imported id, so that it is never minted again.
+        number = entry.key.rpartition("_")[2]
+        now = max(ctx.now, int(number) if entry.kind == NOTE and number.isdecimal() else 0)
+        ctx.store.edit(ctx.scope, entry.kind, entry.key, _adding(entry), ctx.stamp("import")._replace(now=now))
     return len(new)
 
 
@@ -83,6 +86,7 @@ def _adding(entry: Entry) -> Decide:
 def _parse(lines: Iterable[str]) -> tuple[list[Entry], list[dict[str, Any]]]:
     entries: list[Entry] = []
     events: list[dict[str, Any]] = []
+    seen: set[tuple[Any, ...]] = set()
     number = 0
     for number, line in enumerate(lines, 1):
         record = _object(number, line)
@@ -91,13 +95,22 @@ def _parse(lines: Iterable[str]) -> tuple[list[Entry], list[dict[str, Any]]]:
                 raise errors.bad_import(1, f"it must be the header of an export of format {FORMAT}")
         elif "entry" in record:
             entries.append(_entry(number, record["entry"]))
+            _once(number, seen, entries[-1][:2])
         elif "event" in record:
             events.append(_event(number, record["event"]))
+            _once(number, seen, (events[-1]["seq"],))
+            _once(number, seen, tuple(events[-1][name] for name in ("kind", "key", "version")))
         else:
             raise errors.bad_import(number, "it is neither an entry nor an event")
     if number == 0:
         raise errors.bad_import(1, "the import is empty")
     return entries, events
+
+
+def _once(number: int, seen: set[tuple[Any, ...]], name: tuple[Any, ...]) -> None:
+    if name in seen:
+        raise errors.bad_import(number, "it says again what an earlier line said")
+    seen.add(name)
 
 
 def _object(number: int, line: str) -> dict[str, Any]:
@@ -116,12 +129,8 @@ def _entry(number: int, record: object) -> Entry:
     fields = _typed(number, record, _ENTRY_TYPES)
     if fields["kind"] not in KINDS:
         raise errors.bad_import(number, f"its kind {errors.shown(fields['kind'])} is not known")
-    try:
-        storable("content", fields["content"])
-        for text in (fields["key"], fields["session"], *fields["tags"]):
-            storable("text", text)
-    except (errors.BadInput, TypeError) as problem:
-        raise errors.bad_import(number, str(problem).rstrip(".")) from None
+    if not all(isinstance(tag, str) for tag in fields["tags"]):
+        raise errors.bad_import(number, "its tags are not all strings")
     return entry_from(fields)
 
 
@@ -137,4 +146,23 @@ def _typed(number: int, record: object, types: dict[str, type]) -> dict[str, Any
     for name, wanted in types.items():
         if type(record.get(name)) is not wanted:
             raise errors.bad_import(number, f"its field {name} is missing or not {wanted.__name__}")
+        if wanted is int and not 0 <= record[name] <= INTEGER_MAX:
+            raise errors.bad_import(number, f"its field {name} is out of range")
+    try:
+        _storable(record)
+    except errors.BadInput as problem:
+        raise errors.bad_import(number, problem.message.partition(",")[0]) from None
     return record
+
+
+def _storable(value: object) -> None:
+    """Every text in it, however deep."""
+    if isinstance(value, str):
+        storable("a text", value)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            _storable(name)
+            _storable(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _storable(inner)

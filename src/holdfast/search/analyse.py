@@ -37,7 +37,7 @@ def words(folded: str) -> list[str]:
     if folded.isascii():
         return _ASCII_WORD.findall(folded)
     bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    return _any_word().findall(bare)
+    return _any_word().findall(bare.casefold())  # taking signs such as № apart may bring capitals back
 
 
 @lru_cache
@@ -49,7 +49,7 @@ def _any_word() -> re.Pattern[str]:
 def short_words(folded: str) -> list[str]:
     """The words of a text to be indexed: over-long runs cut to pieces, with a mark that they were."""
     found = words(folded)
-    if not any(len(word) > WORD_MAX_CHARS for word in found):
+    if max(map(len, found), default=0) <= WORD_MAX_CHARS:
         return found
     cut = [LONG]
     for word in found:

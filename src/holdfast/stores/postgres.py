@@ -280,7 +280,7 @@ class PostgresStore:
                 except (errors.StoreDamaged, ValueError):
                     bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
                     continue
-                stale += folded != analyse.fold(entry.content) or set(terms) != set(_terms(entry))
+                stale += folded != analyse.fold(rows.sought_text(entry)) or set(terms) != set(_terms(entry))
             for tenant, project, *row in self._server.stream(CHECK_EVENTS, (), con):
                 changes += 1
                 try:
@@ -347,7 +347,7 @@ class _Writer:
         if after is None:
             con.execute(f"DELETE FROM entries WHERE {_ONE}", (*scope, some.kind, some.key))  # noqa: S608
         else:
-            con.execute(PUT_ENTRY, (*rows.to_row(scope, after), analyse.fold(after.content), _terms(after)))
+            con.execute(PUT_ENTRY, (*rows.to_row(scope, after), analyse.fold(rows.sought_text(after)), _terms(after)))
         old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
         if old - new:
             sql = f"DELETE FROM entry_tags WHERE {_ONE} AND tag = ANY(%s)"  # noqa: S608

@@ -30,23 +30,15 @@ class Count(NamedTuple):
 def to_entry(place: str, scope: Scope, row: Row) -> Entry:
     """The entry of a row, checked against its checksum."""
     (kind, key, session, content, tags, done, pinned, origin, extra, version, created, updated, digest) = row
-    entry = Entry(
-        kind,
-        key,
-        session,
-        content,
-        _tags(tags),
-        bool(done),
-        bool(pinned),
-        origin,
-        EMPTY if extra == "{}" else json.loads(extra),
-        version,
-        created,
-        updated,
-    )
-    if fingerprint(scope, entry, tags, extra) != digest:
-        raise errors.store_damaged(place, f"{kind} {key!r}")
-    return entry
+    try:
+        labels, more = _tags(tags), EMPTY if extra == "{}" else json.loads(extra)
+        flags = bool(done), bool(pinned)
+        entry = Entry(kind, key, session, content, labels, *flags, origin, more, version, created, updated)
+        if fingerprint(scope, entry, tags, extra) == digest:
+            return entry
+    except (ValueError, TypeError):
+        pass  # what is not even of the right form is damaged too
+    raise errors.store_damaged(place, f"{kind} {key!r}")
 
 
 @lru_cache(2_000)  # the same few tags stand on many notes
@@ -82,11 +74,14 @@ def kept(place: str, scope: Scope, text: str | None) -> Entry | None:
     """The inverse of `keep`, checked."""
     if text is None:
         return None
-    record = json.loads(text)
-    entry = entry_from(record)
-    if fingerprint(scope, entry, to_json(entry.tags), to_json(dict(entry.extra))).hex() != record["hash"]:
-        raise errors.store_damaged(place, f"version {entry.version} of {entry.kind} {entry.key!r}")
-    return entry
+    try:
+        record = json.loads(text)
+        entry = entry_from(record)
+        if fingerprint(scope, entry, to_json(entry.tags), to_json(dict(entry.extra))).hex() == record["hash"]:
+            return entry
+    except (ValueError, TypeError, KeyError):
+        pass  # what is not even of the right form is damaged too
+    raise errors.store_damaged(place, "an earlier version of an entry")
 
 
 def to_event(place: str, scope: Scope, row: Row) -> Event:
@@ -111,12 +106,14 @@ def event_row(scope: Scope, record: Mapping[str, Any]) -> Row:
     return (*scope, *plain, to_json(record["detail"]), keep(scope, None if before is None else entry_from(before)))
 
 
+def sought_text(entry: Entry) -> str:
+    """What a substring is looked for in: the content, and for memory the key before it."""
+    return f"{entry.key}\n{entry.content}" if entry.kind == MEMORY else entry.content
+
+
 def indexed_text(entry: Entry | None) -> str:
-    """What is searched by words: the content, the tags and, for memory, the key."""
-    if entry is None:
-        return ""
-    parts = [entry.content, *entry.tags, entry.key if entry.kind == MEMORY else ""]
-    return "\n".join(parts).strip()
+    """What is searched by words: the text above, and the tags."""
+    return "" if entry is None else "\n".join([sought_text(entry), *entry.tags]).strip()
 
 
 def folded_tags(entry: Entry | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from holdfast import errors
-from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search import analyse
 from holdfast.store import (
     Decide,
@@ -26,7 +26,7 @@ from holdfast.store import (
 )
 from holdfast.stores import rows
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
-from holdfast.stores.sqlite_file import Database
+from holdfast.stores.sqlite_file import SCHEMA, Database
 from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, same_stem, tag_mark
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
@@ -283,16 +283,18 @@ class SqliteStore:
             raise errors.target_exists(target) from problem
         except OSError as problem:
             raise errors.store_read_only(target, problem.strerror or str(problem)) from problem
-        con = self._db.take()
-        try:
+
+        def work(con: apsw.Connection) -> None:
             copy = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE)
             with copy.backup("main", con, "main") as running:
                 running.step()  # all pages in one step: one consistent moment
             copy.close()
-        except apsw.Error as problem:
-            raise self._db.translate(problem) from problem
-        finally:
-            self._db.give(con)
+
+        try:
+            self._db.read(work)
+        except errors.StoreProblem:
+            os.unlink(target)  # half a backup is worse than none
+            raise
 
     def check(self) -> tuple[Finding, ...]:
         def work(con: apsw.Connection) -> tuple[Finding, ...]:
@@ -308,6 +310,7 @@ class SqliteStore:
                     bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
             indexed = _one(con, "SELECT count(*) FROM terms_docsize", ())[0]
             return (
+                Finding("engine", True, f"SQLite {apsw.sqlite_lib_version()}, schema {SCHEMA}"),
                 Finding("file", verdict == ["ok"], "; ".join(verdict)),
                 Finding("checksums", not bad, ", ".join(bad[:5]) or f"{total:,} entries are as they were written"),
                 Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
@@ -316,10 +319,9 @@ class SqliteStore:
         return self._db.view(work)
 
 
-# Where a text contains another. Folding in SQL is exact for ASCII; only other texts are worth a call into Python.
-_PLACE = (
-    "instr(CASE WHEN octet_length(e.content) = length(e.content) THEN lower(e.content) ELSE fold(e.content) END, ?)"
-)
+# Where the text of an entry contains another. Folding in SQL is exact for ASCII; only the rest calls into Python.
+_TEXT = f"iif(e.kind = '{MEMORY}', e.key || char(10) || e.content, e.content)"
+_PLACE = f"instr(iif(octet_length({_TEXT}) = length({_TEXT}), lower({_TEXT}), fold({_TEXT})), ?)"
 # The texts below are put together from constants of ours only; every value is a parameter.
 _EVENTS = (
     f"SELECT {', '.join(f'v.{name}' for name in rows.EVENT_FIELDS)}, v.detail, v.before, n.before, "  # noqa: S608

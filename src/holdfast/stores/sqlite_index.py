@@ -19,7 +19,7 @@ from holdfast.stores.rows import folded_tags, indexed_text
 KNOWN_WORDS = 20_000  # words this process has seen in the index; about 2 MB
 EXPAND_MAX = 300  # words a piece may stand for before reading everything is cheaper
 STEM_MIN_CHARS = 4  # of a stem whose words are looked up
-ENDINGS = ("", "s", "ed", "er", "es", "ing")
+ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings")
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 
 
@@ -71,10 +71,17 @@ def same_stem(con: apsw.Connection, word: str) -> set[str]:
     """The word and all indexed words with its stem. They begin alike, up to a last letter that stemming may change."""
     (stem,) = analyse.terms([word])
     if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
-        alike = [stem + ending for ending in ENDINGS] + [stem + stem[-1] + ending for ending in ENDINGS[2:]]
+        alike = sorted(form for form in _forms(stem) if form in _words_with(con, form, ends=True))
     else:
         alike = sorted(_words_with(con, stem[:-1] if stem[-1] in "eily" else stem, begins=True))
     return {word} | {other for other, found in zip(alike, analyse.terms(alike), strict=True) if found == stem}
+
+
+def _forms(stem: str) -> set[str]:
+    """Words that may have a short stem: try, tries, dying, running. Which of them really do, the stemmer says."""
+    start = stem[:-1]
+    bases = (stem, start, start + "y", start + "i", start + "e", stem + "e", stem + stem[-1])
+    return {base + ending for base in bases for ending in ENDINGS}
 
 
 def may_contain(con: apsw.Connection, folded: str) -> str | None:
