@@ -175,8 +175,8 @@ def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: S
     )
 
 
-def unchanged(before: Entry | None, draft: Draft) -> bool:
-    """Whether a draft asks for nothing new, so that no version and no event is spent on it."""
-    return before is not None and draft == Draft(
-        before.content, before.session, before.tags, before.done, before.pinned, before.extra
-    )
+def unchanged(before: Entry | None, wanted: Draft | Gone) -> bool:
+    """Whether nothing new is asked for, so that no version and no event is spent on it."""
+    if before is None:
+        return isinstance(wanted, Gone)
+    return wanted == Draft(before.content, before.session, before.tags, before.done, before.pinned, before.extra)

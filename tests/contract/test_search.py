@@ -82,7 +82,8 @@ def test_containing_looks_at_the_content_as_it_is_now(store: Store, scope: Scope
     assert store.containing(scope, NOTES, "thought").total == 0
     assert store.containing(scope, NOTES, "tagged").total == 0  # tags are not content
     assert keys(store.containing(scope, NOTES, "cond id").entries) == ["k"]
-    assert keys(store.containing(scope, Listing((NOTE, MEMORY)), "ir").entries) == ["m", "gone"]
+    assert keys(store.containing(scope, Listing((NOTE, MEMORY)), "ir").entries) == ["gone", "m"]
+    assert keys(store.containing(scope, Listing((NOTE, MEMORY)), "M").entries) == ["m"]  # memory is found by its key
 
 
 def test_containing_obeys_the_listing(store: Store, scope: Scope) -> None:

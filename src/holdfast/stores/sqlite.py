@@ -31,6 +31,7 @@ from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, same_st
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
 REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
+NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
 ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
@@ -159,14 +160,17 @@ class SqliteStore:
             wanted = decide(before)
             if isinstance(wanted, Draft) and wanted.tags:
                 wanted = wanted._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in wanted.tags))
-            if wanted is None or (isinstance(wanted, Draft) and unchanged(before, wanted)):
+            if wanted is None or unchanged(before, wanted):
                 session = stamp.session if before is None else before.session
                 return Change(0, before, before, _tally(con, scope, kind, session))
             return self._write(con, scope, (kind, key), before, wanted, stamp, fresh)
 
         change = self._db.write(work)
         self._index.learn(fresh)  # only now is it on disk
-        self._sessions.add((*scope, stamp.session))
+        if kind == SESSION:
+            self._sessions.discard((*scope, change.entry.key if change.seq else ""))
+        else:
+            self._sessions.add((*scope, stamp.session))
         return change
 
     def _before(self, con: apsw.Connection, scope: Scope, kind: str, key: str) -> Entry | None:
@@ -211,6 +215,8 @@ class SqliteStore:
             (*scope, stamp.now, key is None),
         )
         if key is None:
+            while _known(con, scope, kind, f"{kind}_{clock}"):  # brought along by an import
+                clock = _one(con, NEXT_CLOCK, tuple(scope))[0]
             key, version = f"{kind}_{clock}", 1
         else:
             version = 1 + (before.version if before else _last_version(con, scope, kind, key))
@@ -299,20 +305,28 @@ class SqliteStore:
     def check(self) -> tuple[Finding, ...]:
         def work(con: apsw.Connection) -> tuple[Finding, ...]:
             verdict = [str(row[0]) for row in con.execute("PRAGMA integrity_check(5)")]
-            bad: list[str] = []
-            total = texts = 0
-            for tenant, project, *row in con.execute(f"SELECT tenant, project, {FIELDS} FROM entries"):  # noqa: S608
-                total += 1
+            names: list[Row] = con.execute("SELECT tenant, project, kind, key FROM entries").fetchall()
+            bad, texts = [], 0
+            for *owner, kind, key in names:
                 try:
-                    texts += bool(rows.indexed_text(self._entry(Scope(tenant, project), tuple(row))))
-                except (errors.StoreDamaged, ValueError):
+                    entry = self._before(con, Scope(*owner), kind, key)
+                    texts += bool(rows.indexed_text(entry))
+                except (errors.StoreDamaged, UnicodeDecodeError):
                     texts += 1
-                    bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
+                    bad.append(f"{kind} {key!r} of project {owner[1]!r}")
+            changes: list[Row] = con.execute("SELECT tenant, project, seq, kind, key FROM events").fetchall()
+            for *owner, seq, kind, key in changes:
+                try:
+                    one = "SELECT before FROM events WHERE tenant = ? AND project = ? AND seq = ?"
+                    rows.kept(self.place, Scope(*owner), _one(con, one, (*owner, seq))[0])
+                except (errors.StoreDamaged, UnicodeDecodeError):
+                    bad.append(f"an earlier version of {kind} {key!r} of project {owner[1]!r}")
+            sound = f"{len(names):,} entries and {len(changes):,} changes are as they were written"
             indexed = _one(con, "SELECT count(*) FROM terms_docsize", ())[0]
             return (
                 Finding("engine", True, f"SQLite {apsw.sqlite_lib_version()}, schema {SCHEMA}"),
                 Finding("file", verdict == ["ok"], "; ".join(verdict)),
-                Finding("checksums", not bad, ", ".join(bad[:5]) or f"{total:,} entries are as they were written"),
+                Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
                 Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
             )
 
@@ -356,6 +370,12 @@ def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str
         conditions.append("terms MATCH ?")
         values.append(" AND ".join(matches))
     return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
+
+
+def _known(con: apsw.Connection, scope: Scope, kind: str, key: str) -> bool:
+    """Whether an entry of that name is there or ever was."""
+    name = (*scope, kind, key)
+    return _last_version(con, scope, kind, key) > 0 or bool(con.execute(ONE_ENTRY, name).fetchall())
 
 
 def _last_version(con: apsw.Connection, scope: Scope, kind: str, key: str) -> int:

@@ -227,7 +227,7 @@ class Database:
         con = self.take()
         try:
             return cast(list[tuple[Any, ...]], con.execute(sql, values).fetchall())
-        except apsw.Error as problem:
+        except (apsw.Error, UnicodeDecodeError) as problem:
             raise self.translate(problem) from problem
         finally:
             self.give(con)
@@ -237,7 +237,7 @@ class Database:
         con = self.take()
         try:
             return work(con)
-        except apsw.Error as problem:
+        except (apsw.Error, UnicodeDecodeError) as problem:
             raise self.translate(problem) from problem
         finally:
             self.give(con)
@@ -276,7 +276,7 @@ class Database:
                 self._commit(con, jobs)
             finally:
                 self._lock.release()
-        except apsw.Error as problem:
+        except (apsw.Error, UnicodeDecodeError) as problem:
             _discard(con)
             con = None
             self._fail(jobs, self.translate(problem), problem)
@@ -322,7 +322,7 @@ class Database:
         con.execute("SAVEPOINT job")
         try:
             job.result = job.work(con)
-        except apsw.Error:
+        except (apsw.Error, UnicodeDecodeError):
             raise
         except Exception as problem:  # noqa: BLE001 - it belongs to the writer that waits for it, and is raised there
             con.execute("ROLLBACK TO job")
@@ -335,9 +335,9 @@ class Database:
             if job.error is None:
                 job.error = problem
 
-    def translate(self, problem: apsw.Error) -> errors.StoreProblem:
+    def translate(self, problem: apsw.Error | UnicodeDecodeError) -> errors.StoreProblem:
         """SQLite's trouble as a problem of ours."""
-        why = str(problem)
+        why = "it holds text that is not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
         if isinstance(problem, apsw.NotADBError):
             return errors.not_a_store(self.path, "the file is not an SQLite database")
         if isinstance(problem, apsw.FullError):

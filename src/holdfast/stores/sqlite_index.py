@@ -80,7 +80,7 @@ def same_stem(con: apsw.Connection, word: str) -> set[str]:
 def _forms(stem: str) -> set[str]:
     """Words that may have a short stem: try, tries, dying, running. Which of them really do, the stemmer says."""
     start = stem[:-1]
-    bases = (stem, start, start + "y", start + "i", start + "e", stem + "e", stem + stem[-1])
+    bases = (stem, start, start + "y", start + "i", start + "e", stem + "e", stem + stem[-1], stem[:-2] + "y")
     return {base + ending for base in bases for ending in ENDINGS}
 
 

@@ -43,6 +43,8 @@ CREATE TABLE entries (
 
 CREATE INDEX entries_recent ON entries (tenant, project, kind, session, updated_at, key);
 
+CREATE INDEX entries_newest ON entries (tenant, project, kind, updated_at, key);
+
 CREATE INDEX entries_terms ON entries USING gin (terms);
 
 -- The trigram index makes substring search fast in large stores. It needs an extension that comes with PostgreSQL but
