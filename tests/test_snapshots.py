@@ -60,6 +60,7 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.version_moved("notepad", 1, 2),
     errors.changed_since(4, "notepad", "one"),
     errors.import_conflict("memory", "goal"),
+    errors.sessions_stay("port the parser"),
     errors.project_not_empty("demo"),
     errors.target_exists("backup.db"),
     errors.not_a_store("holdfast.db", "the file is not an SQLite database"),

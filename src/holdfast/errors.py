@@ -218,6 +218,13 @@ def changed_since(seq: int, kind: str, key: str) -> Conflict:
     )
 
 
+def sessions_stay(id: str) -> BadInput:
+    return BadInput(
+        "sessions_stay",
+        f"the session {shown(id)} cannot be undone: what was written in it belongs to it. Archive it instead.",
+    )
+
+
 def import_conflict(kind: str, key: str) -> Conflict:
     return Conflict(
         "import_conflict",

@@ -348,8 +348,8 @@ def test_a_server_that_waits_for_no_disk_is_reported(postgres_url: str) -> None:
         assert all(finding.ok for finding in store.check())
     with opened(with_options(postgres_url, synchronous_commit="off")) as store:
         findings = {finding.name: finding for finding in store.check()}
-        assert not findings["server"].ok
-        assert "synchronous_commit" in findings["server"].detail
+        assert not findings["engine"].ok
+        assert "synchronous_commit" in findings["engine"].detail
 
 
 def test_an_index_that_does_not_fit_the_texts_is_reported(server: Store, postgres_url: str, scope: Scope) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import KINDS, Draft, Entry, Event, iso
+from holdfast.model import KINDS, SESSION, Draft, Entry, Event, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.store import GONE, EventQuery, Gone, entry_record
 
@@ -37,6 +37,9 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
     event = _last(ctx) if seq is None else ctx.store.event(ctx.scope, seq)
     if event is None:
         raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
+
+    if event.kind == SESSION and event.before is None:
+        raise errors.sessions_stay(event.key)
 
     def decide(now: Entry | None) -> Draft | Gone:
         # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.

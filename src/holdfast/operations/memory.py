@@ -167,9 +167,12 @@ def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
         return ""
     if not left_out:
         return "\n\n".join(parts)
-    shown, cut = tokens.cut(", ".join(left_out), NAMED_TOKENS)
-    more = f" and {unread:,} older ones" if unread else ""
-    named = f"Not shown ({len(left_out)}): {shown}{' …' if cut else ''}{more}. search_memory reads them."
+    names = list(left_out)
+    while len(names) > 1 and tokens.count(", ".join(names)) > NAMED_TOKENS:
+        names.pop()  # whole names only; the count says how many there are
+    more = f", {unread:,} older ones" if unread else ""
+    dots = " …" if len(names) < len(left_out) else ""
+    named = f"Not shown ({len(left_out)}): {', '.join(names)}{dots}{more}. search_memory reads them."
     return "\n\n".join([*parts, named])
 
 

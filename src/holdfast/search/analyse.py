@@ -13,8 +13,11 @@ from functools import lru_cache
 
 import Stemmer
 
-WORD_MAX_CHARS = 64  # longer runs are base64 and the like; they are cut and marked with LONG
-LONG = "\u00ff\u00fflong"  # marks a text with such a run, so that a search inside one still finds it
+WORD_MAX_CHARS = 24  # longer runs are hashes, base64 and the like: their endings would cost far more than they do
+# Marks of a text with such a run, so that a search inside one still finds it. Hashes are the common case, and only a
+# search for hexadecimal digits can be meant for them.
+LONG = "\u00ff\u00fflong"
+LONG_HEX = "\u00ff\u00ffhex"
 INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in the index
 
 # Scripts written without spaces between words. Each character is a word of its own.
@@ -22,6 +25,7 @@ _ATOM = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _ASCII_WORD = re.compile("[a-z0-9]+")
+_HEX = re.compile("[0-9a-f]+")
 _stemmer = Stemmer.Stemmer("english", 2_000)
 
 
@@ -47,14 +51,18 @@ def _any_word() -> re.Pattern[str]:
 
 
 def short_words(folded: str) -> list[str]:
-    """The words of a text to be indexed: over-long runs cut to pieces, with a mark that they were."""
+    """The words of a text to be indexed: over-long runs cut to pieces, with marks that they were."""
     found = words(folded)
     if max(map(len, found), default=0) <= WORD_MAX_CHARS:
         return found
-    cut = [LONG]
+    cut: list[str] = sorted({LONG_HEX if is_hex(word) else LONG for word in found if len(word) > WORD_MAX_CHARS})
     for word in found:
         cut.extend(word[at : at + WORD_MAX_CHARS] for at in range(0, len(word), WORD_MAX_CHARS))
     return cut
+
+
+def is_hex(word: str) -> bool:
+    return _HEX.fullmatch(word) is not None
 
 
 def terms(found: list[str]) -> list[str]:

@@ -30,7 +30,7 @@ from holdfast.store import (
     unchanged,
 )
 from holdfast.stores import rows
-from holdfast.stores.postgres_schema import Con
+from holdfast.stores.postgres_schema import SCHEMA, Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 
@@ -276,26 +276,27 @@ class PostgresStore:
     def check(self) -> tuple[Finding, ...]:
         def work(con: Con) -> tuple[Finding, ...]:
             bad: list[str] = []
-            total = changes = stale = 0
+            total = texts = stale = changes = 0
             for tenant, project, *row, folded, terms in self._server.stream(CHECK_ENTRIES, (), con):
                 total += 1
                 try:
                     entry = self._entry(Scope(tenant, project), tuple(row))
-                except (errors.StoreDamaged, ValueError):
+                except errors.StoreDamaged:
                     bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
                     continue
-                stale += folded != analyse.fold(rows.sought_text(entry)) or set(terms) != set(_terms(entry))
+                texts += 1
+                stale += folded != analyse.fold(entry.content) or set(terms) != set(_terms(entry))
             for tenant, project, *row in self._server.stream(CHECK_EVENTS, (), con):
                 changes += 1
                 try:
                     rows.event_record(self.place, Scope(tenant, project), tuple(row))
-                except (errors.StoreDamaged, ValueError, KeyError):
-                    bad.append(f"change {row[0]} ({row[5]} {row[6]!r}) of project {project!r}")
-            whole = f"{total:,} entries and {changes:,} changes are as they were written"
+                except (errors.StoreDamaged, ValueError):
+                    bad.append(f"an earlier version of {row[5]} {row[6]!r} of project {project!r}")
+            sound = f"{total:,} entries and {changes:,} changes are as they were written"
             return (
-                _server_finding(con),
-                Finding("checksums", not bad, ", ".join(bad[:5]) or whole),
-                Finding("index", not stale, f"{total - len(bad) - stale:,} of {total - len(bad):,} texts are indexed"),
+                _engine(con),
+                Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
+                Finding("index", not stale, f"{texts - stale:,} of {texts:,} texts are indexed"),
             )
 
         return self._server.view(work)
@@ -459,14 +460,12 @@ def _first_spelling(con: Con, scope: Scope, kind: str, tags: tuple[str, ...]) ->
     return tuple(labels.get(analyse.fold(tag), tag) for tag in tags)
 
 
-def _server_finding(con: Con) -> Finding:
+def _engine(con: Con) -> Finding:
     """Whether the server keeps what it says it has kept."""
     names = ("fsync", "full_page_writes", "synchronous_commit")
     asked = ", ".join(f"current_setting('{name}')" for name in names)
     found = con.execute(f"SELECT {asked}").fetchall()[0]
     off = [name for name, value in zip(names, found, strict=True) if value == "off"]
-    version = con.info.parameter_status("server_version") or "unknown"
-    detail = (
-        f"{' and '.join(off)} switched off: a power cut can lose or damage data" if off else f"PostgreSQL {version}"
-    )
-    return Finding("server", not off, detail)
+    version = f"PostgreSQL {con.info.parameter_status('server_version')}, schema {SCHEMA}"
+    unsafe = f"{version}; {' and '.join(off)} switched off: a power cut can lose or damage data"
+    return Finding("engine", not off, unsafe if off else version)

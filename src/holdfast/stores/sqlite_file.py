@@ -9,6 +9,8 @@ The ideas:
   savepoint of its own; a failing one does not touch its neighbours.
 - *Never open the database file from Python.* Closing such a handle would drop SQLite's locks of this process.
 - *Connections are a small stack.* A single-threaded process only ever opens one.
+- *No connection lives through a fork.* SQLite's notes on which locks this process holds would be copied to the child,
+  where they are not true. So all are closed before, and opened again on both sides when needed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -29,9 +33,10 @@ T = TypeVar("T")
 APPLICATION_ID = 0x486F6C64  # "Hold"
 SCHEMA = 1  # the newest migration; a test keeps it equal to the files
 OLDEST_SQLITE = (3, 51, 3)  # earlier builds can corrupt a file when two connections checkpoint at once
+FORK_WAIT_SECONDS = 1.0  # for readers in other threads; a fork is not held up for ever
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations", "sqlite")
 
-_after_fork: list[Any] = []  # connections of the parent: closing them in the child would drop the parent's locks
+_open: weakref.WeakSet[Database] = weakref.WeakSet()  # what a fork has to care for
 
 
 class WriteLock:
@@ -86,7 +91,7 @@ class WriteLock:
 
     def forget(self) -> None:
         """After a fork: the lock's handle is shared with the parent, so use a new one."""
-        self._file = None
+        self.close()
 
 
 class _Job:
@@ -108,11 +113,12 @@ class Database:
         self._free: list[apsw.Connection] = []
         self._jobs: deque[_Job] = deque()
         self._turn = threading.Lock()
-        self._pid = os.getpid()
+        self._made = 0  # connections, free or in use
         self._wal_pages = 0
         self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
         self._wrote = False
         self._closed = False
+        _open.add(self)
         self._prepare()
 
     # --- opening ------------------------------------------------------------------------------------------------------
@@ -133,8 +139,11 @@ class Database:
 
     def _refuse_orphan_log(self) -> None:
         """A log without its database holds work that SQLite would throw away on opening."""
-        if _size(self.path + "-wal") and not _size(self.path):
+        size = _size(self.path)
+        if _size(self.path + "-wal") and not size:
             raise errors.not_a_store(self.path, "it is missing or empty while its log (-wal) still holds work")
+        if size == 1:  # SQLite would take it for an empty file and write over it
+            raise errors.not_a_store(self.path, "the file is not an SQLite database")
 
     def _create(self) -> None:
         """Make the file before SQLite does, so that it is private whatever the umask."""
@@ -147,12 +156,14 @@ class Database:
             raise errors.store_read_only(self.path, problem.strerror or str(problem)) from problem
 
     def _identify(self, con: apsw.Connection) -> int:
+        # The number of tables comes first: another process may make them between the two reads, and then names itself.
+        tables = con.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
         application, version = con.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchall()[0]
         if application == APPLICATION_ID and isinstance(version, int):
             if version > SCHEMA:
                 raise errors.store_too_new(self.path, version, SCHEMA)
             return version
-        if application or con.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]:
+        if application or tables:
             raise errors.not_a_store(self.path, "it is an SQLite database of another program")
         return 0
 
@@ -189,6 +200,7 @@ class Database:
             con.set_wal_hook(self._after_commit)  # also switches SQLite's own checkpoints off
         except apsw.Error as problem:
             raise self.translate(problem) from problem
+        self._made += 1
         return con
 
     def _after_commit(self, con: apsw.Connection, name: str, pages: int) -> int:
@@ -199,8 +211,6 @@ class Database:
 
     def take(self) -> apsw.Connection:
         """A connection for this thread alone, until it is given back."""
-        if self._pid != os.getpid():
-            self._begin_again_after_fork()
         if self._closed:
             raise errors.store_gone(self.path, "it was closed")
         try:
@@ -211,16 +221,25 @@ class Database:
     def give(self, con: apsw.Connection) -> None:
         if self._closed:
             con.close()
+            self._made -= 1
         else:
             self._free.append(con)
 
-    def _begin_again_after_fork(self) -> None:
-        _after_fork.extend(self._free)
-        self._free = []
-        self._jobs = deque()
+    def before_fork(self) -> None:
+        """Let no write be under way, and close every connection. Readers in other threads get a moment to finish."""
+        self._turn.acquire()
+        until = time.monotonic() + FORK_WAIT_SECONDS
+        while self._made > len(self._free) and time.monotonic() < until:
+            time.sleep(0.001)
+        self._close_free()
+
+    def after_fork_in_parent(self) -> None:
+        self._turn.release()
+
+    def after_fork_in_child(self) -> None:
+        self._jobs = deque()  # those of the parent's threads, which do not exist here
         self._turn = threading.Lock()
         self._lock.forget()
-        self._pid = os.getpid()
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """All rows of one read."""
@@ -277,7 +296,7 @@ class Database:
             finally:
                 self._lock.release()
         except (apsw.Error, UnicodeDecodeError) as problem:
-            _discard(con)
+            self._discard(con)
             con = None
             self._fail(jobs, self.translate(problem), problem)
         except BaseException as problem:
@@ -289,6 +308,12 @@ class Database:
                 job.done = True
             if con is not None:
                 self.give(con)
+
+    def _discard(self, con: apsw.Connection | None) -> None:
+        """After trouble with the file a connection is not used again: what it cached may not be what is on disk."""
+        if con is not None:
+            con.close()
+            self._made -= 1
 
     def _commit(self, con: apsw.Connection, jobs: list[_Job]) -> None:
         con.execute("BEGIN IMMEDIATE")
@@ -350,23 +375,41 @@ class Database:
 
     def close(self) -> None:
         """Close everything. The last connection folds the log into the database, which wants the write lock."""
-        if self._closed or self._pid != os.getpid():
+        if self._closed:
             return
         with self._turn:
             self._closed = True
-            if self._wrote:
-                self._lock.acquire()
-            while self._free:
-                self._free.pop().close()
-            if self._wrote:
-                self._lock.release()
+            self._close_free()
             self._lock.close()
 
+    def _close_free(self) -> None:
+        if self._wrote:
+            self._lock.acquire()
+        try:
+            while self._free:
+                self._free.pop().close()
+                self._made -= 1
+        finally:
+            if self._wrote:
+                self._lock.release()
 
-def _discard(con: apsw.Connection | None) -> None:
-    """After trouble with the file a connection is not used again: what it cached may not be what is on disk."""
-    if con is not None:
-        con.close()
+
+def _before_fork() -> None:
+    for database in list(_open):
+        database.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for database in list(_open):
+        database.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for database in list(_open):
+        database.after_fork_in_child()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def _fold(*values: object) -> str:

@@ -91,7 +91,9 @@ def may_contain(con: apsw.Connection, folded: str) -> str | None:
     alternative. Entries with over-long words are alternatives of everything.
     """
     found = analyse.words(folded)
-    long = [analyse.LONG] if _words_with(con, analyse.LONG, ends=True) else []
+    edges = {*found[:1], *found[-1:]}
+    marks = [analyse.LONG, *([analyse.LONG_HEX] if any(map(analyse.is_hex, edges)) else [])]
+    long = [mark for mark in marks if _words_with(con, mark, ends=True)]
     slots: list[set[str]] = []
     for at, word in enumerate(found):
         first, last = at == 0, at == len(found) - 1
