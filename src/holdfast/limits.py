@@ -8,7 +8,7 @@ NOTE_MAX_CHARS = 4_000  # a note is one thought; longer text belongs in an outpu
 NOTE_MAX_TAGS = 10  # more tags than one would ever search by only dilute them
 TAG_MAX_CHARS = 100  # a tag is a word or two
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
-RELATED_SHOWN = 5  # looser hits after the exact ones: enough to notice, too few to drown
+RELATED_SHOWN = 10  # looser hits where the exact ones leave room: enough to choose from, too few to drown
 LIST_MAX = 1_000  # rows in one reply, whoever asks
 
 NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search.analyse import fold, short_words, terms
 from holdfast.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record, next_entry, unchanged
 from holdfast.stores.rows import indexed_text
@@ -58,6 +58,11 @@ class Project:
         return event
 
 
+def _text(entry: Entry) -> str:
+    """What a substring is looked for in."""
+    return fold(f"{entry.key}\n{entry.content}" if entry.kind == MEMORY else entry.content)
+
+
 class NaiveStore:
     def __init__(self) -> None:
         self._projects: dict[Scope, Project] = {}
@@ -104,8 +109,8 @@ class NaiveStore:
         return Page(tuple(found[: query.limit]), len(found))
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
-        found = [entry for entry in self._listed(scope, query) if fold(needle) in fold(entry.content)]
-        found.sort(key=lambda entry: fold(entry.content).find(fold(needle)))
+        places = [(_text(entry).find(fold(needle)), entry) for entry in self._listed(scope, query)]
+        found = [entry for place, entry in sorted(places, key=lambda pair: pair[0]) if place >= 0]
         return Page(tuple(found[: query.limit]), len(found))
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> set[str]:

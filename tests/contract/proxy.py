@@ -9,7 +9,6 @@ import tempfile
 import threading
 from contextlib import suppress
 
-import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 BEFORE, AFTER = "before", "after"  # the server gets to see the COMMIT, or its answer gets lost
@@ -27,7 +26,6 @@ class Proxy:
         self._listener.listen()
         self._threads: list[threading.Thread] = []
         self.cut: list[str] = []
-        self.url = psycopg.conninfo.make_conninfo("", dbname=info["dbname"])
         self.url = f"postgresql:///{info['dbname']}?host={self._folder}&port=5432&user={info.get('user') or ''}"
         self._start(self._listen)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from contract.kit import NOON, NOTES, always, delete, everything, keys, new_scope, put, stamp
@@ -176,8 +174,3 @@ def test_what_was_written_is_there_when_the_store_is_opened_again(store_url: str
     assert everything(second, scope) == kept
     assert put(second, scope, None, "y", tags=("STRASSE",)).after is not None
     second.close()
-
-
-def test_a_store_names_its_place(store: Store) -> None:
-    assert store.place
-    assert dataclasses.is_dataclass(store) is False

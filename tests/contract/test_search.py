@@ -86,6 +86,16 @@ def test_containing_looks_at_the_content_as_it_is_now(store: Store, scope: Scope
     assert keys(store.containing(scope, Listing((NOTE, MEMORY)), "M").entries) == ["m"]  # memory is found by its key
 
 
+def test_the_text_of_memory_begins_with_its_key(store: Store, scope: Scope) -> None:
+    memory = Listing((MEMORY,))
+    put(store, scope, "Project Straße", "the street", kind=MEMORY, now=NOON)
+    put(store, scope, "other", "project street", kind=MEMORY, now=NOON + 1)
+    assert keys(store.containing(scope, memory, "PROJECT").entries) == ["Project Straße", "other"]
+    assert keys(store.containing(scope, memory, "strasse\nTHE").entries) == ["Project Straße"]
+    put(store, scope, "project", "note", kind=NOTE)
+    assert store.containing(scope, NOTES, "project").total == 0  # the key of a note is made by the store
+
+
 def test_containing_obeys_the_listing(store: Store, scope: Scope) -> None:
     put(store, scope, "a", "needle", session="s1", tags=("t",))
     put(store, scope, "b", "needle", session="s2", done=True)

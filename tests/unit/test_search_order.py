@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model import EMPTY, Entry
-from holdfast.search.order import RARE_COUNT_MAX, RARE_TOTAL, closest, memory_score, query_words, rare_words
+from holdfast.search.order import (
+    RARE_COUNT_MAX,
+    RARE_TOTAL,
+    by_rarity,
+    closest,
+    memory_score,
+    narrowing,
+    query_words,
+    rare_words,
+)
 
 
 def entry(content: str, at: int = 0, key: str = "k") -> Entry:
@@ -40,19 +49,28 @@ def test_the_work_is_bounded(frequencies: dict[str, int]) -> None:
 
 
 def test_entries_with_more_of_the_words_come_first() -> None:
-    query = query_words("quick brown fox")
+    query = dict.fromkeys(query_words("quick brown fox"), 3)
     full, half, none = entry("a brown fox, quick", key="1"), entry("the fox", key="2"), entry("nothing", key="3")
     assert closest(query, [none, half, full], 2) == [full, half]
 
 
-def test_long_words_count_more_than_short_ones() -> None:
-    query = query_words("tokenizer is")
-    long, short = entry("the tokenizer", key="1"), entry("it is", key="2")
-    assert closest(query, [short, long], 2) == [long, short]
+def test_rare_words_count_more_than_common_ones() -> None:
+    rare, common = entry("the tokenizer", key="1"), entry("it is", key="2")
+    assert closest({"tokenizer": 2, "is": 400}, [common, rare], 2) == [rare, common]
+
+
+def test_the_rarest_words_are_asked_for_together_then_fewer_of_them() -> None:
+    assert by_rarity({"is": 400, "absent": 0, "b": 2, "a": 2}) == ["a", "b", "is"]
+    assert list(narrowing(["a", "b", "c"])) == [
+        [("a", "b", "c")],
+        [("a", "b"), ("a", "c"), ("b", "c")],
+        [("a",), ("b",), ("c",)],
+    ]
+    assert list(narrowing([])) == []
 
 
 def test_near_words_then_newer_entries_win_ties() -> None:
-    query = query_words("alpha beta")
+    query = dict.fromkeys(query_words("alpha beta"), 1)
     near, far = entry("alpha beta", 1, "1"), entry("alpha and then much later beta", 9, "2")
     newer = entry("alpha beta", 2, "3")
     assert closest(query, [far, near, newer], 3) == [newer, near, far]

@@ -8,10 +8,11 @@ from holdfast import errors, limits
 from holdfast.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.search.analyse import fold
-from holdfast.search.order import RARE_COUNT_MAX, closest, query_words, rare_words
+from holdfast.search.order import RARE_COUNT_MAX, by_rarity, closest, narrowing, query_words
 from holdfast.store import GONE, Gone, Listing, Words
 
-CANDIDATES = 30  # word hits that are looked at closely before the best few are shown
+FEW_WORDS = 3  # a query of so few words is first looked for with all of them
+FEW_RARE = 4  # of a longer one, so many of the rarest words choose the notes
 
 
 class Written(NamedTuple):
@@ -106,22 +107,30 @@ def search_notes(
     related: tuple[Note, ...] = ()
     if len(page.entries) < limit:
         shown = {entry.key for entry in page.entries}
-        more = _related(ctx, query, here._replace(session=None, limit=CANDIDATES), shown)
+        anywhere = here._replace(session=None, limit=len(shown) + limits.RELATED_SHOWN)
+        more = _related(ctx, query, anywhere, shown)
         related = tuple(map(as_note, more[: min(limits.RELATED_SHOWN, limit - len(page.entries))]))
     left_out = page.total - len(page.entries)
     return Found(tuple(map(as_note, page.entries)), related, left_out, query, wanted, ctx.session)
 
 
 def _related(ctx: Context, query: str, listing: Listing, shown: set[str]) -> list[Entry]:
-    """Notes of any session that hold every word of the query; when no note does, those with the most rare ones."""
+    """Notes of any session that hold the words of the query: all of them, else most of the rarest ones."""
     words = query_words(query)
-    every = listing._replace(limit=len(shown) + limits.RELATED_SHOWN)
-    found = ctx.store.matching(ctx.scope, every, Words(tuple((word,) for word in words)))
-    if found or len(words) < 2:
-        return [entry for entry in found if entry.key not in shown]
-    rare = rare_words(ctx.store.frequencies(words, RARE_COUNT_MAX))
-    found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in rare), every=False))
-    return closest(words, [entry for entry in found if entry.key not in shown], limits.RELATED_SHOWN)
+    if len(words) <= FEW_WORDS:
+        found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in words)))
+        if found or len(words) < 2:
+            return [entry for entry in found if entry.key not in shown]
+    counts = ctx.store.frequencies(words, RARE_COUNT_MAX)
+    candidates: dict[str, Entry] = {}
+    # Common words are slow to intersect and say little, so the rarest choose and the others only order.
+    for few in narrowing(by_rarity(counts)[:FEW_RARE]):
+        for some in few:
+            found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in some)))
+            candidates |= {entry.key: entry for entry in found if entry.key not in shown}
+        if len(candidates) >= limits.RELATED_SHOWN:
+            break
+    return closest(counts, candidates.values(), limits.RELATED_SHOWN)
 
 
 def list_tags(ctx: Context) -> Tags:

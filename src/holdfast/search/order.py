@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from math import log
 
 from holdfast.model import Entry
 from holdfast.search.analyse import fold, terms, words
@@ -18,13 +20,18 @@ def query_words(query: str, most: int = 64) -> list[str]:
     return [word for word in found if word in by_term.values()][:most]
 
 
+def by_rarity(frequencies: Mapping[str, int]) -> list[str]:
+    """Words that occur at all, the rarest first."""
+    found = sorted((count, word) for word, count in frequencies.items() if count)
+    return [word for _, word in found]
+
+
 def rare_words(frequencies: Mapping[str, int]) -> list[str]:
     """The rarest words, as many as bounded work allows, at least one that occurs at all."""
     chosen: list[str] = []
     budget = RARE_TOTAL
-    for word, count in sorted(frequencies.items(), key=lambda pair: (pair[1], pair[0])):
-        if count == 0:
-            continue
+    for word in by_rarity(frequencies):
+        count = frequencies[word]
         if chosen and (count >= RARE_COUNT_MAX or count > budget):
             break
         chosen.append(word)
@@ -32,9 +39,17 @@ def rare_words(frequencies: Mapping[str, int]) -> list[str]:
     return chosen
 
 
-def closest(query: Sequence[str], entries: Iterable[Entry], count: int) -> list[Entry]:
-    """Entries that hold most of the query's words, long words counting more; near ones and newer ones win ties."""
-    weights = {term: 1 + min(len(term), 10) / 5 for term in terms(list(query))}
+def narrowing(rarest: Sequence[str]) -> Iterator[list[tuple[str, ...]]]:
+    """Which words to ask for together: all, then all but one, and so on down to single words, the rarest first."""
+    for size in range(len(rarest), 0, -1):
+        yield list(combinations(rarest, size))
+
+
+def closest(frequencies: Mapping[str, int], entries: Iterable[Entry], count: int) -> list[Entry]:
+    """Entries that hold most of the words, rare ones counting more; then those where they stand close; then newer."""
+    weights: dict[str, float] = {}
+    for word, term in zip(frequencies, terms(list(frequencies)), strict=True):
+        weights[term] = 1 / log(2 + frequencies[word])
 
     def score(entry: Entry) -> tuple[float, float, int, str]:
         found = terms(words(fold(entry.content)))

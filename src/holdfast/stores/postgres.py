@@ -285,7 +285,7 @@ class PostgresStore:
                     bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
                     continue
                 texts += 1
-                stale += folded != analyse.fold(entry.content) or set(terms) != set(_terms(entry))
+                stale += folded != analyse.fold(rows.sought_text(entry)) or set(terms) != set(_terms(entry))
             for tenant, project, *row in self._server.stream(CHECK_EVENTS, (), con):
                 changes += 1
                 try:

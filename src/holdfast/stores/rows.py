@@ -31,7 +31,7 @@ def to_entry(place: str, scope: Scope, row: Row) -> Entry:
     """The entry of a row, checked against its checksum."""
     (kind, key, session, content, tags, done, pinned, origin, extra, version, created, updated, digest) = row
     try:
-        labels, more = _tags(tags), EMPTY if extra == "{}" else json.loads(extra)
+        labels, more = _tags(tags), _extra(extra)
         flags = bool(done), bool(pinned)
         entry = Entry(kind, key, session, content, labels, *flags, origin, more, version, created, updated)
         if fingerprint(scope, entry, tags, extra) == digest:
@@ -44,6 +44,11 @@ def to_entry(place: str, scope: Scope, row: Row) -> Entry:
 @lru_cache(2_000)  # the same few tags stand on many notes
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
+
+
+@lru_cache(500)  # one object for all who read the same: nobody changes what a mapping holds
+def _extra(text: str) -> Mapping[str, Any]:
+    return EMPTY if text == "{}" else dict(json.loads(text))
 
 
 def to_row(scope: Scope, entry: Entry) -> Row:

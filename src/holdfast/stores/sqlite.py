@@ -27,7 +27,7 @@ from holdfast.store import (
 from holdfast.stores import rows
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_file import SCHEMA, Database
-from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, same_stem, tag_mark
+from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, tag_mark
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
 REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
@@ -91,9 +91,8 @@ class SqliteStore:
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: apsw.Connection) -> tuple[Entry, ...]:
-            groups = [
-                any_of({same for word in group for same in same_stem(con, word)}) for group in words.groups if group
-            ]
+            families = ([self._index.same_stem(con, word) for word in group] for group in words.groups if group)
+            groups = [any_of(set().union(*family)) for family in families]
             if not groups:
                 return ()
             source, values = _source(scope, query, (" AND " if words.every else " OR ").join(groups))
@@ -107,7 +106,7 @@ class SqliteStore:
     def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
         def work(con: apsw.Connection) -> dict[str, int]:
             sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
-            return {word: _one(con, sql, (any_of(same_stem(con, word)), most))[0] for word in words}
+            return {word: _one(con, sql, (any_of(self._index.same_stem(con, word)), most))[0] for word in words}
 
         return self._db.read(work)
 
@@ -259,7 +258,7 @@ class SqliteStore:
             events = f"SELECT {names}, detail, before FROM events WHERE tenant = ? AND project = ? ORDER BY seq"  # noqa: S608
             for row in con.execute(events, tuple(scope)):
                 yield "event", rows.event_record(self.place, scope, row)
-        except apsw.Error as problem:
+        except (apsw.Error, UnicodeDecodeError) as problem:
             raise self._db.translate(problem) from problem
         finally:
             if con.in_transaction:

@@ -20,18 +20,32 @@ KNOWN_WORDS = 20_000  # words this process has seen in the index; about 2 MB
 EXPAND_MAX = 300  # words a piece may stand for before reading everything is cheaper
 STEM_MIN_CHARS = 4  # of a stem whose words are looked up
 ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings")
+WINDOW = 3  # neighbouring words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
 
 
 class WordIndex:
     def __init__(self) -> None:
         self._known: set[str] = set()
+        self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
 
     def learn(self, words: set[str]) -> None:
         """Words that are now on disk. A process that keeps running does not remember every word for ever."""
         if len(self._known) > KNOWN_WORDS:
             self._known.clear()
         self._known |= words
+        if words:
+            self._families = (None, {})
+
+    def same_stem(self, con: apsw.Connection, word: str) -> set[str]:
+        """The word and all indexed words with its stem. One question asks for the same words several times over."""
+        moment = (id(con), con.data_version())  # changes when anybody else has written
+        if self._families[0] != moment:
+            self._families = (moment, {})
+        families = self._families[1]
+        if word not in families:
+            families[word] = _same_stem(con, word)
+        return families[word]
 
     def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None) -> set[str]:
         """Index an entry anew where its text changed. The words that were not known before."""
@@ -67,14 +81,18 @@ def any_of(words: Iterable[str]) -> str:
     return "(" + (" OR ".join(f'"{word}"' for word in sorted(words)) or '""') + ")"
 
 
-def same_stem(con: apsw.Connection, word: str) -> set[str]:
+def _same_stem(con: apsw.Connection, word: str) -> set[str]:
     """The word and all indexed words with its stem. They begin alike, up to a last letter that stemming may change."""
     (stem,) = analyse.terms([word])
     if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
-        alike = sorted(form for form in _forms(stem) if form in _words_with(con, form, ends=True))
-    else:
-        alike = sorted(_words_with(con, stem[:-1] if stem[-1] in "eily" else stem, begins=True))
-    return {word} | {other for other, found in zip(alike, analyse.terms(alike), strict=True) if found == stem}
+        alike = _with_stem(stem, sorted(_forms(stem)))
+        return {word} | {form for form in alike if form in _words_with(con, form, ends=True)}
+    start = stem[:-1] if stem[-1] in "eily" else stem
+    return {word} | _with_stem(stem, sorted(_words_with(con, start, begins=True)))
+
+
+def _with_stem(stem: str, words: list[str]) -> set[str]:
+    return {word for word, found in zip(words, analyse.terms(words), strict=True) if found == stem}
 
 
 def _forms(stem: str) -> set[str]:
@@ -109,6 +127,9 @@ def may_contain(con: apsw.Connection, folded: str) -> str | None:
         return None
     if not all(slots):
         return any_of(long)
+    # A few neighbouring words narrow the choice enough; the longest are the rarest, by and large.
+    at = max(range(max(1, len(slots) - WINDOW + 1)), key=lambda at: sum(map(_length, slots[at : at + WINDOW])))
+    slots = slots[at : at + WINDOW]
     phrases = 1
     for words in slots:
         phrases *= len(words)
@@ -116,6 +137,10 @@ def may_contain(con: apsw.Connection, folded: str) -> str | None:
         return any_of([*(" ".join(words) for words in product(*slots)), *long])
     both = f"({' AND '.join(map(any_of, slots))})"
     return f"{both} OR {any_of(long)}" if long else both
+
+
+def _length(words: set[str]) -> int:
+    return min(map(len, words))
 
 
 def _words_with(con: apsw.Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:

@@ -19,7 +19,7 @@ CREATE TABLE projects (
     PRIMARY KEY (tenant, project)
 );
 
--- `folded` is the content as substring search compares it, `terms` what the word index holds (see search/analyse.py).
+-- `folded` is the text as substring search compares it, `terms` what the word index holds (see search/analyse.py).
 CREATE TABLE entries (
     tenant text COLLATE "C" NOT NULL,
     project text COLLATE "C" NOT NULL,
