@@ -27,7 +27,7 @@ Decide = Callable[[Entry | None], Draft | Gone | None]  # None: leave it as it i
 
 
 class Listing(NamedTuple):
-    """Which entries. Empty fields do not restrict; `session` None means every session of the project."""
+    """Which entries: of these kinds, and of a session (None: of any), with all the tags."""
 
     kinds: tuple[str, ...]
     session: str | None = None
@@ -95,7 +95,7 @@ class Store(Protocol):
         its content; that of memory begins with its key and a line end."""
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
-        """Entries that match a word query, at most query.limit. With `every` the newest entries come first; without
+        """Entries that match a word query, at most query.limit. With `every` those made last come first; without
         it those that hold the most, by the store's own ranking."""
 
     def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:

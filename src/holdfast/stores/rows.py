@@ -89,18 +89,25 @@ def kept(place: str, scope: Scope, text: str | None) -> Entry | None:
     raise errors.store_damaged(place, "an earlier version of an entry")
 
 
+def _noted(place: str, detail: str) -> Mapping[str, Any]:
+    try:
+        return _extra(detail)
+    except (ValueError, TypeError):
+        raise errors.store_damaged(place, "the detail of a change") from None
+
+
 def to_event(place: str, scope: Scope, row: Row) -> Event:
     """A row of EVENT_FIELDS, detail, before, the next change's before, and FIELDS of the entry if it is the newest."""
     plain, detail, before, following, entry = row[:8], row[8], row[9], row[10], row[11:]
     after = kept(place, scope, following) if entry[0] is None else to_entry(place, scope, entry)
-    noted = EMPTY if detail == "{}" else json.loads(detail)
+    noted = _noted(place, detail)
     return Event._make((*plain, noted, kept(place, scope, before), after))
 
 
 def event_record(place: str, scope: Scope, row: Row) -> dict[str, Any]:
     """A row of EVENT_FIELDS, detail and before, as an export has it."""
     before = kept(place, scope, row[9])
-    record = dict(zip(EVENT_FIELDS, row[:8], strict=True)) | {"detail": json.loads(row[8])}
+    record = dict(zip(EVENT_FIELDS, row[:8], strict=True)) | {"detail": dict(_noted(place, row[8]))}
     return record | {"before": None if before is None else entry_record(before)}
 
 

@@ -164,7 +164,11 @@ class SqliteStore:
                 return Change(0, before, before, _tally(con, scope, kind, session))
             return self._write(con, scope, (kind, key), before, wanted, stamp, fresh)
 
-        change = self._db.write(work)
+        try:
+            change = self._db.write(work)
+        except BaseException:
+            self._labels.clear()  # one of them may stand in what was taken back
+            raise
         self._index.learn(fresh)  # only now is it on disk
         if kind == SESSION:
             self._sessions.discard((*scope, change.entry.key if change.seq else ""))

@@ -347,8 +347,11 @@ class Database:
         con.execute("SAVEPOINT job")
         try:
             job.result = job.work(con)
-        except (apsw.Error, UnicodeDecodeError):
+        except apsw.Error:
             raise
+        except UnicodeDecodeError as problem:  # one damaged entry is the trouble of the one who asked for it
+            con.execute("ROLLBACK TO job")
+            job.error = self.translate(problem)
         except Exception as problem:  # noqa: BLE001 - it belongs to the writer that waits for it, and is raised there
             con.execute("ROLLBACK TO job")
             job.error = problem
