@@ -154,14 +154,14 @@ class Holdfast:
         """What an agent should know first: the waiting handoff, if any, then how to use the tools."""
         ctx = self.context(session)
         seen = handoff.waiting(ctx)
-        text = self.guidance(profile_name)
-        if seen is None:
-            return Instructions(text, lambda: None)
+        first = handoff.section(seen, handoff.other_lines(ctx))
+        text = "\n\n".join(part for part in (first, self.guidance(profile_name)) if part)
 
         def used() -> None:
-            handoff.use_handoff(self.context(ctx.session), seen)
+            if seen is not None:
+                handoff.use_handoff(self.context(ctx.session), seen)
 
-        return Instructions(f"{handoff.section(seen)}\n\n{text}", used)
+        return Instructions(text, used)
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
@@ -197,11 +197,14 @@ class Session:
     def begin(self, task: str = "") -> SessionInfo:
         return cast(SessionInfo, self.do("begin_session", {"task": task}))
 
-    def context(self) -> str:
-        """What the session starts with: handoff, notepad, scratchpad and memory, in this order."""
+    def context(self, line: str = handoff.MAIN) -> str:
+        """What the session starts with: handoff, notepad, scratchpad and memory, in this order.
+
+        The handoff is that of the line of work named; those that wait for other lines are mentioned.
+        """
         ctx = self.hold.context(self.id, self.by)
-        self._seen = handoff.waiting(ctx)
-        return sessions.context(ctx, self._seen)
+        self._seen = handoff.waiting(ctx, line)
+        return sessions.context(ctx, self._seen, line)
 
     def used(self) -> None:
         """Say that the last context of this session served a model call; the handoff in it is now used up."""

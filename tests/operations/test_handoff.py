@@ -160,3 +160,15 @@ def test_the_history_of_handoffs_stays(hold: Holdfast, clock: Clock) -> None:
         ("write_session_handoff", "two", "second"),
         ("write_session_handoff", "one", "first"),
     ]
+
+
+def test_each_line_of_work_has_its_own_handoff_and_the_others_are_named(hold: Holdfast) -> None:
+    first, heading = hold.session("first"), "## Handoff from the last session\n"
+    first.handoff.write("for the parser")
+    first.handoff.write("for the docs", line="docs")
+    second = hold.session("second")
+    assert second.context().startswith(f"{heading}for the parser\n\nA handoff also waits for: docs ")
+    assert second.context("docs").startswith(f"{heading}for the docs\n\nA handoff also waits for: main ")
+    second.used()  # the last context showed that of docs
+    assert hold.session("third").context().startswith(f"{heading}for the parser\n\n## Session")
+    assert second.handoff.read("docs").used_by == "second"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from holdfast import errors, limits
 from holdfast.model import HANDOFF, Draft, Entry, Handoff, as_handoff, iso
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
+from holdfast.store import Listing
 
 MAIN = "main"  # the line of work when none is named
 HEADING = "## Handoff from the last session"
@@ -58,8 +59,18 @@ def use_handoff(ctx: Context, seen: Handoff) -> None:
         ctx.store.edit(ctx.scope, HANDOFF, seen.line, decide, ctx.stamp("use_handoff"))
 
 
-def section(handoff: Handoff) -> str:
-    return f"{HEADING}\n{handoff.content}"
+def other_lines(ctx: Context, line: str = MAIN) -> tuple[str, ...]:
+    """Other lines of work for which a handoff from another session waits."""
+    page = ctx.store.list(ctx.scope, Listing((HANDOFF,), limit=limits.NOTES_SHOWN))
+    return tuple(entry.key for entry in page.entries if entry.key != line and entry.session != ctx.session)
+
+
+def section(handoff: Handoff | None, others: tuple[str, ...] = ()) -> str:
+    """The prompt section; empty when nothing waits. Handoffs of other lines are only named."""
+    parts = [] if handoff is None else [f"{HEADING}\n{handoff.content}"]
+    if others:
+        parts.append(f"A handoff also waits for: {', '.join(others)} (`holdfast handoff show --line NAME`).")
+    return "\n\n".join(parts)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

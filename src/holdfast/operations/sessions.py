@@ -63,9 +63,10 @@ def list_sessions(ctx: Context, include_archived: bool = False, limit: int = lim
     return Sessions(tuple(map(as_session, page.entries)), page.total - len(page.entries))
 
 
-def context(ctx: Context, handoff: Handoff | None) -> str:
+def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) -> str:
     """What a session starts with, in order: the handoff, the notepad, the scratchpad if any, and memory."""
-    parts = [] if handoff is None else [handoffs.section(handoff)]
+    first = handoffs.section(handoff, handoffs.other_lines(ctx, line))
+    parts = [first] if first else []
     parts.append(notepad.section(notepad.read_notepad(ctx)))
     scratch = memory.scratch_note(ctx, mode="read")
     if isinstance(scratch, memory.Scratch) and scratch.content:
