@@ -26,15 +26,16 @@ def add_to(root: Group) -> None:
         "Print what a new session would start with: handoff, notepad and memory. Nothing is used up by looking.",
         session=True,
     )
+    @click.option("--line", default="main", metavar="NAME", help="The line of work whose handoff is shown.")
     @pass_state
-    def context(state: State) -> None:
+    def context(state: State, line: str) -> None:
         import os
 
         from holdfast.doors.cli.state import BY
         from holdfast.text import tokens
 
         # Without --session it is a session that nobody has begun, and looking does not begin it.
-        text = state.hold.session(state.session or f"new-{os.urandom(6).hex()}", by=BY).context()
+        text = state.hold.session(state.session or f"new-{os.urandom(6).hex()}", by=BY).context(line)
         reply = {"context": text, "tokens": tokens.count(text), "tokenizer": tokens.NAME}
         state.answer(reply, lambda screen: screen.block(text))
         if not state.json:
