@@ -37,6 +37,22 @@ WAL_KEEP_BYTES = 20 << 20  # what the log file shrinks to after that; shrinking 
 IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many times over
 
 
+OUTPUT_MAX_BYTES = 64 << 20  # one kept output; more than any tool should return at once
+OUTPUT_READ_TOKENS = 2_000  # one answer of scratchpad_read: a page, not the book
+OUTPUT_PRUNE_MOST = 50  # outputs one keep may prune, so that no call pays for a whole clean-up
+
+
+class OutputRules(NamedTuple):
+    """What is kept outside the window, and for how long. Fields of [outputs] in the config file."""
+
+    enabled: bool = True
+    threshold_bytes: int = 4_096  # below this a reference costs more than it saves
+    max_age: int = 7 * 86_400  # seconds since an output was last used; one that is cited somewhere stays
+    max_cache_size: int = 256 << 20  # bytes of all outputs of a project, before compression
+    include_preview: bool = True
+    preview_length: int = 400  # tokens
+
+
 class Bounds(NamedTuple):
     """The limits people may change, as operations get them. Settings reads them, the defaults are above."""
 
@@ -44,3 +60,4 @@ class Bounds(NamedTuple):
     note_max_tags: int = NOTE_MAX_TAGS
     notepad_budget_tokens: int = NOTEPAD_BUDGET_TOKENS
     digest_budget_tokens: int = DIGEST_BUDGET_TOKENS
+    outputs: OutputRules = OutputRules()

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds
+from holdfast.limits import Bounds, OutputRules
 
 FOLDER = ".holdfast"
 ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 TENANT = "local"
+SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 # Where coding agents put the id of their own session, so that a server they start belongs to it.
 SESSION_NAMES = ("HOLDFAST_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID")
 
@@ -105,12 +106,29 @@ def _text(config: Mapping[str, Any], name: str) -> str | None:
 
 
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
-    found = {}
-    for name in Bounds._fields:
-        value = env.get(f"HOLDFAST_{name.upper()}") or config.get(name)
-        if value is not None:
-            number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
-            if type(number) is not int or number < 1:
+    rules = config.get("outputs", {})
+    if not isinstance(rules, dict):
+        raise errors.bad_setting("outputs", rules, "it must be a table of settings")
+    outputs = OutputRules(**_fields(OutputRules(), rules, env, "OUTPUTS_"))
+    plain = _fields(Bounds()._replace(outputs=outputs), config, env, "")
+    return Bounds(**{**plain, "outputs": outputs})
+
+
+def _fields(
+    defaults: Bounds | OutputRules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str
+) -> dict[str, Any]:
+    """The fields of a settings tuple that are set somewhere, each of the type of its default."""
+    found: dict[str, Any] = {}
+    for name, default in defaults._asdict().items():
+        value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
+        if value is None or isinstance(default, OutputRules):
+            continue
+        if isinstance(default, bool):
+            found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value
+            if type(found[name]) is not bool:
+                raise errors.bad_setting(name, value, "it must be true or false")
+        else:
+            found[name] = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+            if type(found[name]) is not int or found[name] < 1:
                 raise errors.bad_setting(name, value, "it must be a whole number above 0")
-            found[name] = number
-    return Bounds(**found)
+    return found

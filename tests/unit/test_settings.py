@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,11 +123,29 @@ def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
 
 
 def test_every_bound_can_be_set_both_ways(root: Path) -> None:
-    names = limits.Bounds._fields
+    names = [name for name in limits.Bounds._fields if name != "outputs"]
     config(root, "\n".join(f"{name} = 7" for name in names))
     assert load(root).bounds == limits.Bounds(*[7] * len(names))
     env = {f"HOLDFAST_{name.upper()}": "9" for name in names}
     assert load(root, **env).bounds == limits.Bounds(*[9] * len(names))
+
+
+def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
+    numbers = [name for name, value in limits.OutputRules()._asdict().items() if type(value) is int]
+    switches = [name for name, value in limits.OutputRules()._asdict().items() if type(value) is bool]
+    lines = [f"{name} = 7" for name in numbers] + [f"{name} = false" for name in switches]
+    config(root, "\n".join(["[outputs]", *lines]))
+    make: Any = limits.OutputRules  # which field is of which type was worked out above
+    wanted = make(**dict.fromkeys(numbers, 7), **dict.fromkeys(switches, False))
+    assert load(root).bounds.outputs == wanted
+    env = {f"HOLDFAST_OUTPUTS_{name.upper()}": "9" for name in numbers}
+    env |= {f"HOLDFAST_OUTPUTS_{name.upper()}": "on" for name in switches}
+    wanted = make(**dict.fromkeys(numbers, 9), **dict.fromkeys(switches, True))
+    assert load(root, **env).bounds.outputs == wanted
+    for bad in ("outputs = 3", "[outputs]\nenabled = 1", "[outputs]\nmax_age = true"):
+        config(root, bad)
+        with pytest.raises(errors.BadInput):
+            load(root)
 
 
 # --- bad values -------------------------------------------------------------------------------------------------------
