@@ -11,6 +11,7 @@ from holdfast import __version__, settings
 from holdfast.doors.cli.place import file_of, shown_place
 from holdfast.doors.cli.state import BY, OWN_SESSION, State
 from holdfast.errors import HoldfastError
+from holdfast.limits import Bounds, OutputRules
 
 OK, PROBLEM, INFO = "ok", "problem", "info"
 PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # apsw carries SQLite and has its number
@@ -57,7 +58,8 @@ def _settings(state: State) -> list[Found]:
         Found(INFO, "store place", f"{shown_place(chosen.store)} (from: {_origin(state, 'store')})"),
         Found(INFO, "project", f"{chosen.project} (from: {_origin(state, 'project')})"),
         Found(INFO, "session", named),
-        Found(INFO, "bounds", ", ".join(f"{name} {value:,}" for name, value in chosen.bounds._asdict().items())),
+        Found(INFO, "bounds", _values(chosen.bounds)),
+        Found(INFO, "outputs", _values(chosen.bounds.outputs)),
     ]
 
 
@@ -126,3 +128,8 @@ def _packages() -> str:
         except metadata.PackageNotFoundError:
             named.append(f"{name} not installed")
     return ", ".join(named)
+
+
+def _values(bounds: Bounds | OutputRules) -> str:
+    plain = {name: value for name, value in bounds._asdict().items() if isinstance(value, int)}
+    return ", ".join(f"{name} {value if isinstance(value, bool) else f'{value:,}'}" for name, value in plain.items())
