@@ -98,6 +98,17 @@ def too_long(what: str, got: int, limit: int, advice: str) -> BadInput:
     return BadInput("too_long", f"{what} has {got:,} characters; the limit is {limit:,}. {advice}")
 
 
+def output_too_big(got: int, limit: int) -> BadInput:
+    return BadInput(
+        "output_too_big",
+        f"the output has {got:,} bytes; the limit is {limit:,}. Nothing was kept; ask the tool for less at a time.",
+    )
+
+
+def ambiguous_output(name: str) -> BadInput:
+    return BadInput("ambiguous_output", f"more than one output's digest begins with {shown(name)}. Give the whole id.")
+
+
 def unstorable(what: str, why: str) -> BadInput:
     return BadInput("unstorable", f"{what} holds {why}, which cannot be stored as text. Remove it and call again.")
 
@@ -185,6 +196,25 @@ def text_not_found(what: str, find: str, hint: str) -> NotFound:
 
 def no_note(id: str) -> NotFound:
     return NotFound("no_note", f"there is no note {shown(id)}. list_notes and search_notes give the ids that exist.")
+
+
+def output_gone(id: str, was: str) -> NotFound:
+    return NotFound(
+        "output_gone", f"the output {shown(id)} is gone: {was}. This is final; make the call again if you need it."
+    )
+
+
+def one_of(operation: str, given: list[str]) -> BadInput:
+    ways = " and ".join(given)
+    return BadInput("one_of", f"{operation} was given {ways}; it reads in one way at a time. Choose one.")
+
+
+def bad_slice(why: str) -> BadInput:
+    return BadInput("bad_slice", why)
+
+
+def no_output(id: str) -> NotFound:
+    return NotFound("no_output", f"there is no output {shown(id)}. scratchpad_list gives the ids that exist.")
 
 
 def no_entry(kind: str, key: str, advice: str) -> NotFound:

@@ -25,7 +25,7 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, sessions, transfer
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
@@ -189,6 +189,7 @@ class Session:
         self.notepad = NotepadFace(self)
         self.memory = MemoryFace(self)
         self.handoff = HandoffFace(self)
+        self.outputs = OutputsFace(self)
         self._seen: Handoff | None = None  # in the context given out last
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -311,6 +312,33 @@ class HandoffFace:
 
     def read(self, line: str = handoff.MAIN) -> Handoff:
         return cast(Handoff, self._session.do("read_handoff", {"line": line}))
+
+
+class OutputsFace:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def keep(self, tool: str, content: str, *, call: str = "") -> outputs.Kept:
+        """What to show for a tool's result: the result itself when it is small, else a preview and a reference."""
+        return outputs.keep_output(self._context(), tool, content, call)
+
+    def read(self, id: str, **how: Any) -> outputs.Read:
+        """A part of it: query=, lines=, match=, path=, rows=, chars= or bytes=; else all of it page by page."""
+        return cast(outputs.Read, self._session.do("scratchpad_read", {"id": id, **how}))
+
+    def read_content(self, id: str) -> str:
+        """All of it."""
+        return outputs.whole(self._context(), id)
+
+    def expand(self, uri: str) -> str:
+        """The text behind hold://<id>, hold://<id>#/json/pointer or hold://<id>#lines=a-b."""
+        return outputs.expand(self._context(), uri)
+
+    def list(self, *, limit: int = 20) -> outputs.Listed:
+        return cast(outputs.Listed, self._session.do("scratchpad_list", {"limit": limit}))
+
+    def _context(self) -> Context:
+        return self._session.hold.context(self._session.id, self._session.by)
 
 
 def _only_for_reading() -> errors.BadInput:

@@ -30,6 +30,11 @@ SESSION_MAX_CHARS = 200  # a session id or name
 QUERY_MAX_CHARS = 10_000  # longer than any question; bounds the work of a search
 HISTORY_SHOWN = 50  # changes in one reply unless asked otherwise
 
+OUTPUT_MAX_BYTES = 64 << 20  # one output; more does not fit the memory of small machines several times over
+OUTPUT_CHUNK_BYTES = 128 << 10  # what is read to see one line: even two of them take less than 1 ms, and 256 save 7 %
+OUTPUT_ID_CHARS = 12  # hexadecimal digits of an id: short to quote, and a clash needs millions of outputs
+OUTPUT_NAME_MIN_CHARS = 8  # digits that may stand for an id; fewer are more likely a slip than a choice
+
 LOCK_WAIT_SECONDS = 30.0  # a writer holds the lock for milliseconds; longer means a stopped process
 SQLITE_BUSY_MS = 10_000  # backstop for programs that write the file without our lock
 WAL_CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is folded back into the database: hot pages are written once
@@ -37,8 +42,9 @@ WAL_KEEP_BYTES = 20 << 20  # what the log file shrinks to after that; shrinking 
 IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many times over
 
 
-OUTPUT_MAX_BYTES = 64 << 20  # one kept output; more than any tool should return at once
 OUTPUT_READ_TOKENS = 2_000  # one answer of scratchpad_read: a page, not the book
+OUTPUT_READ_MOST = 10_000  # tokens of one answer, whoever asks
+OUTPUT_QUERY_TOKENS = 600  # the answer to a plain question: the lines that matter and little around them
 OUTPUT_PRUNE_MOST = 50  # outputs one keep may prune, so that no call pays for a whole clean-up
 
 
@@ -50,7 +56,7 @@ class OutputRules(NamedTuple):
     max_age: int = 7 * 86_400  # seconds since an output was last used; one that is cited somewhere stays
     max_cache_size: int = 256 << 20  # bytes of all outputs of a project, before compression
     include_preview: bool = True
-    preview_length: int = 400  # tokens
+    preview_length: int = 360  # tokens; with the lines around it a reference stays under 400
 
 
 class Bounds(NamedTuple):

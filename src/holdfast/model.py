@@ -113,6 +113,61 @@ class Change(NamedTuple):
         return entry
 
 
+class OutputDraft(NamedTuple):
+    """What the maker of an output says about it. The store adds id, digest, size, lines and times."""
+
+    tool: str
+    call: str = ""  # what made it, for instance the arguments as JSON: how to get it again
+    shape: str = ""
+    preview: str = ""
+    redacted: int = 0  # secrets that were masked before it came here
+
+
+class Output(NamedTuple):
+    """A big result that is kept whole outside the window: everything about it but its bytes.
+
+    `used_at` and `uses` move when it is read or kept again; tool, session, call and `created_at` are of the first time.
+    """
+
+    id: str  # the first 12 digits of the digest, or as many more as it takes to tell it from others
+    digest: str  # SHA-256 of the bytes
+    tool: str
+    session: str
+    call: str
+    size: int  # bytes
+    lines: int  # separated by line feeds; what follows the last one is a line too, unless it is nothing
+    shape: str
+    preview: str
+    redacted: int
+    created_at: int
+    used_at: int
+    uses: int
+
+
+class Tombstone(NamedTuple):
+    """What an output was that is gone, so that whoever holds its id learns what it was and how to get it again."""
+
+    id: str
+    digest: str
+    tool: str
+    session: str
+    call: str
+    size: int
+    lines: int
+    shape: str
+    created_at: int
+    used_at: int
+    gone_at: int
+    why: str  # DELETED, CLEARED, TOO_OLD or NO_ROOM
+    by: str  # who asked for it; nobody when it was pruned
+
+
+DELETED = "deleted"
+CLEARED = "cleared"
+TOO_OLD = "too old"
+NO_ROOM = "no room"
+
+
 class Note(NamedTuple):
     id: str
     content: str

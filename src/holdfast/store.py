@@ -3,7 +3,8 @@
 Rules that hold for every method:
 
 - One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
-- Every change is written with its event. History, undo and the activity log read events and nothing else.
+- Every change of an entry is written with its event. History, undo and the activity log read events and nothing else.
+- Outputs have no events: they never change, and what is gone has a tombstone. `dump` and `load` leave them out.
 - Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged, it never returns.
 - `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
 """
@@ -15,7 +16,20 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from holdfast.model import EMPTY, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from holdfast.model import (
+    EMPTY,
+    Change,
+    Draft,
+    Entry,
+    Event,
+    Output,
+    OutputDraft,
+    Scope,
+    Stamp,
+    TagCount,
+    Tally,
+    Tombstone,
+)
 
 
 class Gone:
@@ -72,7 +86,93 @@ class Finding(NamedTuple):
     detail: str
 
 
-class Store(Protocol):
+class Kept(NamedTuple):
+    """An output as it is kept now, and whether it was not there before."""
+
+    output: Output
+    new: bool
+
+
+class OutputPage(NamedTuple):
+    """Outputs in order, and how many there are in all."""
+
+    outputs: tuple[Output, ...]
+    total: int
+
+
+class Pruned(NamedTuple):
+    deleted: int
+    freed: int  # bytes, by the outputs' own sizes
+
+
+class OutputStats(NamedTuple):
+    entries: int
+    total_bytes: int  # the outputs' own sizes
+    stored_bytes: int  # what they take up compressed
+    oldest: int | None  # milliseconds, of the first keep
+    newest: int | None
+
+
+class OutputStore(Protocol):
+    """The part of a store that keeps outputs: big results, by content, each once in a project.
+
+    Every bit that is returned was checked. Ids are exact, except for `output`.
+    """
+
+    def keep_output(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> Kept:
+        """Keep the bytes. The same bytes again are one use more of the output that is there, whatever the draft."""
+
+    def output(self, scope: Scope, name: str) -> Output | None:
+        """The output with this id, or else the only one whose digest begins so. BadInput when several do.
+
+        It is not a use. Anything but 8 to 64 hexadecimal digits names no output.
+        """
+
+    def output_bytes(self, scope: Scope, id: str, start: int, stop: int) -> bytes:
+        """The bytes from `start` up to `stop`, as far as there are any. NotFound when there is no such output."""
+
+    def output_lines(self, scope: Scope, id: str, first: int, last: int) -> bytes:
+        """The lines from `first` (1 is the first) to `last`, both included, with their line ends, as far as there are
+        any. NotFound when there is no such output."""
+
+    def touch_output(self, scope: Scope, id: str, now: int) -> bool:
+        """Note a use. False when there is no such output."""
+
+    def outputs(self, scope: Scope, limit: int) -> OutputPage:
+        """Last used first."""
+
+    def delete_output(self, scope: Scope, id: str, stamp: Stamp) -> bool:
+        """Leave only a tombstone. False when there is no such output."""
+
+    def clear_outputs(self, scope: Scope, stamp: Stamp) -> int:
+        """Delete all, cited or not. How many there were."""
+
+    def prune_outputs(
+        self,
+        scope: Scope,
+        *,
+        now: int,
+        max_age_ms: int | None,
+        max_bytes: int | None,
+        keep: frozenset[str] = frozenset(),
+        most: int = 100,
+    ) -> Pruned:
+        """Delete outputs not used for longer than `max_age_ms`, then more until the sizes add up to `max_bytes` or
+        less. The least recently used go first; at most `most` go at once; None is no limit.
+
+        What `keep` names or an entry cites stays, however old.
+        """
+
+    def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
+        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals."""
+
+    def output_stats(self, scope: Scope) -> OutputStats: ...
+
+    def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
+        """What an output was that is gone. None when it is there, again or still, and when it never was."""
+
+
+class Store(OutputStore, Protocol):
     """A place that keeps entries. `place` names it in messages and never holds a password."""
 
     place: str
@@ -112,7 +212,7 @@ class Store(Protocol):
     def event(self, scope: Scope, seq: int) -> Event | None: ...
 
     def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Everything of a project as ("entry" | "event", record), in a stable order, from one moment."""
+        """All entries and events of a project as ("entry" | "event", record), in a stable order, from one moment."""
 
     def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
         """Put a dump into an empty project exactly as it was. The number of entries; Conflict when not empty."""

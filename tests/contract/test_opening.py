@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from contract.kit import NOTES, put, raw
+from contract.kit import NOTES, put, raw, stamp
 from holdfast import errors
-from holdfast.model import NOTE, Scope
+from holdfast.model import NOTE, OutputDraft, Scope
 from holdfast.store import EventQuery, Words
 from holdfast.stores import postgres_schema, sqlite_file
 from holdfast.wiring import choose_store
@@ -22,11 +22,11 @@ def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Sco
     postgres = store_url.startswith("postgresql://")
     raw(store_url, "UPDATE holdfast_schema SET version = 99" if postgres else "PRAGMA user_version = 99")
     before = raw(store_url, "SELECT * FROM entries")
-    with pytest.raises(errors.StoreTooNew, match="schema 99; this one knows up to 1") as caught:
+    with pytest.raises(errors.StoreTooNew, match="schema 99; this one knows up to 2") as caught:
         choose_store(store_url)
     assert caught.value.exit_code == 5
     assert raw(store_url, "SELECT * FROM entries") == before
-    raw(store_url, "UPDATE holdfast_schema SET version = 1" if postgres else "PRAGMA user_version = 1")
+    raw(store_url, "UPDATE holdfast_schema SET version = 2" if postgres else "PRAGMA user_version = 2")
     again = choose_store(store_url)
     assert again.read(scope, NOTE, "k") is not None
     again.close()
@@ -90,6 +90,18 @@ def test_a_closed_store_says_so(store_url: str, scope: Scope) -> None:
         lambda: list(store.dump(scope)),
         lambda: store.load(scope, [], []),
         lambda: store.projects("local"),
+        lambda: store.keep_output(scope, OutputDraft("tool"), b"x", stamp()),
+        lambda: store.output(scope, "0" * 12),
+        lambda: store.output_bytes(scope, "0" * 12, 0, 1),
+        lambda: store.output_lines(scope, "0" * 12, 1, 1),
+        lambda: store.touch_output(scope, "0" * 12, 1),
+        lambda: store.outputs(scope, 1),
+        lambda: store.delete_output(scope, "0" * 12, stamp()),
+        lambda: store.clear_outputs(scope, stamp()),
+        lambda: store.prune_outputs(scope, now=1, max_age_ms=0, max_bytes=0),
+        lambda: store.cited(scope, ["0" * 12]),
+        lambda: store.output_stats(scope),
+        lambda: store.tombstone(scope, "0" * 12),
         store.check,
     )
     for call in calls:

@@ -13,6 +13,7 @@ import pytest
 from doors.cli_runner import Cli
 from holdfast.doors.cli.place import shown_place
 from holdfast.settings import SESSION_NAMES
+from holdfast.stores.sqlite_file import SCHEMA
 
 ODD = "bell \x07, clear \x1b[2J, C1 \x9b31m, right-to-left \u202e, delete \x7f, NEL \x85, 🙂 ü \u2028 end"
 
@@ -142,7 +143,7 @@ def test_a_healthy_store(filled: Cli) -> None:
     }
     assert found["store place"] == ("info", f"{filled.store} (from: default)")
     assert "apsw 3." in found["version"][1]
-    assert "schema 1" in found["opens"][1]
+    assert f"schema {SCHEMA}" in found["opens"][1]
     assert "\nok\tchecksums\t" in filled.ok("doctor")
 
 

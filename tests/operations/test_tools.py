@@ -22,6 +22,7 @@ SEED_NOTES = {
     "list_tags",
 }
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
+SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -51,9 +52,20 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("show_session", {"id": "one"}),
     ("list_sessions", {}),
     ("archive_session", {"id": "one"}),
+    ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
+    ("scratchpad_list", {}),
+    ("prune_outputs", {}),
+    ("delete_output", {"id": "{output}"}),
+    ("clear_outputs", {}),
     ("history", {}),
     ("undo", {}),
 ]
+
+
+def output_of(hold: Holdfast) -> str:
+    kept = hold.session().outputs.keep("shell", "a line of it\n" * 500)
+    assert kept.output is not None
+    return kept.output.id
 
 
 def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
@@ -62,7 +74,7 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full = by_name(hold, "core"), by_name(hold)
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY
+    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
     assert core.keys() < full.keys()
     assert len(core) == 8
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):
@@ -101,9 +113,12 @@ def test_handlers_work_in_the_session_they_were_made_for(hold: Holdfast) -> None
 
 def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
     assert {name for name, _ in CALLS} == set(OPERATIONS)
-    note = ""
+    note, output = "", output_of(hold)
     for name, template in CALLS:
-        arguments = {key: note if value == "{note}" else value for key, value in template.items()}
+        known = {"{note}": note, "{output}": output}
+        arguments = {
+            key: known.get(value, value) if isinstance(value, str) else value for key, value in template.items()
+        }
         operation = OPERATIONS[name]
         jsonschema.validate(arguments, operation.input_schema(), cls=jsonschema.Draft202012Validator)
         answer = hold.call(name, arguments)
@@ -114,9 +129,12 @@ def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
 
 def test_hints_are_true(hold: Holdfast) -> None:
     """What calls itself read-only writes nothing; what calls itself idempotent changes nothing the second time."""
-    note = ""
+    note, output = "", output_of(hold)
     for name, template in CALLS:
-        arguments = {key: note if value == "{note}" else value for key, value in template.items()}
+        known = {"{note}": note, "{output}": output}
+        arguments = {
+            key: known.get(value, value) if isinstance(value, str) else value for key, value in template.items()
+        }
         operation = OPERATIONS[name]
         before = list(hold.export_lines())
         answer = hold.call(name, arguments)

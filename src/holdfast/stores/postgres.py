@@ -30,6 +30,7 @@ from holdfast.store import (
     unchanged,
 )
 from holdfast.stores import rows
+from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
 from holdfast.stores.postgres_schema import SCHEMA, Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
@@ -84,7 +85,7 @@ LABELS = (
 )
 
 
-class PostgresStore:
+class PostgresStore(PostgresOutputs):
     def __init__(self, url: str) -> None:
         self._server = Server(url)
         self.place = self._server.place
@@ -297,6 +298,7 @@ class PostgresStore:
                 _engine(con),
                 Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
                 Finding("index", not stale, f"{texts - stale:,} of {texts:,} texts are indexed"),
+                self._check_outputs(PostgresSql(con)),
             )
 
         return self._server.view(work)

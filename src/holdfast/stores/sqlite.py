@@ -28,6 +28,7 @@ from holdfast.stores import rows
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_file import SCHEMA, Database
 from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, tag_mark
+from holdfast.stores.sqlite_outputs import SqliteOutputs, SqliteSql
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
 REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
@@ -39,7 +40,7 @@ KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteStore:
+class SqliteStore(SqliteOutputs):
     def __init__(self, path: str) -> None:
         self._db = Database(path)
         self.place = self._db.path
@@ -331,6 +332,7 @@ class SqliteStore:
                 Finding("file", verdict == ["ok"], "; ".join(verdict)),
                 Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
                 Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
+                self._check_outputs(SqliteSql(con)),
             )
 
         return self._db.view(work)

@@ -1,4 +1,4 @@
-"""`holdfast serve` and `holdfast mcp`: letting agents in, and what to tell their clients."""
+"""`holdfast serve`, `holdfast mcp` and `holdfast wrap`: letting agents in, and what to tell their clients."""
 
 from __future__ import annotations
 
@@ -33,6 +33,26 @@ def add_to(root: Group) -> None:
     @pass_state
     def mcp(state: State, profile: str) -> int:
         return stdio.run(stdio.Wanted(state.store, state.project, state.session, profile))
+
+    @command(
+        root,
+        "wrap",
+        "holdfast wrap -- npx -y @modelcontextprotocol/server-filesystem .",
+        "Stand in front of an MCP server on standard input and output: all passes as it is, except that big results "
+        "are kept and a short preview with a reference comes in their place.",
+        session=True,
+    )
+    @click.option(
+        "--threshold",
+        type=click.IntRange(1),
+        metavar="BYTES",
+        help="Results of so many bytes or more are kept. [default: 4096]",
+    )
+    @click.argument("server", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
+    @pass_state
+    def wrap(state: State, threshold: int | None, server: tuple[str, ...]) -> int:
+        given = None if threshold is None else str(threshold)
+        return stdio.run(stdio.Wrapped(server, state.store, state.project, state.session, given))
 
     @command(
         root,

@@ -1,0 +1,121 @@
+"""`python -m bench.outputs [--dir DIR]`: what previews and questions show of real tool outputs, and what they cost.
+
+DIR holds `files/`, `manifest.json` and `questions.jsonl`, each question with its file, its answer, the words that must
+stand near it (`context`) and the lines that hold it (`needles`). A question counts as answered when the text shown
+contains a whole needle line, or the answer together with its context. Everything goes through the public library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import holdfast
+from bench.measure import table
+from holdfast.library import Session
+from holdfast.text import tokens
+
+HERE = Path(__file__).parent.parent.parent / "shared" / "bench" / "outputs"
+BUDGETS = (600, 300)
+
+
+class Row(NamedTuple):
+    shape: str
+    original: int  # tokens
+    preview: int
+    asked: int
+    by_preview: int
+    by_question: tuple[int, ...]
+    read_back: int  # tokens of the answers at the larger budget
+
+
+def answered(question: dict[str, Any], shown: str) -> bool:
+    """Whether the text shown holds a whole needle line, or the answer with its context at most `window` lines away."""
+    lines = [" ".join(line.split()) for line in shown.split("\n")]
+    if any(" ".join(str(needle).split()) in line for needle in question["needles"] for line in lines):
+        return True
+    away = int(question.get("window") or 0)
+    for at, line in enumerate(lines):
+        around = "\n".join(lines[max(0, at - away) : at + away + 1])
+        if str(question["answer"]) in line and all(str(word) in around for word in question["context"]):
+            return True
+    return False
+
+
+def measure(session: Session, path: Path, questions: list[dict[str, Any]]) -> Row:
+    text = path.read_bytes().decode("utf-8", "replace")
+    kept = session.outputs.keep(path.name, text)
+    shape = kept.output.shape if kept.output else "small"
+    by_question = [0] * len(BUDGETS)
+    read_back = 0
+    for question in questions:
+        for at, budget in enumerate(BUDGETS):
+            if kept.output is None:
+                shown = text
+            else:
+                shown = session.outputs.read(kept.output.id, query=question["question"], tokens=budget).content
+            by_question[at] += answered(question, shown)
+            read_back += tokens.count(shown) if at == 0 else 0
+    by_preview = sum(answered(question, kept.text) for question in questions)
+    counts = tokens.count(text), tokens.count(kept.text)
+    return Row(shape, *counts, len(questions), by_preview, tuple(by_question), read_back)
+
+
+def report(rows: list[Row]) -> None:
+    shapes: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        shapes[row.shape].append(row)
+    lines = [_line(shape, shapes[shape]) for shape in sorted(shapes)] + [_line("all", rows)]
+    columns = ("shape", "files", "tokens", "preview, mean", "most", "asked", "by preview")
+    budgets = tuple(f"by one read of {budget}" for budget in BUDGETS)
+    table("Previews and questions", [*columns, *budgets, "shown of all"], lines)
+    print("\ngoals: preview ≤ 400 on average and ≤ 600 at most, ≥ 25 % by preview;")
+    print("one read ≥ 97 % at 600 tokens and ≥ 93 % at 300; preview and read-backs together ≤ 3 % of all")
+
+
+def _line(name: str, rows: list[Row]) -> list[str]:
+    asked = sum(row.asked for row in rows)
+    original = sum(row.original for row in rows)
+    shown = sum(row.preview for row in rows) + sum(row.read_back for row in rows)
+    return [
+        name,
+        str(len(rows)),
+        f"{original:,}",
+        f"{sum(row.preview for row in rows) / len(rows):.0f}",
+        str(max(row.preview for row in rows)),
+        str(asked),
+        _share(sum(row.by_preview for row in rows), asked),
+        *(_share(sum(row.by_question[at] for row in rows), asked) for at in range(len(BUDGETS))),
+        f"{shown / original:.1%}",
+    ]
+
+
+def _share(count: int, asked: int) -> str:
+    return f"{count / asked:.0%}" if asked else "-"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.outputs", description=__doc__)
+    parser.add_argument("--dir", type=Path, default=HERE, help="a folder with files/ and questions.jsonl")
+    given = parser.parse_args()
+    if not (given.dir / "questions.jsonl").exists():
+        print(f"no questions.jsonl in {given.dir}: nothing to measure")
+        return
+    questions: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in (given.dir / "questions.jsonl").read_text(encoding="utf-8").splitlines():
+        question = json.loads(line)
+        questions[question["file"]].append(question)
+    with tempfile.TemporaryDirectory() as folder, holdfast.open(f"{folder}/holdfast.db", project="bench") as hold:
+        session = hold.session("bench")
+        files = sorted((given.dir / "files").iterdir())
+        rows = [measure(session, path, questions[path.name]) for path in files]
+    print(f"tokens by {tokens.NAME}; {len(rows)} files, {sum(map(len, questions.values()))} questions\n")
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()

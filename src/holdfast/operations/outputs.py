@@ -1,0 +1,298 @@
+"""Outputs: big tool results kept whole outside the window, behind a preview and a reference.
+
+`keep` decides: a small text passes untouched, a big one is stored and a reference comes back. `scratchpad_read` reads
+any part of it again, and what is gone says what it was. What makes previews and takes texts apart is imported when it
+is first needed: every server starts with this module, and most never see a big output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from holdfast import errors, limits
+from holdfast.model import Output, OutputDraft, Tombstone, iso
+from holdfast.operations.registry import Context, Json, Operation, Param
+from holdfast.store import OutputStats, Pruned
+
+MATCH_CONTEXT = 2  # lines shown around a match unless asked otherwise
+KINDS_OF_READ = ("lines", "chars", "bytes", "path", "rows", "match", "query")
+_ID = re.compile(r"[0-9a-f]{12,64}")
+_URI = re.compile(r"hold://([0-9a-f]{12,64})(?:#(.*))?", re.DOTALL)
+
+
+class Kept(NamedTuple):
+    """What to show in place of a tool's result: the result itself, or a reference to it."""
+
+    text: str
+    output: Output | None
+
+
+class Read(NamedTuple):
+    output: Output
+    content: str
+    cursor: str | None
+    note: str
+
+
+class Listed(NamedTuple):
+    outputs: tuple[Output, ...]
+    left_out: int
+    stats: OutputStats
+
+
+def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
+    """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
+    from holdfast.text.previews import preview
+    from holdfast.text.redaction import redact
+
+    rules = ctx.bounds.outputs
+    # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
+    if not rules.enabled or len(content.encode("utf-8", "surrogatepass")) < rules.threshold_bytes:
+        return Kept(content, None)
+    clean = redact(content)
+    body = clean.text.encode("utf-8", "surrogatepass")
+    shown = preview(clean.text, tool=tool, budget=rules.preview_length)
+    draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)
+    output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
+    if new:
+        prune_outputs(ctx, output.id)
+    return Kept(reference(output, rules.include_preview), output)
+
+
+def reference(output: Output, with_preview: bool = True) -> str:
+    """What stands in the window: what it is, enough to decide by, and the tool that reads more."""
+    parts = [f"📁 Output cached: {output.id} ({size(output.size)})"]
+    if output.redacted:
+        parts[0] += f", {output.redacted} secrets masked"
+    if with_preview:
+        parts.append(output.preview)
+    parts.append(f'Read more with scratchpad_read(id="{output.id}", …): query, lines, match, path or rows.')
+    return "\n\n".join(parts)
+
+
+def size(count: int) -> str:
+    if count < 1 << 10:
+        return f"{count}B"
+    return f"{count / (1 << 10):.1f}KB" if count < 1 << 20 else f"{count / (1 << 20):.2f}MB"
+
+
+def scratchpad_read(ctx: Context, id: str, **how: Any) -> Read:
+    """A part of a kept output: whichever one way of reading is given, else all of it page by page."""
+    given = [name for name in KINDS_OF_READ if how.get(name) is not None]
+    if len(given) > 1:
+        raise errors.one_of("scratchpad_read", given)
+    from holdfast.text import slices
+
+    output = find_output(ctx, id)
+    ctx.store.touch_output(ctx.scope, output.id, ctx.now)
+    try:
+        content, cursor, note = _part(ctx, output, given[0] if given else "page", how)
+    except slices.BadSlice as problem:
+        raise errors.bad_slice(str(problem)) from None
+    return Read(output, content, cursor, note)
+
+
+def _part(ctx: Context, output: Output, way: str, how: dict[str, Any]) -> tuple[str, str | None, str]:
+    from holdfast.search.ask import ask
+    from holdfast.text import paths, slices, tokens
+
+    body = ctx.store.output_bytes(ctx.scope, output.id, 0, output.size)
+    text = body.decode("utf-8", "surrogatepass")
+    wanted: Any = how.get(way)
+    cursor: str | None = how.get("cursor")
+    usual = limits.OUTPUT_QUERY_TOKENS if way == "query" else limits.OUTPUT_READ_TOKENS
+    cap = how.get("tokens", usual)
+    around = how.get("context", MATCH_CONTEXT)
+    ways: dict[str, Callable[[], tuple[str, str | None, str]]] = {
+        "page": lambda: slices.page(text, cursor, cap),
+        "lines": lambda: slices.lines(text, wanted, cap),
+        "chars": lambda: slices.chars(text, wanted, cap),
+        "bytes": lambda: slices.bytes_(body, wanted, cap),
+        "path": lambda: paths.read(text, wanted, cap),
+        "rows": lambda: slices.rows(text, wanted, how.get("columns"), cap, cursor),
+        "match": lambda: slices.match(text, wanted, bool(how.get("regex")), around, cap, cursor),
+        "query": lambda: ask(text, wanted, cap, tokens.count),
+    }
+    return ways[way]()
+
+
+def expand(ctx: Context, uri: str) -> str:
+    """The text behind hold://<id>, or the part of it that #/json/pointer or #lines=a-b names."""
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise errors.bad_name("reference", uri, "it is written hold://<id>, hold://<id>#/json/pointer or #lines=a-b")
+    from holdfast.text import paths, slices
+
+    text = whole(ctx, found[1])
+    part = found[2]
+    if not part:
+        return text
+    try:
+        if part.startswith("lines="):
+            return slices.lines(text, part.removeprefix("lines="), limits.OUTPUT_MAX_BYTES).content
+        return paths.read(text, part, limits.OUTPUT_MAX_BYTES).content
+    except slices.BadSlice as problem:
+        raise errors.bad_slice(str(problem)) from None
+
+
+def whole(ctx: Context, id: str) -> str:
+    """All of an output."""
+    output = find_output(ctx, id)
+    return ctx.store.output_bytes(ctx.scope, output.id, 0, output.size).decode("utf-8", "surrogatepass")
+
+
+def scratchpad_list(ctx: Context, limit: int = limits.NOTES_SHOWN) -> Listed:
+    page = ctx.store.outputs(ctx.scope, limit)
+    return Listed(page.outputs, page.total - len(page.outputs), ctx.store.output_stats(ctx.scope))
+
+
+def delete_output(ctx: Context, id: str) -> Output:
+    output = find_output(ctx, id)
+    ctx.store.delete_output(ctx.scope, output.id, ctx.stamp("delete_output"))
+    return output
+
+
+def prune_outputs(ctx: Context, *just_kept: str) -> Pruned:
+    """Drop what nobody has used for long, and the least used of what is too much. What is cited anywhere stays."""
+    rules = ctx.bounds.outputs
+    return ctx.store.prune_outputs(
+        ctx.scope,
+        now=ctx.now,
+        max_age_ms=rules.max_age * 1_000,
+        max_bytes=rules.max_cache_size,
+        keep=frozenset(just_kept),
+        most=limits.OUTPUT_PRUNE_MOST,
+    )
+
+
+def clear_outputs(ctx: Context) -> int:
+    return ctx.store.clear_outputs(ctx.scope, ctx.stamp("clear_outputs"))
+
+
+def find_output(ctx: Context, id: str) -> Output:
+    if _ID.fullmatch(id) is None:
+        raise errors.bad_name("output id", id, "it is 12 or more hexadecimal digits, as in the reference")
+    output = ctx.store.output(ctx.scope, id)
+    if output is None:
+        gone = ctx.store.tombstone(ctx.scope, id)
+        raise errors.no_output(id) if gone is None else errors.output_gone(id, _was(gone))
+    return output
+
+
+def _was(gone: Tombstone) -> str:
+    what = f"{gone.tool}, {size(gone.size)}, kept {iso(gone.created_at)}, dropped {iso(gone.gone_at)} ({gone.why})"
+    return f"{what}; the call was {gone.call}" if gone.call else what
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def output_json(output: Output) -> Json:
+    return {
+        "id": output.id,
+        "tool": output.tool,
+        "size": output.size,
+        "lines": output.lines,
+        "shape": output.shape,
+        "session": output.session,
+        "created_at": iso(output.created_at),
+        "used_at": iso(output.used_at),
+    }
+
+
+def _read(value: Read) -> Json:
+    answer: Json = {"content": value.content}
+    if value.cursor is not None:
+        answer["cursor"] = value.cursor
+    return answer | ({"note": value.note} if value.note else {})
+
+
+def _listed(value: Listed) -> Json:
+    stats = value.stats
+    answer: Json = {
+        "entries": [output_json(output) for output in value.outputs],
+        "stats": {
+            "entries": stats.entries,
+            "total_bytes": stats.total_bytes,
+            "stored_bytes": stats.stored_bytes,
+            "oldest": None if stats.oldest is None else iso(stats.oldest),
+            "newest": None if stats.newest is None else iso(stats.newest),
+        },
+    }
+    return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+def _pruned(value: Pruned) -> Json:
+    return {"deleted": value.deleted, "freed_bytes": value.freed}
+
+
+_OUTPUT_ID = Param("id", required=True)
+_OUTPUT = {
+    "id": "string",
+    "tool": "string",
+    "size": "integer",
+    "lines": "integer",
+    "shape": "string",
+    "session": "string",
+    "created_at": "string",
+    "used_at": "string",
+}
+_PRUNED = {"deleted": "integer", "freed_bytes": "integer"}
+
+OPERATIONS = (
+    Operation(
+        "scratchpad_read",
+        scratchpad_read,
+        _read,
+        (
+            _OUTPUT_ID,
+            Param("query"),
+            Param("lines"),
+            Param("match"),
+            Param("regex", "boolean"),
+            Param("context", "integer", low=0, high=50),
+            Param("path"),
+            Param("rows"),
+            Param("columns", "strings"),
+            Param("chars"),
+            Param("bytes"),
+            Param("cursor"),
+            Param("tokens", "integer", low=50, high=limits.OUTPUT_READ_MOST),
+        ),
+        {"content": "string", "cursor": "string?", "note": "string?"},
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "scratchpad_list",
+        scratchpad_list,
+        _listed,
+        (Param("limit", "integer", low=1, high=limits.LIST_MAX),),
+        {"entries": "array", "stats": "object", "left_out": "integer?"},
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "delete_output",
+        delete_output,
+        output_json,
+        (_OUTPUT_ID,),
+        _OUTPUT,
+        (),
+        in_session=False,
+        destructive=True,
+    ),
+    Operation("prune_outputs", prune_outputs, _pruned, (), _PRUNED, (), in_session=False, destructive=True),
+    Operation(
+        "clear_outputs",
+        clear_outputs,
+        lambda count: {"deleted": count},
+        (),
+        {"deleted": "integer"},
+        (),
+        in_session=False,
+        destructive=True,
+    ),
+)

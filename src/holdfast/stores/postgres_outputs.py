@@ -1,0 +1,59 @@
+"""The outputs of the store for teams: how the methods of outputs.py read and write a PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from holdfast.model import Scope
+from holdfast.stores import postgres_server
+from holdfast.stores.output_rows import Row
+from holdfast.stores.outputs import NEW_PROJECT, Outputs, Proof, Sql
+from holdfast.stores.postgres_schema import Con
+
+T = TypeVar("T")
+LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
+CITED = (
+    "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "
+    "WHERE e.tenant = %s AND e.project = %s AND e.folded LIKE '%%' || s.id || '%%')"
+)
+
+
+class PostgresSql:
+    def __init__(self, con: Con) -> None:
+        self.con = con
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        # Bytes come as they are and not as a text of twice their length.
+        cursor = self.con.execute(_theirs(sql), values, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+    def many(self, sql: str, values: Iterable[Row]) -> None:
+        with self.con.cursor() as cursor:
+            cursor.executemany(_theirs(sql), values)
+
+
+class PostgresOutputs(Outputs):
+    _server: postgres_server.Server
+
+    def _look(self, work: Callable[[Sql], T]) -> T:
+        return self._server.view(lambda con: work(PostgresSql(con)))
+
+    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]]) -> T:
+        def locked(con: Con) -> tuple[T, postgres_server.Proof]:
+            # Writers of a project stand in line at its row. If nothing is changed after all, a new one is not kept.
+            while not con.execute(LOCK, scope).fetchall():
+                con.execute(_theirs(NEW_PROJECT), (*scope, 0))
+            result, proof = work(PostgresSql(con))
+            return result, ((LOCK, scope), (_theirs(proof[0]), proof[1])) if proof else ()
+
+        return self._server.write(locked)
+
+    def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
+        assert isinstance(sql, PostgresSql)  # noqa: S101 - made by the two methods above
+        return frozenset(id for (id,) in sql.con.execute(CITED, (ids, *scope)).fetchall())
+
+
+def _theirs(sql: str) -> str:
+    """The statement with the driver's own sign for a value. None of ours holds either sign otherwise."""
+    return sql.replace("?", "%s")

@@ -1,0 +1,53 @@
+"""`holdfast output …` as people use it: keep what a command says, read parts of it in another process, tidy up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LISTING = "".join(f"file {number} is {number * 7} bytes\n" for number in range(1, 601))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / ".git").mkdir()
+    return tmp_path
+
+
+def holdfast(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "holdfast", *words]
+    return subprocess.run(run, cwd=folder, input=text, capture_output=True, text=True, check=False)
+
+
+def test_an_output_is_kept_by_one_process_and_read_by_others(folder: Path) -> None:
+    kept = holdfast(folder, "output", "keep", "ls", "--call", "ls -l", text=LISTING)
+    assert kept.returncode == 0, kept.stderr
+    assert kept.stdout.startswith("📁 Output cached: ")
+    assert len(kept.stdout) < len(LISTING) / 3
+    id = kept.stdout.split()[3]
+    assert holdfast(folder, "output", "read", id, "--lines", "300-301").stdout == (
+        "file 300 is 2100 bytes\nfile 301 is 2107 bytes\n"
+    )
+    assert "file 77 is 539 bytes" in holdfast(folder, "output", "read", id, "--query", "how big is file 77").stdout
+    assert "file 600" in holdfast(folder, "output", "read", id, "--match", r"file 60\d", "--regex").stdout
+    listed = json.loads(holdfast(folder, "output", "list", "--json").stdout)
+    assert [(entry["id"], entry["tool"], entry["size"]) for entry in listed["entries"]] == [(id, "ls", len(LISTING))]
+    assert holdfast(folder, "output", "delete", id).returncode == 0
+    gone = holdfast(folder, "output", "read", id)
+    assert gone.returncode == 3
+    assert "the call was ls -l" in gone.stderr
+
+
+def test_small_results_pass_and_bad_reads_are_refused(folder: Path) -> None:
+    assert holdfast(folder, "output", "keep", "echo", text="hello\n").stdout == "hello\n"
+    assert holdfast(folder, "output", "list", "--json").stdout.count('"id"') == 0
+    assert holdfast(folder, "output", "read", "../../etc/passwd").returncode == 2
+    kept = json.loads(holdfast(folder, "output", "keep", "ls", "--json", text=LISTING).stdout)
+    assert holdfast(folder, "output", "read", kept["id"], "--lines", "many").returncode == 2
+    assert holdfast(folder, "output", "prune", "--json").stdout == '{"deleted": 0, "freed_bytes": 0}\n'
+    assert holdfast(folder, "output", "clear").returncode != 0  # nobody there to say yes
+    assert json.loads(holdfast(folder, "output", "clear", "--yes", "--json").stdout) == {"deleted": 1}

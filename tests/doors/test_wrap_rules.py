@@ -1,0 +1,173 @@
+"""What `holdfast wrap` changes in a message, and that it changes nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.doors import wrap_rules as rules
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+IDS = st.integers(-(10**17), 10**17) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+TOOLS: list[dict[str, Any]] = [{"name": name, "inputSchema": {}} for name in rules.READ_TOOLS]
+
+
+@given(PLAIN, IDS, st.sampled_from(["result", "error"]), st.booleans(), st.booleans())
+def test_the_id_of_a_reply_is_found_or_left_to_the_decoder(
+    value: Any, id: Any, kind: str, first: bool, ascii_only: bool
+) -> None:
+    message = {"jsonrpc": "2.0", "id": id, kind: value} if first else {kind: value, "jsonrpc": "2.0", "id": id}
+    line = json.dumps(message, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") + b"\n"
+    found = rules.reply_id(line)
+    assert found in (None, id)
+    assert rules.may_be_reply(line)
+    if isinstance(id, int):
+        assert found == id
+
+
+@given(PLAIN, IDS)
+def test_no_request_is_taken_for_a_reply(params: Any, id: Any) -> None:
+    for message in (
+        {"jsonrpc": "2.0", "id": id, "method": "a", "params": params},
+        {"method": "a", "params": params, "jsonrpc": "2.0", "id": id},
+        {"method": "a", "params": {"result": params, "id": id}},
+    ):
+        assert rules.reply_id(json.dumps(message).encode()) is None
+
+
+@given(PLAIN, st.sampled_from([None, 1]))
+def test_positions_are_those_of_the_values(value: Any, indent: int | None) -> None:
+    text = json.dumps({"a": {"b": [value, {"c": value}]}, "x": value}, indent=indent)
+    top = rules.node(text, 0, {"a": {"b": {rules.EACH: {}}}})
+    first, second = top.value["a"].value["b"].value
+    x = top.value["x"]
+    assert json.loads(text[x.start : x.end]) == value
+    assert json.loads(text[first.start : first.end]) == value
+    assert json.loads(text[second.start : second.end]) == {"c": value}
+    assert (top.start, top.end) == (0, len(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"a"', '{"a":', '{"a":1', '{"a":1,', "{1:2}", '{"a":1 "b":2}', "[1 2]", "["]
+)
+def test_what_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        rules.node(text, 0, {"a": {}, rules.EACH: None})
+
+
+def reply(text: str, **more: Any) -> str:
+    return json.dumps({"result": {"content": [{"type": "text", "text": text}], **more}, "id": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "big"), [("x" * 99, False), ("x" * 100, True), ("é" * 49, False), ("é" * 50, True), ("😀" * 25, True)]
+)
+def test_the_threshold_counts_bytes_and_equal_is_big(text: str, big: bool) -> None:
+    assert bool(rules.big_texts(reply(text), 100, None)) == big
+
+
+def test_only_text_items_are_taken() -> None:
+    big = "x" * 200
+    odd: list[Any] = [
+        *(
+            {"type": "image", "data": big},
+            {"type": "resource", "resource": {"text": big}},
+            {"type": "audio", "text": big},
+        ),
+        *({"text": big}, {"type": "text"}, {"type": "text", "text": 7}, {"type": "text", "text": [big]}, big, 5, None),
+    ]
+    for result in ({"content": odd}, {"content": big}, {"content": {"text": big}}, {"contents": odd}, big, None, {}):
+        assert rules.big_texts(json.dumps({"result": result}), 100, None) == []
+    assert rules.big_texts(json.dumps({"error": {"code": 1, "message": big}}), 100, None) == []
+
+
+PLAIN_STRING: Any = {"type": "object", "properties": {"result": {"type": "string", "title": "R"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "fits"),
+    [
+        (None, False),
+        ({}, True),
+        (PLAIN_STRING, True),
+        ({"properties": {"result": {"type": "string", "maxLength": 9}}}, False),
+        ({"properties": {"result": {"type": "string", "enum": ["a"]}}}, False),
+        ({"properties": {"result": {"type": ["string", "null"]}}}, False),
+        ({"properties": {"result": {"$ref": "#/$defs/a"}}}, False),
+        ({**PLAIN_STRING, "anyOf": [{}]}, False),
+        ({"additionalProperties": True}, False),
+    ],
+)
+def test_structured_strings_are_taken_only_where_any_string_fits(schema: Any, fits: bool) -> None:
+    big = "x" * 200
+    found = rules.big_texts(reply("small", structuredContent={"result": big, "n": [big]}), 100, schema)
+    assert [part.value for part in found] == ([big] if fits else [])
+
+
+def test_our_tools_come_after_those_of_the_upstream() -> None:
+    listing = rules.Listing()
+    text = '{"id": 1, "result" : {"tools":[ {"name":"a","x":1.50} ], "_meta":{}}}\n'
+    new = listing.add_to(text, TOOLS)
+    assert new.startswith('{"id": 1, "result" : {"tools":[ {"name":"a","x":1.50} ,{"name":"scratchpad_read"')
+    assert new.endswith("]" + ', "_meta":{}}}\n')
+    assert [tool["name"] for tool in json.loads(new)["result"]["tools"]] == ["a", *rules.READ_TOOLS]
+    assert json.loads(rules.Listing().add_to('{"result":{"tools":[]}}', TOOLS))["result"]["tools"] == TOOLS
+
+
+@pytest.mark.parametrize("text", ['{"error":{"code":1}}', '{"result":{}}', '{"result":{"tools":5}}', '{"result":null}'])
+def test_other_answers_to_a_listing_stay(text: str) -> None:
+    assert rules.Listing().add_to(text, TOOLS) is text
+
+
+def test_a_name_that_is_taken_stays_with_the_upstream() -> None:
+    listing = rules.Listing()
+    text = json.dumps({"result": {"tools": [{"name": "scratchpad_read"}]}})
+    names = [tool["name"] for tool in json.loads(listing.add_to(text, TOOLS))["result"]["tools"]]
+    assert names == ["scratchpad_read", "holdfast_scratchpad_read", "scratchpad_list"]
+    assert listing.ours("scratchpad_read") is None
+    assert listing.ours("holdfast_scratchpad_read") == "scratchpad_read"
+    both = json.dumps(
+        {"result": {"tools": [{"name": name} for name in ("scratchpad_read", "holdfast_scratchpad_read")]}}
+    )
+    assert "scratchpad_list" in listing.add_to(both, TOOLS)
+    assert listing.name("scratchpad_read") is None
+    listing.restart()
+    assert listing.ours("scratchpad_read") == "scratchpad_read"
+
+
+def test_references_are_whole_strings_among_the_arguments() -> None:
+    arguments = {
+        "a": "hold://0123456789ab",
+        "hold://0123456789ab": 1,
+        "b": [{"c": "hold://0123456789ab#/x y/0"}, "see hold://0123456789ab", "hold://0123456789ab is it", "hold://"],
+        "d": 'a string with "hold://0123456789ab" in it',
+        "e": '\\"hold://0123456789ab',
+    }
+    message = {"method": "tools/call", "params": {"name": "hold://0123456789ab", "arguments": arguments}}
+    for text in (json.dumps(message), json.dumps(message).replace("/", "\\/"), json.dumps(message, indent=1)):
+        found = list(rules.references(text))
+        assert [place.value for place in found] == ["hold://0123456789ab", "hold://0123456789ab#/x y/0"]
+        new = json.loads(rules.edited(text, [(place.start, place.end, '"T"') for place in found]))
+        assert new["params"]["arguments"]["a"] == new["params"]["arguments"]["b"][0]["c"] == "T"
+        assert new["params"]["arguments"]["d"] == arguments["d"]
+        assert new["params"]["name"] == message["params"]["name"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("text", ['{"params":5}', '{"params":{}}', "{}", '{"params":{"arguments":null}}'])
+def test_no_arguments_have_no_references(text: str) -> None:
+    assert list(rules.references(text)) == []
+
+
+@given(PLAIN)
+def test_arguments_without_references_are_left_alone(value: Any) -> None:
+    text = json.dumps({"params": {"arguments": {"a": value}}})
+    assert rules.edited(text, []) == text
+    assert list(rules.references(text)) == []

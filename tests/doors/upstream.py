@@ -1,0 +1,176 @@
+"""A scripted MCP server on stdio for the tests of `holdfast wrap`. Standard library only; run it as a program.
+
+`upstream.py replay FILE` plays a recorded stream: lines that begin with ">" must come in exactly so, lines that begin
+with "<" go out. `upstream.py serve [--clash] [--pages] [--loose]` has tools that do what their arguments say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+Json = dict[str, Any]
+WRITING = threading.Lock()
+CANCELLED: list[Any] = []
+LOOSE = "--loose" in sys.argv
+
+
+def send(message: object) -> None:
+    # Loose: as no library writes it, though it is JSON. The other way is that of the official TypeScript SDK.
+    line = json.dumps(message, indent=None, separators=(" , ", " : ")) if LOOSE else json.dumps(message)
+    with WRITING:
+        sys.stdout.buffer.write(line.encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def replay(path: str) -> int:
+    with open(path, "rb") as file:
+        script = file.read().splitlines(keepends=True)
+    for number, line in enumerate(script, 1):
+        if line.startswith(b"<"):
+            sys.stdout.buffer.write(line[1:])
+            sys.stdout.buffer.flush()
+        elif (got := sys.stdin.buffer.readline()) != line[1:]:
+            sys.stderr.write(f"line {number}: expected {line[1:]!r}, got {got!r}\n")
+            return 3
+    return 0 if not sys.stdin.buffer.read() else 4
+
+
+def words(size: int, seed: str = "") -> str:
+    """A text of exactly so many characters, another one for each seed."""
+    line = f'line of {seed or "text"} with "quotes", a \\ and é\n'
+    return (line * (size // len(line) + 1))[:size]
+
+
+def text(content: str, **more: Any) -> Json:
+    return {"content": [{"type": "text", "text": content}], **more}
+
+
+def tool_text(a: Json, _id: object) -> Json:
+    return text(words(a["size"], a.get("seed", "")))
+
+
+def tool_fail(a: Json, _id: object) -> Json:
+    return text("FAILED test_x\n" + words(a["size"]), isError=True)
+
+
+def tool_rows(a: Json, _id: object) -> Json:
+    rows = [{"row": number, "name": "n" * 20} for number in range(a["rows"])]
+    return text(json.dumps({"rows": rows}), structuredContent={"rows": rows})
+
+
+def tool_wrapped(a: Json, _id: object) -> Json:
+    """As FastMCP does with a tool that returns a string."""
+    return text(words(a["size"]), structuredContent={"result": words(a["size"])})
+
+
+def tool_media(a: Json, _id: object) -> Json:
+    big = "A" * a["size"]
+    resource = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": big}}
+    return {
+        "content": [
+            {"type": "image", "data": big, "mimeType": "image/png"},
+            {"type": "text", "text": "small"},
+            {"type": "text", "text": words(a["size"]), "annotations": {"audience": ["user"], "priority": 1.0}},
+            resource,
+        ],
+        "_meta": {"big": 12345678901234567890, "exact": 0.1},
+    }
+
+
+def tool_echo(a: Json, _id: object) -> Json:
+    return text(json.dumps(a))
+
+
+def tool_environment(_a: Json, _id: object) -> Json:
+    return text(json.dumps(dict(os.environ)))
+
+
+def tool_pid(_a: Json, _id: object) -> Json:
+    return text(str(os.getpid()))
+
+
+def tool_slow(a: Json, id: object) -> Json | None:
+    for step in range(a["steps"]):
+        if id in CANCELLED:
+            return None
+        send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": id, "progress": step}})
+        time.sleep(a["pause"])
+    return text(words(a.get("size", 10)))
+
+
+def tool_cancelled(_a: Json, _id: object) -> Json:
+    return text(json.dumps(CANCELLED))
+
+
+def tool_die(a: Json, _id: object) -> Json:
+    sys.stdout.buffer.write(a.get("half", "").encode())
+    sys.stdout.buffer.flush()
+    if "code" in a:
+        os._exit(a["code"])
+    os.kill(os.getpid(), 9)
+    return {}
+
+
+def tool_scratchpad_read(_a: Json, _id: object) -> Json:
+    return text("the upstream's own")
+
+
+Tool = Callable[[Json, object], Json | None]
+TOOLS: dict[str, Tool] = {name[5:]: tool for name, tool in list(globals().items()) if name.startswith("tool_")}
+STRING: Json = {
+    "type": "object",
+    "properties": {"result": {"type": "string", "title": "Result"}},
+    "required": ["result"],
+}
+ROWS: Json = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
+
+
+def listed(cursor: object) -> Json:
+    names = [name for name in TOOLS if name != "scratchpad_read" or "--clash" in sys.argv]
+    tools: list[Json] = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    for tool in tools:
+        if tool["name"] in ("rows", "wrapped"):
+            tool["outputSchema"] = ROWS if tool["name"] == "rows" else STRING
+    if "--pages" not in sys.argv:
+        return {"tools": tools}
+    return {"tools": tools[3:]} if cursor == "more" else {"tools": tools[:3], "nextCursor": "more"}
+
+
+def answer(message: Json) -> Json | None:
+    params = message.get("params") or {}
+    if message["method"] == "initialize":
+        info = {"name": "upstream", "version": "1"}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+    if message["method"] == "tools/list":
+        return listed(params.get("cursor"))
+    if message["method"] == "resources/read":
+        return {"contents": [{"uri": "a:b", "text": words(20_000)}]}
+    return TOOLS[params["name"]](params.get("arguments") or {}, message["id"])
+
+
+def respond(message: Json) -> None:
+    result = answer(message)
+    if result is not None:
+        send({"result": result, "jsonrpc": "2.0", "id": message["id"]})
+
+
+def serve() -> int:
+    for line in sys.stdin.buffer:
+        value = json.loads(line)
+        if isinstance(value, list):
+            send([{"jsonrpc": "2.0", "id": one["id"], "result": answer(one)} for one in value if "id" in one])
+        elif value.get("method") == "notifications/cancelled":
+            CANCELLED.append(value["params"]["requestId"])
+        elif "id" in value and "method" in value:
+            threading.Thread(target=respond, args=(value,), daemon=True).start()
+    return 7 if "--seven" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(replay(sys.argv[2]) if sys.argv[1] == "replay" else serve())
