@@ -12,9 +12,9 @@ from holdfast.text.redaction.values import mixed, placeholder
 
 # A block ends at the next row of five dashes: what comes after belongs to the next block, so no text is read twice.
 _PEM_HEAD = re.compile(r"-----BEGIN[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
-_PEM_BODY = re.compile(r"(?:[^-]|-(?!----))*+")
+_PEM_BODY = re.compile(r"(?:[^-]|-(?!----))*")
 _PEM_TAIL = re.compile(r"-----END[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
-_PEM_TORN = re.compile(r"(?:[A-Za-z0-9+/=]|\s|\\{1,4}[nr])*+")
+_PEM_TORN = re.compile(r"(?:[A-Za-z0-9+/=]|\s|\\{1,4}[nr])*")
 _PEM_NOISE = re.compile(r"\\{1,4}[nr]|[^A-Za-z0-9+/=]")
 _PEM_LINE = re.compile(r"[ \t>|]{0,16}[A-Za-z0-9+/]{1,76}={0,2}[ \t\r]{0,4}")
 # "-----BEGIN" in base64, as in a kubeconfig or a variable of a build server.
