@@ -25,7 +25,7 @@ _SPACE = re.compile(r"\s")
 _APART = "\n-----\0\n"  # no finder reads across this
 # Masking one secret can make its neighbour stand free. Looking again until nothing is found makes a second call change
 # nothing; the bound keeps a text built to need many rounds from costing more than these.
-_ROUNDS = 4
+_ROUNDS = 32
 
 
 class Redacted(NamedTuple):
