@@ -1,0 +1,1 @@
+"""The window: what a model sees. Pure: messages and counts go in, decisions and messages come out."""
