@@ -16,6 +16,7 @@ import sys
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,6 +81,41 @@ class Cli:
 def environment(**more: str) -> dict[str, str]:
     """The test's environment for a child process, without the names of sessions we may be running in."""
     return {name: value for name, value in os.environ.items() if name not in SESSION_NAMES} | more
+
+
+def run(*args: str, stdin: bytes = b"") -> Ran:
+    """The command line in this process."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    old, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin))
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(list(args))
+    finally:
+        sys.stdin = old
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())
+    return Ran(code, *texts)
+
+
+def run_child(*args: str, stdin: bytes = b"") -> Ran:
+    """The command line as a process of its own."""
+    done = subprocess.run(
+        [*COMMAND, *args],
+        input=stdin,
+        capture_output=True,
+        env=environment(),
+        timeout=60,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def sentence(ran: Ran) -> str:
+    """What a command run with --json says went wrong; notices may stand before it."""
+    assert ran.out == ""
+    return str(json.loads(ran.err.strip().split("\n")[-1])["error"]["message"])
 
 
 def child(

@@ -168,18 +168,7 @@ class PostgresStore(PostgresOutputs):
         return tuple(row[0] for row in found)
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
-        conditions = {
-            "v.tenant = %s": scope.tenant,
-            "v.project = %s": scope.project,
-            "v.kind = %s": query.kind,
-            "v.key = %s": query.key,
-            "v.session = %s": query.session,
-            "v.operation = %s": query.operation,
-            "v.at >= %s": query.since,
-            "v.at < %s": query.until,
-            "v.seq < %s": query.before_seq,
-        }
-        given = {condition: value for condition, value in conditions.items() if value is not None}
+        given = rows.event_conditions(scope, query, "%s")
         found = self._server.rows(
             f"{EVENTS}{' AND '.join(given)} ORDER BY v.seq DESC LIMIT %s", (*given.values(), query.limit)
         )

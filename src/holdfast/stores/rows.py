@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast import errors
 from holdfast.model import EMPTY, MEMORY, Entry, Event, Scope
 from holdfast.search.analyse import fold
-from holdfast.store import entry_from, entry_record, fingerprint, to_json
+from holdfast.store import EventQuery, entry_from, entry_record, fingerprint, to_json
 
 Row = tuple[Any, ...]
 FIELDS = "kind, key, session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"
@@ -153,3 +153,19 @@ def counts(before: Entry | None, after: Entry | None) -> list[Count]:
             for tag in ("",) if entry.done else ("", *named):
                 steps[session, tag] = steps.get((session, tag), 0) + step
     return [Count(session, tag, labels[tag], step) for (session, tag), step in sorted(steps.items()) if step]
+
+
+def event_conditions(scope: Scope, query: EventQuery, mark: str) -> dict[str, Any]:
+    """What a query for events asks of `events v`: condition and value. `mark` is how the dialect writes a value."""
+    conditions = {
+        "v.tenant =": scope.tenant,
+        "v.project =": scope.project,
+        "v.kind =": query.kind,
+        "v.key =": query.key,
+        "v.session =": query.session,
+        "v.operation =": query.operation,
+        "v.at >=": query.since,
+        "v.at <": query.until,
+        "v.seq <": query.before_seq,
+    }
+    return {f"{condition} {mark}": value for condition, value in conditions.items() if value is not None}

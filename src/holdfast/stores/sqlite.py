@@ -127,18 +127,7 @@ class SqliteStore(SqliteOutputs):
         return tuple(row[0] for row in found)
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
-        conditions = {
-            "v.tenant = ?": scope.tenant,
-            "v.project = ?": scope.project,
-            "v.kind = ?": query.kind,
-            "v.key = ?": query.key,
-            "v.session = ?": query.session,
-            "v.operation = ?": query.operation,
-            "v.at >= ?": query.since,
-            "v.at < ?": query.until,
-            "v.seq < ?": query.before_seq,
-        }
-        given = {condition: value for condition, value in conditions.items() if value is not None}
+        given = rows.event_conditions(scope, query, "?")
         found = self._db.rows(
             f"{_EVENTS}{' AND '.join(given)} ORDER BY v.seq DESC LIMIT ?", (*given.values(), query.limit)
         )

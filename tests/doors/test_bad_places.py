@@ -1,0 +1,227 @@
+"""Stores that cannot be opened, folders that cannot be written, and disks that are full: what every door says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+import holdfast
+from doors.cli_runner import Ran, run, run_child, sentence
+from holdfast import errors
+from holdfast.library import Holdfast
+from journeys.stdio import Server, command, environment
+
+NOBODY = 65_534  # a user without rights
+
+# --- stores that cannot be opened -------------------------------------------------------------------------------------
+
+
+def cannot_be_opened(store: str) -> errors.StoreProblem:
+    """The problem that every door reports in the same words."""
+    with pytest.raises(errors.StoreProblem) as caught:
+        holdfast.open(store, project="demo").close()
+    problem = caught.value
+    for args in (("note", "list"), ("note", "add", "x"), ("export", "-")):
+        ran = run("--store", store, "--project", "demo", "--json", *args)
+        assert (ran.code, sentence(ran)) == (5, problem.message)
+    assert run_child("--store", store, "note", "list") == Ran(5, "", f"holdfast: {problem.message}\n")
+    # There is no protocol to speak before there is a store; a client shows what a server says when it cannot start.
+    told = subprocess.run(command(store), input=b"", capture_output=True, env=environment(), timeout=60, check=False)
+    assert (told.returncode, told.stdout, told.stderr.decode()) == (5, b"", f"holdfast: {problem.message}\n")
+    return problem
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"These are my notes.\n" * 200, b"\x00" * 4_096, b"SQLite format 3\x00" + b"\xff" * 9_000, b"TODO\n" * 40],
+)
+def test_a_file_that_is_not_a_database(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.db"
+    path.write_bytes(content)
+    problem = cannot_be_opened(str(path))
+    assert problem.code == "not_a_store"
+    assert str(path) in problem.message
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_another_program(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    con = apsw.Connection(str(path))
+    con.execute("CREATE TABLE contacts (name TEXT); INSERT INTO contacts VALUES ('Ada')")
+    con.close()
+    content = path.read_bytes()
+    assert "another program" in cannot_be_opened(str(path)).message
+    assert path.read_bytes() == content
+
+
+def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.db").mkdir()
+    cannot_be_opened(str(tmp_path / "holdfast.db"))
+    assert list((tmp_path / "holdfast.db").iterdir()) == []
+
+
+def test_a_newer_schema_than_ours(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    with holdfast.open(str(path)) as hold:
+        hold.session().notes.add("from the future")
+    con = apsw.Connection(str(path))
+    con.execute("PRAGMA user_version = 99")
+    con.close()
+    content = path.read_bytes()
+    problem = cannot_be_opened(str(path))
+    assert problem.code == "store_too_new"
+    assert "schema 99; this one knows up to" in problem.message
+    assert path.read_bytes() == content
+
+
+# --- folders that cannot be written -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    """A small file system of its own; only root can have one."""
+    path = tmp_path / "mounted"
+    path.mkdir()
+    if os.geteuid() != 0 or _mount("-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)):
+        pytest.skip("Only root in a machine of its own may mount a file system.")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def _mount(*args: str) -> int:
+    with suppress(FileNotFoundError):
+        return subprocess.run(["mount", *args], capture_output=True, check=False).returncode
+    return 1
+
+
+@contextmanager
+def without_rights(folder: Path) -> Iterator[None]:
+    """Nobody may write in the folder. Root may always, so it stops being root for a while."""
+    folder.chmod(0o555)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+def test_a_folder_without_rights(mounted_or_shared: Path) -> None:
+    path = mounted_or_shared / "holdfast.db"
+    with without_rights(mounted_or_shared):
+        with pytest.raises(errors.StoreReadOnly) as caught:
+            holdfast.open(str(path))
+        assert caught.value.code == "store_read_only"
+        assert "Permission denied" in caught.value.message
+        ran = run("--store", str(path), "--json", "note", "add", "x")
+        assert (ran.code, sentence(ran)) == (5, caught.value.message)
+    assert not path.exists()
+
+
+@pytest.fixture
+def mounted_or_shared() -> Iterator[Path]:
+    """A folder that everybody can reach; those of pytest are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_a_store_without_rights(mounted_or_shared: Path) -> None:
+    path = mounted_or_shared / "holdfast.db"
+    with holdfast.open(str(path), project="demo", session="one") as hold:
+        hold.session().notes.add("kept")
+        before = list(hold.export_lines())
+    content = path.read_bytes()
+    with without_rights(mounted_or_shared):
+        with (
+            pytest.raises(errors.StoreProblem) as caught,
+            holdfast.open(str(path), project="demo", session="one") as hold,
+        ):
+            hold.session().notes.add("lost")
+        assert caught.value.code == "store_read_only"
+        ran = run("--store", str(path), "--project", "demo", "--session", "one", "--json", "note", "add", "lost")
+        assert (ran.code, sentence(ran)) == (5, caught.value.message)
+    assert path.read_bytes() == content
+    with holdfast.open(str(path), project="demo", session="one") as hold:
+        assert list(hold.export_lines()) == before
+
+
+def test_a_read_only_file_system(mounted: Path) -> None:
+    path = mounted / "holdfast.db"
+    with holdfast.open(str(path), project="demo", session="one") as hold:
+        hold.session().notes.add("kept")
+    content = path.read_bytes()
+    assert _mount("-o", "remount,ro", str(mounted)) == 0
+    assert cannot_be_opened(str(mounted / "new" / "holdfast.db")).code == "store_read_only"
+    with pytest.raises(errors.StoreProblem) as caught, holdfast.open(str(path), project="demo", session="one") as hold:
+        hold.session().notes.add("lost")
+    assert caught.value.code == "store_read_only"
+    ran = run("--store", str(path), "--project", "demo", "--session", "one", "--json", "note", "add", "lost")
+    assert (ran.code, sentence(ran)) == (5, caught.value.message)
+    assert path.read_bytes() == content
+
+
+# --- full disks -------------------------------------------------------------------------------------------------------
+
+
+def fill(hold: Holdfast) -> tuple[dict[str, str], errors.HoldfastError]:
+    """Write notes until no more fit: those that were acknowledged, and the refusal."""
+    kept: dict[str, str] = {}
+    for number in range(10_000):
+        text = f"note {number} " + "plain words again " * 200
+        try:
+            kept[hold.session().notes.add(text).id] = text
+        except errors.HoldfastError as problem:
+            return kept, problem
+    raise AssertionError("the disk never filled up")
+
+
+def test_a_full_disk(mounted: Path) -> None:
+    path = str(mounted / "holdfast.db")
+    here = ("--project", "demo", "--session", "one")
+    ballast = mounted / "ballast"
+    with holdfast.open(path, project="demo", session="one") as hold, Server(path, *here) as server:
+        assert server.call("list_notes")["note_count"] == 0
+        ballast.write_bytes(b"x" * 900_000)
+        kept, problem = fill(hold)
+        with suppress(OSError), ballast.open("ab", buffering=0) as rest:
+            while True:
+                rest.write(b"x" * 1_024)
+        assert problem.code == "store_full", problem.message
+        assert path in problem.message
+        text = "one more " + "plain words again " * 200
+        before = list(hold.export_lines())
+        assert server.refusal("add_note", {"content": text}) == problem.message
+        ran = run("--store", path, *here, "--json", "note", "add", text)
+        assert (ran.code, sentence(ran)) == (5, problem.message)
+        assert list(hold.export_lines()) == before
+        ballast.unlink()
+        kept[hold.session().notes.add("room again").id] = "room again"
+        assert {note.id: note.content for note in hold.session().notes.list(limit=1_000)} == kept
+    with holdfast.open(path, project="demo", session="one") as hold:
+        assert {note.id: note.content for note in hold.session().notes.list(limit=1_000)} == kept
+        assert all(finding.ok for finding in hold.check())
+
+
+def test_a_store_that_may_not_grow(tmp_path: Path) -> None:
+    """What can be shown of a full disk without one: SQLite is told how many pages it may have."""
+    with holdfast.open(str(tmp_path / "holdfast.db"), session="one") as hold:
+        con = hold.store._db.take()  # type: ignore[attr-defined]
+        con.execute("PRAGMA max_page_count = 60").fetchall()
+        hold.store._db.give(con)  # type: ignore[attr-defined]
+        kept, problem = fill(hold)
+        assert isinstance(problem, errors.StoreFull)
+        assert {note.id: note.content for note in hold.session().notes.list(limit=1_000)} == kept
+        assert all(finding.ok for finding in hold.check())
