@@ -98,6 +98,31 @@ def too_long(what: str, got: int, limit: int, advice: str) -> BadInput:
     return BadInput("too_long", f"{what} has {got:,} characters; the limit is {limit:,}. {advice}")
 
 
+def tree_too_deep(limit: int) -> BadInput:
+    return BadInput(
+        "tree_too_deep", f"a session can be at most {limit} below the first one, and this one is. Do the work here."
+    )
+
+
+def too_many_children(limit: int) -> Conflict:
+    return Conflict(
+        "too_many_children",
+        f"this session has {limit} children at work, which is the limit. Wait for one with wait_for_sessions first.",
+    )
+
+
+def not_a_child(id: str) -> BadInput:
+    return BadInput(
+        "not_a_child", f"session {shown(id)} has no parent to report to. Answer in your reply, or leave a handoff."
+    )
+
+
+def session_over(id: str, outcome: str) -> Conflict:
+    return Conflict(
+        "session_over", f"session {shown(id)} has already ended ({outcome}). Spawn a new one for more work."
+    )
+
+
 def output_too_big(got: int, limit: int) -> BadInput:
     return BadInput(
         "output_too_big",

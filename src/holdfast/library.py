@@ -25,7 +25,7 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer, tree
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
@@ -126,6 +126,14 @@ class Holdfast:
     def archive(self, id: str) -> SessionInfo:
         return cast(SessionInfo, self._do("archive_session", {"id": id}))
 
+    def wait(self, ids: Sequence[str], seconds: int = 0) -> tree.Waited:
+        """How these sub-sessions ended, waiting a while for those that have not."""
+        return cast(tree.Waited, self._do("wait_for_sessions", {"ids": _plain(ids), "seconds": seconds}))
+
+    def end(self, id: str, outcome: str, result: str = "") -> tree.Outcome:
+        """Say how a sub-session ended that did not report."""
+        return cast(tree.Outcome, self._do("end_session", {"id": id, "outcome": outcome, "result": result}))
+
     def history(self, *, kind: str | None = None, key: str | None = None, limit: int = 50) -> tuple[Event, ...]:
         return cast(history.History, self._do("history", {"kind": kind, "key": key, "limit": limit})).events
 
@@ -197,6 +205,20 @@ class Session:
 
     def begin(self, task: str = "") -> SessionInfo:
         return cast(SessionInfo, self.do("begin_session", {"task": task}))
+
+    def spawn(self, task: str, **given: Any) -> Session:
+        """A sub-session with a task: copy_notepad=, notes=, references=, token_limit= and model= say what it gets."""
+        made = cast(tree.Spawned, self.do("spawn_session", {"task": task, **given}))
+        return Session(self.hold, made.id, self.by)
+
+    def fork(self, task: str, **given: Any) -> Session:
+        """A sub-session that goes on from here: it has this session's notepad and history."""
+        made = cast(tree.Spawned, self.do("fork_session", {"task": task, **given}))
+        return Session(self.hold, made.id, self.by)
+
+    def report(self, result: str) -> tree.Outcome:
+        """End this sub-session with its result."""
+        return cast(tree.Outcome, self.do("report_result", {"result": result}))
 
     def context(self, line: str = handoff.MAIN) -> str:
         """What the session starts with: handoff, notepad, scratchpad and memory, in this order.

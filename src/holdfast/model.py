@@ -270,7 +270,7 @@ def as_session(entry: Entry) -> SessionInfo:
         entry.key,
         entry.content,
         entry.session,
-        "archived" if entry.done else "active",
+        entry.extra.get("outcome") or ("archived" if entry.done else "active"),
         moment(entry.created_at),
         None if archived is None else moment(archived),
     )

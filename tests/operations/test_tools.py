@@ -23,6 +23,7 @@ SEED_NOTES = {
 }
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
 SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
+SEED_TREE = {"spawn_session", "fork_session", "wait_for_sessions", "report_result"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -51,6 +52,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("begin_session", {"task": "t"}),
     ("show_session", {"id": "one"}),
     ("list_sessions", {}),
+    ("spawn_session", {"task": "part of it", "copy_notepad": True, "references": ["{output}"], "token_limit": 5_000}),
+    ("fork_session", {"task": "another way"}),
+    ("wait_for_sessions", {"ids": ["{child}"]}),
+    ("report_result", {"result": "done", "session_id": "{child}"}),
+    ("end_session", {"id": "{fork}", "outcome": "cancelled", "result": "not needed"}),
     ("archive_session", {"id": "one"}),
     ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
     ("scratchpad_list", {}),
@@ -68,20 +74,39 @@ def output_of(hold: Holdfast) -> str:
     return kept.output.id
 
 
+def filled(template: dict[str, Any], known: dict[str, str]) -> dict[str, Any]:
+    """The arguments with the ids that earlier calls gave."""
+
+    def value(given: Any) -> Any:
+        if isinstance(given, list):
+            return [value(one) for one in given]
+        return known.get(given, given) if isinstance(given, str) else given
+
+    return {key: value(given) for key, given in template.items()}
+
+
+def learn(known: dict[str, str], name: str, answer: dict[str, Any]) -> None:
+    places = {"add_note": ("{note}", "note_id"), "spawn_session": ("{child}", "id"), "fork_session": ("{fork}", "id")}
+    if name in places:
+        place, key = places[name]
+        known[place] = answer[key]
+
+
 def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
     return {tool.name: tool for tool in hold.tools(name)}
 
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
-    core, full = by_name(hold, "core"), by_name(hold)
+    core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
     assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
     assert core.keys() < full.keys()
     assert len(core) == 8
+    assert agent.keys() == full.keys() | SEED_TREE
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):
         hold.tools("tiny")
 
 
-@pytest.mark.parametrize("name", ["core", "full"])
+@pytest.mark.parametrize("name", ["core", "full", "agent"])
 def test_every_tool_has_a_name_a_description_and_a_schema(hold: Holdfast, name: str) -> None:
     for tool in hold.tools(name):
         assert tool.name.isidentifier()
@@ -113,32 +138,26 @@ def test_handlers_work_in_the_session_they_were_made_for(hold: Holdfast) -> None
 
 def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
     assert {name for name, _ in CALLS} == set(OPERATIONS)
-    note, output = "", output_of(hold)
+    known = {"{output}": output_of(hold)}
     for name, template in CALLS:
-        known = {"{note}": note, "{output}": output}
-        arguments = {
-            key: known.get(value, value) if isinstance(value, str) else value for key, value in template.items()
-        }
+        arguments = filled(template, known)
         operation = OPERATIONS[name]
         jsonschema.validate(arguments, operation.input_schema(), cls=jsonschema.Draft202012Validator)
         answer = hold.call(name, arguments)
         jsonschema.validate(answer, operation.output_schema(), cls=jsonschema.Draft202012Validator)
         assert answer.keys() <= operation.result.keys(), f"{name} answers with a key it does not declare"
-        note = note or answer.get("note_id", "")
+        learn(known, name, answer)
 
 
 def test_hints_are_true(hold: Holdfast) -> None:
     """What calls itself read-only writes nothing; what calls itself idempotent changes nothing the second time."""
-    note, output = "", output_of(hold)
+    known = {"{output}": output_of(hold)}
     for name, template in CALLS:
-        known = {"{note}": note, "{output}": output}
-        arguments = {
-            key: known.get(value, value) if isinstance(value, str) else value for key, value in template.items()
-        }
+        arguments = filled(template, known)
         operation = OPERATIONS[name]
         before = list(hold.export_lines())
         answer = hold.call(name, arguments)
-        note = note or answer.get("note_id", "")
+        learn(known, name, answer)
         after = list(hold.export_lines())
         if operation.read_only:
             assert after == before, name

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, tree
 from holdfast.operations.registry import Operation
 
-PROFILES = ("core", "full")
+PROFILES = ("core", "full", "agent")
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation
-    for module in (notes, notepad, memory, handoff, outputs, sessions, history)
+    for module in (notes, notepad, memory, handoff, outputs, sessions, tree, history)
     for operation in module.OPERATIONS
 }
 
@@ -21,7 +21,12 @@ def find(name: str) -> Operation:
 
 
 def profile(name: str) -> tuple[Operation, ...]:
-    """The operations an agent gets: "core" is small enough for every call, "full" has every tool."""
+    """The operations an agent gets.
+
+    "core" is small enough for every call, "full" has every tool that any host can serve, and "agent" those too that
+    only mean something where the host runs the children of a session.
+    """
     if name not in PROFILES:
         raise errors.unknown_profile(name, PROFILES)
-    return tuple(operation for operation in OPERATIONS.values() if name in operation.profiles)
+    given = {name, "full"} if name == "agent" else {name}
+    return tuple(operation for operation in OPERATIONS.values() if given & set(operation.profiles))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from holdfast import errors, limits
 from holdfast.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
 from holdfast.operations import handoff as handoffs
-from holdfast.operations import memory, notepad
+from holdfast.operations import memory, notepad, tree
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Listing
 
@@ -30,6 +30,8 @@ def begin_session(ctx: Context, task: str = "") -> SessionInfo:
     def decide(before: Entry | None) -> Draft:
         if before is None:
             return Draft(task)
+        if outcome := before.extra.get("outcome"):
+            raise errors.session_over(ctx.session, outcome)
         extra = {name: value for name, value in before.extra.items() if name != "archived_at"}
         return Draft(task or before.content, before.session, before.tags, False, before.pinned, extra)
 
@@ -66,7 +68,7 @@ def list_sessions(ctx: Context, include_archived: bool = False, limit: int = lim
 def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) -> str:
     """What a session starts with, in order: the handoff, the notepad, the scratchpad if any, and memory."""
     first = handoffs.section(handoff, handoffs.other_lines(ctx, line))
-    parts = [first] if first else []
+    parts = [part for part in (first, tree.capsule(ctx)) if part]
     parts.append(notepad.section(notepad.read_notepad(ctx)))
     scratch = memory.scratch_note(ctx, mode="read")
     if isinstance(scratch, memory.Scratch) and scratch.content:

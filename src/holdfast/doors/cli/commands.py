@@ -34,6 +34,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "session show": ("show_session",),
     "session begin": ("begin_session",),
     "session archive": ("archive_session",),
+    "session spawn": ("spawn_session",),
+    "session fork": ("fork_session",),
+    "session wait": ("wait_for_sessions",),
+    "session report": ("report_result",),
+    "session end": ("end_session",),
     "history": ("history",),
     "undo": ("undo",),
 }

@@ -17,6 +17,7 @@ def add_to(root: Group) -> None:
     noun = group(root, "session", "Pieces of work, each with its notes and its notepad.")
     _add_reading(noun)
     _add_writing(noun)
+    _add_tree(noun)
     _add_history(root)
 
     @command(
@@ -85,6 +86,63 @@ def _add_writing(noun: Group) -> None:
     def archive(state: State, id: str) -> None:
         reply = state.call("archive_session", {"id": id})
         state.answer(reply, lambda screen: screen.line(f"{reply['id']} is {reply['state']}"))
+
+
+def _add_tree(noun: Group) -> None:
+    def child(reply: Json, state: State) -> None:
+        state.answer(reply, lambda screen: screen.line(f"{reply['id']} at depth {reply['depth']}"))
+
+    @command(
+        noun, "spawn", "holdfast session spawn 'Read the old grammar' --session parser --note note_1", session=True
+    )
+    @click.argument("task")
+    @click.option("--copy-notepad", is_flag=True, help="Start it with a copy of the notepad.")
+    @click.option("--note", "notes", multiple=True, metavar="ID", help="A note it gets; may be repeated.")
+    @click.option("--reference", "references", multiple=True, metavar="ID", help="An output it gets; may be repeated.")
+    @click.option("--token-limit", type=NUMBER, metavar="N", help="Tokens it may use.")
+    @click.option("--model", metavar="NAME", help="The model it is for.")
+    @pass_state
+    def spawn(state: State, /, **arguments: Any) -> None:
+        child(state.call("spawn_session", {**arguments, **_lists(arguments)}), state)
+
+    @command(noun, "fork", "holdfast session fork 'Try it with a table' --session parser", session=True)
+    @click.argument("task")
+    @click.option("--token-limit", type=NUMBER, metavar="N", help="Tokens it may use.")
+    @click.option("--model", metavar="NAME", help="The model it is for.")
+    @pass_state
+    def fork(state: State, /, **arguments: Any) -> None:
+        child(state.call("fork_session", arguments), state)
+
+    @command(noun, "wait", "holdfast session wait sub_0a1b2c --seconds 30")
+    @click.argument("ids", nargs=-1, required=True)
+    @click.option("--seconds", type=NUMBER, metavar="N", help="How long to wait at most.")
+    @pass_state
+    def wait(state: State, ids: tuple[str, ...], seconds: int | None) -> None:
+        reply = state.call("wait_for_sessions", {"ids": list(ids), "seconds": seconds})
+        rows = [(one["id"], one["status"], one.get("result", one.get("error"))) for one in reply["results"]]
+        rows += [(id, "active", "") for id in reply.get("waiting", ())]
+        state.answer(reply, lambda screen: screen.table(("id", "status", "result"), rows))
+
+    def ended(reply: Json, state: State) -> None:
+        state.answer(reply, lambda screen: screen.line(f"{reply['id']} is {reply['status']}"))
+
+    @command(noun, "report", "holdfast session report 'Nothing depends on it' --session sub_0a1b2c", session=True)
+    @click.argument("result")
+    @pass_state
+    def report(state: State, result: str) -> None:
+        ended(state.call("report_result", {"result": result}), state)
+
+    @command(noun, "end", "holdfast session end sub_0a1b2c cancelled --result 'No longer needed'")
+    @click.argument("id")
+    @click.argument("outcome")
+    @click.option("--result", metavar="TEXT", help="The last it said, or what went wrong.")
+    @pass_state
+    def end(state: State, id: str, outcome: str, result: str | None) -> None:
+        ended(state.call("end_session", {"id": id, "outcome": outcome, "result": result}), state)
+
+
+def _lists(arguments: Json) -> Json:
+    return {name: list(value) for name, value in arguments.items() if isinstance(value, tuple)}
 
 
 def _add_history(root: Group) -> None:

@@ -1,0 +1,132 @@
+"""The tree of sessions: what a child gets, what comes back, and the limits that hold whoever makes children."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast import errors, limits
+from holdfast.library import Holdfast
+
+
+def test_a_spawned_child_starts_empty_and_knows_its_task(hold: Holdfast) -> None:
+    parent = hold.session()
+    parent.notepad.write("the parent's plan")
+    child = parent.spawn("read the grammar")
+    assert child.notepad.read() == ""
+    shown = hold.call("show_session", {"id": child.id})
+    assert (shown["task"], shown["parent"], shown["state"]) == ("read the grammar", "one", "active")
+
+
+@pytest.mark.parametrize("how", ["spawn", "fork"])
+def test_a_copied_notepad_is_independent_both_ways(hold: Holdfast, how: str) -> None:
+    parent = hold.session()
+    parent.notepad.write("plan")
+    child = parent.spawn("t", copy_notepad=True) if how == "spawn" else parent.fork("t")
+    assert child.notepad.read() == "plan"
+    parent.notepad.append(" of the parent")
+    child.notepad.append(" of the child")
+    assert (parent.notepad.read(), child.notepad.read()) == ("plan of the parent", "plan of the child")
+
+
+def test_the_result_comes_back_and_the_notepad_does_not(hold: Holdfast) -> None:
+    child = hold.session().spawn("count the casts")
+    child.notepad.write("private working text")
+    assert hold.wait([child.id]).waiting == (child.id,)
+    child.report("there are 12")
+    answer = hold.call("wait_for_sessions", {"ids": [child.id]})
+    assert answer == {"results": [{"id": child.id, "status": "completed", "result": "there are 12"}]}
+    assert child.notepad.read() == "private working text"  # ended, archived, readable
+    with pytest.raises(errors.Conflict, match=r"already ended \(completed\)"):
+        child.report("13")
+    with pytest.raises(errors.Conflict, match="already ended"):
+        child.begin("more")
+    assert hold.wait([child.id]).results[0].result == "there are 12"
+
+
+def test_only_a_child_can_report(hold: Holdfast) -> None:
+    with pytest.raises(errors.BadInput, match="'one' has no parent to report to"):
+        hold.session().report("x")
+    assert hold.sessions() == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "key"), [("error", "error"), ("cancelled", "error"), ("token_limit_reached", "result")]
+)
+def test_a_host_says_how_a_child_ended_that_did_not_report(hold: Holdfast, outcome: str, key: str) -> None:
+    child = hold.session().spawn("t")
+    hold.end(child.id, outcome, "the last words")
+    (answer,) = hold.call("wait_for_sessions", {"ids": [child.id], "seconds": 5})["results"]
+    assert answer == {"id": child.id, "status": outcome, key: "the last words"}
+
+
+def test_a_child_gets_the_notes_and_references_that_were_chosen(hold: Holdfast) -> None:
+    parent = hold.session()
+    note = parent.notes.add("casts break LL(1)")
+    kept = parent.outputs.keep("grep", "cast\n" * 2_000).output
+    assert kept is not None
+    child = parent.spawn("mend them", notes=[note.id], references=[kept.id])
+    text = child.context()
+    assert "Task: mend them" in text
+    assert "casts break LL(1)" in text
+    assert f"hold://{kept.id} (grep, " in text
+    assert "Given by the parent session" not in parent.context()
+    with pytest.raises(errors.NotFound, match="note_9"):
+        parent.spawn("t", notes=["note_9"])
+    with pytest.raises(errors.NotFound):
+        parent.spawn("t", references=["0" * 12])
+    assert len(hold.sessions()) == 2
+
+
+def test_the_parent_reads_what_the_child_kept(hold: Holdfast) -> None:
+    child = hold.session().spawn("t")
+    kept = child.outputs.keep("grep", "cast\n" * 2_000).output
+    assert kept is not None
+    assert hold.session().outputs.read(kept.id, lines="1-2").content == "cast\ncast\n"
+
+
+def test_a_tree_is_three_deep(hold: Holdfast) -> None:
+    at = hold.session()
+    for _ in range(limits.SESSION_DEPTH_MAX):
+        at = at.spawn("deeper")
+    with pytest.raises(errors.BadInput, match="at most 3 below"):
+        at.spawn("too deep")
+    with pytest.raises(errors.BadInput, match="at most 3 below"):
+        at.fork("too deep")
+
+
+def test_ten_children_at_once_and_a_place_is_free_when_one_has_ended(hold: Holdfast) -> None:
+    parent = hold.session()
+    children = [parent.spawn(f"part {number}") for number in range(limits.SESSION_CHILDREN_MAX)]
+    with pytest.raises(errors.Conflict, match="10 children at work"):
+        parent.spawn("one more")
+    children[3].report("done")
+    parent.spawn("one more")
+    with pytest.raises(errors.Conflict, match="10 children at work"):
+        parent.fork("and another")
+
+
+def test_children_made_at_once_never_pass_the_limit(hold: Holdfast) -> None:
+    def spawn(number: int) -> str:
+        try:
+            return hold.session("parent").spawn(f"part {number}").id
+        except errors.Conflict:
+            return ""
+
+    with ThreadPoolExecutor(8) as threads:
+        made = [id for id in threads.map(spawn, range(24)) if id]
+    assert len(made) == limits.SESSION_CHILDREN_MAX
+    assert sum(found.parent == "parent" for found in hold.sessions()) == limits.SESSION_CHILDREN_MAX
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(hold: Holdfast) -> None:
+    with pytest.raises(errors.BadInput, match="task is empty"):
+        hold.session().spawn(" ")
+    with pytest.raises(errors.NotFound, match="sub_nobody"):
+        hold.wait(["sub_nobody"])
+    with pytest.raises(errors.BadInput, match="ids is empty"):
+        hold.wait([])
+    with pytest.raises(errors.NotFound, match="sub_nobody"):
+        hold.end("sub_nobody", "error")
+    assert hold.sessions(include_archived=True) == ()
