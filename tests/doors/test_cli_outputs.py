@@ -79,3 +79,17 @@ def test_a_repeated_call_a_circle_of_reads_and_the_savings_are_seen_across_proce
     shown = holdfast(folder, "savings")
     assert "in all" in shown.stdout
     assert "estimate(o200k)" in shown.stderr
+
+
+def test_an_export_takes_outputs_along_and_an_import_brings_them_back(folder: Path) -> None:
+    id = holdfast(folder, "output", "keep", "ls", text=LISTING).stdout.split()[3]
+    assert holdfast(folder, "export", "all.jsonl").returncode == 0
+    assert holdfast(folder, "export", "small.jsonl", "--without-outputs").returncode == 0
+    for file, code, text in (("all.jsonl", 0, "file 600 is 4200 bytes\n"), ("small.jsonl", 3, "")):
+        store = ("--store", str(folder / f"{file}.db"))
+        assert holdfast(folder, "import", file, *store).returncode == 0
+        read = holdfast(folder, "output", "read", id, "--lines", "600", *store)
+        assert (read.returncode, read.stdout) == (code, text)
+    piped = holdfast(folder, "import", "-", "--store", str(folder / "p.db"), text=holdfast(folder, "export").stdout)
+    assert piped.returncode == 0, piped.stderr
+    assert holdfast(folder, "output", "read", id, "--lines", "1", "--store", str(folder / "p.db")).returncode == 0

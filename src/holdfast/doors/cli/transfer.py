@@ -38,7 +38,7 @@ def _add_export(root: Group) -> None:
         root,
         "export",
         "holdfast export memory.jsonl\nholdfast export | gzip > memory.jsonl.gz",
-        "Write the project with its history as JSON Lines, to standard output unless a file is named.",
+        "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named.",
     )
     @click.argument("file", default="-", type=click.Path())
     @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
