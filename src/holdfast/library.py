@@ -346,7 +346,7 @@ class OutputsFace:
             return self.keep(tool, content, call=call)
 
         def wrap(given: Any) -> Any:
-            return own_tools.watched(given, keep, name or getattr(given, "__name__", type(given).__name__))
+            return own_tools.watched(given, keep, name or str(getattr(given, "__name__", type(given).__name__)))
 
         return wrap if function is None else wrap(function)
 
