@@ -129,6 +129,7 @@ def test_methods_and_generators_work_as_before(work: Session) -> None:
         def each(self) -> Iterator[str]:
             yield BIG
 
+    assert work.outputs.read_content(id_in(work.outputs.tool(str)(BIG))) == BIG
     assert work.outputs.read_content(id_in(Api().get(2))) == BIG * 2
     assert list(Api().each()) == [BIG]
 

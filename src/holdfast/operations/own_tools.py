@@ -22,7 +22,7 @@ Keep = Callable[[str, str, str], Kept]  # tool, content, call
 
 def watched(function: F, keep: Keep, name: str) -> F:
     """The function, sync or async, with its name, signature and docstring."""
-    signature = inspect.signature(function)
+    signature = _signature(function)
 
     def shown(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         content = as_text(result)
@@ -62,11 +62,21 @@ def as_text(result: Any) -> str | None:
         return None
 
 
-def call_text(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The call by the names of its arguments, so that the same call reads the same however it is written."""
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        return f"{name} {json.dumps(bound.arguments, ensure_ascii=False, default=repr)}"
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None  # some that are written in C do not say
+
+
+def call_text(name: str, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The call by the names of its arguments, so that the same call reads the same however it is written."""
+    given: dict[str, Any] = {"args": args, **kwargs}
+    if signature is not None:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+    try:
+        return f"{name} {json.dumps(given, ensure_ascii=False, default=repr)}"
     except (TypeError, ValueError, RecursionError):
-        return f"{name} {bound.arguments!r}"
+        return f"{name} {given!r}"
