@@ -14,7 +14,7 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 def test_the_python_example_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert blocks
-    report = "report = ''.join(f'line {number} of a long report\\n' for number in range(500))\n"
+    report = "report = ''.join(f'line {number} of a long report\\n' for number in range(500))\nsearch = str\n"
     for block in blocks:
         script = (
             report + block + "    assert found.notes and 'casts' in prompt and tools and guidance and shown != report\n"

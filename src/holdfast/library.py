@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast, overload
 
 from holdfast import errors, texts
 from holdfast.limits import Bounds
@@ -25,12 +25,13 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer, tree
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, savings, sessions, transfer, tree
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
-from holdfast.store import Finding, Store
+from holdfast.store import Finding, Pruned, Store
 
 Clock = Callable[[], int]
+F = TypeVar("F", bound=Callable[..., Any])
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notes": {"add_note", "search_notes", "list_notes", "update_note", "delete_note", "list_tags"},
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
@@ -137,6 +138,10 @@ class Holdfast:
     def history(self, *, kind: str | None = None, key: str | None = None, limit: int = 50) -> tuple[Event, ...]:
         return cast(history.History, self._do("history", {"kind": kind, "key": key, "limit": limit})).events
 
+    def savings(self, session: str | None = None) -> savings.Saved:
+        """What kept outputs saved, in tokens, by session and tool."""
+        return cast(savings.Saved, self._do("savings", {"session": session}))
+
     def undo(self, seq: int | None = None) -> Event:
         """Take the last change back, or the one named. The change that was undone."""
         return cast(history.Undone, self._do("undo", {"seq": seq})).event
@@ -173,8 +178,8 @@ class Holdfast:
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
-    def export_lines(self) -> Iterator[str]:
-        return transfer.export_lines(self.context())
+    def export_lines(self, *, outputs: bool = True) -> Iterator[str]:
+        return transfer.export_lines(self.context(), outputs=outputs)
 
     def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
         return transfer.import_lines(self.context(by="import/file"), lines, merge=merge)
@@ -341,8 +346,31 @@ class OutputsFace:
         self._session = session
 
     def keep(self, tool: str, content: str, *, call: str = "") -> outputs.Kept:
-        """What to show for a tool's result: the result itself when it is small, else a preview and a reference."""
+        """What to show for a tool's result: the result itself when it is small, else a preview and a reference.
+
+        `call` is what gave it, with its arguments: how to get it again, and how a call that is repeated is known.
+        """
         return outputs.keep_output(self._context(), tool, content, call)
+
+    def maybe_cache(self, tool: str, content: str) -> str:
+        """The text to show, as `keep` gives it."""
+        return self.keep(tool, content).text
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(self, /, *, name: str | None = None) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, /, *, name: str | None = None) -> Any:
+        """A decorator for your own tools, sync or async: big results are kept, all else is as it was."""
+        from holdfast.operations import own_tools  # noqa: PLC0415  Late: it is for programs that have tools to wrap.
+
+        def keep(tool: str, content: str, call: str) -> outputs.Kept:
+            return self.keep(tool, content, call=call)
+
+        def wrap(given: Any) -> Any:
+            return own_tools.watched(given, keep, name or str(getattr(given, "__name__", type(given).__name__)))
+
+        return wrap if function is None else wrap(function)
 
     def read(self, id: str, **how: Any) -> outputs.Read:
         """A part of it: query=, lines=, match=, path=, rows=, chars= or bytes=; else all of it page by page."""
@@ -358,6 +386,30 @@ class OutputsFace:
 
     def list(self, *, limit: int = 20) -> outputs.Listed:
         return cast(outputs.Listed, self._session.do("scratchpad_list", {"limit": limit}))
+
+    def delete(self, id: str) -> bool:
+        """Whether it was there."""
+        try:
+            self._session.do("delete_output", {"id": id})
+        except errors.NotFound:
+            return False
+        return True
+
+    def prune(self) -> Pruned:
+        """Delete what nobody has used for long and what is too much, but nothing that is cited."""
+        return cast(Pruned, self._session.do("prune_outputs", {}))
+
+    def clear(self) -> int:
+        """Delete every output of the project. How many there were."""
+        return cast(int, self._session.do("clear_outputs", {}))
+
+    def stats(self) -> outputs.Stats:
+        """How many there are and how big, and what they saved."""
+        return outputs.stats(self._context())
+
+    def savings(self) -> savings.Saved:
+        """What this session saved, by tool. `Holdfast.savings` is for all sessions."""
+        return cast(savings.Saved, self._session.do("savings", {"session": self._session.id}))
 
     def _context(self) -> Context:
         return self._session.hold.context(self._session.id, self._session.by)

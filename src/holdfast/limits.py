@@ -50,6 +50,12 @@ OUTPUT_READ_TOKENS = 2_000  # one answer of scratchpad_read: a page, not the boo
 OUTPUT_READ_MOST = 10_000  # tokens of one answer, whoever asks
 OUTPUT_QUERY_TOKENS = 600  # the answer to a plain question: the lines that matter and little around them
 OUTPUT_PRUNE_MOST = 50  # outputs one keep may prune, so that no call pays for a whole clean-up
+OUTPUT_CALL_CHARS = 1_000  # of a call that are kept to say how to get its result again
+OUTPUT_DIFF_BYTES = 1 << 20  # results up to this size are compared with the last one of the same call
+OUTPUT_DIFF_LINES = 400  # lines between the first and the last difference; more is not a small change
+OUTPUT_DIFF_LINE_CHARS = 300  # a longer changed line is no difference that one takes in at a glance
+OUTPUT_READS_NOTED = 16  # reads of an output that a session remembers, to see when it goes round in circles
+OUTPUT_READS_ALIKE = 3  # the read of the same part that is answered with a hint
 
 
 class OutputRules(NamedTuple):
@@ -61,6 +67,7 @@ class OutputRules(NamedTuple):
     max_cache_size: int = 256 << 20  # bytes of all outputs of a project, before compression
     include_preview: bool = True
     preview_length: int = 360  # tokens; with the lines around it a reference stays under 400
+    no_repeats: tuple[str, ...] = ()  # tools, as names or patterns (git_*), whose repeated calls are answered in full
 
 
 class Bounds(NamedTuple):

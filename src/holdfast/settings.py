@@ -127,6 +127,11 @@ def _fields(
             found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value
             if type(found[name]) is not bool:
                 raise errors.bad_setting(name, value, "it must be true or false")
+        elif isinstance(default, tuple):
+            found[name] = tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+            if not isinstance(found[name], list | tuple) or not all(isinstance(part, str) for part in found[name]):
+                raise errors.bad_setting(name, value, "it must be a list of names")
+            found[name] = tuple(found[name])
         else:
             found[name] = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
             if type(found[name]) is not int or found[name] < 1:

@@ -4,7 +4,9 @@ Rules that hold for every method:
 
 - One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
 - Every change of an entry is written with its event. History, undo and the activity log read events and nothing else.
-- Outputs have no events: they never change, and what is gone has a tombstone. `dump` and `load` leave them out.
+- Outputs have no events: they never change, and what is gone has a tombstone. `dump` leaves them to `dump_outputs`.
+- What is merely noted about calls and reads (`note_call`, `note_read`) does not wait for the disk: a power cut may take
+  the newest of it back, and nothing else.
 - Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged, it never returns.
 - `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.model import (
@@ -113,6 +115,94 @@ class OutputStats(NamedTuple):
     newest: int | None
 
 
+class SeenCall(NamedTuple):
+    """The last big result of a call."""
+
+    id: str
+    digest: str
+    at: int
+
+
+class CallNote(NamedTuple):
+    """A big result that was answered. Tokens are by the tokenizer named."""
+
+    session: str
+    tool: str
+    call: str  # which call it was, as a hash; "" when nobody knows
+    id: str
+    digest: str
+    at: int
+    kept: bool  # new to the store
+    repeated: bool  # answered by what is new since last time
+    tokenizer: str
+    observed: int  # tokens the result would have cost
+    returned: int  # tokens of what was shown in its place
+
+
+class ReadNote(NamedTuple):
+    """A read of an output. `what` says which part, in a form that JSON can hold."""
+
+    session: str
+    tool: str
+    id: str
+    what: Sequence[Any]
+    at: int
+    tokenizer: str
+    tokens: int
+
+
+class Savings(NamedTuple):
+    """What a tool's big results cost a session, in tokens, and what they would have cost."""
+
+    session: str
+    tool: str
+    tokenizer: str
+    calls: int  # big results
+    kept: int  # of these, those whose content was new
+    repeats: int  # of these, those answered by what is new since last time
+    reads: int
+    observed: int
+    returned: int
+    read_back: int
+
+    @property
+    def saved(self) -> int:
+        """Below zero when reading it back cost more than keeping it out."""
+        return self.observed - self.returned - self.read_back
+
+
+class ArrivingOutput(NamedTuple):
+    """An output of an import. `line` is where it stands there."""
+
+    line: int
+    output: Output
+    chunks: tuple[bytes, ...]  # compressed
+
+
+class ArrivingTombstone(NamedTuple):
+    line: int
+    tombstone: Tombstone
+
+
+Arriving = ArrivingOutput | ArrivingTombstone
+
+
+class CallStore(Protocol):
+    """The part of a store that notes what happens around outputs."""
+
+    def seen_call(self, scope: Scope, session: str, call: str) -> SeenCall | None: ...
+
+    def note_call(self, scope: Scope, note: CallNote, forget_before: int) -> None:
+        """Add it to the savings and, if the call is known, make it the last one. Some of what was noted before
+        `forget_before`, and is no part of the savings, goes."""
+
+    def note_read(self, scope: Scope, note: ReadNote) -> tuple[Any, ...]:
+        """Note a use of the output and add it to the savings. What earlier reads in the session were, oldest first."""
+
+    def savings(self, scope: Scope, session: str | None = None) -> tuple[Savings, ...]:
+        """By session and tool; None is every session."""
+
+
 class OutputStore(Protocol):
     """The part of a store that keeps outputs: big results, by content, each once in a project.
 
@@ -171,8 +261,17 @@ class OutputStore(Protocol):
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """What an output was that is gone. None when it is there, again or still, and when it never was."""
 
+    def dump_outputs(self, scope: Scope) -> Iterator[tuple[Output, tuple[bytes, ...]] | Tombstone]:
+        """All outputs with their compressed chunks, then all tombstones, each in the order of ids. One at a time."""
 
-class Store(OutputStore, Protocol):
+    def add_outputs(self, scope: Scope, arriving: Iterable[Arriving]) -> int:
+        """Add what is not there yet, all of it or nothing. How many outputs were added.
+
+        BadInput names the line of what is not what it says it is, Conflict an id that belongs to another content.
+        """
+
+
+class Store(OutputStore, CallStore, Protocol):
     """A place that keeps entries. `place` names it in messages and never holds a password."""
 
     place: str
@@ -214,7 +313,13 @@ class Store(OutputStore, Protocol):
     def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """All entries and events of a project as ("entry" | "event", record), in a stable order, from one moment."""
 
-    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+    def load(
+        self,
+        scope: Scope,
+        entries: Iterable[Entry],
+        records: Iterable[Mapping[str, Any]],
+        arriving: Iterable[Arriving] = (),
+    ) -> int:
         """Put a dump into an empty project exactly as it was. The number of entries; Conflict when not empty."""
 
     def projects(self, tenant: str) -> tuple[str, ...]: ...

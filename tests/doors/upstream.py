@@ -83,6 +83,11 @@ def tool_media(a: Json, _id: object) -> Json:
     }
 
 
+def tool_two(a: Json, _id: object) -> Json:
+    """Two texts in one result, much alike."""
+    return {"content": [{"type": "text", "text": words(a["size"]) + f"\npart {number}\n"} for number in (1, 2)]}
+
+
 def tool_echo(a: Json, _id: object) -> Json:
     return text(json.dumps(a))
 

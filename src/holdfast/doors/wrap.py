@@ -38,7 +38,6 @@ WORKERS = 4  # hashing and compressing run beside each other; commits queue anyw
 KEEP_SECONDS = 10.0  # what keeping one result may take before the original goes through instead
 KEEP_SECONDS_A_MIB = 0.25  # … and as much more for each MiB
 IMPATIENT_SECONDS = 1.0  # the same, while the store is known to hang
-CALL_SHOWN = 1_000  # characters of a call that are kept to say how to get its result again
 SIGNALLED = 128  # added to the number of the signal that ended the upstream, as shells do
 
 
@@ -359,12 +358,13 @@ class Wrapper:
         tool, arguments = asked.call()
         if tool in rules.OUR_NAMES:
             return text  # what was read back from another Holdfast behind us is not kept once more
-        call = f"{tool} {dumps(arguments or {})}"[:CALL_SHOWN]
+        call = f"{tool} {dumps(arguments or {})}"
         kept: dict[str, str] = {}
         edits = []
         for part in rules.big_texts(text, self._memory.threshold, self._listing.schema(tool)):
             if part.value not in kept:
-                kept[part.value] = self._with_real_name(self._memory.keep(tool, part.value, call), part.value)
+                made_by = f"{call}, part {len(kept) + 1} of its result" if kept else call
+                kept[part.value] = self._with_real_name(self._memory.keep(tool, part.value, made_by), part.value)
             if kept[part.value] != part.value:
                 edits.append((part.start, part.end, dumps(kept[part.value])))
         return rules.edited(text, edits) if edits else text

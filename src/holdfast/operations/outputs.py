@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from holdfast import errors, limits
 from holdfast.model import Output, OutputDraft, Tombstone, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
-from holdfast.store import OutputStats, Pruned
+from holdfast.operations.savings import savings
+from holdfast.store import OutputStats, Pruned, Savings
 
 MATCH_CONTEXT = 2  # lines shown around a match unless asked otherwise
 KINDS_OF_READ = ("lines", "chars", "bytes", "path", "rows", "match", "query")
@@ -40,10 +41,21 @@ class Listed(NamedTuple):
     outputs: tuple[Output, ...]
     left_out: int
     stats: OutputStats
+    saved: int = 0  # tokens, less than 0 when reading back cost more than it saved
+
+
+class Stats(NamedTuple):
+    entries: int
+    total_bytes: int  # the outputs' own sizes
+    stored_bytes: int  # what they take up compressed
+    oldest: int | None  # milliseconds, of the first keep
+    newest: int | None
+    savings: Savings  # of every session
 
 
 def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
     """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
+    from holdfast.operations import repeats
     from holdfast.text.previews import preview
     from holdfast.text.redaction import redact
 
@@ -54,22 +66,27 @@ def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
     clean = redact(content)
     body = clean.text.encode("utf-8", "surrogatepass")
     shown = preview(clean.text, tool=tool, budget=rules.preview_length)
-    draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)
+    masked = redact(call).text  # all of it, and cut only then: half a secret would not be known for one
+    draft = OutputDraft(tool, masked[: limits.OUTPUT_CALL_CHARS], shown.shape, shown.text, clean.count)
     output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
-    return Kept(reference(output, rules.include_preview), output)
+    made = repeats.Call(tool, masked, content, clean.text, shown.failures, new)
+    return Kept(repeats.answer(ctx, made, output, _head(output), reference(output, rules.include_preview)), output)
 
 
 def reference(output: Output, with_preview: bool = True) -> str:
     """What stands in the window: what it is, enough to decide by, and the tool that reads more."""
-    parts = [f"📁 Output cached: {output.id} ({size(output.size)})"]
-    if output.redacted:
-        parts[0] += f", {output.redacted} secrets masked"
+    parts = [_head(output)]
     if with_preview:
         parts.append(output.preview)
     parts.append(f'Read more with scratchpad_read(id="{output.id}", …): query, lines, match, path or rows.')
     return "\n\n".join(parts)
+
+
+def _head(output: Output) -> str:
+    masked = f", {output.redacted} secrets masked" if output.redacted else ""
+    return f"📁 Output cached: {output.id} ({size(output.size)}){masked}"
 
 
 def size(count: int) -> str:
@@ -83,15 +100,15 @@ def scratchpad_read(ctx: Context, id: str, **how: Any) -> Read:
     given = [name for name in KINDS_OF_READ if how.get(name) is not None]
     if len(given) > 1:
         raise errors.one_of("scratchpad_read", given)
+    from holdfast.operations import repeats
     from holdfast.text import slices
 
     output = find_output(ctx, id)
-    ctx.store.touch_output(ctx.scope, output.id, ctx.now)
     try:
         content, cursor, note = _part(ctx, output, given[0] if given else "page", how)
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
-    return Read(output, content, cursor, note)
+    return Read(output, content, cursor, repeats.noted(ctx, output, how, content, note))
 
 
 def _part(ctx: Context, output: Output, way: str, how: dict[str, Any]) -> tuple[str, str | None, str]:
@@ -145,7 +162,12 @@ def whole(ctx: Context, id: str) -> str:
 
 def scratchpad_list(ctx: Context, limit: int = limits.NOTES_SHOWN) -> Listed:
     page = ctx.store.outputs(ctx.scope, limit)
-    return Listed(page.outputs, page.total - len(page.outputs), ctx.store.output_stats(ctx.scope))
+    saved = savings(ctx).total.saved
+    return Listed(page.outputs, page.total - len(page.outputs), ctx.store.output_stats(ctx.scope), saved)
+
+
+def stats(ctx: Context) -> Stats:
+    return Stats(*ctx.store.output_stats(ctx.scope), savings(ctx).total)
 
 
 def delete_output(ctx: Context, id: str) -> Output:
@@ -219,6 +241,7 @@ def _listed(value: Listed) -> Json:
             "stored_bytes": stats.stored_bytes,
             "oldest": None if stats.oldest is None else iso(stats.oldest),
             "newest": None if stats.newest is None else iso(stats.newest),
+            "saved_tokens": value.saved,
         },
     }
     return answer | ({"left_out": value.left_out} if value.left_out else {})

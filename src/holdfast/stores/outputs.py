@@ -68,8 +68,9 @@ class Outputs(ABC):
         """Several reads of one moment."""
 
     @abstractmethod
-    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]]) -> T:
-        """One transaction, alone in its project, that is on disk when this returns."""
+    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
+        """One transaction, alone in its project, that is on disk when this returns. It may run more than once, unless
+        it is not `repeatable`."""
 
     @abstractmethod
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]: ...

@@ -17,6 +17,7 @@ from holdfast import errors
 from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search import analyse
 from holdfast.store import (
+    Arriving,
     Decide,
     EventQuery,
     Finding,
@@ -30,6 +31,7 @@ from holdfast.store import (
     unchanged,
 )
 from holdfast.stores import rows
+from holdfast.stores.output_transfer import arrive
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
 from holdfast.stores.postgres_schema import SCHEMA, Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
@@ -232,7 +234,13 @@ class PostgresStore(PostgresOutputs):
             except psycopg.Error as problem:
                 raise self._server.translate(problem, lost=con.closed) from problem
 
-    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+    def load(
+        self,
+        scope: Scope,
+        entries: Iterable[Entry],
+        records: Iterable[Mapping[str, Any]],
+        arriving: Iterable[Arriving] = (),
+    ) -> int:
         def work(con: Con) -> tuple[int, Proof]:
             if not con.execute(NEW_PROJECT, (*scope, 0)).fetchall():
                 raise errors.project_not_empty(scope.project)
@@ -252,6 +260,7 @@ class PostgresStore(PostgresOutputs):
                         pipeline.sync()
                 tallies.write(con, scope)
                 writer.finish()
+            arrive(PostgresSql(con), scope, arriving)
             # The server looks at new rows a minute later by itself; until then it would search in clumsy ways.
             con.execute("ANALYZE entries, entry_tags, tallies, events")
             there = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"

@@ -7,7 +7,9 @@ from typing import TypeVar
 
 from holdfast.model import Scope
 from holdfast.stores import postgres_server
+from holdfast.stores.calls import Calls
 from holdfast.stores.output_rows import Row
+from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import NEW_PROJECT, Outputs, Proof, Sql
 from holdfast.stores.postgres_schema import Con
 
@@ -33,13 +35,13 @@ class PostgresSql:
             cursor.executemany(_theirs(sql), values)
 
 
-class PostgresOutputs(Outputs):
+class PostgresOutputs(Outputs, Calls, OutputTransfer):
     _server: postgres_server.Server
 
     def _look(self, work: Callable[[Sql], T]) -> T:
         return self._server.view(lambda con: work(PostgresSql(con)))
 
-    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]]) -> T:
+    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         def locked(con: Con) -> tuple[T, postgres_server.Proof]:
             # Writers of a project stand in line at its row. If nothing is changed after all, a new one is not kept.
             while not con.execute(LOCK, scope).fetchall():
@@ -47,7 +49,15 @@ class PostgresOutputs(Outputs):
             result, proof = work(PostgresSql(con))
             return result, ((LOCK, scope), (_theirs(proof[0]), proof[1])) if proof else ()
 
-        return self._server.write(locked)
+        return self._server.write(locked, repeatable=repeatable)
+
+    def _jot(self, work: Callable[[Sql], T]) -> T:
+        def lightly(con: Con) -> tuple[T, postgres_server.Proof]:
+            con.execute("SET LOCAL synchronous_commit = off")
+            # Should the answer to COMMIT get lost, the note may be lost too. To make it twice would be worse.
+            return work(PostgresSql(con)), (("SELECT 1", ()),)
+
+        return self._server.write(lightly)
 
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
         assert isinstance(sql, PostgresSql)  # noqa: S101 - made by the two methods above

@@ -12,6 +12,7 @@ from holdfast import errors
 from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search import analyse
 from holdfast.store import (
+    Arriving,
     Decide,
     EventQuery,
     Finding,
@@ -25,6 +26,7 @@ from holdfast.store import (
     unchanged,
 )
 from holdfast.stores import rows
+from holdfast.stores.output_transfer import arrive
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_file import SCHEMA, Database
 from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, tag_mark
@@ -259,7 +261,13 @@ class SqliteStore(SqliteOutputs):
                 con.execute("ROLLBACK")
             self._db.give(con)
 
-    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+    def load(
+        self,
+        scope: Scope,
+        entries: Iterable[Entry],
+        records: Iterable[Mapping[str, Any]],
+        arriving: Iterable[Arriving] = (),
+    ) -> int:
         def work(con: apsw.Connection) -> int:
             if con.execute("SELECT 1 FROM projects WHERE tenant = ? AND project = ?", tuple(scope)).fetchall():
                 raise errors.project_not_empty(scope.project)
@@ -271,6 +279,7 @@ class SqliteStore(SqliteOutputs):
                 con.execute(NEW_EVENT, rows.event_row(scope, record))
                 seq, clock = max(seq, record["seq"]), max(clock, record["at"])
             con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
+            arrive(SqliteSql(con), scope, arriving)
             return count
 
         return self._db.write(work)

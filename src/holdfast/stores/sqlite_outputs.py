@@ -8,7 +8,9 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from holdfast.model import Scope
+from holdfast.stores.calls import Calls
 from holdfast.stores.output_rows import Row
+from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import Outputs, Proof, Sql
 from holdfast.stores.sqlite_file import Database
 from holdfast.stores.sqlite_index import may_contain
@@ -29,14 +31,17 @@ class SqliteSql:
         self.con.executemany(sql, values)
 
 
-class SqliteOutputs(Outputs):
+class SqliteOutputs(Outputs, Calls, OutputTransfer):
     _db: Database
 
     def _look(self, work: Callable[[Sql], T]) -> T:
         return self._db.view(lambda con: work(SqliteSql(con)))
 
-    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]]) -> T:
+    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         return self._db.write(lambda con: work(SqliteSql(con))[0])
+
+    def _jot(self, work: Callable[[Sql], T]) -> T:
+        return self._db.write(lambda con: work(SqliteSql(con)), durable=False)
 
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
         assert isinstance(sql, SqliteSql)  # noqa: S101 - made by the two methods above
