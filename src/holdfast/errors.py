@@ -109,6 +109,12 @@ def ambiguous_output(name: str) -> BadInput:
     return BadInput("ambiguous_output", f"more than one output's digest begins with {shown(name)}. Give the whole id.")
 
 
+def not_json(operation: str, name: str) -> BadInput:
+    return BadInput(
+        "not_json", f"{name} of {operation} cannot be written as JSON (or is nested too deeply). Give a plain value."
+    )
+
+
 def unstorable(what: str, why: str) -> BadInput:
     return BadInput("unstorable", f"{what} holds {why}, which cannot be stored as text. Remove it and call again.")
 
@@ -189,6 +195,22 @@ def bad_import(line: int, why: str) -> BadInput:
 
 def text_not_found(what: str, find: str, hint: str) -> NotFound:
     return NotFound("text_not_found", f"the {what} does not contain {shown(find)}. {hint} Nothing was changed.")
+
+
+def sandbox_failed(what: str, where: str, after: str) -> BadInput:
+    return BadInput("sandbox_failed", f"the code failed{where}: {what}. Mend it and run it again. {after}")
+
+
+def sandbox_limit(what: str, advice: str, after: str) -> BadInput:
+    return BadInput("sandbox_limit", f"the code was stopped: {what}. {advice} {after}")
+
+
+def sandbox_forked() -> BadInput:
+    return BadInput(
+        "sandbox_forked",
+        "this process was forked from one that had used the sandbox, which does not work after that. "
+        "Start processes anew instead (spawn), or use the sandbox only after the fork.",
+    )
 
 
 # --- what is not there, or not as expected ----------------------------------------------------------------------------
@@ -338,6 +360,14 @@ def store_gone(place: str, why: str) -> StoreGone:
 def not_installed(what: str, extra: str) -> StoreGone:
     return StoreGone(
         "not_installed", f"{what} needs a package that is not installed. Run `pip install 'holdfast[{extra}]'`."
+    )
+
+
+def no_sandbox(why: str) -> StoreGone:
+    return StoreGone(
+        "no_sandbox",
+        f"the sandbox's own process could not be started: {why}. Nothing was run; try again, "
+        "and if it lasts run `pip install --force-reinstall 'holdfast[sandbox]'`.",
     )
 
 

@@ -25,7 +25,7 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sandbox, sessions, transfer
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
@@ -190,6 +190,7 @@ class Session:
         self.memory = MemoryFace(self)
         self.handoff = HandoffFace(self)
         self.outputs = OutputsFace(self)
+        self.sandbox = SandboxFace(self)
         self._seen: Handoff | None = None  # in the context given out last
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -339,6 +340,16 @@ class OutputsFace:
 
     def _context(self) -> Context:
         return self._session.hold.context(self._session.id, self._session.by)
+
+
+class SandboxFace:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, code: str, inputs: Mapping[str, Any] | None = None) -> sandbox.Ran:
+        """Run Python over this session's notepad and the kept outputs; what it prints and its last expression."""
+        arguments = {"code": code, "inputs": None if inputs is None else dict(inputs)}
+        return cast(sandbox.Ran, self._session.do("run_sandbox_code", arguments))
 
 
 def _only_for_reading() -> errors.BadInput:

@@ -78,6 +78,7 @@ def test_every_parameter_of_an_operation_can_be_given(path: str) -> None:
         "session_id": "session",
         "line": "line",
         "pinned": "",  # pin and unpin
+        "code": "file",
         "operation": "",  # append, prepend and edit
         "id": "id",
     }

@@ -23,6 +23,7 @@ SEED_NOTES = {
 }
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
 SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
+SEED_SANDBOX = {"run_sandbox_code"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -54,6 +55,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("archive_session", {"id": "one"}),
     ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
     ("scratchpad_list", {}),
+    ("run_sandbox_code", {"code": "print(len(outputs.list()))\n[n, 2]", "inputs": {"n": 1}}),
     ("prune_outputs", {}),
     ("delete_output", {"id": "{output}"}),
     ("clear_outputs", {}),
@@ -74,7 +76,7 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full = by_name(hold, "core"), by_name(hold)
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
+    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX
     assert core.keys() < full.keys()
     assert len(core) == 8
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "output delete": ("delete_output",),
     "output prune": ("prune_outputs",),
     "output clear": ("clear_outputs",),
+    "sandbox run": ("run_sandbox_code",),
     "session list": ("list_sessions",),
     "session show": ("show_session",),
     "session begin": ("begin_session",),
