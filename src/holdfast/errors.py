@@ -297,6 +297,14 @@ def target_exists(path: str) -> Conflict:
     return Conflict("target_exists", f"{path} exists already and is not overwritten. Choose another path.")
 
 
+def skill_exists(name: str) -> Conflict:
+    return Conflict(
+        "skill_exists",
+        f"there is a skill {shown(name)} already. Nothing was changed; "
+        "choose another name, or call again with replace=true.",
+    )
+
+
 # --- the store --------------------------------------------------------------------------------------------------------
 
 
@@ -360,6 +368,21 @@ def store_gone(place: str, why: str) -> StoreGone:
 def not_installed(what: str, extra: str) -> StoreGone:
     return StoreGone(
         "not_installed", f"{what} needs a package that is not installed. Run `pip install 'holdfast[{extra}]'`."
+    )
+
+
+def skill_not_saved(name: str, why: str) -> StoreReadOnly:
+    return StoreReadOnly(
+        "skill_not_saved",
+        f"the skill {shown(name)} could not be written: {why}. Nothing was changed; make its directory writable, "
+        "or name another one with the setting skills.",
+    )
+
+
+def no_skills_folder() -> BadInput:
+    return BadInput(
+        "no_skills_folder",
+        "this project has no directory for skills. Name one with the setting skills, then call again.",
     )
 
 

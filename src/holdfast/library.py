@@ -16,6 +16,7 @@ from holdfast.limits import Bounds
 from holdfast.model import (
     Digest,
     Event,
+    Folder,
     Handoff,
     Memory,
     Note,
@@ -25,9 +26,22 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sandbox, sessions, transfer
+from holdfast.operations import (
+    handoff,
+    history,
+    memory,
+    notepad,
+    notes,
+    outputs,
+    sandbox,
+    sessions,
+    skills,
+    state,
+    transfer,
+)
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
+from holdfast.skill_files import Found
 from holdfast.store import Finding, Store
 
 Clock = Callable[[], int]
@@ -71,6 +85,7 @@ class Holdfast:
         session: str | None = None,
         bounds: Bounds | None = None,
         clock: Clock = wall_clock,
+        skills: tuple[Folder, ...] = (),
     ) -> None:
         self.store = store
         self.scope = scope
@@ -79,6 +94,7 @@ class Holdfast:
         self.default_session = sessions.session_name(session) if session else f"s-{os.urandom(6).hex()}"
         self._bounds = bounds or Bounds()
         self._clock = clock
+        self._skills = skills
 
     def __enter__(self) -> Holdfast:
         return self
@@ -107,7 +123,7 @@ class Holdfast:
 
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
-        return Context(self.store, self.scope, name, by, self._clock(), self._bounds)
+        return Context(self.store, self.scope, name, by, self._clock(), self._bounds, self._skills)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 
@@ -191,6 +207,9 @@ class Session:
         self.handoff = HandoffFace(self)
         self.outputs = OutputsFace(self)
         self.sandbox = SandboxFace(self)
+        self.prompt = PromptFace(self)
+        self.skills = SkillsFace(self)
+        self.state = StateFace(self)
         self._seen: Handoff | None = None  # in the context given out last
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -350,6 +369,76 @@ class SandboxFace:
         """Run Python over this session's notepad and the kept outputs; what it prints and its last expression."""
         arguments = {"code": code, "inputs": None if inputs is None else dict(inputs)}
         return cast(sandbox.Ran, self._session.do("run_sandbox_code", arguments))
+
+
+class PromptFace:
+    """The project's system prompt."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def read(self) -> str:
+        return cast(Notepad, self._session.do("read_system_prompt", {})).content
+
+    def write(self, content: str, *, expected_version: int | None = None) -> notepad.Edited:
+        arguments = {"content": content, "expected_version": expected_version}
+        return cast(notepad.Edited, self._session.do("write_system_prompt", arguments))
+
+    def edit(self, operation: str, **arguments: Any) -> notepad.Edited:
+        return cast(notepad.Edited, self._session.do("edit_system_prompt", {"operation": operation, **arguments}))
+
+    def history(self, *, limit: int = 50) -> tuple[Version, ...]:
+        return cast(notepad.Versions, self._session.do("system_prompt_history", {"limit": limit})).versions
+
+    def diff(self, version: int) -> str:
+        return cast(notepad.Versions, self._session.do("system_prompt_history", {"version": version})).diff
+
+    def restore(self, version: int) -> notepad.Edited:
+        return cast(notepad.Edited, self._session.do("restore_system_prompt", {"version": version}))
+
+
+class SkillsFace:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def list(self) -> Found:
+        """The skills, and what is wrong with those that cannot be used."""
+        return cast(Found, self._session.do("list_skills", {}))
+
+    def read(self, name: str) -> skills.Body:
+        return cast(skills.Body, self._session.do("read_skill", {"name": name}))
+
+    def promote(self, name: str, description: str, section: str, *, replace: bool = False) -> skills.Promoted:
+        """Make a section of this session's notepad a skill."""
+        arguments = {"name": name, "description": description, "section": section, "replace": replace}
+        return cast(skills.Promoted, self._session.do("promote_skill", arguments))
+
+    def summary(self, budget: int | None = None) -> Digest:
+        """The prompt section about skills."""
+        return skills.summary(self._session.hold.context(self._session.id, self._session.by), budget)
+
+
+class StateFace:
+    """JSON values by key, for the whole project."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get(self, key: str) -> Any:
+        return cast(state.Value, self._do("get", key=key)).value
+
+    def set(self, key: str, value: Any, *, expected_version: int | None = None) -> int:
+        """Its version."""
+        return cast(state.Stored, self._do("set", key=key, value=value, expected_version=expected_version)).version
+
+    def delete(self, key: str) -> None:
+        self._do("delete", key=key)
+
+    def keys(self, prefix: str = "") -> tuple[str, ...]:
+        return cast(state.Keys, self._do("keys", prefix=prefix)).keys
+
+    def _do(self, action: str, **arguments: Any) -> Any:
+        return self._session.do("agent_state", {"action": action, **arguments})
 
 
 def _only_for_reading() -> errors.BadInput:

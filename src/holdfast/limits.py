@@ -14,6 +14,17 @@ LIST_MAX = 1_000  # rows in one reply, whoever asks
 NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call
 NOTEPAD_BUDGET_TOKENS = 4_000  # soft: past this a write succeeds and says what to trim
 
+PROMPT_MAX_CHARS = 100_000  # hard stop for the system prompt: it too is sent with every model call
+PROMPT_BUDGET_TOKENS = 4_000  # soft, as for the notepad
+
+STATE_MAX_CHARS = 100_000  # one value of agent_state, as JSON; more belongs in an output or a file
+SKILL_MAX_BYTES = 256 << 10  # one SKILL.md; many times what an agent should read at once
+SKILL_BODY_TOKENS = 5_000  # a longer body is kept as an output and read in parts
+SKILL_NAME_CHARS = 64  # as the convention for SKILL.md has it
+SKILL_DESCRIPTION_CHARS = 1_024  # the same; it is in every window
+SKILLS_BUDGET_TOKENS = 1_000  # of all summaries together: some thirty skills
+SKILLS_MOST = 500  # folders that are looked at in one directory
+
 MEMORY_MAX_CHARS = 100_000  # one keyed entry
 KEY_MAX_CHARS = 200  # a key is typed by people too
 MEMORY_LIMIT_DEFAULT = 8  # matches of search_memory unless asked otherwise

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sandbox, sessions
+from holdfast.operations import (
+    handoff,
+    history,
+    memory,
+    notepad,
+    notes,
+    outputs,
+    prompt,
+    sandbox,
+    sessions,
+    skills,
+    state,
+)
 from holdfast.operations.registry import Operation
 
 PROFILES = ("core", "full")
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation
-    for module in (notes, notepad, memory, handoff, outputs, sandbox, sessions, history)
+    for module in (notes, notepad, memory, handoff, outputs, sandbox, prompt, skills, state, sessions, history)
     for operation in module.OPERATIONS
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors, limits, texts
-from holdfast.model import EMPTY, Scope, Stamp
+from holdfast.model import EMPTY, Folder, Scope, Stamp
 from holdfast.store import Store
 from holdfast.text import safe
 
@@ -28,6 +28,7 @@ class Context(NamedTuple):
     by: str
     now: int
     bounds: limits.Bounds
+    skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
