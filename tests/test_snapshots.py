@@ -27,6 +27,20 @@ NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
 PROBLEMS: list[errors.HoldfastError] = [
     errors.empty("note content", "Write down what is worth keeping."),
     errors.too_long("note content", 4_001, 4_000, "Split it into several notes."),
+    errors.not_json("agent_state", "value"),
+    errors.sandbox_failed(
+        "ZeroDivisionError: division by zero", " at line 3, 'total / count'", "It had changed nothing."
+    ),
+    errors.sandbox_limit(
+        "it ran longer than 5 seconds",
+        "Do less at a time: outputs.lines(id, first, last) reads a part.",
+        "What it wrote to the notepad before that stands (2 changes). It had printed: '1\\n2'.",
+    ),
+    errors.skill_exists("deploy"),
+    errors.skill_not_saved("deploy", "Read-only file system"),
+    errors.no_skills_folder(),
+    errors.sandbox_forked(),
+    errors.no_sandbox("no more processes"),
     errors.unstorable("content", "a NUL character (U+0000) at position 1"),
     errors.missing("add_note", "content"),
     errors.unknown_argument("add_note", "text", ["content", "tags", "session_id"]),

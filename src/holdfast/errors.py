@@ -134,6 +134,12 @@ def ambiguous_output(name: str) -> BadInput:
     return BadInput("ambiguous_output", f"more than one output's digest begins with {shown(name)}. Give the whole id.")
 
 
+def not_json(operation: str, name: str) -> BadInput:
+    return BadInput(
+        "not_json", f"{name} of {operation} cannot be written as JSON (or is nested too deeply). Give a plain value."
+    )
+
+
 def unstorable(what: str, why: str) -> BadInput:
     return BadInput("unstorable", f"{what} holds {why}, which cannot be stored as text. Remove it and call again.")
 
@@ -214,6 +220,22 @@ def bad_import(line: int, why: str) -> BadInput:
 
 def text_not_found(what: str, find: str, hint: str) -> NotFound:
     return NotFound("text_not_found", f"the {what} does not contain {shown(find)}. {hint} Nothing was changed.")
+
+
+def sandbox_failed(what: str, where: str, after: str) -> BadInput:
+    return BadInput("sandbox_failed", f"the code failed{where}: {what}. Mend it and run it again. {after}")
+
+
+def sandbox_limit(what: str, advice: str, after: str) -> BadInput:
+    return BadInput("sandbox_limit", f"the code was stopped: {what}. {advice} {after}")
+
+
+def sandbox_forked() -> BadInput:
+    return BadInput(
+        "sandbox_forked",
+        "this process was forked from one that had used the sandbox, which does not work after that. "
+        "Start processes anew instead (spawn), or use the sandbox only after the fork.",
+    )
 
 
 # --- what is not there, or not as expected ----------------------------------------------------------------------------
@@ -300,6 +322,14 @@ def target_exists(path: str) -> Conflict:
     return Conflict("target_exists", f"{path} exists already and is not overwritten. Choose another path.")
 
 
+def skill_exists(name: str) -> Conflict:
+    return Conflict(
+        "skill_exists",
+        f"there is a skill {shown(name)} already. Nothing was changed; "
+        "choose another name, or call again with replace=true.",
+    )
+
+
 # --- the store --------------------------------------------------------------------------------------------------------
 
 
@@ -363,6 +393,29 @@ def store_gone(place: str, why: str) -> StoreGone:
 def not_installed(what: str, extra: str) -> StoreGone:
     return StoreGone(
         "not_installed", f"{what} needs a package that is not installed. Run `pip install 'holdfast[{extra}]'`."
+    )
+
+
+def skill_not_saved(name: str, why: str) -> StoreReadOnly:
+    return StoreReadOnly(
+        "skill_not_saved",
+        f"the skill {shown(name)} could not be written: {why}. Nothing was changed; make its directory writable, "
+        "or name another one with the setting skills.",
+    )
+
+
+def no_skills_folder() -> BadInput:
+    return BadInput(
+        "no_skills_folder",
+        "this project has no directory for skills. Name one with the setting skills, then call again.",
+    )
+
+
+def no_sandbox(why: str) -> StoreGone:
+    return StoreGone(
+        "no_sandbox",
+        f"the sandbox's own process could not be started: {why}. Nothing was run; try again, "
+        "and if it lasts run `pip install --force-reinstall 'holdfast[sandbox]'`.",
     )
 
 

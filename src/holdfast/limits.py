@@ -14,6 +14,17 @@ LIST_MAX = 1_000  # rows in one reply, whoever asks
 NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call
 NOTEPAD_BUDGET_TOKENS = 4_000  # soft: past this a write succeeds and says what to trim
 
+PROMPT_MAX_CHARS = 100_000  # hard stop for the system prompt: it too is sent with every model call
+PROMPT_BUDGET_TOKENS = 4_000  # soft, as for the notepad
+
+STATE_MAX_CHARS = 100_000  # one value of agent_state, as JSON; more belongs in an output or a file
+SKILL_MAX_BYTES = 256 << 10  # one SKILL.md; many times what an agent should read at once
+SKILL_BODY_TOKENS = 5_000  # a longer body is kept as an output and read in parts
+SKILL_NAME_CHARS = 64  # as the convention for SKILL.md has it
+SKILL_DESCRIPTION_CHARS = 1_024  # the same; it is in every window
+SKILLS_BUDGET_TOKENS = 1_000  # of all summaries together: some thirty skills
+SKILLS_MOST = 500  # folders that are looked at in one directory
+
 MEMORY_MAX_CHARS = 100_000  # one keyed entry
 KEY_MAX_CHARS = 200  # a key is typed by people too
 MEMORY_LIMIT_DEFAULT = 8  # matches of search_memory unless asked otherwise
@@ -58,6 +69,19 @@ OUTPUT_READS_NOTED = 16  # reads of an output that a session remembers, to see w
 OUTPUT_READS_ALIKE = 3  # the read of the same part that is answered with a hint
 
 
+SANDBOX_CODE_MAX_CHARS = 100_000  # one run; longer than what any agent writes at once
+SANDBOX_OUTPUT_TOKENS = 2_000  # of what a run prints or returns that enter the window, as for one page of an output
+SANDBOX_PRINTED_BYTES = 4 << 20  # printed by one run: enough to be an output of its own, far from filling the memory
+SANDBOX_RESULT_CHARS = 4 << 20  # of a value that leaves the sandbox, written down; it may be vastly larger than inside
+SANDBOX_ITEM_CHARS = 8  # what each item of such a value counts for, so that walking it takes half a second at most
+SANDBOX_RESULT_DEPTH = 100  # lists in lists; what reads JSON on the other side has such bounds too
+SANDBOX_INTEGER_BITS = 10_000  # about 3,000 digits; from 4,300 on Python refuses to write them
+SANDBOX_DEPTH = 500  # calls inside calls, in the code
+SANDBOX_CALLS = 2_000  # of outputs and session.notepad in one run; a loop over more lines reads them at once
+SANDBOX_WAIT_SECONDS = 30.0  # for all these calls together: their time is ours and is not counted as the code's
+SANDBOX_AT_ONCE = 4  # runs of one process; each may take its whole share of memory
+
+
 class OutputRules(NamedTuple):
     """What is kept outside the window, and for how long. Fields of [outputs] in the config file."""
 
@@ -77,4 +101,6 @@ class Bounds(NamedTuple):
     note_max_tags: int = NOTE_MAX_TAGS
     notepad_budget_tokens: int = NOTEPAD_BUDGET_TOKENS
     digest_budget_tokens: int = DIGEST_BUDGET_TOKENS
+    sandbox_seconds: int = 5  # a run that computes for longer is ended; nothing else is answered meanwhile
+    sandbox_memory_mb: int = 128  # enough to take apart 10 MB of JSON, measured; 64 are not
     outputs: OutputRules = OutputRules()

@@ -17,7 +17,9 @@ SCRATCHPAD = "scratchpad"  # key: the session's id
 MEMORY = "memory"  # key: as chosen by the agent; session: ""
 HANDOFF = "handoff"  # key: the line of work; done: a later session has used it
 SESSION = "session"  # key: the session's id; session: its parent's id; done: archived
-KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION)
+SYSTEM_PROMPT = "system_prompt"  # key: main; session: ""
+STATE = "state"  # key: as chosen by the agent; content: JSON; session: ""
+KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE)
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,6 +30,13 @@ class Scope(NamedTuple):
 
     tenant: str
     project: str
+
+
+class Folder(NamedTuple):
+    """A directory on this machine, and how people name it: from the project's root, without what is above."""
+
+    path: str
+    shown: str
 
 
 class Entry(NamedTuple):

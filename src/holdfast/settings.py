@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from holdfast import errors
 from holdfast.limits import Bounds, OutputRules
+from holdfast.model import Folder
 
 FOLDER = ".holdfast"
 ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -27,6 +28,7 @@ class Settings(NamedTuple):
     session: str | None = None
     token: str | None = None  # what HTTP clients must send
     bounds: Bounds = Bounds()
+    skills: tuple[Folder, ...] = ()  # directories with skills; new ones go to the first
 
 
 def load(
@@ -49,6 +51,7 @@ def load(
         next((env[known] for known in SESSION_NAMES if env.get(known)), None),
         env.get("HOLDFAST_TOKEN") or None,
         _bounds(config, env),
+        _skills(config, env, root),
     )
 
 
@@ -103,6 +106,18 @@ def _text(config: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise errors.bad_setting(name, value, "it must be a string")
     return value
+
+
+def _skills(config: Mapping[str, Any], env: Mapping[str, str], root: str | None) -> tuple[Folder, ...]:
+    """The directories of `skills`, seen from the project's root; by default one beside the store."""
+    given = env.get("HOLDFAST_SKILLS", "").split(os.pathsep) if env.get("HOLDFAST_SKILLS") else config.get("skills")
+    wanted = [given] if isinstance(given, str) else given
+    if wanted is None:
+        wanted = [f"{FOLDER}/skills" if root else "skills"]
+    if not isinstance(wanted, list) or not all(isinstance(item, str) and item.strip() for item in wanted):
+        raise errors.bad_setting("skills", given, "it must be a directory or a list of them")
+    base = root or data_folder(env)
+    return tuple(Folder(os.path.join(base, os.path.expanduser(item)), item) for item in wanted)
 
 
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:

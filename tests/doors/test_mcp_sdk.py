@@ -44,6 +44,17 @@ STORY: list[tuple[str, dict[str, Any]]] = [
     ("write_session_handoff", {"content": "go on with casts"}),
     ("scratchpad_list", {}),
     ("scratchpad_read", {"id": "3f9a1c2b77e0", "query": "casts"}),
+    ("run_sandbox_code", {"code": "print(session.notepad.read())\nn + 1", "inputs": {"n": 1}}),
+    ("run_sandbox_code", {"code": "1 / 0"}),
+    ("edit_system_prompt", {"operation": "append", "content": "Answer in English.\n"}),
+    ("read_system_prompt", {}),
+    ("list_skills", {}),
+    ("read_skill", {"name": "no-such-skill"}),
+    ("promote_skill", {"name": "../up", "description": "Up.", "section": "Plan"}),
+    ("agent_state", {"action": "set", "key": "build", "value": {"number": 7}}),
+    ("agent_state", {"action": "get", "key": "build"}),
+    ("agent_state", {"action": "keys"}),
+    ("agent_state", {"action": "get", "key": "nothing"}),
 ]
 VARYING = re.compile(r"note_\d+|\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
 
@@ -92,7 +103,7 @@ def test_the_official_client_lists_and_calls_every_tool(transport: str, revision
             tools = (await session.list_tools()).tools
             assert {tool.name for tool in tools} == {tool for tool, _ in STORY}
             answers = await tell(session)
-            assert sum(answer["isError"] is True for answer in answers) == 6
+            assert sum(answer["isError"] is True for answer in answers) == 10
             assert all(
                 (answer["structuredContent"] is None) == (revision < "2025-06-18")
                 for answer in answers

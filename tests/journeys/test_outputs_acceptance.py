@@ -18,7 +18,8 @@ import pytest
 
 import holdfast
 from holdfast import errors
-from holdfast.library import Holdfast, OutputsFace
+from holdfast.faces import OutputsFace
+from holdfast.library import Holdfast
 from journeys.stdio import Server, environment
 
 NOON = 1_772_539_200_000

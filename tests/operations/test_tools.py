@@ -25,6 +25,15 @@ SEED_NOTES = {
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
 SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
 SEED_TREE = {"spawn_session", "fork_session", "wait_for_sessions", "report_result"}
+SEED_SANDBOX = {"run_sandbox_code"}
+SEED_LAYERS = {
+    "read_system_prompt",
+    "edit_system_prompt",
+    "list_skills",
+    "read_skill",
+    "promote_skill",
+    "agent_state",
+}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -63,6 +72,20 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("scratchpad_list", {}),
     ("savings", {}),
     ("savings", {"session": "one"}),
+    ("run_sandbox_code", {"code": "print(len(outputs.list()))\n[n, 2]", "inputs": {"n": 1}}),
+    ("read_system_prompt", {}),
+    ("write_system_prompt", {"content": "Be brief. " * 2_500}),
+    ("edit_system_prompt", {"operation": "append", "content": "x"}),
+    ("system_prompt_history", {"version": 1}),
+    ("restore_system_prompt", {"version": 1}),
+    ("agent_state", {"action": "set", "key": "build", "value": {"number": [7, None]}}),
+    ("agent_state", {"action": "get", "key": "build"}),
+    ("agent_state", {"action": "keys"}),
+    ("agent_state", {"action": "delete", "key": "build"}),
+    ("write_notepad", {"content": "# Release\n1. tag\n"}),
+    ("promote_skill", {"name": "release", "description": "How to release.", "section": "Release"}),
+    ("list_skills", {}),
+    ("read_skill", {"name": "release"}),
     ("prune_outputs", {}),
     ("delete_output", {"id": "{output}"}),
     ("clear_outputs", {}),
@@ -106,7 +129,7 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
+    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS
     assert core.keys() < full.keys()
     assert len(core) == 8
     assert agent.keys() == full.keys() | SEED_TREE

@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, savings, sessions, tree
+from holdfast.operations import (
+    handoff,
+    history,
+    memory,
+    notepad,
+    notes,
+    outputs,
+    prompt,
+    sandbox,
+    savings,
+    sessions,
+    skills,
+    state,
+    tree,
+)
 from holdfast.operations.registry import Operation
 
 PROFILES = ("core", "full", "agent")
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation
-    for module in (notes, notepad, memory, handoff, outputs, savings, sessions, tree, history)
+    for module in (
+        notes,
+        notepad,
+        memory,
+        handoff,
+        outputs,
+        sandbox,
+        prompt,
+        skills,
+        state,
+        savings,
+        sessions,
+        tree,
+        history,
+    )
     for operation in module.OPERATIONS
 }
 

@@ -14,11 +14,14 @@ from holdfast.doors.cli import (
     notes,
     outputs,
     pad,
+    sandbox,
     savings,
     servers,
     sessions,
+    skills,
     tools,
     transfer,
+    values,
 )
 from holdfast.doors.cli.guard import INTERRUPTED
 from holdfast.doors.cli.state import State
@@ -38,7 +41,8 @@ def program() -> build.Group:
     root = build.group(None, "holdfast", ABOUT)
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")(root)
-    for module in (care, notes, pad, memory, outputs, savings, sessions, transfer, servers, tools, demo):
+    nouns = (notes, pad, memory, outputs, savings, sandbox, skills, values, sessions)
+    for module in (care, *nouns, transfer, servers, tools, demo):
         module.add_to(root)
     return root
 
