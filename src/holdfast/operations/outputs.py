@@ -44,16 +44,20 @@ class Listed(NamedTuple):
 
 def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
     """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
+    rules = ctx.bounds.outputs
+    # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
+    body = content.encode("utf-8", "surrogatepass") if rules.enabled else b""
+    if not rules.enabled or len(body) < rules.threshold_bytes:
+        return Kept(content, None)
+    from holdfast.text.marks import marks
     from holdfast.text.previews import preview
     from holdfast.text.redaction import redact
 
-    rules = ctx.bounds.outputs
-    # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
-    if not rules.enabled or len(content.encode("utf-8", "surrogatepass")) < rules.threshold_bytes:
-        return Kept(content, None)
-    clean = redact(content)
-    body = clean.text.encode("utf-8", "surrogatepass")
-    shown = preview(clean.text, tool=tool, budget=rules.preview_length)
+    found = marks(body)
+    clean = redact(content, found)
+    if clean.count:
+        body, found = clean.text.encode("utf-8", "surrogatepass"), None
+    shown = preview(clean.text, tool=tool, budget=rules.preview_length, found=found)
     draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)
     output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
     if new:

@@ -6,18 +6,26 @@ line of a preview says what the output is, how long it is and how many of its li
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.text import tokens
 from holdfast.text.previews import plain
 from holdfast.text.previews.core import Preview, Sheet, Text, plural
 from holdfast.text.previews.detect import detect
 from holdfast.text.previews.failures import Line, failure_lines
 
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
+
 __all__ = ["Line", "Preview", "failure_lines", "preview"]
 
 
-def preview(content: str, *, tool: str = "", budget: int = 400) -> Preview:
-    """What an agent should see of an output: at most `budget` tokens, the same for the same content and tool."""
-    text = Text(content)
+def preview(content: str, *, tool: str = "", budget: int = 400, found: Marks | None = None) -> Preview:
+    """What an agent should see of an output: at most `budget` tokens, the same for the same content and tool.
+
+    `found` is what one pass over the content has found, when somebody made it.
+    """
+    text = Text(content, found)
     failures = len(text.failures)
     shape = detect(text, tool)
     head = _head(shape.name, text, failures, budget)

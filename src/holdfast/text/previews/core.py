@@ -6,16 +6,22 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.text import tokens
 from holdfast.text.previews.failures import Line, failure_lines
+
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
 
 LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SAMPLE_CHARS = 400
+BIG = 640_000  # Characters: of a longer text a sample is looked at, as keeping it should cost little more than writing it.
 _MOST_WHOLE = 40_000  # Lines: of more, evenly chosen ones are looked at where each needs a pattern.
+_MOST_BIG = 300  # The same for a big text.
+_SAMPLE_PART = 48_000  # Characters of a big text from which each part of the sample is taken.
 
 
 class Preview(NamedTuple):
@@ -29,7 +35,8 @@ class Preview(NamedTuple):
 class Text:
     """An output as the shapes look at it: no byte order mark, no colours, lines end with a line feed."""
 
-    def __init__(self, content: str) -> None:
+    def __init__(self, content: str, found: Marks | None = None) -> None:
+        given = content
         content = content.removeprefix("\ufeff")
         self.size = len(content)
         if "\x1b" in content:
@@ -37,6 +44,8 @@ class Text:
         if "\r" in content:
             content = content.replace("\r\n", "\n").replace("\r", "\n")
         self.content = content
+        self.big = len(content) > BIG
+        self._found = found if content is given else None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -52,11 +61,13 @@ class Text:
 
     @cached_property
     def failures(self) -> list[Line]:
-        return failure_lines(self.content)
+        return failure_lines(self.content, self._found)
 
     @cached_property
     def sample(self) -> list[str]:
         """Lines with something in them from the beginning, the middle and the end, none of them long."""
+        if self.big:
+            return self._big_sample()
         lines = self.lines
         if len(lines) <= 240:
             chosen: Iterable[str] = lines
@@ -65,12 +76,32 @@ class Text:
             chosen = [*lines[:120], *lines[middle : middle + 60], *lines[-60:]]
         return [line[:_SAMPLE_CHARS] for line in chosen if line.strip()]
 
+    def _big_sample(self) -> list[str]:
+        """The same without cutting all of the text into lines."""
+        content, part = self.content, _SAMPLE_PART
+        middle = content.find("\n", len(content) // 2)
+        pieces = (
+            content[:part].split("\n")[:120],
+            content[middle + 1 : middle + 1 + part].split("\n")[:60] if middle >= 0 else [],
+            content[-part:].rstrip().split("\n")[-60:] if content.find("\n", len(content) - part) >= 0 else [],
+        )
+        return [line[:_SAMPLE_CHARS] for piece in pieces for line in piece if line.strip()]
+
+    def most(self, usual: int) -> int:
+        """How many lines, rows or values a shape may look at, when this is what it usually looks at."""
+        return min(usual, _MOST_BIG) if self.big else usual
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether it begins and ends as JSON does."""
+        start = self.content[:200].lstrip()[:1]
+        end = self.content[-200:].rstrip()[-1:]
+        return start + end in {"{}", "[]"}
+
     @cached_property
     def parsed(self) -> object:
         """The JSON value, or NO_JSON."""
-        start = self.content[:200].lstrip()[:1]
-        end = self.content[-200:].rstrip()[-1:]
-        if start + end not in {"{}", "[]"}:
+        if not self.bracketed:
             return NO_JSON
         try:
             value: object = json.loads(self.content)
@@ -85,7 +116,7 @@ class Text:
 
     @cached_property
     def step(self) -> int:
-        return 1 + len(self.lines) // _MOST_WHOLE
+        return 1 + len(self.lines) // self.most(_MOST_WHOLE)
 
     @property
     def part(self) -> str:

@@ -24,17 +24,16 @@ def score(text: Text) -> float:
 
 def render(text: Text, sheet: Sheet) -> None:
     """The rows of the records, and how many lines are no JSON."""
-    lines = [line for line in text.lines if line.strip()]
-    values = [_value(lines[at]) for at in spread(len(lines), _MOST_LINES)]
+    lines = text.lines if text.big else [line for line in text.lines if line.strip()]
+    chosen = spread(len(lines), text.most(_MOST_LINES))
+    values = [_value(lines[at]) for at in chosen]
     records = [value for value in values if isinstance(value, dict)]
     if len(records) * 2 > len(values):
         broken = sum(value is None for value in values)
         note = f", {plural(broken, 'line')} no JSON" if broken else ""
         sheet.add(f"one JSON object a line{note}", at=0)
         if broken:
-            bad = next(
-                lines[at] for at, value in zip(spread(len(lines), _MOST_LINES), values, strict=True) if value is None
-            )
+            bad = next(lines[at] for at, value in zip(chosen, values, strict=True) if value is None)
             sheet.add(f"no JSON: {clip(bad, 120)}", at=1)
         rows: Rows | None = Rows("", records, None)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.text.previews.core import Sheet, Text, plural
+from holdfast.text.previews.core import BIG, Sheet, Text, plural
 from holdfast.text.previews.failures import Line, excerpt
 
 _SIGNS = re.compile(
@@ -169,7 +169,8 @@ def _junit(text: Text, sheet: Sheet) -> None:
     failed: list[str] = []
     suites: list[str] = []
     case = ""
-    for found in _TAG.finditer(text.content[:_MOST_XML]):
+    most = BIG // 4 if text.big else _MOST_XML
+    for found in _TAG.finditer(text.content[:most]):
         tag, raw = found.group(1), found.group(2)
         if tag.startswith("testsuite"):
             suites.append(f"<{tag} {raw.strip().rstrip('/')}>")
@@ -182,7 +183,7 @@ def _junit(text: Text, sheet: Sheet) -> None:
         elif tag in {"failure", "error"}:
             body = text.content[found.end() : found.end() + 200].split("</", 1)[0] if not found.group(3) else ""
             failed.append(f"{tag}: {case}: {attributes.get('message') or ' '.join(body.split())}")
-    counted = "" if len(text.content) <= _MOST_XML else " in the part that was read"
+    counted = "" if len(text.content) <= most else " in the part that was read"
     sheet.add(f"JUnit report, {plural(len(cases), 'case')}, {len(failed):,} failed{counted}", at=0)
     sheet.add_all((excerpt(suite, 260) for suite in suites), at=1, share=0.4)
     shown = sheet.add_all((excerpt(each, 200) for each in failed), at=2, share=0.8)
