@@ -1,8 +1,8 @@
 """One pass over the bytes of an output that says where a secret or a failure may be.
 
-Keeping an output must cost little more than writing it, and a look at each line or a search for each of many words costs
-many times that. Both questions are therefore asked at once, of an engine that reads a byte once whatever is asked. What
-it finds are hints: redaction and failures look there, and nowhere else, with patterns of their own.
+Keeping an output must cost little more than writing it, and a look at each line or a search for each of many words
+costs many times that. Both questions are therefore asked at once, of an engine that reads a byte once whatever is
+asked. What it finds are hints: redaction and failures look there, and nowhere else, with patterns of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ENGINE_BYTES = 64 << 20  # what the engine may take for what it has learnt of t
 
 
 class Marks(NamedTuple):
-    """A text as bytes, where each hint of a failure begins in them, and from where to where each hint of a secret is."""
+    """A text as bytes, where the hints of failures begin in them, and from where to where those of secrets are."""
 
     data: bytes
     failures: list[int]
@@ -29,9 +29,8 @@ def marks(data: bytes) -> Marks:
     both, secret = _engines()
     failing: list[int] = []
     hiding: list[tuple[int, int]] = []
-    kinds: dict[
-        bytes, bool
-    ] = {}  # what was found before, and whether it is a hint of a secret: few things repeat often
+    # What was found so far, and whether it is a hint of a secret: much of what is found is the same.
+    kinds: dict[bytes, bool] = {}
     search = both.search
     found = search(data)
     while found is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.text import tokens
 from holdfast.text.previews.failures import Line, failure_lines
+from holdfast.text.previews.json_sample import Sample, sample
 
 if TYPE_CHECKING:
     from holdfast.text.marks import Marks
@@ -18,10 +19,13 @@ LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SAMPLE_CHARS = 400
-BIG = 640_000  # Characters: of a longer text a sample is looked at, as keeping it should cost little more than writing it.
+BIG = (
+    640_000  # Characters: of a longer text a sample is looked at, so that keeping it costs little more than writing it.
+)
 _MOST_WHOLE = 40_000  # Lines: of more, evenly chosen ones are looked at where each needs a pattern.
-_MOST_BIG = 300  # The same for a big text.
-_SAMPLE_PART = 48_000  # Characters of a big text from which each part of the sample is taken.
+_MOST_BIG = 100  # The same for a big text.
+_SAMPLE_PARTS, _SAMPLE_LINES = 8, 8  # Places of a big text that its sample is taken from, and lines from each.
+_SAMPLE_PART = 4_000  # Characters that are looked at for these lines.
 
 
 class Preview(NamedTuple):
@@ -78,14 +82,14 @@ class Text:
 
     def _big_sample(self) -> list[str]:
         """The same without cutting all of the text into lines."""
-        content, part = self.content, _SAMPLE_PART
-        middle = content.find("\n", len(content) // 2)
-        pieces = (
-            content[:part].split("\n")[:120],
-            content[middle + 1 : middle + 1 + part].split("\n")[:60] if middle >= 0 else [],
-            content[-part:].rstrip().split("\n")[-60:] if content.find("\n", len(content) - part) >= 0 else [],
-        )
-        return [line[:_SAMPLE_CHARS] for piece in pieces for line in piece if line.strip()]
+        content, last = self.content.rstrip(), _SAMPLE_PARTS - 1
+        found = content[:_SAMPLE_PART].split("\n")[:_SAMPLE_LINES]
+        for part in range(1, last):
+            start = content.find("\n", len(content) * part // last) + 1
+            found += content[start : start + _SAMPLE_PART].split("\n")[:_SAMPLE_LINES] if start else []
+        if "\n" in content[-_SAMPLE_PART:]:
+            found += content[-_SAMPLE_PART:].split("\n")[1:][-_SAMPLE_LINES:]
+        return [line[:_SAMPLE_CHARS] for line in found if line.strip()]
 
     def most(self, usual: int) -> int:
         """How many lines, rows or values a shape may look at, when this is what it usually looks at."""
@@ -108,6 +112,11 @@ class Text:
         except (ValueError, RecursionError):
             return NO_JSON
         return value
+
+    @cached_property
+    def sampled(self) -> Sample | None:
+        """Rows of a JSON list that is too long to be parsed for a preview, or None."""
+        return sample(self.content) if self.big and self.bracketed else None
 
     def numbered(self) -> Iterator[tuple[int, str]]:
         """All lines with their numbers, or evenly chosen ones when there are very many."""

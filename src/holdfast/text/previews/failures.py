@@ -65,10 +65,14 @@ PATTERN = "|".join(
         rf"\b(?:failed|failures|errors|Failed|Failures|Errors)[=:]{_BLANK}{{0,3}}\"?[1-9]",
         r"\b[Ee]xit(?:ed)?(?: with)?(?: code| status| value)?[ :=]{1,3}-?[1-9]|non-zero (?:exit|return|code|status)",
         r"(?:[Tt]imed out|ETIMEDOUT|ECONNREFUSED)\b|\bFailed (?:to|password)\b|\bfailed to\b",
-        rf"[\[,|\t\"'=(<]{_BLANK}?(?:error|fatal|critical|crit|emerg|alert|failed|failure|timeout){_BLANK}?"
-        rf"(?:[\],|\t')>;]|\"(?:[^\s:]|{_BLANK}[^:\n]|{_BLANK}?$)|$)",
-        rf"\b(?:level|lvl|severity|status|state|outcome|result|conclusion)[\"']?{_BLANK}?[=:]{_BLANK}?[\"']?"
-        r"(?:error|err|fatal|critical|fail|failed|failure)\b",
+        (
+            rf"[\[,|\t\"'=(<]{_BLANK}?(?:error|fatal|critical|crit|emerg|alert|failed|failure|timeout){_BLANK}?"
+            rf"(?:[\],|\t')>;]|\"(?:[^\s:]|{_BLANK}[^:\n]|{_BLANK}?$)|$)"
+        ),
+        (
+            rf"\b(?:level|lvl|severity|status|state|outcome|result|conclusion)[\"']?{_BLANK}?[=:]{_BLANK}?[\"']?"
+            r"(?:error|err|fatal|critical|fail|failed|failure)\b"
+        ),
         rf"<(?:failure|error)[ >]|\d:\d{{1,6}}{_BLANK}{{1,4}}error(?:{_BLANK}|$)",
         r"(?i:http)/\d(?:\.\d)?\" 5\d\d\b|^E {3}",
         r"^(?:[ \t|]|│|├|└|─){0,40}(?:✗|✕|✘|✖|❌|×|🔴)",  # noqa: RUF001

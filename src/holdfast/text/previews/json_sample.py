@@ -1,7 +1,7 @@
 """A JSON list that is too long to be parsed for a preview: how it begins, and rows from all over it.
 
-The beginning is parsed as far as it goes, which tells where the list stands, how a row looks and what stands between two
-of them. Wherever that separator is found again, another row begins; so rows from any place can be read alone, and
+The beginning is parsed as far as it goes, which tells where the list stands, how a row looks and what stands between
+two of them. Wherever that separator is found again, another row begins; so rows from any place can be read alone, and
 counting the separators counts the rows.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-HEAD = 24_000  # Characters of the beginning that are parsed.
-ROWS = 100  # Rows from all over the list.
+HEAD = 12_000  # Characters of the beginning that are parsed.
+ROWS = 40  # Rows from all over the list.
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 

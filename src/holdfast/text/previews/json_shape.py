@@ -11,7 +11,6 @@ from typing import NamedTuple
 from holdfast.text import tokens
 from holdfast.text.previews.columns import MOST_ROWS, as_number, opaque, profile
 from holdfast.text.previews.core import Sheet, Text, clip, plural, shown, spread
-from holdfast.text.previews.json_sample import sample
 
 _MOST_NODES = 60_000  # Values that are looked at when the biggest collection is searched.
 _BAD = {"error", "failed", "failure", "fail", "fatal", "critical", "timeout", "timed_out", "cancelled", "rejected"}
@@ -68,7 +67,7 @@ def render(text: Text, sheet: Sheet) -> None:
 
 def _big(text: Text) -> Big | None:
     """What is seen of a text that is too long to be parsed for a preview; None when it is not, or has no rows."""
-    head = sample(text.content) if text.big else None
+    head = text.sampled
     if head is None:
         return None
     rows = biggest(head.value)

@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.text.redaction import signs
-from holdfast.text.redaction.blocks import surrounded
+from holdfast.text.redaction.blocks import key_blocks, surrounded
 from holdfast.text.redaction.formats import known
 from holdfast.text.redaction.named import named
 from holdfast.text.redaction.spans import Span, settle
@@ -72,37 +72,36 @@ def _find(text: str, found: Marks | None = None) -> list[Span]:
     """All secrets, looked for where there is a sign of one."""
     from holdfast.text.marks import marks  # noqa: PLC0415 - which is made of this room's patterns
 
-    parts = _parts(text, found or marks(text.encode("utf-8", "surrogatepass")))
-    if not parts:
-        return []
+    found = found or marks(text.encode("utf-8", "surrogatepass"))
+    keys = any(signs.key_block(found.data[start:end]) for start, end in found.secrets)
+    spans = list(key_blocks(text)) if keys else []
+    parts = _parts(text, found)
     if sum(end - start for start, end in parts) * 2 > len(text):
-        return _look(text)
+        return spans + _look(text)
     starts = [0]
     for start, end in parts:
         starts.append(starts[-1] + end - start + len(_APART))
-    spans = []
     for span in _look(_APART.join(text[start:end] for start, end in parts)):
         at = bisect_right(starts, span.start) - 1
         (start, end), move = parts[at], parts[at][0] - starts[at]
         if span.end + move > end - 2 and end < len(text):
-            return _look(text)  # it may go on where this part ends
+            return spans + _look(text)  # it may go on where this part ends
         spans.append(span._replace(start=span.start + move, end=span.end + move))
     return spans
 
 
 def _parts(text: str, found: Marks) -> list[tuple[int, int]]:
-    """Where to look: around each sign, as far as a finder looks at most; everywhere when a key block may be there."""
+    """Where to look: around each sign, as far as a finder looks at most."""
     data, parts = found.data, []
     ascii = len(data) == len(text)
     byte = place = 0  # `place` is the character at this byte
     for start, end in found.secrets:
-        if signs.key_block(data[start:end]):
-            return [(0, len(text))]
-        if signs.command(data[start:end]) and signs.idle(data, start):
+        hit = data[start:end]
+        if signs.key_block(hit) or (signs.command(hit) and signs.idle(data, start)):
             continue
         place += start - byte if ascii else len(data[byte:start].decode("utf-8", "surrogatepass"))
         byte = start
-        after = _AFTER_COMMAND if signs.command(data[start:end]) else _AFTER
+        after = _AFTER_COMMAND if signs.command(hit) else _AFTER
         low, high = max(0, place - _BEFORE), min(len(text), place + end - start + after)
         if parts and low <= parts[-1][1]:
             low, reach = parts.pop()

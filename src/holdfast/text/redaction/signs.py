@@ -1,8 +1,9 @@
 """What the surroundings of a secret look like, as one pattern for an engine that reads every byte once.
 
-The finders (`formats`, `blocks`, `named`) are exact and slow. This pattern is quick and generous: wherever a finder would
-find something, it finds something too, so that they need to look only there. It works on bytes, knows no look-around, and
-has a line for every rule of the finders; whoever adds a rule there adds its sign here, and a test compares both.
+The finders (`formats`, `blocks`, `named`) are exact and slow. This pattern is quick and generous: wherever a finder
+would find something, it finds something too, so that they need to look only there. It works on bytes, knows no
+look-around, and has a line for every rule of the finders; whoever adds a rule there adds its sign here, and a test
+compares both.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def idle(data: bytes, start: int) -> bool:
 def _sign(look: str, literals: tuple[str, ...], back: int) -> str:
     """A finder's pattern in the engine's words, from its literal to the first run of any length.
 
-    What is found has to be short: the engine goes on from its second byte, and a long one would be read again and again.
+    What is found has to be short: the engine goes on from its second byte, and would read a long one again and again.
     """
     plain = _OPTIONAL.sub("", look)
     plain = plain[plain.index(literals[0].replace(".", r"\.")) :] if back else plain
