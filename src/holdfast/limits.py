@@ -45,6 +45,7 @@ IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many
 OUTPUT_READ_TOKENS = 2_000  # one answer of scratchpad_read: a page, not the book
 OUTPUT_READ_MOST = 10_000  # tokens of one answer, whoever asks
 OUTPUT_QUERY_TOKENS = 600  # the answer to a plain question: the lines that matter and little around them
+OUTPUT_USE_NOTED_MS = 3_600_000  # milliseconds: a read again within the hour changes nothing about what is pruned
 OUTPUT_PRUNE_MOST = 50  # outputs one keep may prune, so that no call pays for a whole clean-up
 
 

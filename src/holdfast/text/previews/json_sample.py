@@ -23,7 +23,7 @@ class Sample(NamedTuple):
     path: str
     rows: list[dict[str, object]]
     read: int  # rows in `value`
-    count: int
+    total: int
 
 
 class _Open(NamedTuple):

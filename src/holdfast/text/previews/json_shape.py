@@ -28,7 +28,7 @@ class Big(NamedTuple):
 
     outline: str
     rows: Rows
-    count: int
+    total: int
 
 
 class Rows(NamedTuple):
@@ -50,7 +50,7 @@ def render(text: Text, sheet: Sheet) -> None:
     big = _big(text)
     if big is not None:
         sheet.add(big.outline, at=0)
-        show_rows(big.rows, sheet, spaced, f"about {big.count:,} rows")
+        show_rows(big.rows, sheet, spaced, f"about {big.total:,} rows")
         return
     value = text.parsed
     sheet.add(outline(value), at=0)
@@ -73,10 +73,10 @@ def _big(text: Text) -> Big | None:
     rows = biggest(head.value)
     if rows is None or rows.path != head.path or rows.names is not None:
         return None
-    told = outline(head.value).replace(f"[{head.read}]", f"[about {head.count:,}]", 1)
+    told = outline(head.value).replace(f"[{head.read}]", f"[about {head.total:,}]", 1)
     if isinstance(head.value, list):
-        told = f"array of about {head.count:,} (objects)"
-    return Big(told, Rows(rows.path, head.rows, None), head.count)
+        told = f"array of about {head.total:,} (objects)"
+    return Big(told, Rows(rows.path, head.rows, None), head.total)
 
 
 def outline(value: object) -> str:

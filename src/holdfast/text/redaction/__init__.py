@@ -92,7 +92,8 @@ def _find(text: str, found: Marks | None = None) -> list[Span]:
 
 def _parts(text: str, found: Marks) -> list[tuple[int, int]]:
     """Where to look: around each sign, as far as a finder looks at most."""
-    data, parts = found.data, []
+    data = found.data
+    parts: list[tuple[int, int]] = []
     ascii = len(data) == len(text)
     byte = place = 0  # `place` is the character at this byte
     for start, end in found.secrets:
