@@ -37,8 +37,7 @@ def _log(size: int) -> str:
             level = chance.choices(("INFO", "DEBUG", "WARNING", "ERROR"), (80, 15, 4, 1))[0]
             said = chance.choice(
                 (
-                    f"request {chance.getrandbits(48):012x} for /api/v1/users/{chance.randint(1, 99_999)} took "
-                    f"{chance.randint(1, 900)} ms",
+                    f"request {chance.getrandbits(48):012x} for user {chance.randint(1, 999)} took {chance.random():.2f} s",
                     f"connection {chance.randint(1, 500)} went back to the pool",
                     f"nothing cached for user:{chance.randint(1, 9_999)}:profile",
                     f"job {chance.getrandbits(32):08x} done in {chance.random():.3f} s",

@@ -4,8 +4,8 @@ DIR holds `files/`, `manifest.json` and `questions.jsonl`, each question with it
 stand near it (`context`) and the lines that hold it (`needles`). A question counts as answered when the text shown
 contains a whole needle line, or the answer together with its context. Everything goes through the public library.
 
-A text that is too small to be kept passes as it is: it has no preview and is never read back, and all of its tokens count
-as shown, once.
+A text that is too small to be kept passes as it is: it has no preview and is never read back, and all of its tokens
+count as shown, once.
 """
 
 from __future__ import annotations

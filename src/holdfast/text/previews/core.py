@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from holdfast.text import tokens
 from holdfast.text.previews.failures import Line, failure_lines
@@ -19,12 +21,13 @@ LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SAMPLE_CHARS = 400
+_BLOCK = 8_192  # Characters of a big text whose line ends are counted together.
 BIG = (
     640_000  # Characters: of a longer text a sample is looked at, so that keeping it costs little more than writing it.
 )
 _MOST_WHOLE = 40_000  # Lines: of more, evenly chosen ones are looked at where each needs a pattern.
 _MOST_BIG = 100  # The same for a big text.
-_SAMPLE_PARTS, _SAMPLE_LINES = 8, 8  # Places of a big text that its sample is taken from, and lines from each.
+_SAMPLE_PARTS, _SAMPLE_LINES = 8, 6  # Places of a big text that its sample is taken from, and lines from each.
 _SAMPLE_PART = 4_000  # Characters that are looked at for these lines.
 
 
@@ -52,7 +55,9 @@ class Text:
         self._found = found if content is given else None
 
     @cached_property
-    def lines(self) -> list[str]:
+    def lines(self) -> Sequence[str]:
+        if self.big:
+            return Lines(self.content.rstrip())
         lines = self.content.split("\n")
         while lines and not lines[-1].strip():
             lines.pop()
@@ -60,6 +65,8 @@ class Text:
 
     @cached_property
     def line_count(self) -> int:
+        if self.big:
+            return len(self.lines)
         content = self.content.rstrip()
         return content.count("\n") + 1 if content else 0
 
@@ -131,6 +138,48 @@ class Text:
     def part(self) -> str:
         """What must be said beside a count that was made over `numbered` lines."""
         return f" among every {self.step}th line" if self.step > 1 else ""
+
+
+class Lines(Sequence[str]):
+    """The lines of a big text, each cut out when somebody asks for it: few ever are, and cutting out all takes long."""
+
+    def __init__(self, content: str) -> None:
+        self._content = content
+        places = range(0, len(content), _BLOCK)
+        self._found: dict[int, str] = {}  # those that were asked for: most of them are asked for again
+        self._starts = [0, *accumulate(content.count("\n", at, at + _BLOCK) for at in places)]
+
+    def __len__(self) -> int:
+        return self._starts[-1] + 1 if self._content else 0
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self._line(each) for each in range(*at.indices(len(self)))]
+        return self._line(range(len(self))[at])
+
+    def _line(self, number: int) -> str:
+        """The line after so many line ends, which is looked for in the block where the last of these is."""
+        known = self._found.get(number)
+        if known is not None:
+            return known
+        content, start = self._content, 0
+        if number:
+            block = bisect_left(self._starts, number) - 1
+            start = block * _BLOCK
+            for _ in range(number - self._starts[block]):
+                start = content.find("\n", start) + 1
+        end = content.find("\n", start)
+        line = self._found[number] = content[start : end if end >= 0 else len(content)]
+        return line
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content.split("\n"))
 
 
 class _NoJson:

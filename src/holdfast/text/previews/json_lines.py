@@ -9,6 +9,7 @@ from holdfast.text.previews.json_shape import Rows, biggest, show_rows
 
 _MOST_LINES = 20_000
 _MOST_VALUES = 2_000
+_MOST_FIRST = 200_000  # Characters in which a second value must begin.
 
 
 def score(text: Text) -> float:
@@ -19,7 +20,7 @@ def score(text: Text) -> float:
     whole = [line for line in sample if line[:1] in "{[" and (line[-1:] in "}]" or len(line) >= 399)]
     if len(sample) >= 2 and len(whole) * 5 >= len(sample) * 4:
         return 0.95 if any(_value(line) is not None for line in text.lines[:5]) else 0.0
-    return 0.85 if len(_values(text.content, 2)) >= 2 else 0.0
+    return 0.85 if len(_values(text.content[:_MOST_FIRST], 2)) >= 2 else 0.0
 
 
 def render(text: Text, sheet: Sheet) -> None:

@@ -58,7 +58,8 @@ def render(text: Text, sheet: Sheet) -> None:
     """Times and levels, then folded lines: failures, warnings, rare ones, frequent ones, the first and the last."""
     sheet.gaps = False
     lines = text.lines
-    first, last = _first_stamp(lines[:200]), _first_stamp(lines[:-201:-1])
+    near = range(min(200, len(lines)))
+    first, last = (_first_stamp(lines[at] for at in order) for order in (near, (-1 - at for at in near)))
     if first:
         sheet.add(f"from {first} to {last or '?'}", at=0)
     most = text.most(_MOST_LINES)
@@ -159,7 +160,7 @@ def _levels(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
     return levels, statuses
 
 
-def _first_stamp(lines: Sequence[str]) -> str:
+def _first_stamp(lines: Iterable[str]) -> str:
     for line in lines:
         found = _STAMP.search(line[:80])
         if found:

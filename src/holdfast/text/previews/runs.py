@@ -41,13 +41,15 @@ _COVERED = re.compile(r"^\s{0,8}\S{1,200}(?:\s{1,60}\|?\s{0,60}\d{1,9}){1,5}\s{1
 _PASSED = re.compile(r"^\s{0,12}(?:✓|✔|ok\b|PASS|--- PASS)|.{0,250}\bPASSED\b|.{0,250}\.\.\. ok$")
 _PROGRESS = re.compile(r"[.sFExX]{5,300}\s{0,80}(?:\[\s{0,3}\d{1,3}%\])?")
 _MOST_XML = 4_000_000
+_BEGINNING = 140
 
 
 def score(text: Text) -> float:
     """How many lines look like those of a test runner, a compiler or a build."""
     if "<testsuite" in text.content[:2000]:
         return 0.99
-    sample = text.sample
+    # What tells a run stands near the beginning of its lines; only of big texts is it dear to look further.
+    sample = [line[:_BEGINNING] for line in text.sample] if text.big else text.sample
     if not sample:
         return 0.0
     hits = sum(bool(_SIGNS.search(line)) for line in sample)
