@@ -37,7 +37,7 @@ def _log(size: int) -> str:
             level = chance.choices(("INFO", "DEBUG", "WARNING", "ERROR"), (80, 15, 4, 1))[0]
             said = chance.choice(
                 (
-                    f"request {chance.getrandbits(48):012x} for user {chance.randint(1, 999)} took {chance.random():.2f} s",
+                    f"request {chance.getrandbits(48):012x} for {chance.randint(1, 999)} took {chance.random():.2f} s",
                     f"connection {chance.randint(1, 500)} went back to the pool",
                     f"nothing cached for user:{chance.randint(1, 9_999)}:profile",
                     f"job {chance.getrandbits(32):08x} done in {chance.random():.3f} s",
@@ -104,7 +104,7 @@ def _code(size: int) -> str:
 
 
 def _prose(size: int) -> str:
-    return _until(size, _again([f"{note.content}\n" for note in corpus.notes(5_000)]))[:size]
+    return _until(size, _again([f"{note.content}\n" for note in corpus.notes(45_000)]))[:size]
 
 
 def _again(texts: list[str]) -> Iterator[str]:

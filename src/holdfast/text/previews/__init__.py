@@ -30,7 +30,7 @@ def preview(content: str, *, tool: str = "", budget: int = 400, found: Marks | N
     shape = detect(text, tool)
     head = _head(shape.name, text, failures, budget)
     sheet = Sheet(budget - tokens.count(head + "\n"))
-    if sheet.left > 0 and text.content.strip():
+    if sheet.left > 0 and not text.empty:
         shape.render(text, sheet)
     body = sheet.text()
     shown = f"{head}\n{body}" if body else head
@@ -42,7 +42,7 @@ def preview(content: str, *, tool: str = "", budget: int = 400, found: Marks | N
 
 def _head(shape: str, text: Text, failures: int, budget: int) -> str:
     """The first line. When the budget is tiny, the failures are what remains of it."""
-    full = f"{shape}, {plain.size(text)}" if text.content.strip() else "empty"
+    full = f"{shape}, {plain.size(text)}" if not text.empty else "empty"
     failed = plural(failures, "failure line") if failures else ""
     short = f"{failures} failed" if failures else shape
     for head in (f"{full}, {failed}" if failed else full, failed or shape, short):

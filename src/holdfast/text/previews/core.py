@@ -21,7 +21,7 @@ LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SAMPLE_CHARS = 400
-_BLOCK = 8_192  # Characters of a big text whose line ends are counted together.
+_BLOCK = 4_096  # Characters of a big text whose line ends are counted together.
 BIG = (
     640_000  # Characters: of a longer text a sample is looked at, so that keeping it costs little more than writing it.
 )
@@ -57,22 +57,34 @@ class Text:
     @cached_property
     def lines(self) -> Sequence[str]:
         if self.big:
-            return Lines(self.content.rstrip())
+            return Lines(self._body)
         lines = self.content.split("\n")
         while lines and not lines[-1].strip():
             lines.pop()
         return lines
 
     @cached_property
+    def _body(self) -> str:
+        """The content without blanks at its end."""
+        return self.content.rstrip()
+
+    @property
+    def empty(self) -> bool:
+        return not self.content or self.content.isspace()
+
+    @cached_property
     def line_count(self) -> int:
         if self.big:
             return len(self.lines)
-        content = self.content.rstrip()
+        content = self._body
         return content.count("\n") + 1 if content else 0
 
     @cached_property
     def failures(self) -> list[Line]:
-        return failure_lines(self.content, self._found)
+        found = failure_lines(self.content, self._found)
+        if isinstance(self.lines, Lines):
+            self.lines.known.update(found)
+        return found
 
     @cached_property
     def sample(self) -> list[str]:
@@ -89,7 +101,7 @@ class Text:
 
     def _big_sample(self) -> list[str]:
         """The same without cutting all of the text into lines."""
-        content, last = self.content.rstrip(), _SAMPLE_PARTS - 1
+        content, last = self._body, _SAMPLE_PARTS - 1
         found = content[:_SAMPLE_PART].split("\n")[:_SAMPLE_LINES]
         for part in range(1, last):
             start = content.find("\n", len(content) * part // last) + 1
@@ -146,7 +158,7 @@ class Lines(Sequence[str]):
     def __init__(self, content: str) -> None:
         self._content = content
         places = range(0, len(content), _BLOCK)
-        self._found: dict[int, str] = {}  # those that were asked for: most of them are asked for again
+        self.known: dict[int, str] = {}  # those that were asked for: most of them are asked for again
         self._starts = [0, *accumulate(content.count("\n", at, at + _BLOCK) for at in places)]
 
     def __len__(self) -> int:
@@ -165,7 +177,7 @@ class Lines(Sequence[str]):
 
     def _line(self, number: int) -> str:
         """The line after so many line ends, which is looked for in the block where the last of these is."""
-        known = self._found.get(number)
+        known = self.known.get(number)
         if known is not None:
             return known
         content, start = self._content, 0
@@ -175,11 +187,15 @@ class Lines(Sequence[str]):
             for _ in range(number - self._starts[block]):
                 start = content.find("\n", start) + 1
         end = content.find("\n", start)
-        line = self._found[number] = content[start : end if end >= 0 else len(content)]
+        line = self.known[number] = content[start : end if end >= 0 else len(content)]
         return line
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._content.split("\n"))
+        at = 0
+        while (end := self._content.find("\n", at)) >= 0:
+            yield self._content[at:end]
+            at = end + 1
+        yield self._content[at:]
 
 
 class _NoJson:

@@ -45,7 +45,8 @@ def render(text: Text, sheet: Sheet) -> None:
     cells = [table.cells(number) for number in chosen]
     names = table.header or [f"column {at + 1}" for at in range(max(map(len, cells), default=0))]
     sampled = f", columns from {len(chosen):,} rows" if len(chosen) < len(table.rows) else ""
-    sheet.add(f"{plural(len(table.rows), 'row')}, {plural(len(names), 'column')}{sampled}", at=0)
+    about = "about " if text.big else ""  # of which no line was looked at that is not shown
+    sheet.add(f"{about}{plural(len(table.rows), 'row')}, {plural(len(names), 'column')}{sampled}", at=0)
     if table.header is not None:
         first = next((at for at, line in enumerate(text.lines) if line.strip()), 0)
         sheet.add_line(first, text.lines[first], at=1)
@@ -149,8 +150,8 @@ def _delimited(text: Text, delimiter: str) -> Table:
 
 def _filled(text: Text) -> Sequence[int]:
     """The numbers of the lines with something in them."""
-    if text.big and "\n\n" not in text.content:  # Looking at each line would take longer than all the rest.
-        return range(text.content.startswith("\n"), len(text.lines))
+    if text.big:  # Looking at each line would take longer than all the rest, and an empty one is rare.
+        return range(len(text.lines))
     return [at for at, line in enumerate(text.lines) if line.strip()]
 
 
