@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import Output, OutputDraft, Tombstone, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.operations.savings import savings
 from holdfast.store import OutputStats, Pruned, Savings
+
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
+    from holdfast.text.slices import Source
 
 MATCH_CONTEXT = 2  # lines shown around a match unless asked otherwise
 KINDS_OF_READ = ("lines", "chars", "bytes", "path", "rows", "match", "query")
@@ -55,17 +59,21 @@ class Stats(NamedTuple):
 
 def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
     """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
+    rules = ctx.bounds.outputs
+    # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
+    body = content.encode("utf-8", "surrogatepass") if rules.enabled else b""
+    if not rules.enabled or len(body) < rules.threshold_bytes:
+        return Kept(content, None)
     from holdfast.operations import repeats
+    from holdfast.text.marks import marks
     from holdfast.text.previews import preview
     from holdfast.text.redaction import redact
 
-    rules = ctx.bounds.outputs
-    # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
-    if not rules.enabled or len(content.encode("utf-8", "surrogatepass")) < rules.threshold_bytes:
-        return Kept(content, None)
-    clean = redact(content)
-    body = clean.text.encode("utf-8", "surrogatepass")
-    shown = preview(clean.text, tool=tool, budget=rules.preview_length)
+    found: Marks | None = marks(body)
+    clean = redact(content, found)
+    if clean.count:
+        body, found = clean.text.encode("utf-8", "surrogatepass"), None
+    shown = preview(clean.text, tool=tool, budget=rules.preview_length, found=found)
     masked = redact(call).text  # all of it, and cut only then: half a secret would not be known for one
     draft = OutputDraft(tool, masked[: limits.OUTPUT_CALL_CHARS], shown.shape, shown.text, clean.count)
     output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
@@ -115,24 +123,40 @@ def _part(ctx: Context, output: Output, way: str, how: dict[str, Any]) -> tuple[
     from holdfast.search.ask import ask
     from holdfast.text import paths, slices, tokens
 
-    body = ctx.store.output_bytes(ctx.scope, output.id, 0, output.size)
-    text = body.decode("utf-8", "surrogatepass")
     wanted: Any = how.get(way)
     cursor: str | None = how.get("cursor")
     usual = limits.OUTPUT_QUERY_TOKENS if way == "query" else limits.OUTPUT_READ_TOKENS
     cap = how.get("tokens", usual)
     around = how.get("context", MATCH_CONTEXT)
+    parts = _source(ctx, output)
     ways: dict[str, Callable[[], tuple[str, str | None, str]]] = {
-        "page": lambda: slices.page(text, cursor, cap),
-        "lines": lambda: slices.lines(text, wanted, cap),
-        "chars": lambda: slices.chars(text, wanted, cap),
-        "bytes": lambda: slices.bytes_(body, wanted, cap),
-        "path": lambda: paths.read(text, wanted, cap),
-        "rows": lambda: slices.rows(text, wanted, how.get("columns"), cap, cursor),
-        "match": lambda: slices.match(text, wanted, bool(how.get("regex")), around, cap, cursor),
-        "query": lambda: ask(text, wanted, cap, tokens.count),
+        "page": lambda: slices.page(parts, cursor, cap),
+        "lines": lambda: slices.lines(parts, wanted, cap),
+        "chars": lambda: slices.chars(parts, wanted, cap),
+        "bytes": lambda: slices.bytes_(parts, wanted, cap),
+        "path": lambda: paths.read(text(), wanted, cap),
+        "rows": lambda: slices.rows(text(), wanted, how.get("columns"), cap, cursor),
+        "match": lambda: slices.match(text(), wanted, bool(how.get("regex")), around, cap, cursor),
+        "query": lambda: ask(text(), wanted, cap, tokens.count),
     }
+
+    def text() -> str:
+        return parts.read(0, output.size).decode("utf-8", "surrogatepass")
+
     return ways[way]()
+
+
+def _source(ctx: Context, output: Output) -> Source:
+    """An output that is read in parts, so that a slice costs the same however long the rest is."""
+    from holdfast.text.slices import Source
+
+    read, read_lines = ctx.store.output_bytes, ctx.store.output_lines
+    return Source(
+        output.size,
+        output.lines,
+        lambda start, stop: read(ctx.scope, output.id, start, stop),
+        lambda first, last: read_lines(ctx.scope, output.id, first, last),
+    )
 
 
 def expand(ctx: Context, uri: str) -> str:
@@ -142,14 +166,15 @@ def expand(ctx: Context, uri: str) -> str:
         raise errors.bad_name("reference", uri, "it is written hold://<id>, hold://<id>#/json/pointer or #lines=a-b")
     from holdfast.text import paths, slices
 
-    text = whole(ctx, found[1])
     part = found[2]
     if not part:
-        return text
+        return whole(ctx, found[1])
     try:
         if part.startswith("lines="):
-            return slices.lines(text, part.removeprefix("lines="), limits.OUTPUT_MAX_BYTES).content
-        return paths.read(text, part, limits.OUTPUT_MAX_BYTES).content
+            output = find_output(ctx, found[1])
+            lines = slices.line_range(part.removeprefix("lines="), output.lines)
+            return ctx.store.output_lines(ctx.scope, output.id, *lines).decode("utf-8", "surrogatepass")
+        return paths.read(whole(ctx, found[1]), part, limits.OUTPUT_MAX_BYTES).content
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
 
