@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 import window_kit as kit
 from holdfast.window.formats import FORMS, anthropic, mcp, openai_chat, openai_responses
@@ -111,6 +112,55 @@ def test_a_tool_answer_there_and_back(answer: dict[str, Any]) -> None:
         written = module.write((user("go"), assistant("", Call("call_1", "look", "{}")), Message(TOOL, (read,))))
         assert kit.refusals(form, written) == []
         kit.typed(form, written)
+
+
+CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "type": "function", "function": {}}]}
+USED = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {}}]}
+ANSWER = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
+ASKED = {"role": "user", "content": "go"}
+ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("form", "wrong"),
+    [
+        ("anthropic", {"messages": [ASKED, USED]}),
+        ("anthropic", {"messages": [ASKED, ANSWER]}),
+        ("anthropic", {"messages": [ASKED, USED, ASKED, ANSWER]}),
+        ("anthropic", {"messages": [USED, ANSWER]}),
+        ("anthropic", {"messages": [ASKED, ASKED]}),
+        ("anthropic", {"messages": [{"role": "user", "content": " "}]}),
+        ("anthropic", {"messages": [{"role": "user", "content": []}]}),
+        ("openai_chat", [{"role": "tool", "tool_call_id": "a", "content": "blue"}]),
+        ("openai_chat", [{"role": "function", "name": "look", "content": "blue"}]),
+        ("openai_chat", [{"role": "assistant", "content": None}]),
+        ("openai_responses", [ITEM]),
+        ("openai_responses", [{"type": "function_call_output", "call_id": "a", "output": "blue"}]),
+        ("openai_responses", [ITEM, {"type": "custom_tool_call_output", "call_id": "a", "output": "blue"}]),
+        ("openai_responses", [{"type": "reasoning", "id": "rs_1", "summary": []}, ASKED]),
+        ("mcp", {"messages": [USED]}),
+        ("mcp", {"messages": [USED, {"role": "user", "content": {"type": "text", "text": "well?"}}]}),
+    ],
+)
+def test_the_judge_of_rules_can_say_no(form: str, wrong: Any) -> None:
+    assert kit.refusals(form, wrong)
+
+
+@pytest.mark.parametrize(
+    ("form", "wrong"),
+    [
+        ("anthropic", [{"role": "user", "content": [{"type": "text"}]}]),
+        ("anthropic", [{"role": "user", "content": [{"type": "image", "source": {"type": "base64"}}]}]),
+        ("openai_chat", [{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}]),
+        ("openai_chat", [CALLED]),
+        ("openai_responses", [{"type": "function_call", "call_id": "a"}]),
+        ("openai_responses", [{"role": "user", "content": [{"type": "output", "text": "x"}]}]),
+        ("mcp", [{"role": "tool", "content": {"type": "text", "text": "x"}}]),
+    ],
+)
+def test_the_judge_of_types_can_say_no(form: str, wrong: Any) -> None:
+    with pytest.raises(ValidationError):
+        kit.typed(form, wrong)
 
 
 # --- one by one: what a reader should be able to check by eye --------------------------------------------------------
