@@ -47,6 +47,32 @@ OUTPUT_READ_MOST = 10_000  # tokens of one answer, whoever asks
 OUTPUT_QUERY_TOKENS = 600  # the answer to a plain question: the lines that matter and little around them
 OUTPUT_PRUNE_MOST = 50  # outputs one keep may prune, so that no call pays for a whole clean-up
 
+MESSAGE_TEXT_MAX_CHARS = 40_000  # of a message that are searchable; longer ones are mostly data, and indexing costs
+MESSAGES_READ = 1_000_000  # messages of one session, read when a process takes it up; more than any session has
+CLEAR_RESULT_CHARS = 600  # about 150 tokens: the line that replaces a cleared result is a third of that
+FACTS_KEPT = 400  # of one kind that a fold passes on to the next; all of them stay in the messages
+SUMMARY_MAX_TOKENS = 12_000  # of any summary: past this it is read as little as what it replaces
+ADDENDUM_PERCENT = 25  # of a summary's budget that is kept for what the probes find missing
+LEDGER_TOKENS = 300  # of a finished task's ledger
+TASK_DEPTH_MAX = 4  # tasks inside tasks; deeper ones are plans, which belong in the notepad
+PIN_MAX_CHARS = 4_000  # one pinned text; it is sent with every model call
+PINS_MAX = 50  # pinned texts of one session, for the same reason
+FOLDS_READ = 10_000  # folds and tasks of one session; each covers several messages
+
+
+class WindowRules(NamedTuple):
+    """When the window is cleared, warned about and compacted. Fields of [window]; percentages are of the limit."""
+
+    limit: int = 200_000  # tokens of the model's window when the caller names none
+    clear_percent: int = 60  # from here on old results are cleared; earlier, a lost prompt cache costs more than it saves
+    clear_least_percent: int = 10  # … and only when so much comes free, for the same reason
+    warn_percent: int = 80  # leaves a fifth for the warned turn, its results, and an estimate that is too low
+    full_percent: int = 95  # a request as big as this is not sent: it is made smaller at once, warned or not
+    target_percent: int = 45  # what a compaction must get below; above it the next one would follow too soon
+    tail_percent: int = 20  # of recent messages that stay word for word: some dozen steps in a usual window
+    summary_percent: int = 10  # of what stands in their place; never more than SUMMARY_MAX_TOKENS
+    keep_results: int = 4  # recent calls whose results are never cleared while they can still be sent
+
 
 class OutputRules(NamedTuple):
     """What is kept outside the window, and for how long. Fields of [outputs] in the config file."""
@@ -67,3 +93,4 @@ class Bounds(NamedTuple):
     notepad_budget_tokens: int = NOTEPAD_BUDGET_TOKENS
     digest_budget_tokens: int = DIGEST_BUDGET_TOKENS
     outputs: OutputRules = OutputRules()
+    window: WindowRules = WindowRules()

@@ -4,6 +4,7 @@ Rules that hold for every method:
 
 - One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
 - Every change of an entry is written with its event. History, undo and the activity log read events and nothing else.
+- Messages are entries without events: they are appended once and never change. History does not list them.
 - Outputs have no events: they never change, and what is gone has a tombstone. `dump` and `load` leave them out.
 - Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged, it never returns.
 - `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.model import (
@@ -164,7 +165,10 @@ class OutputStore(Protocol):
         """
 
     def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
-        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals."""
+        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals.
+
+        Messages do not count: a conversation names every output it ever saw, and would keep them all for good.
+        """
 
     def output_stats(self, scope: Scope) -> OutputStats: ...
 
@@ -185,6 +189,12 @@ class Store(OutputStore, Protocol):
 
         Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
         increasing within the project whatever the clock does. The session named in the stamp comes to exist.
+        """
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        """Add entries by key, all or none, without events. Conflict when one of the keys is taken.
+
+        For what is written once and by the hundred. The session named in the stamp comes to exist.
         """
 
     def list(self, scope: Scope, query: Listing) -> Page:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from holdfast.model import Scope
+from holdfast.model import MESSAGE, Scope
 from holdfast.stores import postgres_server
 from holdfast.stores.output_rows import Row
 from holdfast.stores.outputs import NEW_PROJECT, Outputs, Proof, Sql
@@ -15,7 +15,7 @@ T = TypeVar("T")
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 CITED = (
     "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "
-    "WHERE e.tenant = %s AND e.project = %s AND e.folded LIKE '%%' || s.id || '%%')"
+    f"WHERE e.tenant = %s AND e.project = %s AND e.kind <> '{MESSAGE}' AND e.folded LIKE '%%' || s.id || '%%')"
 )
 
 
