@@ -13,7 +13,7 @@ import psycopg
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from holdfast.model import EMPTY, NOTE, Change, Draft, Entry, Scope, Stamp
+from holdfast.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
 from holdfast.store import GONE, Decide, Gone, Listing, Store
 
 NOTES = Listing((NOTE,))

@@ -44,21 +44,27 @@ class Listed(NamedTuple):
 
 def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
     """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
-    from holdfast.text.previews import preview
-    from holdfast.text.redaction import redact
-
     rules = ctx.bounds.outputs
     # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
     if not rules.enabled or len(content.encode("utf-8", "surrogatepass")) < rules.threshold_bytes:
         return Kept(content, None)
+    output = put_output(ctx, tool, content, call)
+    return Kept(reference(output, rules.include_preview), output)
+
+
+def put_output(ctx: Context, tool: str, content: str, call: str = "") -> Output:
+    """Keep a text whole, however small."""
+    from holdfast.text.previews import preview
+    from holdfast.text.redaction import redact
+
     clean = redact(content)
     body = clean.text.encode("utf-8", "surrogatepass")
-    shown = preview(clean.text, tool=tool, budget=rules.preview_length)
+    shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length)
     draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)
     output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
-    return Kept(reference(output, rules.include_preview), output)
+    return output
 
 
 def reference(output: Output, with_preview: bool = True) -> str:

@@ -51,11 +51,11 @@ def pins(ctx: Context) -> list[Entry]:
     return sorted(page.entries, key=lambda entry: (entry.created_at, entry.key))
 
 
-def pinned_texts(ctx: Context) -> list[str]:
-    """Every text that must stand in the window: pinned memory, then the session's own pins."""
+def pinned_memory(ctx: Context) -> list[str]:
+    """Memory that is pinned, by key."""
     page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
     known = sorted((entry for entry in page.entries if entry.pinned), key=lambda entry: entry.key)
-    return [entry.content for entry in known] + [entry.content for entry in pins(ctx)]
+    return [entry.content for entry in known]
 
 
 def section(texts: list[str]) -> str:
