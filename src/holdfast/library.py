@@ -40,6 +40,7 @@ GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
     "memory": {"search_memory", "write_memory"},
     "handoff": {"write_session_handoff"},
+    "tasks": {"begin_task", "end_task", "cancel_task"},
 }
 
 

@@ -64,7 +64,9 @@ class WindowRules(NamedTuple):
     """When the window is cleared, warned about and compacted. Fields of [window]; percentages are of the limit."""
 
     limit: int = 200_000  # tokens of the model's window when the caller names none
-    clear_percent: int = 60  # from here on old results are cleared; earlier, a lost prompt cache costs more than it saves
+    clear_percent: int = (
+        60  # from here on old results are cleared; earlier, a lost prompt cache costs more than it saves
+    )
     clear_least_percent: int = 10  # … and only when so much comes free, for the same reason
     warn_percent: int = 80  # leaves a fifth for the warned turn, its results, and an estimate that is too low
     full_percent: int = 95  # a request as big as this is not sent: it is made smaller at once, warned or not

@@ -99,9 +99,7 @@ class NaiveStore:
         if not drafts:
             return ()
         if (SESSION, stamp.session) not in project.entries:
-            project.change(
-                SESSION, stamp.session, Draft(""), stamp._replace(operation="begin_session", detail=EMPTY)
-            )
+            project.change(SESSION, stamp.session, Draft(""), stamp._replace(operation="begin_session", detail=EMPTY))
         project.clock = max(project.clock or 0, stamp.now)
         for key, draft in drafts:
             if (kind, key) in project.entries:

@@ -11,6 +11,7 @@ import holdfast
 from holdfast import errors
 from holdfast.library import Holdfast, Tool
 from holdfast.operations.catalogue import OPERATIONS, profile
+from holdfast.window.messages import user
 
 SEED_NOTES = {
     "add_note",
@@ -23,6 +24,8 @@ SEED_NOTES = {
 }
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
 SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
+SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
+WINDOW = {"uncompact", "show_window"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -52,6 +55,17 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("show_session", {"id": "one"}),
     ("list_sessions", {}),
     ("archive_session", {"id": "one"}),
+    ("begin_task", {"description": "look into casts"}),
+    ("end_task", {"summary": "two tokens suffice"}),
+    ("begin_task", {"description": "again"}),
+    ("cancel_task", {"reason": "done before"}),
+    ("list_tasks", {"limit": 1}),
+    ("pin_text", {"content": "no casts"}),
+    ("list_pins", {}),
+    ("unpin_text", {"id": "{pin}"}),
+    ("uncompact", {"first": 1}),
+    ("list_folds", {}),
+    ("show_window", {}),
     ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
     ("scratchpad_list", {}),
     ("prune_outputs", {}),
@@ -68,13 +82,20 @@ def output_of(hold: Holdfast) -> str:
     return kept.output.id
 
 
+def folded_message(hold: Holdfast) -> None:
+    """A message the caller took back, which is folded to nothing."""
+    window = hold.session().window
+    window.next([user("port the lexer")])
+    window.next([user("port the parser")])
+
+
 def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
     return {tool.name: tool for tool in hold.tools(name)}
 
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full = by_name(hold, "core"), by_name(hold)
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
+    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_TASKS | WINDOW
     assert core.keys() < full.keys()
     assert len(core) == 8
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):
@@ -113,9 +134,10 @@ def test_handlers_work_in_the_session_they_were_made_for(hold: Holdfast) -> None
 
 def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
     assert {name for name, _ in CALLS} == set(OPERATIONS)
-    note, output = "", output_of(hold)
+    note, pin, output = "", "", output_of(hold)
+    folded_message(hold)
     for name, template in CALLS:
-        known = {"{note}": note, "{output}": output}
+        known = {"{note}": note, "{output}": output, "{pin}": pin}
         arguments = {
             key: known.get(value, value) if isinstance(value, str) else value for key, value in template.items()
         }
@@ -125,13 +147,15 @@ def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
         jsonschema.validate(answer, operation.output_schema(), cls=jsonschema.Draft202012Validator)
         assert answer.keys() <= operation.result.keys(), f"{name} answers with a key it does not declare"
         note = note or answer.get("note_id", "")
+        pin = answer["id"] if name == "pin_text" else pin
 
 
 def test_hints_are_true(hold: Holdfast) -> None:
     """What calls itself read-only writes nothing; what calls itself idempotent changes nothing the second time."""
-    note, output = "", output_of(hold)
+    note, pin, output = "", "", output_of(hold)
+    folded_message(hold)
     for name, template in CALLS:
-        known = {"{note}": note, "{output}": output}
+        known = {"{note}": note, "{output}": output, "{pin}": pin}
         arguments = {
             key: known.get(value, value) if isinstance(value, str) else value for key, value in template.items()
         }
@@ -139,6 +163,7 @@ def test_hints_are_true(hold: Holdfast) -> None:
         before = list(hold.export_lines())
         answer = hold.call(name, arguments)
         note = note or answer.get("note_id", "")
+        pin = answer["id"] if name == "pin_text" else pin
         after = list(hold.export_lines())
         if operation.read_only:
             assert after == before, name
@@ -159,6 +184,7 @@ def test_hints_are_true(hold: Holdfast) -> None:
         (SEED_NOTEPAD, {"Notepad"}),
         ({"search_memory", "write_memory"}, {"Memory"}),
         ({"write_session_handoff"}, {"Handoff"}),
+        (SEED_TASKS, {"Tasks"}),
         (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad"}),
         ({"add_note", "write_memory", "write_session_handoff"}, {"Notes", "Memory", "Handoff"}),
         (set(), set()),

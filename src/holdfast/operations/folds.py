@@ -13,7 +13,7 @@ from holdfast.operations.registry import Context, Json, Operation, Param
 
 if TYPE_CHECKING:
     from holdfast.window.controller import Gauge
-    from holdfast.window.folding import Item
+    from holdfast.window.folding import Fold
 
 
 class Folds(NamedTuple):
@@ -38,10 +38,9 @@ def list_folds(ctx: Context) -> Folds:
 
 
 def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
-    """Bring messages back into the window, as they were. Positions count from 1; whole calls come with their results."""
+    """Bring messages back into the window, as they were. Positions count from 1; calls come with their results."""
     from holdfast.operations import transcript
     from holdfast.text import tokens
-    from holdfast.window.folding import view
     from holdfast.window.pairs import whole
     from holdfast.window.probes import words
 
@@ -51,11 +50,10 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
         raise errors.nothing_folded(first, end, len(history))
     start, stop = whole(history, first - 1, end - 1)
     entries = transcript.entries(ctx)
-    items = view(history, transcript.folds(entries, history))
-    keys = _hiding(items, entries, start, stop)
-    if not keys:
+    hiding = _hiding(transcript.folds(entries, history), entries, start, stop)
+    if not hiding:
         raise errors.nothing_folded(first, end, len(history))
-    for entry in keys:
+    for entry in hiding:
         ctx.store.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
     text, cut = tokens.cut(words(history[start : stop + 1]), limits.OUTPUT_READ_TOKENS)
     return Restored(start + 1, stop + 1, text, cut)
@@ -68,12 +66,16 @@ def show_window(ctx: Context) -> Gauge:
     return stored_gauge(ctx)
 
 
-def _hiding(items: list[Item], entries: list[Entry], first: int, last: int) -> list[Entry]:
+def _hiding(folds: list[Fold], entries: list[Entry], first: int, last: int) -> list[Entry]:
     """The folds that hide something of this range from sight."""
-    keys = {item.fold for item in items if item.fold and item.first <= last and first <= item.last}
-    seen = {item.first for item in items if not item.fold}
-    if all(position in seen for position in range(first, last + 1)):
-        keys = set()  # all of it is in sight already; only cleared results may be missing
+    from holdfast.window.folding import blocks
+
+    keys = {
+        block.key
+        for block in blocks(folds)
+        for at in range(max(first, block.first), min(last, block.last) + 1)
+        if not any(low <= at <= high for low, high in block.shown)
+    }
     return [entry for entry in entries if entry.key in keys or _lines(entry, first, last)]
 
 

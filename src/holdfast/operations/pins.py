@@ -21,7 +21,9 @@ class Pins(NamedTuple):
 
 
 def pin_text(ctx: Context, content: str) -> Entry:
-    bounded("pinned text", content, limits.PIN_MAX_CHARS, "Pin what must hold; keep the rest in memory.", blank="Say it.")
+    bounded(
+        "pinned text", content, limits.PIN_MAX_CHARS, "Pin what must hold; keep the rest in memory.", blank="Say it."
+    )
     known = pins(ctx)
     for entry in known:
         if entry.content == content:

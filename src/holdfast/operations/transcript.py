@@ -131,7 +131,9 @@ def _masked(message: Message) -> Message:
 
 
 def _clean(result: Result) -> Result:
-    parts = tuple(part._replace(text=redact(part.text).text) if isinstance(part, Text) else part for part in result.parts)
+    parts = tuple(
+        part._replace(text=redact(part.text).text) if isinstance(part, Text) else part for part in result.parts
+    )
     return result if parts == result.parts else result._replace(parts=parts)
 
 

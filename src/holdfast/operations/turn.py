@@ -260,7 +260,7 @@ class Turn:
         if self.caller.summarise is not None:
             try:
                 text = self.caller.summarise([item.message for item in self.book.items[: plan.cut]])
-                if isinstance(text, str) and text.strip():
+                if text.strip():
                     return tokens.cut(text.strip(), budget)[0]
             except Exception:  # noqa: BLE001 - a model's trouble is the caller's; ours needs no model
                 return summary.summarise(said, budget)

@@ -14,7 +14,7 @@ from holdfast.stores.postgres_schema import Con
 T = TypeVar("T")
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 CITED = (
-    "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "
+    "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "  # noqa: S608
     f"WHERE e.tenant = %s AND e.project = %s AND e.kind <> '{MESSAGE}' AND e.folded LIKE '%%' || s.id || '%%')"
 )
 

@@ -40,7 +40,7 @@ class Clearable(NamedTuple):
 
 
 def clearable(items: Sequence[Item], count: Callable[[Message], int], *, keep: int) -> list[Clearable]:
-    """What may be cleared, oldest first. The results of the last `keep` units stay, and so does what nobody has read."""
+    """What may be cleared, oldest first. The last `keep` units with results stay, and so does what nobody has read."""
     groups = [unit for unit in units([item.message for item in items]) if _results(items, unit)]
     answered = max((at for at, item in enumerate(items) if item.message.role == ASSISTANT), default=-1)
     found: list[Clearable] = []

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from holdfast.window.folding import COMPACT, Fold, Item
-from holdfast.window.messages import USER, Message
+from holdfast.window.messages import TOOL, USER, Message
 from holdfast.window.pairs import units, unpaired
 from holdfast.window.probes import words
 from holdfast.window.records import digest
@@ -79,11 +79,12 @@ def verify(
     most: int,
 ) -> tuple[str, ...]:
     """What is wrong with the request that would be sent; nothing when it may be."""
-    problems: list[str] = []
-    text = words(message for message in sent if message.role != "tool")
-    for pinned in pins:
-        if _sha(pinned.text) != pinned.digest or pinned.text not in text:
-            problems.append(f"the pinned text {pinned.text[:40]!r} is not in it as it was pinned")
+    text = words(message for message in sent if message.role != TOOL)
+    problems = [
+        f"the pinned text {pinned.text[:40]!r} is not in it as it was pinned"
+        for pinned in pins
+        if _sha(pinned.text) != pinned.digest or pinned.text not in text
+    ]
     if asked is not None:
         wanted = digest(asked)
         if not any(message.role == USER and digest(message) == wanted for message in sent):

@@ -50,7 +50,7 @@ class Proceed(NamedTuple):
 
 
 class Warn(NamedTuple):
-    """Send these: the last message tells the agent to write down what it needs. After its answer comes the compaction."""
+    """Send these: the last message tells the agent to write down what it needs. After its answer it is compacted."""
 
     messages: tuple[Message, ...]
     gauge: Gauge

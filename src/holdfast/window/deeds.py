@@ -68,7 +68,7 @@ def _first(given: dict[str, Any]) -> str:
 
 
 def _failure(result: Result, *, whole: bool) -> str:
-    """What went wrong. Only the output of a command is searched for it: a file that is read may well speak of errors."""
+    """What went wrong. Only what a command printed is searched for it: a file may well speak of errors."""
     if not (whole or result.error):
         return ""
     text = "\n".join(part.text for part in result.parts if isinstance(part, Text))

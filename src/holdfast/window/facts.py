@@ -25,8 +25,8 @@ _TASK = re.compile(r"\[(?:Task|Cancelled): ")
 _BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*\[( |x|X)\]\s*(\S.*)")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)")
 _OPEN = re.compile(
-    r"\b(?:todo|fixme|to do|still (?:open|missing|needs?|have to|has to|to)|remaining|next(?: step)?s?:|open (?:question|"
-    r"item|point)s?|follow[- ]up|not (?:yet )?(?:done|finished)|pending|waiting for|blocked)\b",
+    r"\b(?:todo|fixme|to do|still (?:open|missing|needs?|have to|has to|to)|remaining|next(?: step)?s?:|"
+    r"open (?:question|item|point)s?|follow[- ]up|not (?:yet )?(?:done|finished)|pending|waiting for|blocked)\b",
     re.IGNORECASE,
 )
 _DECISION = re.compile(
@@ -65,6 +65,8 @@ def gather(unit: Sequence[Message]) -> Facts:
             elif text.strip():
                 _add(found, ASKS, _short(" ".join(text.split()), ASK_MAX))
         _prose(found, text)
+        if message.role == USER and len(text) <= ASK_MAX:
+            found.pop(FIGURES, None)  # the request itself says them
     for deed in deeds(unit):
         _deed(found, deed)
     return found
@@ -81,7 +83,15 @@ def merge(many: Iterable[Mapping[str, Sequence[str]]]) -> Facts:
                 known[line] = None
         for done in facts.get(CLOSED, ()):
             kinds.get(OPEN, {}).pop(done, None)
-    return {kind: list(lines)[-limits.FACTS_KEPT :] for kind, lines in kinds.items() if kind != CLOSED and lines}
+    return {kind: _newest(kind, list(lines)) for kind, lines in kinds.items() if kind != CLOSED and lines}
+
+
+def _newest(kind: str, lines: list[str]) -> list[str]:
+    """As many as are passed on. The first request is what all the work is for, so it always is."""
+    most = limits.FACTS_KEPT
+    if len(lines) <= most:
+        return lines
+    return [lines[0], *lines[1 - most :]] if kind == ASKS else lines[-most:]
 
 
 def from_json(value: object) -> Facts:

@@ -44,16 +44,11 @@ def place(position: int, call_id: str) -> str:
 
 def view(messages: Sequence[Message], folds: Iterable[Fold]) -> list[Item]:
     """The window: every message that no fold covers, and the folds in their places."""
-    lines: dict[str, str] = {}
-    blocks: list[Fold] = []
-    # What was folded later reaches further, because messages only ever come at the end.
-    for fold in sorted(folds, key=lambda fold: (fold.last, -fold.first)):
-        lines |= fold.lines
-        if fold.how != CLEAR:
-            blocks = _with(blocks, fold)
+    given = list(folds)
+    lines = {place: line for fold in given for place, line in fold.lines.items()}
     items: list[Item] = []
     at = 0
-    for block in blocks:
+    for block in blocks(given):
         items += _plain(messages, at, block.first - 1, lines)
         if block.text:
             items.append(Item(user(block.text), block.first, block.last, block.key))
@@ -63,12 +58,22 @@ def view(messages: Sequence[Message], folds: Iterable[Fold]) -> list[Item]:
     return items + _plain(messages, at, len(messages) - 1, lines)
 
 
-def _with(blocks: list[Fold], fold: Fold) -> list[Fold]:
+def blocks(folds: Iterable[Fold]) -> list[Fold]:
+    """The folds that can be seen, in order: each swallows those inside it, and none overlaps another."""
+    found: list[Fold] = []
+    # What was folded later reaches further, because messages only ever come at the end.
+    for fold in sorted(folds, key=lambda fold: (fold.last, -fold.first)):
+        if fold.how != CLEAR:
+            found = _with(found, fold)
+    return found
+
+
+def _with(known: list[Fold], fold: Fold) -> list[Fold]:
     """The blocks and one that reaches further: it swallows those it covers, and begins after one it only touches."""
-    first = max([fold.first, *(block.last + 1 for block in blocks if block.first < fold.first)])
+    first = max([fold.first, *(block.last + 1 for block in known if block.first < fold.first)])
     if first > fold.last:
-        return blocks
-    return [*(block for block in blocks if block.last < first), fold._replace(first=first)]
+        return known
+    return [*(block for block in known if block.last < first), fold._replace(first=first)]
 
 
 def _plain(messages: Sequence[Message], first: int, last: int, lines: Mapping[str, str]) -> list[Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from holdfast.text import tokens
 from holdfast.window.deeds import COMMAND, EFFECT, READ, deeds
@@ -24,7 +25,7 @@ def ledger(messages: Sequence[Message], budget: int) -> str:
                 rows[FAILED][f"{deed.what or deed.call} ({deed.failed})"] = None
             elif deed.kind in _KINDS:
                 rows[_KINDS[deed.kind]][deed.what] = None
-    for asked, said in zip(messages, messages[1:], strict=False):
+    for asked, said in pairwise(messages):
         if asked.role == USER and said.role == ASSISTANT and said.text().strip():
             rows[ANSWERED][_short(" ".join(said.text().split()), 160)] = None
     lines: list[str] = []

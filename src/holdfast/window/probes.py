@@ -1,7 +1,7 @@
 """Probes: what was said before a fold is looked for after it, and what is missing is added.
 
-A probe is a file, an id, a number, an open item, a decision or a rule. It passes when its text stands in the window that
-would be sent. Probes judge any summary alike, whoever wrote it.
+A probe is a file, an id, a number, an open item, a decision or a rule. It passes when its text stands in the window
+that would be sent. Probes judge any summary alike, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def addendum(missing: Sequence[Probe], budget: int) -> str:
         row = kind in (IDS, FILES, NUMBERS)
         kept: list[str] = []
         for line in reversed(lines):
-            cost = tokens.count(line) + (2 if row else 6)
+            cost = tokens.count(line) + (2 if row and kept else 6)  # a comma, or the line's beginning
             if cost > left:
                 break
             left -= cost

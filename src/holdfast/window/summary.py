@@ -67,6 +67,8 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
     for kind in SECTIONS:
         fresh = [line for line in facts.get(kind, ()) if line not in said]
         said.update(fresh)
+        if kind == ASKS:
+            fresh = fresh[1:] + fresh[:1]  # the first request is what all the work is for; it counts as the newest
         waiting[kind] = [(line, tokens.count(line) + 2) for line in fresh]  # the dash and the line end
     taken: dict[str, list[str]] = {kind: [] for kind in SECTIONS}
     left = budget
@@ -74,9 +76,9 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
         left -= _take(waiting[kind], taken[kind], min(left, budget * share // 100))
     for kind in SECTIONS:
         left -= _take(waiting[kind], taken[kind], left)
-    for lines in taken.values():
-        lines.reverse()
-    return taken, {kind: len(lines) for kind, lines in waiting.items() if lines}
+    chosen = {kind: set(lines) for kind, lines in taken.items()}
+    shown = {kind: [line for line in facts.get(kind, ()) if line in chosen[kind]] for kind in taken}
+    return shown, {kind: len(lines) for kind, lines in waiting.items() if lines}
 
 
 def _take(waiting: list[tuple[str, int]], taken: list[str], room: int) -> int:
