@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -38,7 +40,9 @@ WORDS = (
     "x" * 900,
 )
 texts = st.lists(st.sampled_from(WORDS), min_size=0, max_size=4).map("\n".join)
-raws = st.sampled_from(({}, {"cache_control": {"type": "ephemeral"}}, {"deep": [1, None, {"a": "ü"}]}))
+raws: st.SearchStrategy[Mapping[str, Any]] = st.sampled_from(
+    ({}, {"cache_control": {"type": "ephemeral"}}, {"deep": [1, None, {"a": "ü"}]})
+)
 plain_parts: st.SearchStrategy[Part] = st.one_of(
     st.builds(Text, texts, raws),
     st.builds(Thinking, texts, raws),
@@ -51,17 +55,8 @@ plain_parts: st.SearchStrategy[Part] = st.one_of(
 def units(draw: st.DrawFn, number: int) -> list[Message]:
     """One unit, with call ids that no other unit has."""
     kind = draw(st.sampled_from(("user", "user", "say", "calls", "calls", "calls", "parts", "orphan", "empty")))
-    if kind == "user":
-        return [user(draw(texts))]
-    if kind == "say":
-        return [assistant(draw(texts))]
-    if kind == "parts":
-        parts = tuple(draw(st.lists(plain_parts, max_size=3)))
-        return [Message(draw(st.sampled_from((USER, ASSISTANT))), parts, draw(raws))]
-    if kind == "orphan":
-        return [result(f"lost{number}", draw(texts))]
-    if kind == "empty":
-        return [Message(ASSISTANT, ())]
+    if kind != "calls":
+        return [_alone(draw, kind, number)]
     ids = [f"c{number}-{at}" for at in range(draw(st.integers(1, 3)))]
     calls = tuple(Call(id, draw(st.sampled_from(("shell", "read_file", "write_file"))), _arguments(draw)) for id in ids)
     said = Message(ASSISTANT, ((Text(draw(texts)),) if draw(st.booleans()) else ()) + calls)
@@ -69,6 +64,17 @@ def units(draw: st.DrawFn, number: int) -> list[Message]:
     if draw(st.booleans()):
         return [said, Message(TOOL, tuple(results))]
     return [said, *(Message(TOOL, (one,)) for one in results)]
+
+
+def _alone(draw: st.DrawFn, kind: str, number: int) -> Message:
+    if kind == "parts":
+        role = draw(st.sampled_from((USER, ASSISTANT)))
+        return Message(role, tuple(draw(st.lists(plain_parts, max_size=3))), draw(raws))
+    if kind == "orphan":
+        return result(f"lost{number}", draw(texts))
+    if kind == "empty":
+        return Message(ASSISTANT, ())
+    return user(draw(texts)) if kind == "user" else assistant(draw(texts))
 
 
 def _arguments(draw: st.DrawFn) -> str:

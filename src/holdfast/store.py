@@ -123,6 +123,9 @@ class OutputStore(Protocol):
     def keep_output(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> Kept:
         """Keep the bytes. The same bytes again are one use more of the output that is there, whatever the draft."""
 
+    def keep_outputs(self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp) -> tuple[Kept, ...]:
+        """Keep several, all or none: as one after the other, but waiting for the disk once."""
+
     def output(self, scope: Scope, name: str) -> Output | None:
         """The output with this id, or else the only one whose digest begins so. BadInput when several do.
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from contract.kit import EVERYTHING, NOON, everything, nasty, new_scope, per_example
 from contract.naive import NaiveStore
 from holdfast import errors
-from holdfast.model import KINDS, MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
+from holdfast.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
 from holdfast.search.analyse import fold
 from holdfast.search.order import query_words
 from holdfast.store import GONE, EventQuery, Gone, Listing, Store, Words
@@ -21,6 +21,7 @@ Step = Callable[[Either, Scope], Any]
 
 TAGS = ("Bug", "bug", "BUG", "Straße", "STRASSE", "später", "x", "İ")
 SESSIONS = ("", "one", "two", "Zwei")
+USED = (NOTE, NOTEPAD, MEMORY, SESSION, MESSAGE)  # kinds the steps below write; a store treats all kinds alike
 
 
 class Refused(Exception):
@@ -101,7 +102,7 @@ def restores(draw: st.DrawFn) -> Step:
 @st.composite
 def listings(draw: st.DrawFn) -> Listing:
     return Listing(
-        (draw(st.sampled_from(KINDS)),),  # of several kinds two may have the same key and time, and no order
+        (draw(st.sampled_from(USED)),),  # of several kinds two may have the same key and time, and no order
         draw(st.sampled_from((None, *SESSIONS))),
         tuple(fold(tag) for tag in draw(st.lists(st.sampled_from(TAGS), max_size=2))),
         draw(st.booleans()),
@@ -130,8 +131,8 @@ def reads(draw: st.DrawFn) -> Step:
             store.containing(scope, query, needle),
             store.events(scope, events),
             store.event(scope, 3),
-            [store.tags(scope, kind, session) for kind in KINDS for session in SESSIONS],
-            [store.tally(scope, kind, session) for kind in KINDS for session in SESSIONS],
+            [store.tags(scope, kind, session) for kind in USED for session in SESSIONS],
+            [store.tally(scope, kind, session) for kind in USED for session in SESSIONS],
         )
 
     return step

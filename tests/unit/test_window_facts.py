@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.text import tokens
+from holdfast.text.previews import preview
 from holdfast.window import clearing, facts, summary
 from holdfast.window.deeds import COMMAND, EFFECT, OTHER, READ, deeds
 from holdfast.window.facts import (
@@ -199,7 +200,7 @@ def test_only_what_was_read_and_is_not_recent_is_cleared() -> None:
 
 def test_a_cleared_line_says_what_it_was_how_it_went_and_how_to_get_it_back() -> None:
     (one,) = clearing.clearable(view([*called(0, RUN), assistant("ok")], []), size, keep=0)
-    line = clearing.line(one, "3f9a1c2b77e0")
+    line = clearing.line(one, "3f9a1c2b77e0", preview(RUN, tool="shell", budget=360).text)
     assert line.startswith("[Cleared shell(make test) → ")
     assert line.endswith("hold://3f9a1c2b77e0]")
     assert "\n" not in line
@@ -210,10 +211,11 @@ def test_a_cleared_line_says_what_it_was_how_it_went_and_how_to_get_it_back() ->
 
 
 def test_a_reference_is_cleared_to_the_output_it_names() -> None:
-    text = "📁 Output cached: 3f9a1c2b77e0 (212.0KB)\n\ntest run, 201 lines, 1 failure line\nFAILED x\n" + "detail " * 120
+    head = "📁 Output cached: 3f9a1c2b77e0 (212.0KB)\n\ntest run, 201 lines, 1 failure line\nFAILED x\n"
+    text = head + "detail " * 120
     (one,) = clearing.clearable(view([*called(0, text), assistant("ok")], []), size, keep=0)
     assert one.kept == "3f9a1c2b77e0"
-    assert "test run, 201 lines, 1 failure line: FAILED x" in clearing.line(one, one.kept)
+    assert "test run, 201 lines, 1 failure line: FAILED x" in clearing.line(one, one.kept, one.shown)
 
 
 def test_what_is_too_big_for_any_window_is_found_even_unread() -> None:
@@ -227,4 +229,4 @@ def test_clearing_names_each_result_at_most_once(talk: list[Message]) -> None:
     found = clearing.clearable(view(talk, []), size, keep=2)
     assert len({one.place for one in found}) == len(found)
     for one in found:
-        assert "\n" not in clearing.line(one, "0" * 12)
+        assert "\n" not in clearing.line(one, "0" * 12, "log, 3 lines\n\nfirst\nsecond")

@@ -50,7 +50,7 @@ class Book:
         self._history: list[Stored] = []
         self._entries: list[Entry] = []
         self._sizes: dict[str, int] = {}  # by what is said
-        self._facts: dict[int, facts.Facts] = {}
+        self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a unit
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -81,6 +81,7 @@ class Book:
         transcript.append(ctx, known, fresh)
         self._history += fresh
         self._refold()
+        self.facts_of(self.items[-len(fresh) :] if fresh else ())
 
     def _agree(self, talk: Sequence[Message], known: Sequence[tuple[Message, int | None]]) -> int:
         """How many messages at the beginning are the known ones, each with its position unless it is a fold's.
@@ -171,7 +172,8 @@ class Book:
             elif first.fold:
                 found.append(facts.gather([first.message]))
             else:
-                if first.first not in self._facts:
-                    self._facts[first.first] = facts.gather([items[at].message for at in unit])
-                found.append(self._facts[first.first])
+                key = (first.first, items[unit.stop - 1].last)
+                if key not in self._facts:
+                    self._facts[key] = facts.gather([items[at].message for at in unit])
+                found.append(self._facts[key])
         return facts.merge(found)

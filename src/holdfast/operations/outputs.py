@@ -8,7 +8,7 @@ is first needed: every server starts with this module, and most never see a big 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast import errors, limits
@@ -54,17 +54,31 @@ def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
 
 def put_output(ctx: Context, tool: str, content: str, call: str = "") -> Output:
     """Keep a text whole, however small."""
+    return put_outputs(ctx, [(tool, content, call)])[0]
+
+
+def put_outputs(ctx: Context, results: Sequence[tuple[str, str, str]]) -> list[Output]:
+    """Keep several at once, each given as tool, content and call."""
     from holdfast.text.previews import preview
     from holdfast.text.redaction import redact
 
-    clean = redact(content)
-    body = clean.text.encode("utf-8", "surrogatepass")
-    shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length)
-    draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)
-    output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
-    if new:
-        prune_outputs(ctx, output.id)
-    return output
+    drafts = []
+    for tool, content, call in results:
+        clean = redact(content)
+        shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length)
+        draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)
+        drafts.append((draft, clean.text.encode("utf-8", "surrogatepass")))
+    stamp = ctx.stamp("keep_output")
+    # One alone is first looked for without holding anybody up; of several, hardly any is known.
+    alone = len(drafts) == 1
+    kept = (
+        [ctx.store.keep_output(ctx.scope, *drafts[0], stamp)]
+        if alone
+        else list(ctx.store.keep_outputs(ctx.scope, drafts, stamp))
+    )
+    if any(one.new for one in kept):
+        prune_outputs(ctx, *(one.output.id for one in kept))
+    return [one.output for one in kept]
 
 
 def reference(output: Output, with_preview: bool = True) -> str:

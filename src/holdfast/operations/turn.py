@@ -21,7 +21,7 @@ from holdfast.window.compaction import Plan
 from holdfast.window.context import FOLDS, HANDOFF, HEAD, HISTORY, LATE, PROMPT, request
 from holdfast.window.controller import Clear, Compact, Gauge, Proceed, State, Step, Warn
 from holdfast.window.folding import CLEAR, Fold, Item
-from holdfast.window.messages import Message
+from holdfast.window.messages import TOOL, Message
 from holdfast.window.pairs import unpaired
 from holdfast.window.probes import Probed, addendum, probe, probes, words
 
@@ -161,22 +161,25 @@ class Turn:
 
     def _clear(self) -> None:
         """Keep the results as outputs and put lines in their places, all with one fold."""
-        lines: dict[str, str] = {}
-        freed = 0
-        for one in self._clearable(self.used()):
-            id = one.kept or outputs.put_output(self.ctx, one.call.name, one.text, one.call.arguments).id
-            if one.read:
-                lines[one.place] = clearing.line(one, id)
-            else:
-                lines[one.place] = outputs.reference(outputs.find_output(self.ctx, id))
-            freed += max(0, one.tokens - _stays(one))
-        if not lines:
+        found = self._clearable(self.used())
+        if not found:
             self._stuck = True
             return
+        fresh = [one for one in found if not one.kept]
+        kept = outputs.put_outputs(self.ctx, [(one.call.name, one.text, one.call.arguments) for one in fresh])
+        made = {one.place: output for one, output in zip(fresh, kept, strict=True)}
+        lines: dict[str, str] = {}
+        for one in found:
+            if one.place not in made:
+                lines[one.place] = clearing.line(one, one.kept, one.shown)
+            elif one.read:
+                lines[one.place] = clearing.line(one, made[one.place].id, made[one.place].preview)
+            else:
+                lines[one.place] = outputs.reference(made[one.place])
         fold = Fold("", CLEAR, 0, self.book.length - 1, lines=lines)
         self.book.record(self.ctx, transcript.fold_draft(self.ctx, fold), "clear_results")
         self._cleared += len(lines)
-        self._freed += freed
+        self._freed += sum(max(0, one.tokens - _stays(one)) for one in found)
 
     # --- compacting ---------------------------------------------------------------------------------------------------
 
@@ -231,7 +234,9 @@ class Turn:
         heading = self._heading(plan)
         text = f"{heading}\n{self._summary(plan, said, budget - spare)}"
         wanted = probes(said)
-        found = probe(wanted, words(self._request(self.book.would_be(plan.fold("", text)))))
+        # What a tool said does not count as remembered, even where it happens to hold the same number.
+        sent = self._request(self.book.would_be(plan.fold("", text)))
+        found = probe(wanted, words(message for message in sent if message.role != TOOL))
         if more := addendum(found.missing, spare):
             text = f"{text}\n{more}"
             left = probe(found.missing, more)

@@ -42,7 +42,7 @@ LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 _ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {_ONE}"  # noqa: S608
-TAKEN = "SELECT key FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s) ORDER BY key"
+TAKEN = "SELECT key FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s)"
 LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {_ONE}"  # noqa: S608
 LOOK = (
     f"SELECT EXISTS (SELECT 1 FROM entries WHERE {_ONE}), ({LAST_VERSION}), {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
@@ -221,8 +221,10 @@ class PostgresStore(PostgresOutputs):
             writer, tallies = _Writer(con, scope, seen.seq, seen.clock), _Tallies()
             if not seen.session:
                 writer.begin(stamp)
-            if taken := con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall():
-                raise errors.appended_before(kind, taken[0][0])
+            taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
+            for key, _ in drafts if taken else ():
+                if (key,) in taken:
+                    raise errors.appended_before(kind, key)
             writer.clock = max(writer.clock, stamp.now)
             added = tuple(next_entry(kind, key, None, draft, stamp, writer.clock, 1) for key, draft in drafts)
             with con.pipeline():

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from holdfast import limits
-from holdfast.text.previews import preview
 from holdfast.window.folding import Item, place
 from holdfast.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text
 from holdfast.window.pairs import units
@@ -38,6 +37,12 @@ class Clearable(NamedTuple):
         found = _KEPT.match(self.text)
         return found[1] if found else ""
 
+    @property
+    def shown(self) -> str:
+        """The preview inside such a reference."""
+        found = _KEPT.match(self.text)
+        return (self.text[found.end() :].lstrip(", \n") or found[2]) if found else ""
+
 
 def clearable(items: Sequence[Item], count: Callable[[Message], int], *, keep: int) -> list[Clearable]:
     """What may be cleared, oldest first. The last `keep` units with results stay, and so does what nobody has read."""
@@ -59,9 +64,9 @@ def oversized(items: Sequence[Item], count: Callable[[Message], int], *, most: i
     return found
 
 
-def line(one: Clearable, id: str) -> str:
-    """What stands in its place: what it was, how it went, and how to get it back."""
-    head, _, rest = (_referred(one.text) or preview(one.text, tool=one.call.name, budget=90).text).partition("\n")
+def line(one: Clearable, id: str, preview: str) -> str:
+    """What stands in its place: what it was and how it went, by its preview, and how to get it back."""
+    head, _, rest = preview.partition("\n")
     telling = next((text for text in map(_one_line, rest.split("\n")) if text), "")
     said = f"{_one_line(head)}: {_short(telling, 120)}" if telling else _one_line(head)
     return f"{MARK}{one.call.name}({_arguments(one.call)}) → {said} — hold://{id}]"
@@ -89,12 +94,6 @@ def _text(result: Result) -> str:
     """Its words. A result with a picture in it is left alone: a line could not bring that back."""
     texts = [part.text for part in result.parts if isinstance(part, Text)]
     return "\n".join(texts) if len(texts) == len(result.parts) else ""
-
-
-def _referred(text: str) -> str:
-    """The preview inside a reference."""
-    found = _KEPT.match(text)
-    return text[found.end() :].lstrip(", \n") or found[2] if found else ""
 
 
 def _arguments(call: Call) -> str:
