@@ -295,6 +295,41 @@ def changed_since(seq: int, kind: str, key: str) -> Conflict:
     )
 
 
+def appended_before(kind: str, key: str) -> Conflict:
+    return Conflict(
+        "appended_before",
+        f"there is a {kind} {shown(key)} already: another process works in this session too. Nothing was added; "
+        f"give each loop a session of its own.",
+    )
+
+
+def no_open_task(verb: str) -> NotFound:
+    return NotFound("no_open_task", f"there is no open task to {verb}. begin_task opens one.")
+
+
+def tasks_too_deep(limit: int) -> BadInput:
+    return BadInput(
+        "tasks_too_deep",
+        f"{limit} tasks are open inside each other; the limit is {limit}. End or cancel the innermost one first.",
+    )
+
+
+def too_many_pins(limit: int) -> BadInput:
+    return BadInput(
+        "too_many_pins",
+        f"{limit} texts are pinned in this session, and each is sent with every model call; the limit is {limit}. "
+        f"Unpin one first.",
+    )
+
+
+def nothing_folded(first: int, last: int, total: int) -> NotFound:
+    return NotFound(
+        "nothing_folded",
+        f"no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. "
+        f"`holdfast window folds` lists what is folded.",
+    )
+
+
 def sessions_stay(id: str) -> BadInput:
     return BadInput(
         "sessions_stay",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from holdfast import errors, texts
 from holdfast.faces import (
@@ -26,6 +26,7 @@ from holdfast.faces import (
 )
 from holdfast.limits import Bounds
 from holdfast.model import (
+    Entry,
     Event,
     Folder,
     Handoff,
@@ -45,6 +46,9 @@ from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
 
+if TYPE_CHECKING:
+    from holdfast.operations.window import Window
+
 Clock = Callable[[], int]
 F = TypeVar("F", bound=Callable[..., Any])
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
@@ -52,6 +56,7 @@ GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
     "memory": {"search_memory", "write_memory"},
     "handoff": {"write_session_handoff"},
+    "tasks": {"begin_task", "end_task", "cancel_task"},
 }
 
 
@@ -225,6 +230,7 @@ class Session:
         self.skills = SkillsFace(self)
         self.state = StateFace(self)
         self._seen: Handoff | None = None  # in the context given out last
+        self._window: Window | None = None
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return self.hold.run(find(name), arguments, self.id, self.by)
@@ -263,6 +269,23 @@ class Session:
         """Say that the last context of this session served a model call; the handoff in it is now used up."""
         if self._seen is not None:
             handoff.use_handoff(self.ctx(), self._seen)
+
+    @property
+    def window(self) -> Window:
+        """The window of a loop that calls a model: `next`, `sent` and `uncompact`."""
+        if self._window is None:
+            # Imported when first asked for: every server starts with this module, and few run a loop.
+            from holdfast.operations.window import Window
+
+            self._window = Window(self.ctx)
+        return self._window
+
+    def pin(self, content: str) -> str:
+        """A text that every window of this session holds from now on. The id it is unpinned by."""
+        return cast(Entry, self.do("pin_text", {"content": content})).key
+
+    def unpin(self, id: str) -> None:
+        self.do("unpin_text", {"id": id})
 
     def scratch(self, content: str | None = None, mode: str = "read") -> str:
         """The scratchpad of the task at hand: read, replace, append or clear. Its content afterwards."""

@@ -81,6 +81,34 @@ SANDBOX_CALLS = 2_000  # of outputs and session.notepad in one run; a loop over 
 SANDBOX_WAIT_SECONDS = 30.0  # for all these calls together: their time is ours and is not counted as the code's
 SANDBOX_AT_ONCE = 4  # runs of one process; each may take its whole share of memory
 
+MESSAGE_TEXT_MAX_CHARS = 40_000  # of a message that are searchable; longer ones are mostly data, and indexing costs
+MESSAGES_READ = 1_000_000  # messages of one session, read when a process takes it up; more than any session has
+CLEAR_RESULT_CHARS = 600  # about 150 tokens: the line that replaces a cleared result is a third of that
+FACTS_KEPT = 400  # of one kind that a fold passes on to the next; all of them stay in the messages
+SUMMARY_MAX_TOKENS = 12_000  # of any summary: past this it is read as little as what it replaces
+ADDENDUM_PERCENT = 25  # of a summary's budget that is kept for what the probes find missing
+LEDGER_TOKENS = 300  # of a finished task's ledger
+TASK_DEPTH_MAX = 4  # tasks inside tasks; deeper ones are plans, which belong in the notepad
+PIN_MAX_CHARS = 4_000  # one pinned text; it is sent with every model call
+PINS_MAX = 50  # pinned texts of one session, for the same reason
+FOLDS_READ = 10_000  # folds and tasks of one session; each covers several messages
+
+
+class WindowRules(NamedTuple):
+    """When the window is cleared, warned about and compacted. Fields of [window]; percentages are of the limit."""
+
+    limit: int = 200_000  # tokens of the model's window when the caller names none
+    clear_percent: int = (
+        60  # from here on old results are cleared; earlier, a lost prompt cache costs more than it saves
+    )
+    clear_least_percent: int = 10  # … and only when so much comes free, for the same reason
+    warn_percent: int = 80  # leaves a fifth for the warned turn, its results, and an estimate that is too low
+    full_percent: int = 95  # a request as big as this is not sent: it is made smaller at once, warned or not
+    target_percent: int = 45  # what a compaction must get below; above it the next one would follow too soon
+    tail_percent: int = 20  # of recent messages that stay word for word: some dozen steps in a usual window
+    summary_percent: int = 10  # of what stands in their place; never more than SUMMARY_MAX_TOKENS
+    keep_results: int = 4  # recent calls whose results are never cleared while they can still be sent
+
 
 class OutputRules(NamedTuple):
     """What is kept outside the window, and for how long. Fields of [outputs] in the config file."""
@@ -104,3 +132,4 @@ class Bounds(NamedTuple):
     sandbox_seconds: int = 5  # a run that computes for longer is ended; nothing else is answered meanwhile
     sandbox_memory_mb: int = 128  # enough to take apart 10 MB of JSON, measured; 64 are not
     outputs: OutputRules = OutputRules()
+    window: WindowRules = WindowRules()

@@ -19,7 +19,11 @@ HANDOFF = "handoff"  # key: the line of work; done: a later session has used it
 SESSION = "session"  # key: the session's id; session: its parent's id; done: archived
 SYSTEM_PROMPT = "system_prompt"  # key: main; session: ""
 STATE = "state"  # key: as chosen by the agent; content: JSON; session: ""
-KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE)
+MESSAGE = "message"  # key: the session's id, # and the position; written once, so without events
+FOLD = "fold"  # what stands in the window in place of messages; done: taken back
+TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cancelled
+PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
+KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE, MESSAGE, FOLD, TASK, PIN)
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

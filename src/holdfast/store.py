@@ -4,6 +4,7 @@ Rules that hold for every method:
 
 - One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
 - Every change of an entry is written with its event. History, undo and the activity log read events and nothing else.
+- Messages are entries without events: they are appended once and never change. History does not list them.
 - Outputs have no events: they never change, and what is gone has a tombstone. `dump` leaves them to `dump_outputs`.
 - What is merely noted about calls and reads (`note_call`, `note_read`) does not wait for the disk: a power cut may take
   the newest of it back, and nothing else.
@@ -212,6 +213,9 @@ class OutputStore(Protocol):
     def keep_output(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> Kept:
         """Keep the bytes. The same bytes again are one use more of the output that is there, whatever the draft."""
 
+    def keep_outputs(self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp) -> tuple[Kept, ...]:
+        """Keep several, all or none: as one after the other, but waiting for the disk once."""
+
     def output(self, scope: Scope, name: str) -> Output | None:
         """The output with this id, or else the only one whose digest begins so. BadInput when several do.
 
@@ -254,7 +258,10 @@ class OutputStore(Protocol):
         """
 
     def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
-        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals."""
+        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals.
+
+        Messages do not count: a conversation names every output it ever saw, and would keep them all for good.
+        """
 
     def output_stats(self, scope: Scope) -> OutputStats: ...
 
@@ -284,6 +291,12 @@ class Store(OutputStore, CallStore, Protocol):
 
         Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
         increasing within the project whatever the clock does. The session named in the stamp comes to exist.
+        """
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        """Add entries by key, all or none, without events. Conflict when one of the keys is taken.
+
+        For what is written once and by the hundred. The session named in the stamp comes to exist.
         """
 
     def list(self, scope: Scope, query: Listing) -> Page:

@@ -12,6 +12,7 @@ import holdfast
 from holdfast import errors
 from holdfast.library import Holdfast, Tool
 from holdfast.operations.catalogue import OPERATIONS, profile
+from holdfast.window.messages import user
 
 SEED_NOTES = {
     "add_note",
@@ -34,6 +35,8 @@ SEED_LAYERS = {
     "promote_skill",
     "agent_state",
 }
+SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
+WINDOW = {"uncompact", "show_window"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -68,6 +71,17 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("report_result", {"result": "done", "session_id": "{child}"}),
     ("end_session", {"id": "{fork}", "outcome": "cancelled", "result": "not needed"}),
     ("archive_session", {"id": "one"}),
+    ("begin_task", {"description": "look into casts"}),
+    ("end_task", {"summary": "two tokens suffice"}),
+    ("begin_task", {"description": "again"}),
+    ("cancel_task", {"reason": "done before"}),
+    ("list_tasks", {"limit": 1}),
+    ("pin_text", {"content": "no casts"}),
+    ("list_pins", {}),
+    ("unpin_text", {"id": "{pin}"}),
+    ("uncompact", {"first": 1}),
+    ("list_folds", {}),
+    ("show_window", {}),
     ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
     ("scratchpad_list", {}),
     ("savings", {}),
@@ -112,7 +126,12 @@ def filled(template: dict[str, Any], known: dict[str, str]) -> dict[str, Any]:
 
 
 def learn(known: dict[str, str], name: str, answer: dict[str, Any]) -> None:
-    places = {"add_note": ("{note}", "note_id"), "spawn_session": ("{child}", "id"), "fork_session": ("{fork}", "id")}
+    places = {
+        "add_note": ("{note}", "note_id"),
+        "spawn_session": ("{child}", "id"),
+        "fork_session": ("{fork}", "id"),
+        "pin_text": ("{pin}", "id"),
+    }
     if name in places:
         place, key = places[name]
         known[place] = answer[key]
@@ -123,13 +142,21 @@ def exported(hold: Holdfast) -> list[str]:
     return [re.sub(r'"used_at":\d+,"uses":\d+', "", line) for line in hold.export_lines()]
 
 
+def folded_message(hold: Holdfast) -> None:
+    """A message the caller took back, which is folded to nothing."""
+    window = hold.session().window
+    window.next([user("port the lexer")])
+    window.next([user("port the parser")])
+
+
 def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
     return {tool.name: tool for tool in hold.tools(name)}
 
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS
+    seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
+    assert full.keys() == seeds | WINDOW
     assert core.keys() < full.keys()
     assert len(core) == 8
     assert agent.keys() == full.keys() | SEED_TREE
@@ -170,6 +197,7 @@ def test_handlers_work_in_the_session_they_were_made_for(hold: Holdfast) -> None
 def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
     assert {name for name, _ in CALLS} == set(OPERATIONS)
     known = {"{output}": output_of(hold)}
+    folded_message(hold)
     for name, template in CALLS:
         arguments = filled(template, known)
         operation = OPERATIONS[name]
@@ -183,6 +211,7 @@ def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
 def test_hints_are_true(hold: Holdfast) -> None:
     """What calls itself read-only writes nothing; what calls itself idempotent changes nothing the second time."""
     known = {"{output}": output_of(hold)}
+    folded_message(hold)
     for name, template in CALLS:
         arguments = filled(template, known)
         operation = OPERATIONS[name]
@@ -209,6 +238,7 @@ def test_hints_are_true(hold: Holdfast) -> None:
         (SEED_NOTEPAD, {"Notepad"}),
         ({"search_memory", "write_memory"}, {"Memory"}),
         ({"write_session_handoff"}, {"Handoff"}),
+        (SEED_TASKS, {"Tasks"}),
         (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad"}),
         ({"add_note", "write_memory", "write_session_handoff"}, {"Notes", "Memory", "Handoff"}),
         (set(), set()),

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from holdfast import errors
 from holdfast.operations import (
+    folds,
     handoff,
     history,
     memory,
     notepad,
     notes,
     outputs,
+    pins,
     prompt,
     sandbox,
     savings,
     sessions,
     skills,
     state,
+    tasks,
     tree,
 )
 from holdfast.operations.registry import Operation
@@ -29,6 +32,9 @@ OPERATIONS: dict[str, Operation] = {
         memory,
         handoff,
         outputs,
+        tasks,
+        folds,
+        pins,
         sandbox,
         prompt,
         skills,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import KINDS, SESSION, Draft, Entry, Event, iso
+from holdfast.model import FOLD, KINDS, SESSION, Draft, Entry, Event, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.store import GONE, EventQuery, Gone, entry_record
 
@@ -59,7 +59,10 @@ def _state(entry: Entry | None) -> Draft | None:
 
 
 def _last(ctx: Context) -> Event | None:
-    """The newest change that still stands. What an undo took back is passed over, and so are undos themselves."""
+    """The newest change that still stands. What an undo took back is passed over, and so are undos themselves.
+
+    Folds are passed over too: they happen by themselves, and nobody who says "undo" thinks of them.
+    """
     undone: set[int] = set()
     before_seq: int | None = None
     while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq)):
@@ -67,7 +70,7 @@ def _last(ctx: Context) -> Event | None:
             if event.operation == "undo":
                 if event.seq not in undone:
                     undone.add(event.detail["of"])
-            elif event.operation != "begin_session" and event.seq not in undone:
+            elif event.operation != "begin_session" and event.kind != FOLD and event.seq not in undone:
                 return event
         before_seq = events[-1].seq
     return None

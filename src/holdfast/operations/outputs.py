@@ -8,7 +8,7 @@ is first needed: every server starts with this module, and most never see a big 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits
@@ -65,6 +65,46 @@ def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
     if not rules.enabled or len(body) < rules.threshold_bytes:
         return Kept(content, None)
     from holdfast.operations import repeats
+
+    made = _drafted(ctx, tool, content, call, body)
+    output, new = ctx.store.keep_output(ctx.scope, made.draft, made.body, ctx.stamp("keep_output"))
+    if new:
+        prune_outputs(ctx, output.id)
+    told = repeats.Call(tool, made.call, content, made.content, made.failures, new)
+    return Kept(repeats.answer(ctx, told, output, _head(output), reference(output, rules.include_preview)), output)
+
+
+def put_output(ctx: Context, tool: str, content: str, call: str = "") -> Output:
+    """Keep a text whole, however small."""
+    return put_outputs(ctx, [(tool, content, call)])[0]
+
+
+def put_outputs(ctx: Context, results: Sequence[tuple[str, str, str]]) -> list[Output]:
+    """Keep several at once, each given as tool, content and call."""
+    made = [
+        _drafted(ctx, tool, content, call, content.encode("utf-8", "surrogatepass")) for tool, content, call in results
+    ]
+    stamp = ctx.stamp("keep_output")
+    if len(made) == 1:  # one alone is first looked for without holding anybody up; of several, hardly any is known
+        kept = [ctx.store.keep_output(ctx.scope, made[0].draft, made[0].body, stamp)]
+    else:
+        kept = list(ctx.store.keep_outputs(ctx.scope, [(one.draft, one.body) for one in made], stamp))
+    if any(one.new for one in kept):
+        prune_outputs(ctx, *(one.output.id for one in kept))
+    return [one.output for one in kept]
+
+
+class _Drafted(NamedTuple):
+    """A result, ready to be kept: secrets are masked and the preview is made."""
+
+    draft: OutputDraft
+    body: bytes
+    call: str  # masked, and whole
+    content: str  # masked
+    failures: int
+
+
+def _drafted(ctx: Context, tool: str, content: str, call: str, body: bytes) -> _Drafted:
     from holdfast.text.marks import marks
     from holdfast.text.previews import preview
     from holdfast.text.redaction import redact
@@ -73,14 +113,10 @@ def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
     clean = redact(content, found)
     if clean.count:
         body, found = clean.text.encode("utf-8", "surrogatepass"), None
-    shown = preview(clean.text, tool=tool, budget=rules.preview_length, found=found)
+    shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length, found=found)
     masked = redact(call).text  # all of it, and cut only then: half a secret would not be known for one
     draft = OutputDraft(tool, masked[: limits.OUTPUT_CALL_CHARS], shown.shape, shown.text, clean.count)
-    output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
-    if new:
-        prune_outputs(ctx, output.id)
-    made = repeats.Call(tool, masked, content, clean.text, shown.failures, new)
-    return Kept(repeats.answer(ctx, made, output, _head(output), reference(output, rules.include_preview)), output)
+    return _Drafted(draft, body, masked, clean.text, shown.failures)
 
 
 def reference(output: Output, with_preview: bool = True) -> str:

@@ -87,16 +87,33 @@ class Outputs(ABC):
                 return Kept(again, False)
         packed = output_rows.pack(scope, digest, body)  # what takes long is done before anybody has to wait
 
-        def work(sql: Sql) -> tuple[Kept, Proof]:
-            there = self._whole_output(sql, scope, digest)
-            if there is not None:  # somebody was faster
-                row = sql.rows(TOUCH, (stamp.now, stamp.now, *scope, there.id))[0]
-                kept = Kept(output_rows.to_held(self.place, scope, row).output, False)
-            else:
-                kept = Kept(self._put_output(sql, scope, draft, packed, stamp), True)
-            return kept, (f"SELECT 1 FROM outputs WHERE {ONE} AND digest = ?", (*scope, kept.output.id, digest))  # noqa: S608
+        return self._change(scope, lambda sql: self._keep(sql, scope, draft, packed, stamp))
 
-        return self._change(scope, work)
+    def keep_outputs(self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp) -> tuple[Kept, ...]:
+        for draft, body in drafts:
+            output_rows.refuse_unfit(draft, stamp, body)
+        ready = [(draft, output_rows.pack(scope, output_rows.digest_of(body), body)) for draft, body in drafts]
+
+        def work(sql: Sql) -> tuple[tuple[Kept, ...], Proof]:
+            kept, proof = [], None
+            for draft, packed in ready:
+                one, proof = self._keep(sql, scope, draft, packed, stamp)
+                kept.append(one)
+            return tuple(kept), proof
+
+        return self._change(scope, work) if ready else ()
+
+    def _keep(
+        self, sql: Sql, scope: Scope, draft: OutputDraft, packed: Packed, stamp: Stamp
+    ) -> tuple[Kept, tuple[str, Row]]:
+        there = self._whole_output(sql, scope, packed.digest)
+        if there is not None:  # known before, or somebody was faster
+            row = sql.rows(TOUCH, (stamp.now, stamp.now, *scope, there.id))[0]
+            kept = Kept(output_rows.to_held(self.place, scope, row).output, False)
+        else:
+            kept = Kept(self._put_output(sql, scope, draft, packed, stamp), True)
+        proof = f"SELECT 1 FROM outputs WHERE {ONE} AND digest = ?"  # noqa: S608
+        return kept, (proof, (*scope, kept.output.id, packed.digest))
 
     def _whole_output(self, sql: Sql, scope: Scope, digest: str) -> Output | None:
         """The output with this content. One that is damaged does not count: the same content again mends it."""

@@ -8,7 +8,7 @@ pipeline), because the server may be far away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -44,6 +44,7 @@ LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 _ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {_ONE}"  # noqa: S608
+TAKEN = "SELECT key FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s)"
 LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {_ONE}"  # noqa: S608
 LOOK = (
     f"SELECT EXISTS (SELECT 1 FROM entries WHERE {_ONE}), ({LAST_VERSION}), {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
@@ -187,9 +188,7 @@ class PostgresStore(PostgresOutputs):
             seen = self._see(con, scope, (kind, key), stamp)
             writer = _Writer(con, scope, seen.seq, seen.clock)
             if kind != SESSION and stamp.session and not seen.session:
-                begin = stamp._replace(operation="begin_session", detail=EMPTY)
-                version = 1 + _number(con, LAST_VERSION, (*scope, SESSION, stamp.session))
-                writer.write((SESSION, stamp.session), version, None, Draft(""), begin)
+                writer.begin(stamp)
             before = seen.entry
             wanted = decide(before)
             if isinstance(wanted, Draft) and wanted.tags:
@@ -206,6 +205,29 @@ class PostgresStore(PostgresOutputs):
             return Change(seq, before, after, Tally(*tally.fetchall()[0])), writer.proof
 
         return self._server.write(work)
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        def work(con: Con) -> tuple[tuple[Entry, ...], Proof]:
+            seen = self._see(con, scope, (kind, drafts[0][0]), stamp)
+            writer, tallies = _Writer(con, scope, seen.seq, seen.clock), _Tallies()
+            if not seen.session:
+                writer.begin(stamp)
+            taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
+            for key, _ in drafts if taken else ():
+                if (key,) in taken:
+                    raise errors.appended_before(kind, key)
+            writer.clock = max(writer.clock, stamp.now)
+            added = tuple(next_entry(kind, key, None, draft, stamp, writer.clock, 1) for key, draft in drafts)
+            with con.pipeline():
+                for entry in added:
+                    writer.put(None, entry)
+                    tallies.add(entry)
+                tallies.write(con, scope)
+                writer.finish()
+            last = rows.to_row(scope, added[-1])
+            return added, ((LOCK, scope), (f"{ONE_ENTRY} AND hash = %s", (*last[:4], last[-1])))
+
+        return self._server.write(work) if drafts else ()
 
     def _see(self, con: Con, scope: Scope, name: tuple[str, str | None], stamp: Stamp) -> _Seen:
         """Lock the project and read what a change depends on; a project that is new comes to exist first."""
@@ -345,6 +367,12 @@ class _Writer:
         self._con.execute(NEW_EVENT, (*event, to_json(dict(stamp.detail)), rows.keep(self._scope, before)))
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
         return after
+
+    def begin(self, stamp: Stamp) -> None:
+        """The stamp's session, which is not there yet."""
+        first = stamp._replace(operation="begin_session", detail=EMPTY)
+        version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
+        self.write((SESSION, stamp.session), version, None, Draft(""), first)
 
     def put(self, before: Entry | None, after: Entry | None) -> None:
         """The row and its tags, from `before` to `after`."""

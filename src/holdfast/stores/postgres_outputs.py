@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from holdfast.model import Scope
+from holdfast.model import MESSAGE, Scope
 from holdfast.stores import postgres_server
 from holdfast.stores.calls import Calls
 from holdfast.stores.output_rows import Row
@@ -16,8 +16,8 @@ from holdfast.stores.postgres_schema import Con
 T = TypeVar("T")
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 CITED = (
-    "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "
-    "WHERE e.tenant = %s AND e.project = %s AND e.folded LIKE '%%' || s.id || '%%')"
+    "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "  # noqa: S608
+    f"WHERE e.tenant = %s AND e.project = %s AND e.kind <> '{MESSAGE}' AND e.folded LIKE '%%' || s.id || '%%')"
 )
 
 

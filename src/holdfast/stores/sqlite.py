@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -167,6 +167,33 @@ class SqliteStore(SqliteOutputs):
         else:
             self._sessions.add((*scope, stamp.session))
         return change
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        fresh: set[str] = set()
+
+        def work(con: apsw.Connection) -> tuple[Entry, ...]:
+            self._ensure_session(con, scope, stamp, fresh)
+            # The first change of a project is at `now` whether it needs a new time stamp or not.
+            clock = _one(
+                con,
+                "INSERT INTO projects VALUES (?, ?, 0, ?) ON CONFLICT DO UPDATE "
+                "SET clock = max(clock, excluded.clock) RETURNING clock",
+                (*scope, stamp.now),
+            )[0]
+            added = []
+            for key, draft in drafts:
+                if self._before(con, scope, kind, key) is not None:
+                    raise errors.appended_before(kind, key)
+                added.append(next_entry(kind, key, None, draft, stamp, clock, 1))
+                fresh.update(self._put(con, scope, None, added[-1]))
+            return tuple(added)
+
+        if not drafts:
+            return ()
+        entries = self._db.write(work)
+        self._index.learn(fresh)
+        self._sessions.add((*scope, stamp.session))
+        return entries
 
     def _before(self, con: apsw.Connection, scope: Scope, kind: str, key: str) -> Entry | None:
         found = con.execute(ONE_ENTRY, (*scope, kind, key)).fetchall()

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from holdfast.model import Scope
+from holdfast.model import MESSAGE, Scope
 from holdfast.stores.calls import Calls
 from holdfast.stores.output_rows import Row
 from holdfast.stores.output_transfer import OutputTransfer
@@ -52,7 +52,9 @@ class SqliteOutputs(Outputs, Calls, OutputTransfer):
             source, first = "terms t JOIN entries e ON e.rowid = t.rowid WHERE terms MATCH ? AND", (match,)
             if match is None:  # hundreds of words contain it, so reading everything is cheaper
                 source, first = "entries e WHERE", ()
-            look = f"SELECT 1 FROM {source} e.tenant = ? AND e.project = ? AND {CITES} LIMIT 1"  # noqa: S608
+            look = (
+                f"SELECT 1 FROM {source} e.tenant = ? AND e.project = ? AND e.kind <> '{MESSAGE}' AND {CITES} LIMIT 1"  # noqa: S608
+            )
             if sql.rows(look, (*first, *scope, id)):
                 found.add(id)
         return frozenset(found)

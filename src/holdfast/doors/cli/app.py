@@ -22,6 +22,7 @@ from holdfast.doors.cli import (
     tools,
     transfer,
     values,
+    window,
 )
 from holdfast.doors.cli.guard import INTERRUPTED
 from holdfast.doors.cli.state import State
@@ -41,7 +42,7 @@ def program() -> build.Group:
     root = build.group(None, "holdfast", ABOUT)
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")(root)
-    nouns = (notes, pad, memory, outputs, savings, sandbox, skills, values, sessions)
+    nouns = (notes, pad, memory, outputs, savings, window, sandbox, skills, values, sessions)
     for module in (care, *nouns, transfer, servers, tools, demo):
         module.add_to(root)
     return root

@@ -1,0 +1,179 @@
+"""The book of a session: its messages and folds as one process knows them, so that a step costs what is new.
+
+It follows the caller's conversation. The caller may bring that as it all happened or as the last answer gave it back;
+where it goes another way than before, what it left behind is folded to nothing and stays in the transcript.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from holdfast.model import FOLD, Draft, Entry
+from holdfast.operations import transcript
+from holdfast.operations.registry import Context
+from holdfast.operations.transcript import WARN, Stored
+from holdfast.text import tokens
+from holdfast.window import facts
+from holdfast.window.folding import COMPACT, REWIND, Fold, Item, view
+from holdfast.window.messages import ASSISTANT, Call, Media, Message, Result, Text, Thinking
+from holdfast.window.probes import words
+from holdfast.window.records import digest
+from holdfast.window.units import units
+
+Count = Callable[[Message], int]
+OVERHEAD = 4  # tokens of a message or a call beyond its text: its name and its borders
+SIZES_KEPT = 2_000  # of texts that were counted; more than a window has folds and cleared results
+MEDIA_TOKENS = 1_500  # of a picture or a file, of which only the provider knows better
+
+
+def estimate(message: Message) -> int:
+    """About how many tokens a message costs."""
+    total = OVERHEAD
+    for part in message.parts:
+        match part:
+            case Text() | Thinking():
+                total += tokens.count(part.text)
+            case Call():
+                total += tokens.count(part.name) + tokens.count(part.arguments) + OVERHEAD
+            case Result():
+                total += OVERHEAD
+                total += sum(tokens.count(one.text) if isinstance(one, Text) else MEDIA_TOKENS for one in part.parts)
+            case Media():
+                total += MEDIA_TOKENS
+    return total
+
+
+class Book:
+    def __init__(self, count: Count) -> None:
+        self.count = count
+        self.items: list[Item] = []
+        self._history: list[Stored] = []
+        self._entries: list[Entry] = []
+        self._sizes: dict[str, int] = {}  # by what is said
+        self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a unit
+
+    # --- following ----------------------------------------------------------------------------------------------------
+
+    def take_up(self, ctx: Context) -> None:
+        """See what the store has that this process has not: at first everything, later what others did."""
+        total = transcript.count(ctx)
+        if total > len(self._history):
+            self._history += transcript.messages(ctx, len(self._history), total)
+        self._entries = transcript.entries(ctx)
+        self._refold()
+
+    def follow(self, ctx: Context, talk: Sequence[Message]) -> None:
+        """Keep what is new in the caller's conversation. An empty one means: go on where the session stopped."""
+        if not talk:
+            return
+        known = len(self._history)
+        at = self._agree(talk, [(item.message, None if item.fold else item.first) for item in self.items])
+        gone = known
+        if at < len(self.items):
+            as_kept = self._agree(talk, [(one.message, place) for place, one in enumerate(self._history)])
+            if as_kept > at or as_kept == known:
+                at = gone = as_kept
+            else:
+                gone = min(item.first for item in self.items[at:])
+        if gone < known:
+            self.record(ctx, transcript.fold_draft(ctx, Fold("", REWIND, gone, known - 1)), "rewind")
+        fresh = [transcript.made(self.count(message), message) for message in talk[at:]]
+        transcript.append(ctx, known, fresh)
+        self._history += fresh
+        self._refold()
+        self.facts_of(self.items[-len(fresh) :] if fresh else ())
+
+    def _agree(self, talk: Sequence[Message], known: Sequence[tuple[Message, int | None]]) -> int:
+        """How many messages at the beginning are the known ones, each with its position unless it is a fold's.
+
+        Those of the caller are taken over: in what comes from the store, secrets are masked.
+        """
+        agreed = 0
+        for message, (mine, position) in zip(talk, known, strict=False):
+            if message is not mine and message != mine:
+                if position is None or digest(message) != self._history[position].digest:
+                    break
+                self._history[position] = self._history[position]._replace(message=message)
+            agreed += 1
+        return agreed
+
+    def record(self, ctx: Context, draft: Draft, operation: str) -> Entry:
+        """One fold or warning, kept; the window is as it says from now on."""
+        change = ctx.store.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
+        self._entries.append(change.entry)
+        self._refold()
+        return change.entry
+
+    def take_back(self, ctx: Context, entry: Entry, operation: str) -> None:
+        def decide(before: Entry | None) -> Draft | None:
+            if before is None:
+                return None
+            return Draft(before.content, before.session, before.tags, True, before.pinned, before.extra)
+
+        ctx.store.edit(ctx.scope, FOLD, entry.key, decide, ctx.stamp(operation))
+        self._entries = [one for one in self._entries if one.key != entry.key]
+        self._refold()
+
+    def would_be(self, fold: Fold) -> list[Item]:
+        """The window with one fold more."""
+        history = self._messages()
+        return view(history, [*transcript.folds(self._entries, history), fold])
+
+    def _refold(self) -> None:
+        history = self._messages()
+        self.items = view(history, transcript.folds(self._entries, history))
+
+    def _messages(self) -> list[Message]:
+        return [one.message for one in self._history]
+
+    # --- what it knows ------------------------------------------------------------------------------------------------
+
+    @property
+    def length(self) -> int:
+        return len(self._history)
+
+    def warning(self) -> Entry | None:
+        """The warning that was given since the last compaction."""
+        for entry in reversed(self._entries):
+            if entry.kind == FOLD and entry.extra["how"] in (WARN, COMPACT):
+                return entry if entry.extra["how"] == WARN else None
+        return None
+
+    def answered(self, warning: Entry) -> bool:
+        """Whether the agent has had its turn since."""
+        return any(one.message.role == ASSISTANT for one in self._history[warning.extra["first"] :])
+
+    def last_limit(self) -> int | None:
+        """The limit of the last warning or compaction, for those who only look."""
+        return next((entry.extra["limit"] for entry in reversed(self._entries) if "limit" in entry.extra), None)
+
+    def size(self, item: Item) -> int:
+        if not item.fold and item.message is self._history[item.first].message:
+            return self._history[item.first].tokens
+        return self.measure(item.message)
+
+    def measure(self, message: Message) -> int:
+        """The tokens of a message that is not of the transcript."""
+        key = words([message])
+        if key not in self._sizes:
+            if len(self._sizes) >= SIZES_KEPT:
+                self._sizes.clear()
+            self._sizes[key] = self.count(message)
+        return self._sizes[key]
+
+    def facts_of(self, items: Sequence[Item]) -> facts.Facts:
+        """What these items say. Of an earlier compaction it is what was gathered then."""
+        compacted = {entry.key: entry.extra.get("facts") for entry in self._entries if entry.kind == FOLD}
+        found: list[Mapping[str, Sequence[str]]] = []
+        for unit in units([item.message for item in items]):
+            first = items[unit.start]
+            if first.fold in compacted:
+                found.append(facts.from_json(compacted[first.fold]))
+            elif first.fold:
+                found.append(facts.gather([first.message]))
+            else:
+                key = (first.first, items[unit.stop - 1].last)
+                if key not in self._facts:
+                    self._facts[key] = facts.gather([items[at].message for at in unit])
+                found.append(self._facts[key])
+        return facts.merge(found)
