@@ -40,6 +40,7 @@ ACTIVITY_BUDGET_TOKENS = 300  # its own budget, so that it never crowds out memo
 SESSION_MAX_CHARS = 200  # a session id or name
 SESSION_DEPTH_MAX = 3  # children of children of children; deeper, nobody knows any more who asked for what
 SESSION_CHILDREN_MAX = 10  # children of one session at work at once: more than a model can follow
+AGENT_STEPS_MAX = 200  # model calls of one run: long work passes, an endless circle ends
 RESULT_MAX_CHARS = 20_000  # what a child reports; the long part belongs in an output
 WAIT_MAX_SECONDS = 60  # one wait for children, so that no caller's own time limit passes first
 QUERY_MAX_CHARS = 10_000  # longer than any question; bounds the work of a search

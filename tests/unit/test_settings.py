@@ -123,12 +123,23 @@ def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
 
 
 def test_every_bound_can_be_set_both_ways(root: Path) -> None:
-    names = [name for name in limits.Bounds._fields if name != "outputs"]
+    names = [name for name, value in limits.Bounds()._asdict().items() if type(value) is int]
     config(root, "\n".join(f"{name} = 7" for name in names))
     make: Any = limits.Bounds
     assert load(root).bounds == make(**dict.fromkeys(names, 7))
     env = {f"HOLDFAST_{name.upper()}": "9" for name in names}
     assert load(root, **env).bounds == make(**dict.fromkeys(names, 9))
+
+
+def test_every_rule_for_the_window_can_be_set_both_ways(root: Path) -> None:
+    names = limits.WindowRules._fields
+    config(root, "\n".join(["[window]", *(f"{name} = 7" for name in names)]))
+    assert load(root).bounds.window == limits.WindowRules(*[7] * len(names))
+    env = {f"HOLDFAST_WINDOW_{name.upper()}": "9" for name in names}
+    assert load(root, **env).bounds.window == limits.WindowRules(*[9] * len(names))
+    config(root, "window = 3")
+    with pytest.raises(errors.BadInput, match="it must be a table of settings"):
+        load(root)
 
 
 def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.model import Handoff
-from holdfast.operations import handoff, memory, notepad, pins
+from holdfast.operations import handoff, memory, notepad, pins, prompt, skills, tree
 from holdfast.operations.registry import Context
 from holdfast.window.context import (
     HANDOFF,
@@ -30,7 +30,7 @@ SCRATCHPAD_TOKENS = 6_000  # the longest scratchpad that may be written is about
 
 
 class Given(NamedTuple):
-    """What the caller adds to the stable part: texts that Holdfast does not keep, or keeps elsewhere."""
+    """What the caller adds to the stable part: texts that Holdfast does not keep."""
 
     prompt: str = ""
     skills: str = ""
@@ -45,6 +45,8 @@ class Frozen(NamedTuple):
     first: str
     memory: str
     pinned: tuple[str, ...]  # memory that is pinned
+    skills: str
+    capsule: str  # what the parent session gave
 
 
 class Sections(NamedTuple):
@@ -55,7 +57,8 @@ class Sections(NamedTuple):
 def freeze(ctx: Context, line: str = handoff.MAIN) -> Frozen:
     waiting = handoff.waiting(ctx, line)
     first = handoff.section(waiting, handoff.other_lines(ctx, line))
-    return Frozen(waiting, first, memory.digest(ctx).text, tuple(pins.pinned_memory(ctx)))
+    pinned = tuple(pins.pinned_memory(ctx))
+    return Frozen(waiting, first, memory.digest(ctx).text, pinned, skills.summary(ctx).text, tree.capsule(ctx))
 
 
 def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
@@ -66,8 +69,8 @@ def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
     parts = assemble(
         {
             HANDOFF: Section(frozen.first, HANDOFF_TOKENS, "read_handoff shows all of it"),
-            PROMPT: Section(given.prompt),
-            SKILLS: Section(given.skills, SKILLS_TOKENS),
+            PROMPT: Section(_joined(given.prompt, prompt.system_prompt(ctx), frozen.capsule)),
+            SKILLS: Section(_joined(frozen.skills, given.skills), SKILLS_TOKENS),
             TOOLS: Section(given.tools, TOOLS_TOKENS),
             MEMORY: Section(frozen.memory),  # the digest keeps to its own budget and names what it left out
             JOURNAL: Section(given.journal, JOURNAL_TOKENS),
@@ -81,3 +84,7 @@ def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
         }
     )
     return Sections(parts, pinned)
+
+
+def _joined(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text)

@@ -66,6 +66,13 @@ class Window:
         if self._frozen is not None and self._frozen.handoff is not None:
             handoff.use_handoff(self._context(), self._frozen.handoff)
 
+    def keep(self, messages: Sequence[Message]) -> None:
+        """Keep the conversation as it is, where a loop ends or pauses: the last answer would else come with the next
+        request only."""
+        ctx = self._context()
+        self._book.take_up(ctx)
+        self._book.follow(ctx, split(messages)[1])
+
     def uncompact(self, first: int, last: int | None = None) -> folds.Restored:
         """Bring messages back into the window from the next request on. Positions count from 1."""
         return folds.uncompact(self._context(), first, last)
