@@ -39,6 +39,7 @@ TELLING = [
     f"set('password', '{SECRET}')",
     f"db_pass = '{SECRET[:9]}'",
     f"STRIPE_KEY={SECRET}",
+    f"password: >\n    {SECRET}\n",
     f"token%3d{SECRET}",
     "-----BEGIN RSA PRIVATE KEY-----\n" + f"{SECRET}\n" * 4 + "-----END RSA PRIVATE KEY-----",
     f"{SECRET}\n{SECRET}\n-----END PRIVATE KEY-----",
