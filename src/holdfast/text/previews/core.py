@@ -26,7 +26,7 @@ BIG = (
     640_000  # Characters: of a longer text a sample is looked at, so that keeping it costs little more than writing it.
 )
 _MOST_WHOLE = 40_000  # Lines: of more, evenly chosen ones are looked at where each needs a pattern.
-_MOST_BIG = 100  # The same for a big text.
+_MOST_BIG = 64  # The same for a big text.
 _SAMPLE_PARTS, _SAMPLE_LINES = 8, 6  # Places of a big text that its sample is taken from, and lines from each.
 _SAMPLE_PART = 4_000  # Characters that are looked at for these lines.
 

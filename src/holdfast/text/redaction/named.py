@@ -14,7 +14,7 @@ SUFFIXES = r"(?:[_-]?[0-9]{1,3}|[_-](?:prod|production|dev|staging|live|test|bas
 _AFTER = (
     SUFFIXES + r"(?P<close>\\{0,4}[\"'`])?\]?"
     r"(?:[ \t]{0,8}(?P<sep>:=|=>|=(?!=)|:[ ]?(?:&?str|string|final|bytes|text)[^=\n\"']{0,24}=|:(?!:)|,|>|%3d)|[ \t])"
-    r"(?:[ \t]{0,8}|[ \t]{0,8}[>|]-?\n[ \t]{1,16})"
+    r"(?:[ \t]{0,8}[>|]-?\n[ \t]{1,16}|[ \t]{0,8})"
 )
 _PATTERNS = tuple(
     (word[:4] if word.startswith("pass") else word, f"{word}{_AFTER}")
