@@ -204,6 +204,14 @@ def test_a_result_moves_up_to_its_call() -> None:
     ]
 
 
+def test_words_among_results_follow_them() -> None:
+    mixed = Message(TOOL, (Text("by the way"), Result("call_1", (Text("blue"),))))
+    for form, module in FORMS.items():
+        written = module.write((user("go"), assistant("", LOOK), mixed))
+        assert kit.refusals(form, written) == []
+        assert "by the way" in json.dumps(written)
+
+
 def test_an_image_in_a_result_goes_to_a_user_message_in_chat() -> None:
     picture = Media("image/png", {"data": kit.PIXEL})
     two = (Call("a", "shoot", "{}"), Call("b", "look", "{}"))

@@ -224,6 +224,8 @@ def _turn(role: str, messages: Sequence[Message]) -> _Turn:
     if role == SYSTEM and not apart and FORM not in first.raw and blocks:
         words = n.SYSTEM_PREFIX + n.shown(first.parts)
         return _Turn("user", [{"type": "text", "text": words}], None)
+    if role == TOOL:
+        blocks.sort(key=_after_results)
     return _Turn(_native_role(role, apart or FORM in first.raw), blocks, first.raw.get(FORM), apart)
 
 
