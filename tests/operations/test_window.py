@@ -175,6 +175,26 @@ def test_a_conversation_that_goes_another_way_is_followed_and_nothing_is_lost(ho
     assert work.window.uncompact(4).content == "done, badly"
 
 
+def test_a_caller_that_rewrites_what_is_folded_gets_what_it_wrote(hold: Holdfast) -> None:
+    work = hold.session("one")
+    talk = [user("port it"), *turn(1)]
+    talk, _ = grow(work, talk, Compact)
+    rewritten = [*talk[:2], result("c1", "another result"), *talk[3:]]
+    step = work.window.next(rewritten, limit=200_000)
+    assert [message for message in step.messages if not ours(message)] == rewritten
+    assert work.window.next([*rewritten, assistant("on")], limit=200_000).messages[: len(rewritten)] == tuple(rewritten)
+    ours_cut = [message for message in step.messages if not ours(message)][:1]
+    assert [m for m in work.window.next(ours_cut, limit=200_000).messages if not ours(m)] == ours_cut
+
+
+def test_a_caller_that_drops_what_a_fold_shows_gets_what_it_brought(hold: Holdfast) -> None:
+    work = hold.session("one")
+    _, compacted = grow(work, [user("port it")], Compact)
+    brought = [compacted.messages[0], *[m for m in compacted.messages[2:] if not ours(m)][-2:], user("new")]
+    step = work.window.next(brought, limit=LIMIT)
+    assert [message for message in step.messages if not ours(message)] == brought
+
+
 def test_two_loops_in_one_session_are_told_apart(opened: Opener) -> None:
     one, two = opened().session(), opened().session()
     one.window.next([user("a")])

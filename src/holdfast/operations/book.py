@@ -14,8 +14,8 @@ from holdfast.operations.registry import Context
 from holdfast.operations.transcript import WARN, Stored
 from holdfast.text import tokens
 from holdfast.window import facts
-from holdfast.window.folding import COMPACT, REWIND, Fold, Item, view
-from holdfast.window.messages import ASSISTANT, Call, Media, Message, Result, Text, Thinking
+from holdfast.window.folding import CLEAR, COMPACT, REWIND, Fold, Item, view
+from holdfast.window.messages import ASSISTANT, TOOL, Call, Media, Message, Result, Text, Thinking
 from holdfast.window.probes import words
 from holdfast.window.records import digest
 from holdfast.window.units import units
@@ -67,21 +67,35 @@ class Book:
         if not talk:
             return
         known = len(self._history)
-        at = self._agree(talk, [(item.message, None if item.fold else item.first) for item in self.items])
-        gone = known
-        if at < len(self.items):
-            as_kept = self._agree(talk, [(one.message, place) for place, one in enumerate(self._history)])
-            if as_kept > at or as_kept == known:
-                at = gone = as_kept
-            else:
-                gone = min(item.first for item in self.items[at:])
+        at, gone = self._parting(talk)
         if gone < known:
+            for fold in transcript.folds(self._entries, self._messages()):
+                if fold.how != CLEAR and fold.first < gone <= fold.last:
+                    self.take_back(ctx, fold.key, "rewind")  # it speaks of what is about to go
             self.record(ctx, transcript.fold_draft(ctx, Fold("", REWIND, gone, known - 1)), "rewind")
         fresh = [transcript.made(self.count(message), message) for message in talk[at:]]
         transcript.append(ctx, known, fresh)
         self._history += fresh
         self._refold()
         self.facts_of(self.items[-len(fresh) :] if fresh else ())
+
+    def _parting(self, talk: Sequence[Message]) -> tuple[int, int]:
+        """How many of the caller's messages are known, and from which position on the known ones are left behind."""
+        known = len(self._history)
+        at = self._agree(talk, [(item.message, None if item.fold else item.first) for item in self.items])
+        if at == len(self.items):
+            return at, known
+        as_kept = self._agree(talk, [(one.message, place) for place, one in enumerate(self._history)])
+        if as_kept == known:
+            return as_kept, known
+        if as_kept > at:
+            while as_kept and as_kept < len(talk) and talk[as_kept].role == TOOL:
+                as_kept -= 1  # a result that changed takes its call along
+            return as_kept, as_kept
+        while at and at < len(talk) and talk[at].role == TOOL:
+            at -= 1
+        gone = min(item.first for item in self.items[at:])
+        return (0, 0) if any(item.last >= gone for item in self.items[:at]) else (at, gone)
 
     def _agree(self, talk: Sequence[Message], known: Sequence[tuple[Message, int | None]]) -> int:
         """How many messages at the beginning are the known ones, each with its position unless it is a fold's.
@@ -104,14 +118,11 @@ class Book:
         self._refold()
         return change.entry
 
-    def take_back(self, ctx: Context, entry: Entry, operation: str) -> None:
-        def decide(before: Entry | None) -> Draft | None:
-            if before is None:
-                return None
-            return Draft(before.content, before.session, before.tags, True, before.pinned, before.extra)
-
-        ctx.store.edit(ctx.scope, FOLD, entry.key, decide, ctx.stamp(operation))
-        self._entries = [one for one in self._entries if one.key != entry.key]
+    def take_back(self, ctx: Context, key: str, operation: str) -> None:
+        """One fold or warning less."""
+        (entry,) = [one for one in self._entries if one.key == key]
+        ctx.store.edit(ctx.scope, entry.kind, key, transcript.opened, ctx.stamp(operation))
+        self._entries = [one for one in self._entries if one.key != key]
         self._refold()
 
     def would_be(self, fold: Fold) -> list[Item]:

@@ -13,7 +13,7 @@ from holdfast.operations.registry import Context, Json, Operation, Param
 
 if TYPE_CHECKING:
     from holdfast.window.controller import Gauge
-    from holdfast.window.folding import Fold
+    from holdfast.window.messages import Message
 
 
 class Folds(NamedTuple):
@@ -49,12 +49,13 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
     if not 1 <= first <= end <= len(history):
         raise errors.nothing_folded(first, end, len(history))
     start, stop = whole(history, first - 1, end - 1)
-    entries = transcript.entries(ctx)
-    hiding = _hiding(transcript.folds(entries, history), entries, start, stop)
-    if not hiding:
+    found = False
+    while hiding := _hiding(ctx, history, start, stop):  # what a fold hid may be hidden by an earlier one too
+        found = True
+        for entry in hiding:
+            ctx.store.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
+    if not found:
         raise errors.nothing_folded(first, end, len(history))
-    for entry in hiding:
-        ctx.store.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
     text, cut = tokens.cut(words(history[start : stop + 1]), limits.OUTPUT_READ_TOKENS)
     return Restored(start + 1, stop + 1, text, cut)
 
@@ -66,13 +67,15 @@ def show_window(ctx: Context) -> Gauge:
     return stored_gauge(ctx)
 
 
-def _hiding(folds: list[Fold], entries: list[Entry], first: int, last: int) -> list[Entry]:
+def _hiding(ctx: Context, history: list[Message], first: int, last: int) -> list[Entry]:
     """The folds that hide something of this range from sight."""
+    from holdfast.operations import transcript
     from holdfast.window.folding import blocks
 
+    entries = transcript.entries(ctx)
     keys = {
         block.key
-        for block in blocks(folds)
+        for block in blocks(transcript.folds(entries, history))
         for at in range(max(first, block.first), min(last, block.last) + 1)
         if not any(low <= at <= high for low, high in block.shown)
     }
@@ -86,18 +89,17 @@ def _lines(entry: Entry, first: int, last: int) -> list[str]:
 
 
 def _showing(first: int, last: int) -> Any:
+    from holdfast.operations import transcript
+
     def decide(before: Entry | None) -> Draft | None:
         if before is None:
             return None
-        extra = dict(before.extra)
-        done = before.done
+        extra, done = dict(before.extra), before.done
         if places := _lines(before, first, last):
             extra["lines"] = {place: line for place, line in extra["lines"].items() if place not in places}
             done = not extra["lines"]
-        elif before.kind == TASK:
-            extra["last"] = extra["first"] - 1  # it stays an ended task, and folds nothing any more
-        elif first <= extra["first"] and extra["last"] <= last:
-            done = True
+        elif before.kind == TASK or (first <= extra["first"] and extra["last"] <= last):
+            return transcript.opened(before)
         else:
             extra["shown"] = _joined([*map(tuple, extra.get("shown", ())), (first, last)])
         return Draft(before.content, before.session, before.tags, done, before.pinned, extra)

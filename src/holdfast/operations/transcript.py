@@ -91,6 +91,14 @@ def fold_draft(ctx: Context, fold: Fold, **more: Any) -> Draft:
     return Draft(content, ctx.session, extra=extra)
 
 
+def opened(entry: Entry | None) -> Draft | None:
+    """A fold taken back. A task stays an ended task, and folds nothing any more."""
+    if entry is None:
+        return None
+    extra = {**entry.extra, "last": entry.extra["first"] - 1} if entry.kind == TASK else entry.extra
+    return Draft(entry.content, entry.session, entry.tags, True, entry.pinned, extra)
+
+
 def _fold(entry: Entry) -> Fold:
     extra = entry.extra
     text = entry.content if extra["how"] == COMPACT else ""

@@ -144,7 +144,7 @@ class Turn:
 
     def _void(self) -> None:
         if (warning := self.book.warning()) is not None:
-            self.book.take_back(self.ctx, warning, "void_warning")
+            self.book.take_back(self.ctx, warning.key, "void_warning")
 
     # --- clearing -----------------------------------------------------------------------------------------------------
 

@@ -213,9 +213,8 @@ class PostgresStore(PostgresOutputs):
             if not seen.session:
                 writer.begin(stamp)
             taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
-            for key, _ in drafts if taken else ():
-                if (key,) in taken:
-                    raise errors.appended_before(kind, key)
+            if known := [key for key, _ in drafts if (key,) in taken]:
+                raise errors.appended_before(kind, known[0])
             writer.clock = max(writer.clock, stamp.now)
             added = tuple(next_entry(kind, key, None, draft, stamp, writer.clock, 1) for key, draft in drafts)
             with con.pipeline():
