@@ -25,7 +25,7 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, recall, sessions, transfer
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
@@ -128,6 +128,11 @@ class Holdfast:
 
     def history(self, *, kind: str | None = None, key: str | None = None, limit: int = 50) -> tuple[Event, ...]:
         return cast(history.History, self._do("history", {"kind": kind, "key": key, "limit": limit})).events
+
+    def recall(self, query: str, **options: Any) -> recall.Recalled:
+        """Search everything kept in the project. Options: kinds, tags, session, since, until, key_prefix, limit …"""
+        given = {name: _plain(value) if name in ("kinds", "tags") else value for name, value in options.items()}
+        return cast(recall.Recalled, self._do("recall", {"query": query, **given}))
 
     def undo(self, seq: int | None = None) -> Event:
         """Take the last change back, or the one named. The change that was undone."""

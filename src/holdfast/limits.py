@@ -59,6 +59,29 @@ class OutputRules(NamedTuple):
     preview_length: int = 360  # tokens; with the lines around it a reference stays under 400
 
 
+RECALL_LIMIT_DEFAULT = 10  # hits of recall unless asked otherwise
+RECALL_LIMIT_MAX = 50
+RECALL_BUDGET_TOKENS = 1_200  # one answer of recall: ten snippets and what is known of them
+RECALL_SNIPPET_TOKENS = 80  # of one hit: enough to see whether it is worth reading
+RECALL_POOL = 150  # texts one question looks at; more find next to nothing and cost time
+RECALL_COMMON = 2_000  # places of a word that are followed: half a millisecond; a commoner word says little
+
+
+class RecallRules(NamedTuple):
+    """The signals of recall, each to be switched off by itself. Fields of [recall] in the config file."""
+
+    neighbours: bool = True  # turns of a conversation count for those around them
+    speaker: bool = True  # who is asked about, when texts say who speaks
+    dates: bool = True  # times named in the question
+    coverage: bool = True  # how much of the question a text covers
+    phrases: bool = True  # words side by side as in the question
+    literals: bool = True  # paths, identifiers and quoted texts as they stand
+    stretches: bool = True  # a long text by its best stretch
+    statements: bool = True  # a turn that only asks back answers nothing
+    substance: bool = True  # a turn that says more is more likely meant
+    times_told: bool = True  # a question for a time is answered where one is told
+
+
 class Bounds(NamedTuple):
     """The limits people may change, as operations get them. Settings reads them, the defaults are above."""
 
@@ -67,3 +90,4 @@ class Bounds(NamedTuple):
     notepad_budget_tokens: int = NOTEPAD_BUDGET_TOKENS
     digest_budget_tokens: int = DIGEST_BUDGET_TOKENS
     outputs: OutputRules = OutputRules()
+    recall: RecallRules = RecallRules()

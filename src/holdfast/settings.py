@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, OutputRules
+from holdfast.limits import Bounds, OutputRules, RecallRules
 
 FOLDER = ".holdfast"
 ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -106,22 +106,26 @@ def _text(config: Mapping[str, Any], name: str) -> str | None:
 
 
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
-    rules = config.get("outputs", {})
+    outputs = OutputRules(**_fields(OutputRules(), _table(config, "outputs"), env, "OUTPUTS_"))
+    recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
+    return Bounds(**{**_fields(Bounds(), config, env, ""), "outputs": outputs, "recall": recall})
+
+
+def _table(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    rules: object = config.get(name, {})
     if not isinstance(rules, dict):
-        raise errors.bad_setting("outputs", rules, "it must be a table of settings")
-    outputs = OutputRules(**_fields(OutputRules(), rules, env, "OUTPUTS_"))
-    plain = _fields(Bounds()._replace(outputs=outputs), config, env, "")
-    return Bounds(**{**plain, "outputs": outputs})
+        raise errors.bad_setting(name, rules, "it must be a table of settings")
+    return rules
 
 
 def _fields(
-    defaults: Bounds | OutputRules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str
+    defaults: Bounds | OutputRules | RecallRules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str
 ) -> dict[str, Any]:
     """The fields of a settings tuple that are set somewhere, each of the type of its default."""
     found: dict[str, Any] = {}
     for name, default in defaults._asdict().items():
         value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
-        if value is None or isinstance(default, OutputRules):
+        if value is None or isinstance(default, (OutputRules, RecallRules)):
             continue
         if isinstance(default, bool):
             found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value

@@ -26,6 +26,10 @@ _ATOM = (
 )
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _HEX = re.compile("[0-9a-f]+")
+_HUMP = re.compile("[a-z][A-Z]|[A-Z][A-Z][a-z]")
+_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]{2,63}(?![A-Za-z0-9])")
+_PART = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_MOST_PARTS = 8  # of one identifier; what has more is not made of words
 _stemmer = Stemmer.Stemmer("english", 2_000)
 
 
@@ -59,6 +63,27 @@ def short_words(folded: str) -> list[str]:
     for word in found:
         cut.extend(word[at : at + WORD_MAX_CHARS] for at in range(0, len(word), WORD_MAX_CHARS))
     return cut
+
+
+def subwords(text: str) -> list[str]:
+    """The words inside identifiers that are written together (getUserName, HTTPServer), folded.
+
+    What stands between underscores, dots and slashes is a word by itself already.
+    """
+    if _HUMP.search(text) is None:
+        return []
+    found: list[str] = []
+    for token in _IDENTIFIER.findall(text):
+        if _HUMP.search(token):
+            parts = _PART.findall(token)
+            if len(parts) <= _MOST_PARTS and max(map(len, parts), default=0) < len(token):
+                found += [part.lower() for part in parts if len(part) > 1]
+    return found
+
+
+def index_words(text: str) -> list[str]:
+    """What the index is fed for a text: its words in order, then the words inside its identifiers."""
+    return short_words(fold(text)) + subwords(text)
 
 
 def is_hex(word: str) -> bool:
