@@ -59,10 +59,13 @@ class OutputRules(NamedTuple):
     preview_length: int = 360  # tokens; with the lines around it a reference stays under 400
 
 
+OUTPUT_PIECE_BYTES = 4_096  # of an output that recall finds as one: about a screen
+OUTPUT_INDEX_BYTES = 2 << 20  # of one output that recall can find: the first and the last half of it
+OUTPUT_CATCH_UP_BYTES = 32 << 20  # that one recall may index before it answers: some seconds; what waits is counted
 RECALL_LIMIT_DEFAULT = 10  # hits of recall unless asked otherwise
 RECALL_LIMIT_MAX = 50
 RECALL_BUDGET_TOKENS = 1_200  # one answer of recall: ten snippets and what is known of them
-RECALL_SNIPPET_TOKENS = 80  # of one hit: enough to see whether it is worth reading
+RECALL_SNIPPET_WORDS = 60  # of one hit: enough to see whether it is worth reading
 RECALL_POOL = 150  # texts one question looks at; more find next to nothing and cost time
 RECALL_COMMON = 2_000  # places of a word that are followed: half a millisecond; a commoner word says little
 

@@ -17,6 +17,7 @@ SCRATCHPAD = "scratchpad"  # key: the session's id
 MEMORY = "memory"  # key: as chosen by the agent; session: ""
 HANDOFF = "handoff"  # key: the line of work; done: a later session has used it
 SESSION = "session"  # key: the session's id; session: its parent's id; done: archived
+OUTPUT = "output"  # not an entry: what recall calls a kept output; key: its id
 KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION)
 
 EMPTY: Mapping[str, Any] = {}

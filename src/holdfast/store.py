@@ -82,7 +82,8 @@ class Fact(NamedTuple):
     origin: str
     created_at: int
     updated_at: int
-    start: int = 0  # of a part of a longer text: where it begins in it, in bytes
+    start: int = 0  # of a piece of an output: where it begins in it, in bytes
+    line: int = 1  # and which line that is
 
 
 Places = Mapping[int, tuple[int, ...]]  # of one word: by text, where it stands there, counted in words
@@ -210,6 +211,12 @@ class OutputStore(Protocol):
         """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals."""
 
     def output_stats(self, scope: Scope) -> OutputStats: ...
+
+    def index_outputs(self, scope: Scope, most: int) -> int:
+        """Index outputs that wait for it, the newest first, until about so many bytes are read. How many still wait."""
+
+    def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
+        """Like `gather`, among the pieces of indexed outputs. Literals are not looked for."""
 
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """What an output was that is gone. None when it is there, again or still, and when it never was."""

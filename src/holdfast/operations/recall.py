@@ -4,17 +4,19 @@ The store gathers where the words of the question stand, search/ puts the texts 
 budget. Everything found is quoted as data: a label says where it came from. What ranks texts is imported when the first
 question comes: every server starts with this module, and not every one is asked.
 
-To add a kind of entry, add it to ENTRIES and to CHOICES. What is not an entry needs a source like `_outputs`.
+To add a kind of entry, add it to CHOICES (and to TALK in search/rank.py if its entries follow each other like turns).
+What is not an entry needs a source like `_outputs`, called in `search`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import HANDOFF, MEMORY, NOTE, NOTEPAD, SCRATCHPAD, iso, milliseconds
+from holdfast.model import HANDOFF, MEMORY, NOTE, NOTEPAD, OUTPUT, SCRATCHPAD, iso, milliseconds
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Fact, Gathered, Seek
 from holdfast.text import tokens
@@ -23,8 +25,16 @@ if TYPE_CHECKING:
     from holdfast.search.question import Question
     from holdfast.search.rank import Scored
 
-ENTRIES = (NOTE, NOTEPAD, MEMORY, HANDOFF, SCRATCHPAD)
-CHOICES = {"notes": NOTE, "notepads": NOTEPAD, "memory": MEMORY, "handoffs": HANDOFF, "scratchpads": SCRATCHPAD}
+CHOICES = {
+    "notes": NOTE,
+    "notepads": NOTEPAD,
+    "memory": MEMORY,
+    "handoffs": HANDOFF,
+    "scratchpads": SCRATCHPAD,
+    "outputs": OUTPUT,
+}
+PIECES_READ = 20  # pieces of outputs that are read for one question
+OUTPUT_SHARE = 0.7  # what somebody wrote down is more likely meant than what a tool printed
 HIT_TOKENS = 30  # what is said about a hit besides its snippet
 SNIPPET_MIN_WORDS = 8
 WEAK = 0.2  # hits that score less than this share of the best are not worth showing
@@ -141,23 +151,23 @@ def _filter(
 
 def search(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     """All sources together, the best first."""
-    found = _entries(ctx, asked, wanted)
+    found = [*_entries(ctx, asked, wanted), *_outputs(ctx, asked, wanted)]
     return sorted(found, key=lambda one: (-one.scored.score, -one.fact.updated_at, one.fact.key))
+
+
+def _seek(asked: Question, wanted: Filter, around: int) -> Seek:
+    from holdfast.search.rank import first
+
+    return Seek(asked.words, asked.literals, first, wanted.wants, limits.RECALL_POOL, around, limits.RECALL_COMMON)
 
 
 def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     from holdfast.search import rank
 
-    seek = Seek(
-        asked.words,
-        asked.literals,
-        rank.first,
-        wanted.wants,
-        limits.RECALL_POOL,
-        rank.AROUND,
-        limits.RECALL_COMMON,
-    )
-    gathered = ctx.store.gather(ctx.scope, wanted.kinds, seek)
+    kinds = tuple(kind for kind in wanted.kinds if kind != OUTPUT)
+    if not kinds:
+        return []
+    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, rank.AROUND))
     texts: dict[int, str] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:
@@ -166,6 +176,34 @@ def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
 
     ordered = rank.order(asked, gathered, ctx.bounds.recall, read)
     return [Found(gathered.facts[one.doc], one, texts[one.doc], _standing(asked, gathered, one)) for one in ordered]
+
+
+def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
+    """Kept outputs, each by its best piece. Those kept since the last question are indexed first."""
+    from holdfast.search import rank
+
+    if OUTPUT not in wanted.kinds or wanted.tags:
+        return []
+    with suppress(errors.StoreReadOnly):  # what is indexed already can still be found
+        ctx.store.index_outputs(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
+    gathered = ctx.store.gather_outputs(ctx.scope, _seek(asked, wanted, 0))
+    texts: dict[int, str] = {}
+
+    def read(docs: list[int]) -> Mapping[int, str]:
+        for fact in map(gathered.facts.__getitem__, docs[:PIECES_READ]):
+            try:
+                body = ctx.store.output_bytes(ctx.scope, fact.key, fact.start, fact.start + fact.size)
+            except errors.NotFound:
+                continue  # pruned in the meantime
+            texts[fact.doc] = body.decode("utf-8", "replace")
+        return texts
+
+    best: dict[str, Found] = {}
+    for one in rank.order(asked, gathered, ctx.bounds.recall, read):
+        fact = gathered.facts[one.doc]
+        scored = one._replace(score=OUTPUT_SHARE * one.score)
+        best.setdefault(fact.key, Found(fact, scored, texts[one.doc], _standing(asked, gathered, one)))
+    return list(best.values())
 
 
 def _standing(asked: Question, gathered: Gathered, one: Scored) -> tuple[str, ...]:
@@ -185,18 +223,19 @@ def _shown(query: str, found: list[Found], limit: int, budget: int) -> Recalled:
     for at, first in enumerate(same([one.text for one in worth])):
         groups.setdefault(first, []).append(worth[at])
     chosen = list(groups.values())[:limit]
-    words = max(
-        SNIPPET_MIN_WORDS, min(limits.RECALL_SNIPPET_TOKENS, budget // max(1, len(chosen)) - HIT_TOKENS) * 3 // 4
-    )
-    hits: list[Hit] = []
-    for group in chosen:
-        hit = _hit(group, best, words)
-        budget -= tokens.count(hit.snippet) + HIT_TOKENS
-        if budget < 0 and hits:
-            break
-        hits.append(hit)
+    words = limits.RECALL_SNIPPET_WORDS
+    hits = [_hit(group, best, words) for group in chosen]
+    while words > SNIPPET_MIN_WORDS and _cost(hits) > budget:
+        words = max(SNIPPET_MIN_WORDS, words * 2 // 3)
+        hits = [_hit(group, best, words) for group in chosen]
+    while len(hits) > 1 and _cost(hits) > budget:
+        hits.pop()
     shown = sum(len(group) for group in chosen[: len(hits)])
     return Recalled(query, tuple(hits), len(found) - shown)
+
+
+def _cost(hits: list[Hit]) -> int:
+    return sum(HIT_TOKENS + tokens.count(hit.snippet) for hit in hits)
 
 
 def _hit(group: list[Found], best: float, words: int) -> Hit:
@@ -214,8 +253,8 @@ def _hit(group: list[Found], best: float, words: int) -> Hit:
         fact.kind,
         fact.key,
         cut.text,
-        cut.line,
-        cut.whole,
+        fact.line + cut.line - 1,
+        cut.whole and fact.kind != OUTPUT,
         round(group[0].scored.score / best, 2) if best else 0.0,
         tuple(why),
         fact.session,

@@ -20,7 +20,6 @@ LITERAL_MIN_CHARS = 4
 FEW_WORDS = 3  # a query of no more words, without a question word, is taken for key words
 
 
-
 def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
@@ -49,10 +48,6 @@ _ISO_DAY = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
 _AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven) (day|week|month|year)s? ago\b")
 _LAST = re.compile(r"\b(last|past|this) (day|week|month|year)\b")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
-    "a": 1,
-    "an": 1,
-    **{n: at for at, n in enumerate(["one", "two", "three", "four", "five", "six", "seven"], 1)},
-}
 _WHEN = re.compile(
     r"\s*(?:when|since when|what (?:year|month|date|day|time)|which (?:year|month|day)|how long)\b", re.I
 )

@@ -31,7 +31,7 @@ STRETCH_WORDS = 150
 WINDOW = {1: 0.8, 2: 0.4, 3: 0.25, 4: 0.1, -1: 0.3, -2: 0.2, -3: 0.1}
 AROUND = 4
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
-UNLABELLED = 0.25  # what neighbours count among entries that are not turns of a conversation
+UNLABELLED = 0.25  # what neighbours count among entries that do not say who speaks
 TALK = (NOTE,)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
 DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
@@ -150,7 +150,9 @@ class _Pool:
             for doc, value in values.items():
                 if doc in sums:
                     sums[doc] += value
-        chosen = nlargest(most, (doc for doc in sums if sums[doc] > 0), key=lambda doc: (sums[doc], -doc))
+        # Turns of a conversation may be meant though they hold no word of the question; other texts may not.
+        fit = (doc for doc in sums if self.says.get(doc) or doc in signals["own words"] or doc in signals["literal"])
+        chosen = nlargest(most, (doc for doc in fit if sums[doc] > 0), key=lambda doc: (sums[doc], -doc))
         parts = {doc: {name: values[doc] for name, values in signals.items() if doc in values} for doc in chosen}
         return [Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1]) for doc in chosen]
 

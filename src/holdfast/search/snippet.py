@@ -26,7 +26,7 @@ class Snippet(NamedTuple):
 def snippet(text: str, sought: Sequence[str], at: int, words: int) -> Snippet:
     """At most so many words of a text, the ones with most of the words sought; `at` is where to begin to look."""
     stems = frozenset(analyse.terms(list(sought)))
-    tokens = list(islice(_TOKEN.finditer(text), max(0, at - BEFORE_WORDS), at + READ_WORDS))
+    tokens = list(islice(analyse.places(text), max(0, at - BEFORE_WORDS), at + READ_WORDS))
     if not tokens:
         return Snippet(text[: 8 * words], 1, len(text) <= 8 * words)
     hits = [_stem(token.group()) in stems for token in tokens]

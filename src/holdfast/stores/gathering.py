@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
+from holdfast.model import OUTPUT
 from holdfast.store import Fact, Gathered, Places, Seek
 from holdfast.stores.rows import Row
 
@@ -15,6 +16,9 @@ FACTS = (  # columns of `entries e`
     f"e.kind, e.key, e.session, substr(e.content, 1, {HEAD_CHARS}), octet_length(e.content), e.tags, e.done, "
     "e.pinned, e.origin, e.created_at, e.updated_at"
 )
+PIECE_FACTS = (  # columns of `output_pieces p` and `outputs o`
+    "p.doc, p.id, o.session, p.head, p.size, o.tool, o.created_at, o.used_at, p.start, p.line"
+)
 Look = Callable[[Sequence[int]], dict[int, Fact]]  # what is known of the texts with these numbers, within the scope
 
 
@@ -22,6 +26,12 @@ def to_fact(row: Row) -> Fact:
     """The fact of a row of a number and FACTS."""
     doc, kind, key, session, head, size, tags, done, pinned, origin, created, updated = row
     return Fact(doc, kind, key, session, head, size, _tags(tags), bool(done), bool(pinned), origin, created, updated)
+
+
+def to_piece_fact(row: Row) -> Fact:
+    """The fact of a row of PIECE_FACTS. Whatever a tool said is its word, not ours."""
+    doc, id, session, head, size, tool, created, used, start, line = row
+    return Fact(doc, OUTPUT, id, session, head, size, (), False, False, f"tool {tool}", created, used, start, line)
 
 
 @lru_cache(2_000)  # the same few tags stand on many texts
@@ -58,7 +68,7 @@ def gathered(
     around = {
         doc + step
         for doc in found
-        if known[doc].session
+        if seek.around and known[doc].session
         for step in range(-seek.around, seek.around + 1)
         if doc + step not in known
     }

@@ -359,7 +359,11 @@ class _Writer:
         else:
             con.execute(
                 PUT_ENTRY,
-                (*rows.to_row(scope, after), analyse.fold(rows.sought_text(after)), vector(rows.indexed_text(after))),
+                (
+                    *rows.to_row(scope, after),
+                    analyse.fold(rows.sought_text(after)),
+                    vector(analyse.terms(analyse.index_words(rows.indexed_text(after)))),
+                ),
             )
         old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
         if old - new:

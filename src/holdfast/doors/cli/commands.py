@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "output delete": ("delete_output",),
     "output prune": ("prune_outputs",),
     "output clear": ("clear_outputs",),
+    "recall": ("recall",),
     "session list": ("list_sessions",),
     "session show": ("show_session",),
     "session begin": ("begin_session",),

@@ -12,6 +12,7 @@ CREATE TABLE output_pieces (
     id text COLLATE "C" NOT NULL,
     start bigint NOT NULL,
     size bigint NOT NULL,
+    line bigint NOT NULL,
     head text COLLATE "C" NOT NULL,
     terms tsvector NOT NULL
 );

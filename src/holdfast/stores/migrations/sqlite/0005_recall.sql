@@ -10,6 +10,7 @@ CREATE TABLE output_pieces (
     id TEXT NOT NULL,
     start INTEGER NOT NULL,
     size INTEGER NOT NULL,
+    line INTEGER NOT NULL,
     head TEXT NOT NULL
 ) STRICT;
 
