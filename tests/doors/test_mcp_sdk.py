@@ -42,6 +42,7 @@ STORY: list[tuple[str, dict[str, Any]]] = [
     ("search_memory", {"query": "parser"}),
     ("search_memory", {"query": ""}),
     ("write_session_handoff", {"content": "go on with casts"}),
+    ("recall", {"query": "which parser is hand-written?"}),
     ("scratchpad_list", {}),
     ("scratchpad_read", {"id": "3f9a1c2b77e0", "query": "casts"}),
 ]

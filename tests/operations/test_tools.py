@@ -46,6 +46,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("pin_memory", {"key": "k"}),
     ("read_memory", {"key": "k"}),
     ("search_memory", {"query": "v"}),
+    ("recall", {"query": "what is v?", "kinds": ["memory"], "limit": 3}),
     ("write_session_handoff", {"content": "next"}),
     ("read_handoff", {}),
     ("begin_session", {"task": "t"}),
@@ -74,7 +75,7 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full = by_name(hold, "core"), by_name(hold)
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
+    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | {"recall"}
     assert core.keys() < full.keys()
     assert len(core) == 8
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):

@@ -123,7 +123,7 @@ def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
 
 
 def test_every_bound_can_be_set_both_ways(root: Path) -> None:
-    names = [name for name in limits.Bounds._fields if name != "outputs"]
+    names = [name for name in limits.Bounds._fields if name not in ("outputs", "recall")]
     config(root, "\n".join(f"{name} = 7" for name in names))
     make: Any = limits.Bounds
     assert load(root).bounds == make(**dict.fromkeys(names, 7))
@@ -147,6 +147,16 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
         config(root, bad)
         with pytest.raises(errors.BadInput):
             load(root)
+
+
+def test_every_signal_of_recall_can_be_switched_off_both_ways(root: Path) -> None:
+    names = limits.RecallRules._fields
+    off = limits.RecallRules(*[False] * len(names))
+    config(root, "\n".join(["[recall]", *(f"{name} = false" for name in names)]))
+    assert load(root).bounds.recall == off
+    config(root, "")
+    assert load(root).bounds.recall == limits.RecallRules()
+    assert load(root, **{f"HOLDFAST_RECALL_{name.upper()}": "no" for name in names}).bounds.recall == off
 
 
 # --- bad values -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ FACTS = (  # columns of `entries e`
     "e.pinned, e.origin, e.created_at, e.updated_at"
 )
 PIECE_FACTS = (  # columns of `output_pieces p` and `outputs o`
-    "p.doc, p.id, o.session, p.head, p.size, o.tool, o.created_at, o.used_at, p.start, p.line"
+    "p.id, o.session, p.head, p.size, o.tool, o.created_at, o.used_at, p.start, p.line"
 )
 Look = Callable[[Sequence[int]], dict[int, Fact]]  # what is known of the texts with these numbers, within the scope
 
@@ -29,7 +29,7 @@ def to_fact(row: Row) -> Fact:
 
 
 def to_piece_fact(row: Row) -> Fact:
-    """The fact of a row of PIECE_FACTS. Whatever a tool said is its word, not ours."""
+    """The fact of a row of a number and PIECE_FACTS. Whatever a tool said is its word, not ours."""
     doc, id, session, head, size, tool, created, used, start, line = row
     return Fact(doc, OUTPUT, id, session, head, size, (), False, False, f"tool {tool}", created, used, start, line)
 

@@ -28,7 +28,7 @@ NEW_PIECE = (
     "VALUES (?, ?, ?, ?, ?, ?, ?, CAST(? AS tsvector))"
 )
 KNOWN_PIECES = (
-    f"SELECT {PIECE_FACTS} FROM output_pieces p JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project "  # noqa: S608
+    f"SELECT p.doc, {PIECE_FACTS} FROM output_pieces p JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project "  # noqa: S608
     "AND o.id = p.id WHERE p.doc = ANY(%s) AND p.tenant = %s AND p.project = %s"
 )
 COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = %s AND project = %s"

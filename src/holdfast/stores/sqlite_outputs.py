@@ -26,11 +26,11 @@ CITES = "instr(lower(e.key || char(10) || e.content), ?)"
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 NEW_PIECE = (
     "INSERT INTO output_pieces (tenant, project, id, start, size, line, head) VALUES (?, ?, ?, ?, ?, ?, ?) "
-    "RETURNING doc"
+    "RETURNING rowid"
 )
 NEWEST_PIECES = "SELECT rowid FROM output_terms WHERE output_terms MATCH ? ORDER BY rowid DESC LIMIT ?"
 KNOWN_PIECES = (
-    f"SELECT {PIECE_FACTS} FROM json_each(?) j CROSS JOIN output_pieces p ON p.doc = j.value "  # noqa: S608
+    f"SELECT p.rowid, {PIECE_FACTS} FROM json_each(?) j CROSS JOIN output_pieces p ON p.rowid = j.value "  # noqa: S608
     "JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project AND o.id = p.id "
     "WHERE p.tenant = ? AND p.project = ?"
 )
@@ -62,7 +62,7 @@ class SqliteOutputs(Outputs):
         sql.rows("INSERT INTO output_terms (rowid, text) VALUES (?, ?)", (doc, " ".join(piece.terms)))
 
     def _forget_pieces(self, sql: Sql, scope: Scope, id: str) -> None:
-        for row in sql.rows(f"DELETE FROM output_pieces WHERE {ONE} RETURNING doc", (*scope, id)):  # noqa: S608
+        for row in sql.rows(f"DELETE FROM output_pieces WHERE {ONE} RETURNING rowid", (*scope, id)):  # noqa: S608
             sql.rows("DELETE FROM output_terms WHERE rowid = ?", row)
 
     def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:

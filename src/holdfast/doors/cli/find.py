@@ -17,18 +17,18 @@ def add_to(root: Group) -> None:
     @click.argument("query")
     @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind; may be repeated.")
     @click.option("--tag", "tags", multiple=True, metavar="TAG", help="With this tag; may be repeated.")
-    @click.option("--of", "of", metavar="SESSION", help="Only what this session wrote.")
+    @click.option("--of", "session", metavar="SESSION", help="Only what this session wrote.")
     @click.option("--since", metavar="WHEN", help="A day (2026-03-02), a time, or an age (12h, 7d, 2w).")
     @click.option("--until", metavar="WHEN", help="Before this moment.")
     @click.option("--key-prefix", metavar="TEXT", help="Only ids and keys that begin so.")
-    @click.option("--done", is_flag=True, help="Finished notes too.")
+    @click.option("--done", "include_done", is_flag=True, help="Finished notes too.")
     @click.option("--limit", type=NUMBER, metavar="N", help="At most so many, from 1 to 50.")
     @click.option("--tokens", type=NUMBER, metavar="N", help="The most the answer may take.")
     @pass_state
     def recall(state: State, /, query: str, **options: Any) -> None:
         arguments = {name: options[name] for name in ("since", "until", "key_prefix", "limit", "tokens")}
         arguments |= {"kinds": list(options["kinds"]) or None, "tags": list(options["tags"]) or None}
-        arguments |= {"session": options["of"], "include_done": options["done"] or None}
+        arguments |= {"session": options["session"], "include_done": options["include_done"] or None}
         reply = state.call("recall", {"query": query, **arguments})
         columns = ("kind", "id", "updated", "state", "text", "why")
         rows = [

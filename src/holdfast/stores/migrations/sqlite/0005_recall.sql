@@ -2,19 +2,18 @@
 CREATE VIRTUAL TABLE terms_at USING fts5vocab('terms', 'instance');
 
 -- Kept outputs in pieces, for recall. They are indexed when somebody asks, not when an output is kept: keeping must be
--- fast, and most outputs are never asked about. An output without a row in here waits to be indexed.
+-- fast, and most outputs are never asked about. An output without a row in here waits to be indexed. The index knows a
+-- piece by its rowid.
 CREATE TABLE output_pieces (
-    doc INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     project TEXT NOT NULL,
     id TEXT NOT NULL,
     start INTEGER NOT NULL,
     size INTEGER NOT NULL,
     line INTEGER NOT NULL,
-    head TEXT NOT NULL
+    head TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id, start)
 ) STRICT;
-
-CREATE INDEX output_pieces_of ON output_pieces (tenant, project, id, start);
 
 CREATE VIRTUAL TABLE output_terms USING fts5(text, content='', contentless_delete=1, tokenize='ascii');
 
