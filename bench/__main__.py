@@ -18,10 +18,12 @@ import apsw
 import holdfast
 from bench import corpus, keeping, notes, outputs, start, stdio, writers
 from bench.measure import OUT, Sizes, clear_out
+from bench.recall import speed
 
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
     "notes": notes.run,
+    "recall": speed.run,
     "stdio": stdio.run,
     "writers": writers.run,
     "keeping": keeping.run,

@@ -37,6 +37,7 @@ from holdfast.operations import (
     handoff,
     history,
     memory,
+    recall,
     savings,
     sessions,
     transfer,
@@ -163,6 +164,11 @@ class Holdfast:
     def savings(self, session: str | None = None) -> savings.Saved:
         """What kept outputs saved, in tokens, by session and tool."""
         return cast(savings.Saved, self._do("savings", {"session": session}))
+
+    def recall(self, query: str, **options: Any) -> recall.Recalled:
+        """Search everything kept in the project. Options: kinds, tags, session, since, until, key_prefix, limit …"""
+        given = {name: plain(value) if name in ("kinds", "tags") else value for name, value in options.items()}
+        return cast(recall.Recalled, self._do("recall", {"query": query, **given}))
 
     def undo(self, seq: int | None = None) -> Event:
         """Take the last change back, or the one named. The change that was undone."""

@@ -123,6 +123,32 @@ class OutputRules(NamedTuple):
     no_repeats: tuple[str, ...] = ()  # tools, as names or patterns (git_*), whose repeated calls are answered in full
 
 
+OUTPUT_PIECE_BYTES = 4_096  # of an output that recall finds as one: about a screen
+OUTPUT_INDEX_BYTES = 2 << 20  # of one output that recall can find: the first and the last half of it
+OUTPUT_CATCH_UP_BYTES = 32 << 20  # that one recall may index before it answers: some seconds; what waits is counted
+RECALL_LIMIT_DEFAULT = 10  # hits of recall unless asked otherwise
+RECALL_LIMIT_MAX = 50
+RECALL_BUDGET_TOKENS = 1_200  # one answer of recall: ten snippets and what is known of them
+RECALL_SNIPPET_WORDS = 60  # of one hit: enough to see whether it is worth reading
+RECALL_POOL = 150  # texts one question looks at; more find next to nothing and cost time
+RECALL_COMMON = 2_000  # places of a word that are followed: half a millisecond; a commoner word says little
+
+
+class RecallRules(NamedTuple):
+    """The signals of recall, each to be switched off by itself. Fields of [recall] in the config file."""
+
+    neighbours: bool = True  # turns of a conversation count for those around them
+    speaker: bool = True  # who is asked about, when texts say who speaks
+    dates: bool = True  # times named in the question
+    coverage: bool = True  # how much of the question a text covers
+    phrases: bool = True  # words side by side as in the question
+    literals: bool = True  # paths, identifiers and quoted texts as they stand
+    stretches: bool = True  # a long text by its best stretch
+    statements: bool = True  # a turn that only asks back answers nothing
+    substance: bool = True  # a turn that says more is more likely meant
+    times_told: bool = True  # a question for a time is answered where one is told
+
+
 class Bounds(NamedTuple):
     """The limits people may change, as operations get them. Settings reads them, the defaults are above."""
 
@@ -134,3 +160,4 @@ class Bounds(NamedTuple):
     sandbox_memory_mb: int = 128  # enough to take apart 10 MB of JSON, measured; 64 are not
     outputs: OutputRules = OutputRules()
     window: WindowRules = WindowRules()
+    recall: RecallRules = RecallRules()

@@ -23,6 +23,7 @@ MESSAGE = "message"  # key: the session's id, # and the position; written once, 
 FOLD = "fold"  # what stands in the window in place of messages; done: taken back
 TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cancelled
 PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
+OUTPUT = "output"  # not an entry: what recall calls a kept output; key: its id
 KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE, MESSAGE, FOLD, TASK, PIN)
 
 EMPTY: Mapping[str, Any] = {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, OutputRules, WindowRules
+from holdfast.limits import Bounds, OutputRules, RecallRules, WindowRules
 from holdfast.model import Folder
 
 FOLDER = ".holdfast"
@@ -19,6 +19,8 @@ TENANT = "local"
 SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 # Where coding agents put the id of their own session, so that a server they start belongs to it.
 SESSION_NAMES = ("HOLDFAST_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID")
+
+Rules = Bounds | OutputRules | WindowRules | RecallRules
 
 
 class Settings(NamedTuple):
@@ -123,7 +125,9 @@ def _skills(config: Mapping[str, Any], env: Mapping[str, str], root: str | None)
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
     outputs = OutputRules(**_fields(OutputRules(), _table(config, "outputs"), env, "OUTPUTS_"))
     window = WindowRules(**_fields(WindowRules(), _table(config, "window"), env, "WINDOW_"))
-    return Bounds(**{**_fields(Bounds(), config, env, ""), "outputs": outputs, "window": window})
+    recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
+    plain = _fields(Bounds(), config, env, "")
+    return Bounds(**{**plain, "outputs": outputs, "window": window, "recall": recall})
 
 
 def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -133,14 +137,12 @@ def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return rules
 
 
-def _fields(
-    defaults: Bounds | OutputRules | WindowRules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str
-) -> dict[str, Any]:
+def _fields(defaults: Rules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str) -> dict[str, Any]:
     """The fields of a settings tuple that are set somewhere, each of the type of its default."""
     found: dict[str, Any] = {}
     for name, default in defaults._asdict().items():
         value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
-        if value is None or isinstance(default, OutputRules | WindowRules):
+        if value is None or isinstance(default, OutputRules | WindowRules | RecallRules):
             continue
         if isinstance(default, bool):
             found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value

@@ -70,6 +70,50 @@ class Words(NamedTuple):
     every: bool = True
 
 
+class Fact(NamedTuple):
+    """What recall needs to know of a text before it reads it. Texts are numbered in the order they came."""
+
+    doc: int
+    kind: str
+    key: str
+    session: str
+    head: str  # its first characters
+    size: int  # bytes of its text
+    tags: tuple[str, ...]
+    done: bool
+    pinned: bool
+    origin: str
+    created_at: int
+    updated_at: int
+    start: int = 0  # of a piece of an output: where it begins in it, in bytes
+    line: int = 1  # and which line that is
+
+
+Places = Mapping[int, tuple[int, ...]]  # of one word: by text, where it stands there, counted in words
+
+
+class Seek(NamedTuple):
+    """What to gather. `order` and `wanted` are pure: which texts to look at first, and which of them may be found."""
+
+    words: tuple[str, ...]  # folded; words with the same stem count as the same word
+    literals: tuple[str, ...]  # folded texts that may stand anywhere, also inside words
+    order: Callable[[Sequence[Places | None], Sequence[Places]], Sequence[int]]
+    wanted: Callable[[Fact], bool]
+    most: int  # texts that are looked at
+    around: int  # numbers before and after each of them that are looked at too
+    common: int  # a word that stands in more places than this is not followed
+
+
+class Gathered(NamedTuple):
+    """Where the words and literals stand, and what is known of the texts looked at. None: the word is too common."""
+
+    places: tuple[Places | None, ...]
+    literals: tuple[Places, ...]
+    found: tuple[int, ...]  # texts that may be found: with a word or literal, the most promising first, or beside one
+    facts: Mapping[int, Fact]  # of these and of those around them
+    total: int  # texts of this kind in the project, more or less
+
+
 class EventQuery(NamedTuple):
     kind: str | None = None
     key: str | None = None
@@ -265,6 +309,12 @@ class OutputStore(Protocol):
 
     def output_stats(self, scope: Scope) -> OutputStats: ...
 
+    def index_outputs(self, scope: Scope, most: int) -> int:
+        """Index outputs that wait for it, the newest first, until about so many bytes are read. How many still wait."""
+
+    def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
+        """Like `gather`, among the pieces of indexed outputs. Literals are not looked for."""
+
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """What an output was that is gone. None when it is there, again or still, and when it never was."""
 
@@ -312,6 +362,15 @@ class Store(OutputStore, CallStore, Protocol):
 
     def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
         """In how many entries each word occurs, whatever its ending, counted no further than `most`."""
+
+    def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
+        """What a question finds among the entries of these kinds, for search/rank.py to put in order.
+
+        When every word is too common, the newest entries that hold all of them stand for the rest.
+        """
+
+    def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
+        """Entries by the numbers `gather` gave. One that is gone since is left out."""
 
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         """Tags of the open entries with counts, in alphabetical order."""

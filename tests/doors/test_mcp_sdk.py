@@ -47,6 +47,7 @@ STORY: list[tuple[str, dict[str, Any]]] = [
     ("cancel_task", {"reason": "nothing is open"}),
     ("uncompact", {"first": 1}),
     ("show_window", {}),
+    ("recall", {"query": "which parser is hand-written?"}),
     ("scratchpad_list", {}),
     ("scratchpad_read", {"id": "3f9a1c2b77e0", "query": "casts"}),
     ("run_sandbox_code", {"code": "print(session.notepad.read())\nn + 1", "inputs": {"n": 1}}),

@@ -60,6 +60,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("pin_memory", {"key": "k"}),
     ("read_memory", {"key": "k"}),
     ("search_memory", {"query": "v"}),
+    ("recall", {"query": "what is v?", "kinds": ["memory"], "limit": 3}),
     ("write_session_handoff", {"content": "next"}),
     ("read_handoff", {}),
     ("begin_session", {"task": "t"}),
@@ -156,7 +157,7 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
     seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
-    assert full.keys() == seeds | WINDOW
+    assert full.keys() == seeds | WINDOW | {"recall"}
     assert core.keys() < full.keys()
     assert len(core) == 8
     assert agent.keys() == full.keys() | SEED_TREE

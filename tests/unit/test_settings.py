@@ -160,6 +160,16 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
             load(root)
 
 
+def test_every_signal_of_recall_can_be_switched_off_both_ways(root: Path) -> None:
+    names = limits.RecallRules._fields
+    off = limits.RecallRules(*[False] * len(names))
+    config(root, "\n".join(["[recall]", *(f"{name} = false" for name in names)]))
+    assert load(root).bounds.recall == off
+    config(root, "")
+    assert load(root).bounds.recall == limits.RecallRules()
+    assert load(root, **{f"HOLDFAST_RECALL_{name.upper()}": "no" for name in names}).bounds.recall == off
+
+
 # --- bad values -------------------------------------------------------------------------------------------------------
 
 

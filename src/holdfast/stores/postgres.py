@@ -33,12 +33,11 @@ from holdfast.store import (
 from holdfast.stores import rows
 from holdfast.stores.output_transfer import arrive
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
+from holdfast.stores.postgres_recall import PostgresRecall, lexeme, like, missing, vector
 from holdfast.stores.postgres_schema import SCHEMA, Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 
-TERM_MAX_BYTES = 2_046  # of one term in a tsvector; the server refuses longer ones
-TERMS_MAX_BYTES = 1_000_000  # of all terms of one entry together, for the same reason
 LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the server
 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
@@ -55,7 +54,7 @@ NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHIN
 NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
 PUT_ENTRY = (
     f"INSERT INTO entries (tenant, project, {FIELDS}, folded, terms) VALUES ({', '.join(['%s'] * 16)}, "  # noqa: S608
-    "array_to_tsvector(%s::text[])) ON CONFLICT (tenant, project, kind, key) DO UPDATE SET "
+    "CAST(%s AS tsvector)) ON CONFLICT (tenant, project, kind, key) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in (*FIELDS.split(", ")[2:], "folded", "terms"))
 )
 TALLY = (
@@ -88,7 +87,7 @@ LABELS = (
 )
 
 
-class PostgresStore(PostgresOutputs):
+class PostgresStore(PostgresOutputs, PostgresRecall):
     def __init__(self, url: str) -> None:
         self._server = Server(url)
         self.place = self._server.place
@@ -112,7 +111,7 @@ class PostgresStore(PostgresOutputs):
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         folded = analyse.fold(needle)
         where, values = _where(scope, query)
-        matching = (f"{where} AND e.folded LIKE %s", (*values, _like(folded)))
+        matching = (f"{where} AND e.folded LIKE %s", (*values, like(folded)))
         return self._page(scope, query, matching, "strpos(e.folded, %s), e.updated_at DESC, e.key DESC", (folded,))
 
     def _page(
@@ -268,7 +267,7 @@ class PostgresStore(PostgresOutputs):
             writer, tallies = _Writer(con, scope, 0, 0), _Tallies()
             count = 0
             with con.pipeline() as pipeline:
-                for count, entry in enumerate(entries, 1):
+                for count, entry in enumerate(sorted(entries, key=lambda entry: entry.created_at), 1):
                     writer.put(None, entry)
                     tallies.add(entry)
                     writer.clock = max(writer.clock, entry.updated_at)
@@ -305,7 +304,9 @@ class PostgresStore(PostgresOutputs):
                     bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
                     continue
                 texts += 1
-                stale += folded != analyse.fold(rows.sought_text(entry)) or set(terms) != set(_terms(entry))
+                stale += folded != analyse.fold(rows.sought_text(entry)) or bool(
+                    missing(rows.indexed_text(entry), terms)
+                )
             for tenant, project, *row in self._server.stream(CHECK_EVENTS, (), con):
                 changes += 1
                 try:
@@ -381,7 +382,14 @@ class _Writer:
         if after is None:
             con.execute(f"DELETE FROM entries WHERE {_ONE}", (*scope, some.kind, some.key))  # noqa: S608
         else:
-            con.execute(PUT_ENTRY, (*rows.to_row(scope, after), analyse.fold(rows.sought_text(after)), _terms(after)))
+            con.execute(
+                PUT_ENTRY,
+                (
+                    *rows.to_row(scope, after),
+                    analyse.fold(rows.sought_text(after)),
+                    vector(analyse.terms(analyse.index_words(rows.indexed_text(after)))),
+                ),
+            )
         old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
         if old - new:
             sql = f"DELETE FROM entry_tags WHERE {_ONE} AND tag = ANY(%s)"  # noqa: S608
@@ -439,40 +447,16 @@ def _where(scope: Scope, query: Listing) -> tuple[str, Row]:
     return " AND ".join(parts), tuple(values)
 
 
-def _like(folded: str) -> str:
-    """A pattern for texts that contain this one; nothing in it is taken for a wildcard."""
-    for special in ("\\", "%", "_"):
-        folded = folded.replace(special, f"\\{special}")
-    return f"%{folded}%"
-
-
-def _terms(entry: Entry) -> list[str]:
-    """The different terms of an entry, as many as fit into a tsvector."""
-    found = dict.fromkeys(analyse.terms(analyse.short_words(analyse.fold(rows.indexed_text(entry)))))
-    room, kept = TERMS_MAX_BYTES, []
-    for term in found:
-        room -= len(term.encode())
-        if term and room >= 0:
-            kept.append(term)
-    return kept
-
-
 def _word_query(words: Words) -> str | None:
     """A word query in PostgreSQL's syntax, or None when no entry can match it."""
     groups = []
     for group in words.groups:
-        lexemes = [_lexeme(term) for term in analyse.terms(list(group)) if 0 < len(term.encode()) <= TERM_MAX_BYTES]
+        lexemes = [quoted for term in analyse.terms(list(group)) if (quoted := lexeme(term))]
         if lexemes:
             groups.append(f"({' | '.join(lexemes)})")
         elif group and words.every:
             return None
     return (" & " if words.every else " | ").join(groups) or None
-
-
-def _lexeme(term: str) -> str:
-    """A term in quotes, so that nothing in it is read as syntax."""
-    quoted = term.replace("\\", "\\\\").replace("'", "''")
-    return f"'{quoted}'"
 
 
 def _number(con: Con, sql: str, values: Row) -> int:

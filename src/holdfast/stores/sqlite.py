@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from holdfast import errors
-from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search import analyse
 from holdfast.store import (
     Arriving,
@@ -31,6 +31,7 @@ from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_file import SCHEMA, Database
 from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, tag_mark
 from holdfast.stores.sqlite_outputs import SqliteOutputs, SqliteSql
+from holdfast.stores.sqlite_recall import PLACE, SqliteRecall
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
 REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
@@ -42,7 +43,7 @@ KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteStore(SqliteOutputs):
+class SqliteStore(SqliteOutputs, SqliteRecall):
     def __init__(self, path: str) -> None:
         self._db = Database(path)
         self.place = self._db.path
@@ -82,7 +83,7 @@ class SqliteStore(SqliteOutputs):
 
         def work(con: apsw.Connection) -> Page:
             source, values = _source(scope, query, may_contain(con, folded))
-            sql = f"SELECT {_PLACE}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
+            sql = f"SELECT {PLACE}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
             found: list[Row] = con.execute(sql, (folded, *values)).fetchall()
             hits = sorted((hit for hit in found if hit[0]), key=lambda hit: str(hit[2]), reverse=True)
             hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; equal ones stay by key
@@ -363,9 +364,6 @@ class SqliteStore(SqliteOutputs):
         return self._db.view(work)
 
 
-# Where the text of an entry contains another. Folding in SQL is exact for ASCII; only the rest calls into Python.
-_TEXT = f"iif(e.kind = '{MEMORY}', e.key || char(10) || e.content, e.content)"
-_PLACE = f"instr(iif(octet_length({_TEXT}) = length({_TEXT}), lower({_TEXT}), fold({_TEXT})), ?)"
 # The texts below are put together from constants of ours only; every value is a parameter.
 _EVENTS = (
     f"SELECT {', '.join(f'v.{name}' for name in rows.EVENT_FIELDS)}, v.detail, v.before, n.before, "  # noqa: S608

@@ -56,6 +56,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "task end": ("end_task",),
     "task cancel": ("cancel_task",),
     "task list": ("list_tasks",),
+    "recall": ("recall",),
     "session list": ("list_sessions",),
     "session show": ("show_session",),
     "session begin": ("begin_session",),
