@@ -52,6 +52,16 @@ def load(
     )
 
 
+def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
+    """The value of an environment variable that somebody names as the place of a secret. Ours go to nobody else."""
+    if name.startswith("HOLDFAST_"):
+        raise errors.bad_setting("variable", name, "what belongs to Holdfast is sent to no other server")
+    value = (os.environ if environment is None else environment).get(name)
+    if not value:
+        raise errors.bad_setting("variable", name, "there is no environment variable of this name, or it is empty")
+    return value
+
+
 def project_root(folder: str) -> str | None:
     """The nearest folder upwards that looks like a project; one with a .holdfast folder wins over all others."""
     here, marked = os.path.abspath(folder), None

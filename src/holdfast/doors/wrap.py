@@ -1,9 +1,10 @@
-"""`holdfast wrap -- command args…`: a transparent wrapper of one MCP server on stdio.
+"""`holdfast wrap`: a transparent wrapper of one MCP server, which is a command (`-- command args…`) or a `--url`.
 
 Every line passes as the bytes it came in, both ways, whatever it holds. Four things are looked at and nothing else:
 big results of `tools/call` are kept and a preview goes on in their place; the last page of `tools/list` gets our two
 read tools; calls of these two are answered here; and `hold://…` among the arguments of a call becomes the text it
-stands for. wrap_rules.py says how; this file carries the lines and looks after the process.
+stands for. wrap_rules.py says how, wrap_memory.py is Holdfast as it is used here, and what stands behind us is a Link
+(wrap_link.py): this file carries the lines between them. `holdfast gateway` is the same in front of many.
 
 One thread reads the client, one reads the upstream. Neither ever touches the store: that is done by workers, so that
 progress and cancellation pass while something is being kept. The main thread takes signals, gives up on work that
@@ -18,28 +19,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holdfast import errors
 from holdfast.doors import wrap_rules as rules
 from holdfast.doors.wire import Json, RpcError, dumps, encode, error, result
-from holdfast.doors.wrap_process import Pipe, Upstream, lines, widen
+from holdfast.doors.wrap_link import UPSTREAM_ENDED, Events, Link, Pipe, Workers, complain, lines, say, widen
 
-if TYPE_CHECKING:
-    from holdfast.library import Holdfast, Session
-    from holdfast.settings import Settings
-
-BY = "agent/wrap"  # who kept something, in the history
-UPSTREAM_ENDED = -32000  # in the range JSON-RPC leaves to servers
-WORKERS = 4  # hashing and compressing run beside each other; commits queue anyway
 KEEP_SECONDS = 10.0  # what keeping one result may take before the original goes through instead
 KEEP_SECONDS_A_MIB = 0.25  # … and as much more for each MiB
 IMPATIENT_SECONDS = 1.0  # the same, while the store is known to hang
 CALL_SHOWN = 1_000  # characters of a call that are kept to say how to get its result again
-SIGNALLED = 128  # added to the number of the signal that ended the upstream, as shells do
 
 
 class Memory(Protocol):
@@ -80,16 +72,13 @@ class Job(NamedTuple):
 class Wrapper:
     """One client, one upstream, and what is under way between them."""
 
-    def __init__(self, command: Sequence[str], memory: Memory, client_in: int, client_out: int) -> None:
-        self._command = command
+    def __init__(self, connect: Callable[[Events], Link], memory: Memory, client_in: int, client_out: int) -> None:
         self._memory = memory
         self._client_in = client_in
-        self._events: SimpleQueue[str] = SimpleQueue()
+        self._events: Events = SimpleQueue()
         self._to_client = Pipe(client_out, lambda: self._events.put("client"))
-        self._upstream = Upstream(command, self._events)
-        # An upstream that reads no more has ended or soon will; the end of its output is what counts.
-        self._to_upstream = Pipe(self._upstream.input, lambda: None)
-        for descriptor in (client_in, client_out, self._upstream.input, self._upstream.output):
+        self._upstream = connect(self._events)
+        for descriptor in (client_in, client_out):
             widen(descriptor)
         self._listing = rules.Listing()
         self._asked: dict[rules.Key, Asked] = {}
@@ -99,30 +88,23 @@ class Wrapper:
         self._hangs = False  # the store did not answer in time, and has not answered since
         self._half = False  # the last thing sent to the client had no line end
         self._heard: float | None = 0.0  # when the upstream last said something; None while that is handed on
-        self._work: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._workers = self._idle = 0
-        self._count = threading.Lock()
+        self._later = Workers().do
 
     def run(self) -> int:
         """Until one of both sides ends; the exit code."""
         threading.Thread(target=self._down, daemon=True).start()
         threading.Thread(target=self._up, daemon=True).start()
         self._later(self._memory.tools)  # its imports then happen while the upstream starts
-        status = self._upstream.wait(self, self._to_client)
-        self._answer_for_the_dead(status)
-        if not self._unfinished and not self._held:
-            self._memory.close()
-        return status if status >= 0 else SIGNALLED - status
-
-    def _answer_for_the_dead(self, status: int) -> None:
-        """The client must not wait for answers that cannot come any more."""
-        how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
-        told = f"The server {self._command[0]} {how} before it answered. Start it again, then repeat the call."
+        end = self._upstream.wait(self, self._to_client)
+        # The client must not wait for answers that cannot come any more.
         waiting = [*self._asked, *self._held]
         if waiting and self._half:
             self._to_client.write(b"\n")
         for id in waiting:
-            self._to_client.write(encode(error(RpcError(UPSTREAM_ENDED, told), id)) + b"\n")
+            self._to_client.write(encode(error(RpcError(UPSTREAM_ENDED, end.told), id)) + b"\n")
+        if not self._unfinished and not self._held:
+            self._memory.close()
+        return end.code
 
     # --- what the end has to know -------------------------------------------------------------------------------------
 
@@ -136,14 +118,14 @@ class Wrapper:
         return time.monotonic() if self._heard is None else self._heard
 
     def close_upstream(self) -> bool:
-        return not self._held and self._to_upstream.close()
+        return not self._held and self._upstream.close()
 
     def give_up_late(self) -> float | None:
         now = time.monotonic()
         for ticket, job in list(self._jobs.items()):
             if job.due <= now and self._jobs.pop(ticket, None) is not None:
                 self._hangs = True
-                _say("the store took too long, so a result went through as it was")
+                say("the store took too long, so a result went through as it was")
                 # Not from here: the main thread must stay free for signals while a client is slow to read.
                 threading.Thread(target=self._finish, args=(ticket, job.line), daemon=True).start()
         return min((job.due for job in list(self._jobs.values())), default=None)
@@ -155,10 +137,10 @@ class Wrapper:
             try:
                 passes = self._look_up(line)
             except Exception as problem:
-                _complain(problem)
+                complain(problem)
                 passes = True
             if passes:
-                self._to_upstream.write(line)
+                self._upstream.write(line)
         self._events.put("client")
 
     def _look_up(self, line: bytes) -> bool:
@@ -225,9 +207,9 @@ class Wrapper:
             else:
                 line = f"[{','.join(passed)}]\n".encode("utf-8", "surrogatepass") if passed else b""
         except Exception as problem:
-            _complain(problem)
+            complain(problem)
         if line:
-            self._to_upstream.write(line)
+            self._upstream.write(line)
         self._held -= keys
 
     def _one_up(self, text: str) -> str | None:
@@ -253,7 +235,7 @@ class Wrapper:
             told, failed = problem.message, True
         except Exception as problem:
             # A tool that is given the reference instead of the text would do the wrong thing with it.
-            _complain(problem, "The call was not made.")
+            complain(problem, "The call was not made.")
             told, failed = "Holdfast failed inside; its line on stderr says how. The call was not made.", True
         answer = rules.tool_result(told, failed=failed, modern=rules.is_modern(params))
         if key in self._held:
@@ -270,12 +252,12 @@ class Wrapper:
     # --- from the upstream --------------------------------------------------------------------------------------------
 
     def _down(self) -> None:
-        for line in lines(self._upstream.output):
+        for line in self._upstream.lines():
             self._heard = None
             try:
                 passes = self._look_down(line)
             except Exception as problem:
-                _complain(problem)
+                complain(problem)
                 passes = True
             if passes:
                 self._to_client.write(line)
@@ -330,7 +312,7 @@ class Wrapper:
             line = self._rewritten(line, found)
             self._hangs = False
         except Exception as problem:
-            _complain(problem)
+            complain(problem)
         if self._jobs.pop(ticket, None) is not None:
             self._finish(ticket, line)
 
@@ -377,107 +359,12 @@ class Wrapper:
         before, _, after = shown.rpartition(f"{rules.READ_TOOLS[0]}(")
         return f"{before}{name}({after}" if before else shown
 
-    # --- workers ------------------------------------------------------------------------------------------------------
 
-    def _later(self, work: Callable[[], object]) -> None:
-        """Have it done by a worker, of which there are only as many as were ever needed at once."""
-        with self._count:
-            more = self._idle <= self._work.qsize() and self._workers < WORKERS
-            self._workers += more
-        self._work.put(work)
-        if more:
-            threading.Thread(target=self._worker, daemon=True).start()
-
-    def _worker(self) -> None:
-        while True:
-            with self._count:
-                self._idle += 1
-            work = self._work.get()
-            with self._count:
-                self._idle -= 1
-            try:
-                work()
-            except Exception as problem:
-                _complain(problem)
-
-
-def _complain(problem: Exception, then: str = "The message went through as it was.") -> None:
-    known = isinstance(problem, errors.HoldfastError)
-    _say(f"{problem if known else f'something went wrong inside ({type(problem).__name__}: {problem}).'} {then}")
-
-
-def _say(text: str) -> None:
-    with suppress(OSError):
-        os.write(2, f"holdfast wrap: {' '.join(text.split())}\n".encode("utf-8", "replace"))
-
-
-class Outputs:
-    """Holdfast as the wrapper uses it. The store is opened when something is first kept or read."""
-
-    def __init__(self, settings: Callable[[], Settings], session: str | None) -> None:
-        from holdfast.limits import OutputRules
-
-        self.threshold = OutputRules().threshold_bytes
-        self._session_id = session
-        self._lock = threading.Lock()
-        self._open: tuple[Holdfast, Session] | None = None
-        self._problem: errors.HoldfastError | None = None
-        self._tools: list[Json] | None = None
-        try:
-            self._settings = settings()
-            self.threshold = self._settings.bounds.outputs.threshold_bytes
-        except errors.HoldfastError as problem:
-            # The upstream works without us. What is wrong is said whenever something would have been kept.
-            self._problem = problem
-
-    def _session(self) -> Session:
-        from holdfast import wiring  # late: an upstream that never says much never pays for it
-
-        with self._lock:
-            if self._problem is not None:
-                raise self._problem
-            if self._open is None:
-                hold = wiring.open_with(self._settings, session=self._session_id)
-                self._open = hold, hold.session(by=BY)
-            return self._open[1]
-
-    def tools(self) -> Sequence[Json]:
-        from holdfast.operations.catalogue import find  # late: the upstream is started first
-
-        if self._tools is None:
-            found = [find(name) for name in rules.READ_TOOLS]
-            self._tools = [
-                {
-                    "name": operation.name,
-                    "description": operation.description(),
-                    "inputSchema": operation.input_schema(),
-                    "annotations": operation.annotations(),
-                }
-                for operation in found
-            ]
-        return self._tools
-
-    def keep(self, tool: str, content: str, call: str) -> str:
-        return self._session().outputs.keep(tool, content, call=call).text
-
-    def expand(self, uri: str) -> str:
-        return self._session().outputs.expand(uri)
-
-    def read(self, tool: str, arguments: Mapping[str, Any]) -> Json:
-        session = self._session()
-        return session.hold.call(tool, arguments, session=session.id, by=BY)
-
-    def close(self) -> None:
-        if self._open is not None:
-            with suppress(errors.HoldfastError):
-                self._open[0].close()
-
-
-def serve(command: Sequence[str], settings: Callable[[], Settings], session: str | None = None) -> int:
-    """Stand between a client on stdin and stdout and the server this command starts; the exit code."""
+def serve(connect: Callable[[Events], Link], memory: Memory) -> int:
+    """Stand between a client on stdin and stdout and what `connect` gives; the exit code."""
     nothing = os.open(os.devnull, os.O_RDWR)
     # Both streams belong to the protocol: nobody else in this process may read or write them.
     client_in, client_out = os.dup(0), os.dup(1)
     os.dup2(nothing, 0)
     os.dup2(2 if sys.stderr else nothing, 1)
-    return Wrapper(command, Outputs(settings, session), client_in, client_out).run()
+    return Wrapper(connect, memory, client_in, client_out).run()

@@ -5,10 +5,12 @@ Their few options are read by hand.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-OPTIONS = ("store", "project", "session", "profile")
-WRAP_OPTIONS = ("store", "project", "session", "threshold")
+if TYPE_CHECKING:
+    from holdfast.doors.wrap_memory import Outputs
+
+SHARED = ("store", "project", "session")  # these may also stand before the command
 DEFAULT_PROFILE = "core"
 
 
@@ -22,57 +24,58 @@ class Wanted(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """The options of `holdfast wrap`, as given, and the command that starts the server behind it."""
+    """The options of `holdfast wrap`, as given. What stands behind it is a command or an address."""
 
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     store: str | None = None
     project: str | None = None
     session: str | None = None
     threshold: str | None = None
+    url: str | None = None
+    name: str | None = None
+    header: tuple[str, ...] = ()
+    header_env: tuple[str, ...] = ()
+
+
+TAKES: dict[str, type[Wanted | Wrapped]] = {"mcp": Wanted, "wrap": Wrapped}
 
 
 def recognise(args: list[str]) -> Wanted | Wrapped | None:
     """The options, or None when this is another command, or one with anything unusual, which is left to click."""
-    if "--" in args and "wrap" in args[: args.index("--")]:
-        return _wrapped(args)
-    return _mcp(args) if "mcp" in args else None
-
-
-def _wrapped(args: list[str]) -> Wrapped | None:
-    end = args.index("--")
-    given: dict[str, str] = {}
-    command, rest, behind = "", args[:end], tuple(args[end + 1 :])
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--"):
-            if command or word != "wrap":
-                return None
-            command = word
-        elif name not in WRAP_OPTIONS or (name == "threshold" and not command) or not (equals or rest):
-            return None
-        else:
-            given[name] = value if equals else rest.pop(0)
-    # What is no number is for click to refuse in its own words.
-    usual = command and behind and given.get("threshold", "1").isdecimal()
+    end = args.index("--") if "--" in args else len(args)
+    command = next((word for word in args[:end] if word in TAKES), None)
+    if command is None:
+        return None
+    given = _options(args[:end], command, TAKES[command])
+    if given is None:
+        return None
+    behind = tuple(args[end + 1 :])
+    if command == "mcp":
+        return Wanted(**given) if end == len(args) else None
+    # What is no number, and what names no server or two, is for click to refuse in its own words.
+    usual = bool(behind) != ("url" in given) and not (behind and given.keys() & {"header", "header_env"})
+    usual = usual and given.get("threshold", "1").isdecimal()
     return Wrapped(behind, **given) if usual else None
 
 
-def _mcp(args: list[str]) -> Wanted | None:
-    given: dict[str, str] = {}
-    command, rest = "", list(args)
+def _options(args: list[str], command: str, known: type[Wanted | Wrapped]) -> dict[str, Any] | None:
+    """The options by name; None when anything is not as usual."""
+    given: dict[str, Any] = {}
+    seen, rest = False, list(args)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
+        name = name.replace("-", "_")
         if not word.startswith("--"):
-            if command or word != "mcp":
+            if seen or word != command:
                 return None
-            command = word
-        elif name not in OPTIONS or (name == "profile" and not command) or not (equals or rest):
+            seen = True
+        elif name not in known._fields or name == "command" or not (seen or name in SHARED) or not (equals or rest):
             return None
         else:
-            given[name] = value if equals else rest.pop(0)
-    return Wanted(**given) if command else None
+            one = value if equals else rest.pop(0)
+            given[name] = (*given.get(name, ()), one) if known._field_defaults[name] == () else one
+    return given if seen else None
 
 
 def run(wanted: Wanted | Wrapped) -> int:
@@ -82,8 +85,29 @@ def run(wanted: Wanted | Wrapped) -> int:
 
 def wrap(wanted: Wrapped) -> int:
     """Stand in front of one server; its exit code."""
+    from holdfast.doors import wrap as door
+
+    if wanted.url is not None:
+        from holdfast import settings
+        from holdfast.doors import wrap_http, wrap_http_rules
+
+        place = wrap_http_rules.place_of(wanted.url)
+        pairs = [line.partition(":")[::2] for line in wanted.header]
+        for line in wanted.header_env:
+            header, _, variable = line.partition("=")
+            pairs.append((header, settings.variable(variable)))
+        headers = dict(wrap_http_rules.header(*pair) for pair in pairs)
+        shown = wanted.name or place.shown
+        return door.serve(lambda events: wrap_http.Http(place, headers, shown, events), _memory(wanted))
+    from holdfast.doors.wrap_process import Upstream
+
+    shown = wanted.name or " ".join(wanted.command)
+    return door.serve(lambda events: Upstream(wanted.command, shown, events), _memory(wanted))
+
+
+def _memory(wanted: Wrapped) -> Outputs:
     from holdfast import settings
-    from holdfast.doors import wrap
+    from holdfast.doors.wrap_memory import Outputs
 
     def load() -> settings.Settings:
         chosen = settings.load(wanted.store, wanted.project)
@@ -92,7 +116,7 @@ def wrap(wanted: Wrapped) -> int:
         outputs = chosen.bounds.outputs._replace(threshold_bytes=int(wanted.threshold))
         return chosen._replace(bounds=chosen.bounds._replace(outputs=outputs))
 
-    return wrap.serve(wanted.command, load, wanted.session)
+    return Outputs(load, wanted.session)
 
 
 def mcp(wanted: Wanted) -> int:
