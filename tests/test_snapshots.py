@@ -60,6 +60,7 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.version_moved("notepad", 1, 2),
     errors.changed_since(4, "notepad", "one"),
     errors.import_conflict("memory", "goal"),
+    errors.tool_not_approved("files", "read", "its definition is not the one that was pinned (description)"),
     errors.sessions_stay("port the parser"),
     errors.output_too_big(70_000_000, 67_108_864),
     errors.ambiguous_output("3f9a1c2b"),

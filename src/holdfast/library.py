@@ -25,7 +25,7 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, pins, sessions, transfer
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
@@ -118,6 +118,13 @@ class Holdfast:
     @property
     def memory(self) -> MemoryFace:
         return self.session().memory
+
+    def see_tools(
+        self, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool = True
+    ) -> tuple[pins.Pin, ...]:
+        """Compare the tools another MCP server lists with those pinned. A server seen for the first time is pinned."""
+        ctx = self.context(by="agent/wrap")._replace(session="")
+        return pins.see_tools(ctx, server, tools, complete=complete)
 
     def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
         arguments = {"include_archived": include_archived, "limit": limit}
@@ -318,9 +325,12 @@ class OutputsFace:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def keep(self, tool: str, content: str, *, call: str = "") -> outputs.Kept:
-        """What to show for a tool's result: the result itself when it is small, else a preview and a reference."""
-        return outputs.keep_output(self._context(), tool, content, call)
+    def keep(self, tool: str, content: str, *, call: str = "", free_tokens: int | None = None) -> outputs.Kept:
+        """What to show for a tool's result: the result itself when it is small, else a preview and a reference.
+
+        What counts as small adapts to `free_tokens`, the free part of the window, where the caller knows it.
+        """
+        return outputs.keep_output(self._context(), tool, content, call, free_tokens)
 
     def read(self, id: str, **how: Any) -> outputs.Read:
         """A part of it: query=, lines=, match=, path=, rows=, chars= or bytes=; else all of it page by page."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, OutputRules
+from holdfast.limits import Bounds, OutputRules, ToolRule
 
 FOLDER = ".holdfast"
 ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     session: str | None = None
     token: str | None = None  # what HTTP clients must send
     bounds: Bounds = Bounds()
+    strict: bool = False  # tools of other servers that changed since they were pinned are blocked
 
 
 def load(
@@ -49,6 +50,7 @@ def load(
         next((env[known] for known in SESSION_NAMES if env.get(known)), None),
         env.get("HOLDFAST_TOKEN") or None,
         _bounds(config, env),
+        _switch("strict", env.get("HOLDFAST_STRICT") or config.get("strict", False)),
     )
 
 
@@ -119,9 +121,35 @@ def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
     rules = config.get("outputs", {})
     if not isinstance(rules, dict):
         raise errors.bad_setting("outputs", rules, "it must be a table of settings")
-    outputs = OutputRules(**_fields(OutputRules(), rules, env, "OUTPUTS_"))
+    outputs = OutputRules(**_fields(OutputRules(), rules, env, "OUTPUTS_"), tools=_tool_rules(rules.get("tools", {})))
     plain = _fields(Bounds()._replace(outputs=outputs), config, env, "")
     return Bounds(**{**plain, "outputs": outputs})
+
+
+def _tool_rules(tables: object) -> tuple[ToolRule, ...]:
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise errors.bad_setting("outputs.tools", tables, "it must be a table for each tool or pattern")
+    found = []
+    for pattern, table in tables.items():
+        unknown = table.keys() - set(ToolRule._fields[1:])
+        if unknown:
+            known = ", ".join(ToolRule._fields[1:])
+            raise errors.bad_setting(f"outputs.tools.{pattern}", min(unknown), f"it takes {known}")
+        keep = table.get("keep", "auto")
+        if keep not in ("auto", "always", "never"):
+            raise errors.bad_setting(f"keep of {pattern}", keep, "it must be auto, always or never")
+        most = table.get("threshold_bytes", 0)
+        if type(most) is not int or (most < 1 and "threshold_bytes" in table):
+            raise errors.bad_setting(f"threshold_bytes of {pattern}", most, "it must be a whole number above 0")
+        found.append(ToolRule(pattern, keep, most, _switch(f"redact of {pattern}", table.get("redact", True))))
+    return tuple(found)
+
+
+def _switch(name: str, value: object) -> bool:
+    found = SWITCH.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise errors.bad_setting(name, value, "it must be true or false")
+    return found
 
 
 def _fields(
@@ -131,12 +159,10 @@ def _fields(
     found: dict[str, Any] = {}
     for name, default in defaults._asdict().items():
         value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
-        if value is None or isinstance(default, OutputRules):
+        if value is None or isinstance(default, tuple):
             continue
         if isinstance(default, bool):
-            found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value
-            if type(found[name]) is not bool:
-                raise errors.bad_setting(name, value, "it must be true or false")
+            found[name] = _switch(name, value)
         else:
             found[name] = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
             if type(found[name]) is not int or found[name] < 1:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from doors.mcp_client import MODERN, REVISIONS, Lines, Reply, hello, meta
 from doors.upstream import words
 from doors.wrap_kit import BIG, HOLDFAST, MASK, UPSTREAM, ask, id_in, opened, read_back, shown, wrapped
@@ -231,7 +232,8 @@ def test_a_wrapper_in_front_of_a_wrapper(store: Path, tmp_path: Path) -> None:
         assert "holdfast_scratchpad_read" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
         result = ask(client, "text", size=BIG)
         assert read_back(client, id_in(shown(result))) == words(BIG)
-    assert not store.exists()
+    with holdfast.open(str(store)) as hold:
+        assert hold.session().outputs.list().outputs == ()
 
 
 def test_mistakes_with_our_tools_are_told_to_the_agent(client: Lines) -> None:

@@ -1,7 +1,8 @@
 """A scripted MCP server on stdio for the tests of `holdfast wrap`. Standard library only; run it as a program.
 
 `upstream.py replay FILE` plays a recorded stream: lines that begin with ">" must come in exactly so, lines that begin
-with "<" go out. `upstream.py serve [--clash] [--pages] [--loose]` has tools that do what their arguments say.
+with "<" go out. `upstream.py serve [--clash] [--pages] [--loose] [CHANGES.json]` has tools that do what their arguments
+say; what stands in the file is put over their definitions at every listing.
 """
 
 from __future__ import annotations
@@ -137,6 +138,13 @@ def listed(cursor: object) -> Json:
     for tool in tools:
         if tool["name"] in ("rows", "wrapped"):
             tool["outputSchema"] = ROWS if tool["name"] == "rows" else STRING
+    changes = next((word for word in sys.argv if word.endswith(".json")), None)
+    if changes and os.path.exists(changes):
+        with open(changes, encoding="utf-8") as file:
+            wanted: dict[str, Json] = json.load(file)
+        known = {tool["name"]: tool for tool in tools}
+        tools = [*({**tool, **wanted.get(name, {})} for name, tool in known.items())]
+        tools += [{"name": name, **tool} for name, tool in wanted.items() if name not in known]
     if "--pages" not in sys.argv:
         return {"tools": tools}
     return {"tools": tools[3:]} if cursor == "more" else {"tools": tools[:3], "nextCursor": "more"}

@@ -18,15 +18,19 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast import errors
 from holdfast.doors import wrap_rules as rules
 from holdfast.doors.wire import Json, RpcError, dumps, encode, error, result
+from holdfast.doors.wrap_guard import Guard
 from holdfast.doors.wrap_link import UPSTREAM_ENDED, Events, Link, Pipe, Workers, complain, lines, say, widen
+
+if TYPE_CHECKING:
+    from holdfast.operations.pins import Pin
 
 KEEP_SECONDS = 10.0  # what keeping one result may take before the original goes through instead
 KEEP_SECONDS_A_MIB = 0.25  # … and as much more for each MiB
@@ -37,10 +41,13 @@ CALL_SHOWN = 1_000  # characters of a call that are kept to say how to get its r
 class Memory(Protocol):
     """What the wrapper needs from Holdfast. Every method may raise anything; the original goes through then."""
 
-    threshold: int
+    strict: bool
+    least: int  # bytes: smaller results are never kept, unless the call says how much of the window is free
 
     def tools(self) -> Sequence[Json]: ...
-    def keep(self, tool: str, content: str, call: str) -> str: ...
+    def see(self, server: str, tools: Mapping[str, Json], complete: bool) -> tuple[Pin, ...]: ...
+    def threshold(self, tool: str, free: int | None) -> int | None: ...
+    def keep(self, tool: str, content: str, call: str, free: int | None) -> str: ...
     def expand(self, uri: str) -> str: ...
     def read(self, tool: str, arguments: Mapping[str, Any]) -> Json: ...
     def close(self) -> None: ...
@@ -52,10 +59,9 @@ class Asked(NamedTuple):
     method: str
     message: bytes = b""  # of a call; it is decoded only when its result is big
 
-    def call(self) -> tuple[str, Any]:
-        """The tool and the arguments of a call."""
-        params = json.loads(self.message)["params"]
-        return str(params["name"]), params.get("arguments")
+    def params(self) -> Json:
+        found: Json = json.loads(self.message)["params"]
+        return found
 
 
 TOOL_CALL = "tools/call"
@@ -65,7 +71,7 @@ OTHER = Asked("")  # neither a call nor a listing
 class Job(NamedTuple):
     """A reply that waits for the store."""
 
-    line: bytes
+    line: bytes  # what goes through if that takes too long
     due: float
 
 
@@ -81,10 +87,11 @@ class Wrapper:
         for descriptor in (client_in, client_out):
             widen(descriptor)
         self._listing = rules.Listing()
+        self._guard = Guard(memory.see, self._upstream.owner, strict=memory.strict)
         self._asked: dict[rules.Key, Asked] = {}
         self._held: set[rules.Key] = set()  # requests that wait for the store and have not reached the upstream
         self._jobs: dict[object, Job] = {}  # whoever takes a job out of it hands the reply on
-        self._unfinished: set[object] = set()  # jobs whose reply is not with the client yet
+        self._unfinished: set[object] = set()  # jobs whose reply is not with the client yet, and pins not yet compared
         self._hangs = False  # the store did not answer in time, and has not answered since
         self._half = False  # the last thing sent to the client had no line end
         self._heard: float | None = 0.0  # when the upstream last said something; None while that is handed on
@@ -146,7 +153,7 @@ class Wrapper:
     def _look_up(self, line: bytes) -> bool:
         """Take note of what the client asks for. Whether the line goes on right now."""
         plain = rules.plain_request(line)
-        if plain is not None:
+        if plain is not None and not (self._guard.strict and plain[1] == b"tools/call"):
             id, method = plain
             self._asked[id] = Asked(TOOL_CALL, line) if method == b"tools/call" else OTHER
             return True
@@ -158,7 +165,7 @@ class Wrapper:
             return True  # the upstream shall say what is wrong with it
         messages = [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, dict)]
         refers = any(mark in line for mark in rules.REFERENCE_MARKS)
-        if any(self._is_ours(part) or (refers and part.get("method") == "tools/call") for part in messages):
+        if any(part.get("method") == TOOL_CALL and (refers or self._to_look_at(part)) for part in messages):
             keys = {key for part in messages if (key := rules.key_of(part.get("id"))) is not None}
             self._held |= keys
             self._later(partial(self._work_up, line, keys))
@@ -169,9 +176,11 @@ class Wrapper:
             self._note(part)
         return True
 
+    def _to_look_at(self, message: Json) -> bool:
+        return self._is_ours(message) or self._guard.blocks(_name(message))
+
     def _is_ours(self, message: Json) -> bool:
-        params = message.get("params")
-        name = params.get("name") if message.get("method") == "tools/call" and isinstance(params, dict) else None
+        name = _name(message) if message.get("method") == TOOL_CALL else None
         return isinstance(name, str) and self._listing.ours(name) is not None
 
     def _cancel(self, message: Json) -> bool:
@@ -225,7 +234,10 @@ class Wrapper:
             if self._is_ours(message):
                 told, failed = dumps(self._read(params)), False
             else:
-                places = list(rules.references(text)) if message.get("method") == "tools/call" else []
+                called = message.get("method") == TOOL_CALL
+                if called and self._guard.blocks(_name(message)):
+                    self._guard.refuse(str(_name(message)))
+                places = list(rules.references(text)) if called else []
                 edits = [(place.start, place.end, json.dumps(self._memory.expand(place.value))) for place in places]
                 if key not in self._held:
                     return None
@@ -270,19 +282,32 @@ class Wrapper:
         key = rules.reply_id(line)
         if key is not None:
             asked = self._asked.pop(key, OTHER)
-            if asked is OTHER or (asked.message and len(line) < self._memory.threshold):
+            if asked is OTHER or (asked.message and self._passes(line, asked)):
                 return True
             found = [asked]
         else:
             found = self._answered(line)
-        if len(found) == 1 and found[0].method == "tools/list":
+        if len(found) == 1 and found[0].method == "tools/list" and not self._guard.strict:
             self._to_client.write(self._rewritten(line, found))
             return False
         listed = any(asked.method == "tools/list" for asked in found)
-        if not listed and (len(line) < self._memory.threshold or not any(asked.message for asked in found)):
+        if not listed and not any(asked.message and not self._passes(line, asked) for asked in found):
             return True
-        self._keep(line, found)
+        self._keep(line, found, self._closed(line) if listed and self._guard.strict else line)
         return False
+
+    def _passes(self, line: bytes, asked: Asked) -> bool:
+        """Whether the reply to a call can hold nothing to be kept or said, which is seen without decoding it."""
+        small = len(line) < self._memory.least and rules.FREE_MARK not in asked.message
+        return small and not (self._guard.notes and _name(json.loads(asked.message)) in self._guard.notes)
+
+    def _closed(self, line: bytes) -> bytes:
+        """What stands in place of a list of tools that could not be checked, where it must be."""
+        told = "Holdfast could not compare the tools with their pins, and strict mode lists nothing unchecked."
+        value = json.loads(line)
+        several = value if isinstance(value, list) else [value]
+        refusals = [error(RpcError(UPSTREAM_ENDED, told), rules.key_of(one.get("id"))) for one in several]
+        return encode(refusals if isinstance(value, list) else refusals[0]) + b"\n"
 
     def _answered(self, line: bytes) -> list[Asked]:
         """The same by decoding, for what is not written the usual way. An item for each message of a batch."""
@@ -298,23 +323,25 @@ class Wrapper:
             found.append(OTHER if key is None else self._asked.pop(key, OTHER))
         return found
 
-    def _keep(self, line: bytes, found: list[Asked]) -> None:
-        """Have a reply rewritten by a worker. If that takes too long, `give_up_late` sends the original."""
+    def _keep(self, line: bytes, found: list[Asked], otherwise: bytes) -> None:
+        """Have a reply rewritten by a worker. If that fails or takes too long, the other line goes through."""
         patience = KEEP_SECONDS + KEEP_SECONDS_A_MIB * len(line) / (1 << 20)
         ticket = object()
         self._unfinished.add(ticket)
-        self._jobs[ticket] = Job(line, time.monotonic() + (IMPATIENT_SECONDS if self._hangs else patience))
+        self._jobs[ticket] = Job(otherwise, time.monotonic() + (IMPATIENT_SECONDS if self._hangs else patience))
         self._events.put("job")
         self._later(partial(self._work_down, ticket, line, found))
 
     def _work_down(self, ticket: object, line: bytes, found: list[Asked]) -> None:
+        new: bytes | None = None
         try:
-            line = self._rewritten(line, found)
+            new = self._rewritten(line, found)
             self._hangs = False
         except Exception as problem:
             complain(problem)
-        if self._jobs.pop(ticket, None) is not None:
-            self._finish(ticket, line)
+        job = self._jobs.pop(ticket, None)
+        if job is not None:
+            self._finish(ticket, job.line if new is None else new)
 
     def _finish(self, ticket: object, line: bytes) -> None:
         self._to_client.write(line)
@@ -335,21 +362,48 @@ class Wrapper:
 
     def _one_down(self, text: str, asked: Asked) -> str:
         if asked.method == "tools/list":
-            return self._listing.add_to(text, self._memory.tools())
+            return self._listing.add_to(text, self._memory.tools(), self._check)
         if not asked.message:
             return text
-        tool, arguments = asked.call()
-        if tool in rules.OUR_NAMES:
-            return text  # what was read back from another Holdfast behind us is not kept once more
-        call = f"{tool} {dumps(arguments or {})}"[:CALL_SHOWN]
+        params = asked.params()
+        tool = str(params["name"])
+        note = self._guard.notes.pop(tool, None)
+        edits = [edit for edit in [note and rules.note_at_end(text, note)] if edit]
+        # What was read back from another Holdfast behind us is not kept once more.
+        if self._upstream.owner(tool)[1] not in rules.OUR_NAMES:
+            edits += self._kept(text, tool, params)
+        return rules.edited(text, edits) if edits else text
+
+    def _kept(self, text: str, tool: str, params: Json) -> list[rules.Edit]:
+        """Keep what is big in a reply; what goes in its place."""
+        free = rules.free_tokens(params)
+        threshold = self._memory.threshold(tool, free)
+        if threshold is None:
+            return []
+        call = f"{tool} {dumps(params.get('arguments') or {})}"[:CALL_SHOWN]
         kept: dict[str, str] = {}
         edits = []
-        for part in rules.big_texts(text, self._memory.threshold, self._listing.schema(tool)):
+        for part in rules.big_texts(text, threshold, self._listing.schema(tool)):
             if part.value not in kept:
-                kept[part.value] = self._with_real_name(self._memory.keep(tool, part.value, call), part.value)
+                kept[part.value] = self._with_real_name(self._memory.keep(tool, part.value, call, free), part.value)
             if kept[part.value] != part.value:
                 edits.append((part.start, part.end, dumps(kept[part.value])))
-        return rules.edited(text, edits) if edits else text
+        return edits
+
+    def _check(self, tools: Mapping[str, Json], complete: bool) -> Collection[str]:
+        """Compare a list with the pins: at once where that decides, else by a worker while the list goes on."""
+        if self._guard.strict:
+            return self._guard.look(tools, complete)
+        if complete:
+            ticket = object()
+            self._unfinished.add(ticket)  # even a short visit is to leave its pins
+            self._later(partial(self._look, ticket, tools))
+        return ()
+
+    def _look(self, ticket: object, tools: Mapping[str, Json]) -> None:
+        self._guard.look_later(tools)
+        self._unfinished.discard(ticket)
+        self._events.put("job")
 
     def _with_real_name(self, shown: str, content: str) -> str:
         """A reference ends with the tool that reads it, which may have another name in front of this upstream."""
@@ -358,6 +412,12 @@ class Wrapper:
             return shown
         before, _, after = shown.rpartition(f"{rules.READ_TOOLS[0]}(")
         return f"{before}{name}({after}" if before else shown
+
+
+def _name(message: Json) -> object:
+    params = message.get("params")
+    name = params.get("name") if isinstance(params, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def serve(connect: Callable[[Events], Link], memory: Memory) -> int:

@@ -81,6 +81,7 @@ class Pipe:
         self._broken = broken
         self._lock = threading.Lock()
         self._open = True
+        self._closed = False
 
     def write(self, data: bytes) -> None:
         """Write it all. What nobody reads any more is dropped."""
@@ -101,7 +102,8 @@ class Pipe:
             return False
         try:
             self._open = False
-            with suppress(OSError):
+            if not self._closed:  # a second time the number may already be somebody else's
+                self._closed = True
                 os.close(self._descriptor)
         finally:
             self._lock.release()

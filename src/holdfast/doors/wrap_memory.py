@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from holdfast import errors
 from holdfast.doors import wrap_rules as rules
 from holdfast.doors.wire import Json
+from holdfast.operations.policy import least, policy
 
 if TYPE_CHECKING:
     from holdfast.library import Holdfast, Session
+    from holdfast.operations.pins import Pin
     from holdfast.settings import Settings
 
 BY = "agent/wrap"  # who kept something, in the history
@@ -24,10 +26,11 @@ BY = "agent/wrap"  # who kept something, in the history
 class Outputs:
     """Holdfast as the wrapper uses it. The store is opened when something is first kept or read."""
 
-    def __init__(self, settings: Callable[[], Settings], session: str | None) -> None:
+    def __init__(self, settings: Callable[[], Settings], session: str | None, *, strict: bool = False) -> None:
         from holdfast.limits import OutputRules
 
-        self.threshold = OutputRules().threshold_bytes
+        self.strict = strict
+        self.least = OutputRules().threshold_bytes
         self._session_id = session
         self._lock = threading.Lock()
         self._open: tuple[Holdfast, Session] | None = None
@@ -35,7 +38,8 @@ class Outputs:
         self._tools: list[Json] | None = None
         try:
             self._settings = settings()
-            self.threshold = self._settings.bounds.outputs.threshold_bytes
+            self.strict = strict or self._settings.strict
+            self.least = least(self._settings.bounds.outputs)
         except errors.HoldfastError as problem:
             # The upstream works without us. What is wrong is said whenever something would have been kept.
             self._problem = problem
@@ -67,8 +71,16 @@ class Outputs:
             ]
         return self._tools
 
-    def keep(self, tool: str, content: str, call: str) -> str:
-        return self._session().outputs.keep(tool, content, call=call).text
+    def see(self, server: str, tools: Mapping[str, Json], complete: bool) -> tuple[Pin, ...]:
+        return self._session().hold.see_tools(server, tools, complete=complete)
+
+    def threshold(self, tool: str, free: int | None) -> int | None:
+        if self._problem is not None:
+            raise self._problem
+        return policy(self._settings.bounds.outputs, tool, free).threshold
+
+    def keep(self, tool: str, content: str, call: str, free: int | None) -> str:
+        return self._session().outputs.keep(tool, content, call=call, free_tokens=free).text
 
     def expand(self, uri: str) -> str:
         return self._session().outputs.expand(uri)

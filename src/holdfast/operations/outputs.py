@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import Output, OutputDraft, Tombstone, iso
+from holdfast.operations.policy import policy
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.store import OutputStats, Pruned
 
@@ -42,16 +43,17 @@ class Listed(NamedTuple):
     stats: OutputStats
 
 
-def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
+def keep_output(ctx: Context, tool: str, content: str, call: str = "", free_tokens: int | None = None) -> Kept:
     """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
     from holdfast.text.previews import preview
-    from holdfast.text.redaction import redact
+    from holdfast.text.redaction import Redacted, redact
 
     rules = ctx.bounds.outputs
+    most, masks = policy(rules, tool, free_tokens)
     # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
-    if not rules.enabled or len(content.encode("utf-8", "surrogatepass")) < rules.threshold_bytes:
+    if not rules.enabled or most is None or len(content.encode("utf-8", "surrogatepass")) < most:
         return Kept(content, None)
-    clean = redact(content)
+    clean = redact(content) if masks else Redacted(content, 0, ())
     body = clean.text.encode("utf-8", "surrogatepass")
     shown = preview(clean.text, tool=tool, budget=rules.preview_length)
     draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)

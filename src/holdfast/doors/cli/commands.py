@@ -35,5 +35,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "session begin": ("begin_session",),
     "session archive": ("archive_session",),
     "history": ("history",),
+    "pins list": ("list_pins",),
+    "pins approve": ("approve_pins",),
     "undo": ("undo",),
 }

@@ -37,6 +37,7 @@ WRAP_OPTIONS = (
         metavar="BYTES",
         help="Results of so many bytes or more are kept. [default: 4096]",
     ),
+    click.option("--strict", is_flag=True, help="Block tools that changed since `holdfast pins` first saw them."),
 )
 
 

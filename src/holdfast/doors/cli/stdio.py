@@ -35,6 +35,7 @@ class Wrapped(NamedTuple):
     name: str | None = None
     header: tuple[str, ...] = ()
     header_env: tuple[str, ...] = ()
+    strict: bool = False
 
 
 TAKES: dict[str, type[Wanted | Wrapped]] = {"mcp": Wanted, "wrap": Wrapped}
@@ -70,7 +71,13 @@ def _options(args: list[str], command: str, known: type[Wanted | Wrapped]) -> di
             if seen or word != command:
                 return None
             seen = True
-        elif name not in known._fields or name == "command" or not (seen or name in SHARED) or not (equals or rest):
+        elif name not in known._fields or name == "command" or not (seen or name in SHARED):
+            return None
+        elif known._field_defaults[name] is False:
+            if equals:
+                return None
+            given[name] = True
+        elif not (equals or rest):
             return None
         else:
             one = value if equals else rest.pop(0)
@@ -116,7 +123,7 @@ def _memory(wanted: Wrapped) -> Outputs:
         outputs = chosen.bounds.outputs._replace(threshold_bytes=int(wanted.threshold))
         return chosen._replace(bounds=chosen.bounds._replace(outputs=outputs))
 
-    return Outputs(load, wanted.session)
+    return Outputs(load, wanted.session, strict=wanted.strict)
 
 
 def mcp(wanted: Wanted) -> int:
