@@ -6,7 +6,7 @@ A value comes from, in this order: the environment (HOLDFAST_NAME), `.holdfast/c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
@@ -62,6 +62,11 @@ def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
     if not value:
         raise errors.bad_setting("variable", name, "there is no environment variable of this name, or it is empty")
     return value
+
+
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """Those of the named environment variables that are set; never any of our own."""
+    return {name: os.environ[name] for name in names if name in os.environ and not name.startswith("HOLDFAST_")}
 
 
 def project_root(folder: str) -> str | None:

@@ -15,7 +15,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from pydantic import BaseModel
 
-server = MCPServer("sdk", instructions="Use text for texts.", version="1")
+server = MCPServer("sdk", instructions="Use text for texts.", version="1", log_level="CRITICAL")
 
 
 class Answer(BaseModel):
@@ -137,6 +137,7 @@ def main(args: list[str]) -> None:
     app = server.streamable_http_app(json_response="json" in args, event_store=Kept(), retry_interval=50)
     config = uvicorn.Config(app, port=port, log_config=None)
     listener = config.bind_socket()
+    listener.listen()
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
     uvicorn.Server(config).run(sockets=[listener])
 

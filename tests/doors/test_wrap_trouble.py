@@ -134,6 +134,27 @@ def test_a_wrapper_that_is_killed_takes_its_upstream_with_it(client: Lines) -> N
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1, 0.2])
+def test_a_wrapper_that_is_killed_while_it_keeps_something_loses_nothing(store: Path, moment: float) -> None:
+    """Whatever the moment is, what the client was told is there, and the store is sound."""
+    with opened(wrapped(store)) as client:
+        first = id_in(shown(ask(client, "text", size=BIG)))
+        params = {"name": "text", "arguments": {"size": 3_000_000, "seed": "other"}}
+        client.send({"jsonrpc": "2.0", "id": "big", "method": "tools/call", "params": params})
+        time.sleep(moment)
+        client.process.kill()
+        rest = client.leave()[1]
+    with opened(wrapped(store)) as client:
+        assert read_back(client, first) == words(BIG)
+        again = id_in(shown(ask(client, "text", size=3_000_000, seed="other")))
+        if rest:
+            assert id_in(shown(json.loads(rest)["result"])) == again
+        assert client.call("scratchpad_read", id=again, lines="1-1")["content"].startswith("line of other")
+        assert client.leave()[0] == 0
+    with holdfast.open(str(store)) as hold:
+        assert all(finding.ok for finding in hold.check())
+
+
 # --- time, ends and signals -------------------------------------------------------------------------------------------
 
 

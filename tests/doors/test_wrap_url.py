@@ -280,6 +280,15 @@ def test_many_calls_at_once_and_ten_megabytes(store: Path) -> None:
         assert shown(ask(client, "text", size=10_000_000)).startswith(MASK)
 
 
+@pytest.mark.slow
+def test_sixty_four_megabytes_and_more(store: Path) -> None:
+    most = 64 << 20
+    with serving(plain) as server, opened(at(server.url, store)) as client:
+        kept = id_in(shown(ask(client, "text", size=most - 8_000_000)))
+        assert client.call("scratchpad_read", id=kept, lines="1-1")["content"].startswith("line of text")
+        assert shown(ask(client, "text", size=most)) == words(most)
+
+
 def test_with_a_store_in_trouble_the_originals_pass(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with serving(plain) as server, opened(at(server.url, tmp_path / "a")) as client:

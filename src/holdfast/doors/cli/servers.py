@@ -1,4 +1,4 @@
-"""`holdfast serve`, `holdfast mcp` and `holdfast wrap`: letting agents in, and what to tell their clients."""
+"""`holdfast serve`, `mcp`, `wrap` and `gateway`: letting agents in, and what to tell their clients."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ WRAP_OPTIONS = (
         help="The same with the value from an environment variable, so that no secret is seen in `ps`.",
     ),
     click.option("--name", metavar="NAME", help="What the server is called. [default: its command or address]"),
+)
+KEEPING = (
     click.option(
         "--threshold",
         type=click.IntRange(1),
@@ -55,6 +57,7 @@ def add_to(root: Group) -> None:
         return stdio.run(stdio.Wanted(state.store, state.project, state.session, profile))
 
     _add_wrap(root)
+    _add_gateway(root)
 
     @command(
         root,
@@ -86,7 +89,7 @@ def _add_wrap(root: Group) -> None:
 
     made = pass_state(wrap)
     made = click.argument("server", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)(made)
-    for option in reversed(WRAP_OPTIONS):
+    for option in reversed((*WRAP_OPTIONS, *KEEPING)):
         made = option(made)
     command(
         root,
@@ -95,6 +98,39 @@ def _add_wrap(root: Group) -> None:
         "holdfast wrap --url https://example.com/mcp --header-env Authorization=EXAMPLE_AUTH",
         "Stand in front of an MCP server, for a client on standard input and output: all passes as it is, except that "
         "big results are kept and a short preview with a reference comes in their place.",
+        session=True,
+    )(made)
+
+
+def _add_gateway(root: Group) -> None:
+    def gateway(state: State, /, config: str, threshold: int | None, wait: int | None, strict: bool) -> int:
+        most, seconds = (None if number is None else str(number) for number in (threshold, wait))
+        given = (config, state.store, state.project, state.session, most, seconds, strict)
+        return stdio.run(stdio.Gathered(*given))
+
+    made = pass_state(gateway)
+    wait = click.option(
+        "--wait",
+        type=click.IntRange(1),
+        metavar="SECONDS",
+        help="How long a server may take to start or to list before the others are shown without it. [default: 8]",
+    )
+    config = click.option(
+        "--config",
+        required=True,
+        metavar="FILE",
+        help="JSON or TOML with the servers, as clients have it (mcpServers).",
+    )
+    for option in reversed((config, wait, *KEEPING)):
+        made = option(made)
+    command(
+        root,
+        "gateway",
+        "holdfast gateway --config servers.json",
+        "Stand in front of many MCP servers at once, for a client on standard input and output. Their tools are named "
+        "server__tool; one server that is dead or hangs touches only its own. Big results are kept, as with `wrap`. "
+        "Each command gets its `env`, what its `pass_env` names and a few common variables, and nothing else; "
+        "${NAME} in a value stands for an environment variable.",
         session=True,
     )(made)
 

@@ -1,4 +1,4 @@
-"""`holdfast mcp` and `holdfast wrap` without click: clients start them anew at every launch and wait for them.
+"""`holdfast mcp`, `wrap` and `gateway` without click: clients start them anew at every launch and wait for them.
 
 Their few options are read by hand.
 """
@@ -38,10 +38,23 @@ class Wrapped(NamedTuple):
     strict: bool = False
 
 
-TAKES: dict[str, type[Wanted | Wrapped]] = {"mcp": Wanted, "wrap": Wrapped}
+class Gathered(NamedTuple):
+    """The options of `holdfast gateway`, as given."""
+
+    config: str = ""
+    store: str | None = None
+    project: str | None = None
+    session: str | None = None
+    threshold: str | None = None
+    wait: str | None = None
+    strict: bool = False
 
 
-def recognise(args: list[str]) -> Wanted | Wrapped | None:
+Options = Wanted | Wrapped | Gathered
+TAKES: dict[str, type[Options]] = {"mcp": Wanted, "wrap": Wrapped, "gateway": Gathered}
+
+
+def recognise(args: list[str]) -> Options | None:
     """The options, or None when this is another command, or one with anything unusual, which is left to click."""
     end = args.index("--") if "--" in args else len(args)
     command = next((word for word in args[:end] if word in TAKES), None)
@@ -51,15 +64,17 @@ def recognise(args: list[str]) -> Wanted | Wrapped | None:
     if given is None:
         return None
     behind = tuple(args[end + 1 :])
+    numbers = all(given.get(name, "1").isdecimal() for name in ("threshold", "wait"))
     if command == "mcp":
         return Wanted(**given) if end == len(args) else None
+    if command == "gateway":
+        return Gathered(**given) if end == len(args) and numbers and "config" in given else None
     # What is no number, and what names no server or two, is for click to refuse in its own words.
     usual = bool(behind) != ("url" in given) and not (behind and given.keys() & {"header", "header_env"})
-    usual = usual and given.get("threshold", "1").isdecimal()
-    return Wrapped(behind, **given) if usual else None
+    return Wrapped(behind, **given) if usual and numbers else None
 
 
-def _options(args: list[str], command: str, known: type[Wanted | Wrapped]) -> dict[str, Any] | None:
+def _options(args: list[str], command: str, known: type[Options]) -> dict[str, Any] | None:
     """The options by name; None when anything is not as usual."""
     given: dict[str, Any] = {}
     seen, rest = False, list(args)
@@ -85,8 +100,10 @@ def _options(args: list[str], command: str, known: type[Wanted | Wrapped]) -> di
     return given if seen else None
 
 
-def run(wanted: Wanted | Wrapped) -> int:
+def run(wanted: Options) -> int:
     """Serve one client until it goes away."""
+    if isinstance(wanted, Gathered):
+        return gateway(wanted)
     return wrap(wanted) if isinstance(wanted, Wrapped) else mcp(wanted)
 
 
@@ -112,7 +129,17 @@ def wrap(wanted: Wrapped) -> int:
     return door.serve(lambda events: Upstream(wanted.command, shown, events), _memory(wanted))
 
 
-def _memory(wanted: Wrapped) -> Outputs:
+def gateway(wanted: Gathered) -> int:
+    """Stand in front of many servers."""
+    from holdfast.doors import gateway as door
+    from holdfast.doors import gateway_config, wrap
+
+    specs = gateway_config.load(wanted.config)
+    wait = door.WAIT_SECONDS if wanted.wait is None else float(wanted.wait)
+    return wrap.serve(lambda events: door.Gateway(specs, events, wait), _memory(wanted))
+
+
+def _memory(wanted: Wrapped | Gathered) -> Outputs:
     from holdfast import settings
     from holdfast.doors.wrap_memory import Outputs
 
