@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -102,8 +103,12 @@ class Scripted(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(script: Script, port: int = 0) -> Iterator[Scripted]:
+def serving(script: Script, port: int = 0, certificate: str | None = None) -> Iterator[Scripted]:
     server = Scripted(script, port)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

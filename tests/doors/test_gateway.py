@@ -131,8 +131,9 @@ def test_what_nobody_knows_is_refused(place: Place) -> None:
             ("some/thing", {}),
         ):
             assert client.refused(method, params)["message"]
-        client.write(b"this is not JSON\n\n[1, 2]\n")
-        assert client.read()["error"]["code"] == -32700
+        client.write(b'this is not JSON\n\n[1, 2]\n{"jsonrpc": "2.0", "method": "\xff"}\n')
+        for _ in range(2):
+            assert client.read()["error"]["code"] == -32700
         client.send([{"jsonrpc": "2.0", "id": "b", "method": "ping"}])
         assert client.read() == {"jsonrpc": "2.0", "id": "b", "result": {}}
 

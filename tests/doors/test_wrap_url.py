@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -278,6 +279,23 @@ def test_many_calls_at_once_and_ten_megabytes(store: Path) -> None:
         for number in range(20):
             assert read_back(client, id_in(shown(replies[f"call-{number}"]))) == words(BIG + number)
         assert shown(ask(client, "text", size=10_000_000)).startswith(MASK)
+
+
+def test_encrypted_connections_are_checked(store: Path, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("There is no openssl on this machine to make a certificate with.")
+    file = tmp_path / "certificate.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test", "-days", "2"]
+    made += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(file), "-out", str(tmp_path / "public.pem")]
+    subprocess.run(made, check=True, capture_output=True, timeout=60)
+    file.write_text(file.read_text() + (tmp_path / "public.pem").read_text())
+    with serving(plain, certificate=str(file)) as server:
+        url = server.url.replace("http:", "https:")
+        with Lines(at(url, store), env={"SSL_CERT_FILE": str(tmp_path / "public.pem")}) as client:
+            client.open("2025-11-25")
+            assert shown(ask(client, "text", size=5)) == words(5)
+        with Lines(at(url, store)) as client:
+            assert "certificate" in client.refused("tools/list")["message"].lower()
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from holdfast.doors.wrap_link import (
     Events,
     Pipe,
     Work,
+    complain,
     queued,
     say,
     take_signals,
@@ -79,17 +80,20 @@ class Gateway:
         return True
 
     def write(self, line: bytes) -> None:
-        text = line.decode("utf-8", "surrogatepass")
-        if not text.strip():
+        if line.isspace():
             return
         try:
+            text = line.decode("utf-8", "surrogatepass")
             several = rules.batch(text)
         except (ValueError, IndexError, RecursionError):
             self._heard.put(encode(error(RpcError(-32700, "The message is not JSON."), None)) + b"\n")
             return
         with self.lock:
             for part in [text] if several is None else [text[one.start : one.end] + "\n" for one in several]:
-                self._from_client(part)
+                try:
+                    self._from_client(part)
+                except Exception as problem:
+                    complain(problem, "A message was dropped.")
 
     def wait(self, work: Work, to_client: Pipe) -> End:
         code = until_client_leaves(self._events, self._signals, work, to_client)
@@ -158,6 +162,7 @@ class Gateway:
     def _reply_to_server(self, text: str, key: rules.Key | None) -> None:
         if key in self._asked_by:
             member, own = self._asked_by.pop(key)
+            self._tokens.pop(key, None)
             member.write(_edited(text, (("id",), own)))
 
     def _begin(self, key: rules.Key, params: Json) -> None:

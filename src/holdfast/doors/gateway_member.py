@@ -7,6 +7,7 @@ gateway's lock.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 import time
@@ -25,7 +26,7 @@ from holdfast.doors.wrap_link import Pipe, queued, say
 LEAVE_SECONDS = 2.0  # what a server has to end by itself, and then after SIGTERM
 AGAIN_MOST_SECONDS = 60.0  # between two attempts to start a server that never came up
 PAGES_MOST = 100  # of one list: a server that has more is taken to go round in circles
-OURS = "holdfast-"  # begins the ids of our own requests
+OURS = f"holdfast-{os.urandom(4).hex()}-"  # begins the ids of our own requests, and nobody else's
 
 Then = Callable[[Json | None], None]  # the whole reply, or None when there will be none
 

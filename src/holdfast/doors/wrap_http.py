@@ -421,6 +421,7 @@ class Http:
         last: str | None = None
         retry, pause = RETRY_SECONDS, RETRY_SECONDS
         while not self._closed:
+            begun, heard = time.monotonic(), False
             try:
                 self._stream = connection = self._connection()
                 more = {"Accept": "text/event-stream", **({} if last is None else {"Last-Event-ID": last})}
@@ -429,15 +430,17 @@ class Http:
                 if response.status != 200 or response.headers.get_content_type() != "text/event-stream":
                     _drop(connection)
                     break  # it has no such stream, or not for us
-                pause = retry
                 for event in http.events(_chunks(response)):
+                    heard = True
                     last, retry = event.id or last, _seconds(event.retry, retry)
-                    pause = retry
                     if event.data:
                         self._hear(event.data, None)
             except BROKEN:
-                pause = min(pause * 2, RETRY_MOST_SECONDS)
+                pass
             _drop(self._stream)
+            # A stream that ends as soon as it is opened, or cannot be opened at all, is tried ever more seldom.
+            useful = heard or time.monotonic() > begun + RETRY_MOST_SECONDS
+            pause = retry if useful else min(pause * 2, RETRY_MOST_SECONDS)
             time.sleep(pause)
         self._listening = False
 

@@ -186,8 +186,8 @@ def until_client_leaves(events: Events, signals: list[int], work: Work, to_clien
         if signals:
             return SIGNALLED + signals[0]
         if left is not None:
-            waits = work.unanswered() and to_client.is_read() and time.monotonic() < left + LINGER_SECONDS
-            if not waits and not work.keeping():
+            waits = work.keeping() or (work.unanswered() and to_client.is_read())
+            if not waits or time.monotonic() > left + LINGER_SECONDS:
                 return 0
 
 
