@@ -260,7 +260,7 @@ def tool_not_approved(server: str, tool: str, why: str) -> Conflict:
     return Conflict(
         "tool_not_approved",
         f"the tool {shown(tool)} is blocked: {why}. The call was not made. Somebody who trusts it can run "
-        f"`holdfast pins approve {quoted}`; until then work without it.",
+        f"`holdfast seals approve {quoted}`; until then work without it.",
     )
 
 

@@ -25,7 +25,7 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, pins, sessions, transfer
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, seals, sessions, transfer
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
@@ -121,10 +121,10 @@ class Holdfast:
 
     def see_tools(
         self, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool = True
-    ) -> tuple[pins.Pin, ...]:
-        """Compare the tools another MCP server lists with those pinned. A server seen for the first time is pinned."""
+    ) -> tuple[seals.Seal, ...]:
+        """Compare the tools another MCP server lists with those sealed. A server seen for the first time is sealed."""
         ctx = self.context(by="agent/wrap")._replace(session="")
-        return pins.see_tools(ctx, server, tools, complete=complete)
+        return seals.see_tools(ctx, server, tools, complete=complete)
 
     def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
         arguments = {"include_archived": include_archived, "limit": limit}

@@ -17,8 +17,8 @@ SCRATCHPAD = "scratchpad"  # key: the session's id
 MEMORY = "memory"  # key: as chosen by the agent; session: ""
 HANDOFF = "handoff"  # key: the line of work; done: a later session has used it
 SESSION = "session"  # key: the session's id; session: its parent's id; done: archived
-PINS = "pins"  # key: an MCP server behind us; extra: the definitions of its tools, as hashes
-KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, PINS)
+SEALS = "seals"  # key: an MCP server behind us; extra: the definitions of its tools, as hashes
+KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SEALS)
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

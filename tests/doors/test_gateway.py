@@ -329,7 +329,7 @@ def test_ends_and_signals(place: Place) -> None:
         assert not any(alive(one) for one in started)
 
 
-# --- the store, the environment, the pins -----------------------------------------------------------------------------
+# --- the store, the environment, the seals -----------------------------------------------------------------------------
 
 
 def test_with_a_store_in_trouble_the_originals_pass(place: Place) -> None:
@@ -366,7 +366,7 @@ def test_strict_mode_knows_each_server(place: Place, tmp_path: Path) -> None:
         assert tools(client) == before - {"one__text"}
         assert ask(client, "one__text", size=5)["isError"] is True
         assert shown(ask(client, "two__text", size=5)) == words(5)
-        command = [*HOLDFAST, "pins", "approve", "one", "--store", str(place.store)]
+        command = [*HOLDFAST, "seals", "approve", "one", "--store", str(place.store)]
         subprocess.run(command, check=True, capture_output=True, timeout=30)
         assert shown(ask(client, "one__text", size=5)) == words(5)
 

@@ -35,8 +35,8 @@ def names(client: Lines) -> set[str]:
     return {tool["name"] for tool in client.ask("tools/list")["tools"]}
 
 
-def pins(store: Path, *args: str) -> Any:
-    command = [*HOLDFAST, "pins", *args, "--store", str(store), "--json"]
+def seals(store: Path, *args: str) -> Any:
+    command = [*HOLDFAST, "seals", *args, "--store", str(store), "--json"]
     return json.loads(subprocess.run(command, capture_output=True, timeout=30, check=True).stdout)
 
 
@@ -95,11 +95,11 @@ def test_a_tool_that_changes_is_reported_once(store: Path, changes: Path) -> Non
         assert "its description changed" in shown(told, 1)
         assert ask(client, "text", size=10)["content"] == [{"type": "text", "text": words(10)}]
         assert client.leave()[2] == b""
-    assert said.count("'text' is not as pinned: its definition is not the one that was pinned (description") == 1
-    assert said.count("'extra' is not as pinned") == 1
-    states = {tool["tool"]: tool["state"] for tool in pins(store, "list", "files")["servers"][0]["tools"]}
-    assert (states["text"], states["extra"], states["echo"]) == ("changed", "new", "pinned")
-    assert set(pins(store, "approve", "files")["approved"]) == {"text", "extra"}
+    assert said.count("'text' is not as sealed: its definition is not the one that was sealed (description") == 1
+    assert said.count("'extra' is not as sealed") == 1
+    states = {tool["tool"]: tool["state"] for tool in seals(store, "list", "files")["servers"][0]["tools"]}
+    assert (states["text"], states["extra"], states["echo"]) == ("changed", "new", "sealed")
+    assert set(seals(store, "approve", "files")["approved"]) == {"text", "extra"}
     with opened(wrapped(store, "serve", str(changes), options=options)) as client:
         names(client)
         assert client.leave()[2] == b""
@@ -132,9 +132,9 @@ def test_in_strict_mode_it_is_blocked_until_approved(store: Path, changes: Path,
             result = ask(client, tool, size=5)
             assert result["isError"] is True
             assert why in shown(result)
-            assert "holdfast pins approve 'files'" in shown(result)
+            assert "holdfast seals approve 'files'" in shown(result)
         assert shown(ask(client, "echo", a=1)) == '{"a": 1}'
-        pins(store, "approve", "files", "text")
+        seals(store, "approve", "files", "text")
         assert shown(ask(client, "text", size=5)) == words(5)
         assert sorted(listed(client)) == sorted(before)
         assert ask(client, "extra")["isError"] is True
@@ -158,6 +158,6 @@ def test_the_server_is_named_after_its_command(store: Path) -> None:
         names(client)
         assert client.leave()[0] == 0
     with holdfast.open(str(store)) as hold:
-        (server,) = hold.call("list_pins", {})["servers"]
+        (server,) = hold.call("list_seals", {})["servers"]
         assert server["server"].endswith("upstream.py serve")
         assert not hold.sessions()

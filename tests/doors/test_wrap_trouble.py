@@ -59,7 +59,7 @@ def test_with_a_store_in_trouble_the_originals_pass(trouble: str, tmp_path: Path
         assert ask(client, "scratchpad_list")["isError"] is True
         code, _, said = client.leave()
     assert code == 0
-    assert said.count(b"holdfast wrap: ") == 5, said  # the fifth is about the pins of the tools
+    assert said.count(b"holdfast wrap: ") == 5, said  # the fifth is about the seals of the tools
     assert b"Traceback" not in said
 
 

@@ -57,8 +57,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("prune_outputs", {}),
     ("delete_output", {"id": "{output}"}),
     ("clear_outputs", {}),
-    ("list_pins", {}),
-    ("approve_pins", {"server": "files"}),
+    ("list_seals", {}),
+    ("approve_seals", {"server": "files"}),
     ("history", {}),
     ("undo", {}),
 ]

@@ -30,7 +30,7 @@ from holdfast.doors.wrap_guard import Guard
 from holdfast.doors.wrap_link import UPSTREAM_ENDED, Events, Link, Pipe, Workers, complain, lines, say, widen
 
 if TYPE_CHECKING:
-    from holdfast.operations.pins import Pin
+    from holdfast.operations.seals import Seal
 
 KEEP_SECONDS = 10.0  # what keeping one result may take before the original goes through instead
 KEEP_SECONDS_A_MIB = 0.25  # … and as much more for each MiB
@@ -45,7 +45,7 @@ class Memory(Protocol):
     least: int  # bytes: smaller results are never kept, unless the call says how much of the window is free
 
     def tools(self) -> Sequence[Json]: ...
-    def see(self, server: str, tools: Mapping[str, Json], complete: bool) -> tuple[Pin, ...]: ...
+    def see(self, server: str, tools: Mapping[str, Json], complete: bool) -> tuple[Seal, ...]: ...
     def threshold(self, tool: str, free: int | None) -> int | None: ...
     def keep(self, tool: str, content: str, call: str, free: int | None) -> str: ...
     def expand(self, uri: str) -> str: ...
@@ -91,7 +91,7 @@ class Wrapper:
         self._asked: dict[rules.Key, Asked] = {}
         self._held: set[rules.Key] = set()  # requests that wait for the store and have not reached the upstream
         self._jobs: dict[object, Job] = {}  # whoever takes a job out of it hands the reply on
-        self._unfinished: set[object] = set()  # jobs whose reply is not with the client yet, and pins not yet compared
+        self._unfinished: set[object] = set()  # jobs whose reply is not with the client yet, and seals not yet compared
         self._hangs = False  # the store did not answer in time, and has not answered since
         self._half = False  # the last thing sent to the client had no line end
         self._heard: float | None = 0.0  # when the upstream last said something; None while that is handed on
@@ -303,7 +303,7 @@ class Wrapper:
 
     def _closed(self, line: bytes) -> bytes:
         """What stands in place of a list of tools that could not be checked, where it must be."""
-        told = "Holdfast could not compare the tools with their pins, and strict mode lists nothing unchecked."
+        told = "Holdfast could not compare the tools with their seals, and strict mode lists nothing unchecked."
         value = json.loads(line)
         several = value if isinstance(value, list) else [value]
         refusals = [error(RpcError(UPSTREAM_ENDED, told), rules.key_of(one.get("id"))) for one in several]
@@ -391,12 +391,12 @@ class Wrapper:
         return edits
 
     def _check(self, tools: Mapping[str, Json], complete: bool) -> Collection[str]:
-        """Compare a list with the pins: at once where that decides, else by a worker while the list goes on."""
+        """Compare a list with the seals: at once where that decides, else by a worker while the list goes on."""
         if self._guard.strict:
             return self._guard.look(tools, complete)
         if complete:
             ticket = object()
-            self._unfinished.add(ticket)  # even a short visit is to leave its pins
+            self._unfinished.add(ticket)  # even a short visit is to leave its seals
             self._later(partial(self._look, ticket, tools))
         return ()
 

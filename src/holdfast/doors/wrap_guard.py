@@ -1,7 +1,7 @@
 """Which tools of the servers behind us are not what they were when they were first seen.
 
 By default a change is said on standard error and, once, in a result of the tool. In strict mode a tool that changed or
-is new is not listed, and calls of it are refused, until a person approves it; if the pins cannot be read, nothing is
+is new is not listed, and calls of it are refused, until a person approves it; if the seals cannot be read, nothing is
 listed and nothing is called.
 """
 
@@ -16,7 +16,7 @@ from holdfast.doors.wire import Json
 from holdfast.doors.wrap_link import complain, say
 
 if TYPE_CHECKING:
-    from holdfast.operations.pins import Pin
+    from holdfast.operations.seals import Seal
 
 UNKNOWN = "its definition has not been seen since this server was started. List the tools first"
 
@@ -26,11 +26,11 @@ NOTE = (
 )
 
 Owner = Callable[[str], tuple[str, str]]
-See = Callable[[str, Mapping[str, Json], bool], "tuple[Pin, ...]"]
+See = Callable[[str, Mapping[str, Json], bool], "tuple[Seal, ...]"]
 
 
 class Guard:
-    """The pins of one run. Tools are named here as the client knows them."""
+    """The seals of one run. Tools are named here as the client knows them."""
 
     def __init__(self, see: See, owner: Owner, *, strict: bool) -> None:
         self.strict = strict
@@ -38,13 +38,13 @@ class Guard:
         self._owner = owner
         self._lock = threading.Lock()
         self._definitions: dict[str, Json] = {}
-        self._odd: dict[str, Pin] = {}  # changed or new
+        self._odd: dict[str, Seal] = {}  # changed or new
         self._fine: set[str] = set()
-        self._told: set[Pin] = set()
+        self._told: set[Seal] = set()
         self.notes: dict[str, str] = {}  # what is to be said in the next result of a tool
 
     def look(self, definitions: Mapping[str, Json], complete: bool) -> set[str]:
-        """Compare the tools listed so far with the pins. In strict mode, those that are not to be shown."""
+        """Compare the tools listed so far with the seals. In strict mode, those that are not to be shown."""
         by_server: dict[str, dict[str, str]] = {}
         for name in definitions:
             server, own = self._owner(name)
@@ -52,8 +52,8 @@ class Guard:
         with self._lock:
             for server, names in by_server.items():
                 given = {own: {**definitions[name], "name": own} for own, name in names.items()}
-                for pin in self._see(server, given, complete):
-                    self._judge(names[pin.tool], server, pin)
+                for seal in self._see(server, given, complete):
+                    self._judge(names[seal.tool], server, seal)
             self._definitions.update(definitions)
         return self._odd.keys() & definitions.keys() if self.strict else set()
 
@@ -62,21 +62,21 @@ class Guard:
         try:
             self.look(definitions, True)
         except Exception as problem:
-            complain(problem, "The definitions of the tools were not compared with their pins.")
+            complain(problem, "The definitions of the tools were not compared with their seals.")
 
-    def _judge(self, name: str, server: str, pin: Pin) -> None:
-        if pin.state == "pinned":
+    def _judge(self, name: str, server: str, seal: Seal) -> None:
+        if seal.state == "sealed":
             self._fine.add(name)
             self._odd.pop(name, None)
             self.notes.pop(name, None)
             return
         self._fine.discard(name)
-        self._odd[name] = pin
-        if pin not in self._told:
-            self._told.add(pin)
-            say(f"{server}: the tool {errors.shown(pin.tool)} is not as pinned: {_why(pin)}. See `holdfast pins list`.")
-            if pin.state == "changed" and not self.strict:
-                self.notes[name] = NOTE.format(", ".join(pin.parts))
+        self._odd[name] = seal
+        if seal not in self._told:
+            self._told.add(seal)
+            say(f"{server}: the tool {errors.shown(seal.tool)} is not as sealed: {_why(seal)}. See `holdfast seals list`.")
+            if seal.state == "changed" and not self.strict:
+                self.notes[name] = NOTE.format(", ".join(seal.parts))
 
     def blocks(self, name: object) -> bool:
         """Whether a call has to be looked at before it is made."""
@@ -93,7 +93,7 @@ class Guard:
             raise errors.tool_not_approved(server, own, _why(self._odd[name]))
 
 
-def _why(pin: Pin) -> str:
-    if pin.state == "new":
-        return "it was not there when the server's tools were pinned"
-    return f"its definition is not the one that was pinned ({', '.join(pin.parts)} changed)"
+def _why(seal: Seal) -> str:
+    if seal.state == "new":
+        return "it was not there when the server's tools were sealed"
+    return f"its definition is not the one that was sealed ({', '.join(seal.parts)} changed)"

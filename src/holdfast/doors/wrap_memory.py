@@ -17,7 +17,7 @@ from holdfast.operations.policy import least, policy
 
 if TYPE_CHECKING:
     from holdfast.library import Holdfast, Session
-    from holdfast.operations.pins import Pin
+    from holdfast.operations.seals import Seal
     from holdfast.settings import Settings
 
 BY = "agent/wrap"  # who kept something, in the history
@@ -71,7 +71,7 @@ class Outputs:
             ]
         return self._tools
 
-    def see(self, server: str, tools: Mapping[str, Json], complete: bool) -> tuple[Pin, ...]:
+    def see(self, server: str, tools: Mapping[str, Json], complete: bool) -> tuple[Seal, ...]:
         return self._session().hold.see_tools(server, tools, complete=complete)
 
     def threshold(self, tool: str, free: int | None) -> int | None:

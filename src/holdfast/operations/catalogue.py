@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, pins, sessions
+from holdfast.operations import handoff, history, memory, notepad, notes, outputs, seals, sessions
 from holdfast.operations.registry import Operation
 
 PROFILES = ("core", "full")
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation
-    for module in (notes, notepad, memory, handoff, outputs, sessions, history, pins)
+    for module in (notes, notepad, memory, handoff, outputs, sessions, history, seals)
     for operation in module.OPERATIONS
 }
 

@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "session begin": ("begin_session",),
     "session archive": ("archive_session",),
     "history": ("history",),
-    "pins list": ("list_pins",),
-    "pins approve": ("approve_pins",),
+    "seals list": ("list_seals",),
+    "seals approve": ("approve_seals",),
     "undo": ("undo",),
 }

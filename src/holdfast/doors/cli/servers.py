@@ -39,7 +39,7 @@ KEEPING = (
         metavar="BYTES",
         help="Results of so many bytes or more are kept. [default: 4096]",
     ),
-    click.option("--strict", is_flag=True, help="Block tools that changed since `holdfast pins` first saw them."),
+    click.option("--strict", is_flag=True, help="Block tools that changed since `holdfast seals` first saw them."),
 )
 
 

@@ -1,4 +1,4 @@
-"""`holdfast pins …`: what the tools of other MCP servers looked like when they were first seen."""
+"""`holdfast seals …`: what the tools of other MCP servers looked like when they were first seen."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from holdfast.doors.cli.state import State
 
 
 def add_to(root: Group) -> None:
-    noun = group(root, "pins", "Tools of other MCP servers, pinned as they were first seen.")
+    noun = group(root, "seals", "Tools of other MCP servers, sealed as they were first seen.")
 
-    @command(noun, "list", "holdfast pins list\nholdfast pins list files")
+    @command(noun, "list", "holdfast seals list\nholdfast seals list files")
     @click.argument("server", required=False)
     @pass_state
     def list_(state: State, server: str | None) -> None:
-        reply = state.call("list_pins", {"server": server})
+        reply = state.call("list_seals", {"server": server})
         columns = ("server", "tool", "state", "what changed")
         rows = [
-            (one["server"], pin["tool"], pin["state"], ", ".join(pin.get("parts", ())))
+            (one["server"], seal["tool"], seal["state"], ", ".join(seal.get("parts", ())))
             for one in reply["servers"]
-            for pin in one["tools"]
+            for seal in one["tools"]
         ]
         state.answer(reply, lambda screen: screen.table(columns, rows))
 
     @command(
         noun,
         "approve",
-        "holdfast pins approve files\nholdfast pins approve files read_file",
+        "holdfast seals approve files\nholdfast seals approve files read_file",
         "Look at what the server says about its tools first: an agent believes it.",
     )
     @click.argument("server")
     @click.argument("tool", required=False)
     @pass_state
     def approve(state: State, server: str, tool: str | None) -> None:
-        reply = state.call("approve_pins", {"server": server, "tool": tool})
-        names = ", ".join(reply["approved"]) or "nothing, all was as pinned"
+        reply = state.call("approve_seals", {"server": server, "tool": tool})
+        names = ", ".join(reply["approved"]) or "nothing, all was as sealed"
         state.answer(reply, lambda screen: screen.line(f"{reply['server']}: approved {names}"))

@@ -1,4 +1,4 @@
-"""Pins: a tool of another server that changes is noticed, and stays noticed until a person approves it."""
+"""Seals: a tool of another server that changes is noticed, and stays noticed until a person approves it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast import errors
 from holdfast.library import Holdfast
-from holdfast.operations.pins import Pin, fingerprint, server_name
+from holdfast.operations.seals import Seal, fingerprint, server_name
 
 READ: dict[str, Any] = {
     "name": "read",
@@ -19,22 +19,22 @@ READ: dict[str, Any] = {
     "inputSchema": {"type": "object", "properties": {"path": {"type": "string", "enum": ["a"], "default": "a"}}},
     "annotations": {"readOnlyHint": True},
 }
-PINNED = (Pin("read", "pinned"),)
+SEALED = (Seal("read", "sealed"),)
 
 
 def changed(**parts: Any) -> dict[str, dict[str, Any]]:
     return {"read": {**READ, **parts}}
 
 
-def test_a_server_is_pinned_when_it_is_first_seen(hold: Holdfast) -> None:
-    assert hold.see_tools("files", {"read": READ}) == PINNED
-    assert hold.see_tools("files", {"read": dict(reversed(READ.items()))}) == PINNED
+def test_a_server_is_sealed_when_it_is_first_seen(hold: Holdfast) -> None:
+    assert hold.see_tools("files", {"read": READ}) == SEALED
+    assert hold.see_tools("files", {"read": dict(reversed(READ.items()))}) == SEALED
     assert hold.see_tools("files", changed(description="Reads and sends a file.")) == (
-        Pin("read", "changed", ("description",)),
+        Seal("read", "changed", ("description",)),
     )
-    assert hold.see_tools("other", changed(description="Reads and sends a file.")) == PINNED
-    assert hold.see_tools("files", {"read": READ}) == PINNED
-    assert len(hold.history(kind="pins", key="files")) == 3  # what was seen already writes nothing
+    assert hold.see_tools("other", changed(description="Reads and sends a file.")) == SEALED
+    assert hold.see_tools("files", {"read": READ}) == SEALED
+    assert len(hold.history(kind="seals", key="files")) == 3  # what was seen already writes nothing
 
 
 @pytest.mark.parametrize(
@@ -50,25 +50,25 @@ def test_a_server_is_pinned_when_it_is_first_seen(hold: Holdfast) -> None:
 )
 def test_every_part_counts(hold: Holdfast, part: str, value: object, name: str) -> None:
     hold.see_tools("files", {"read": READ})
-    assert hold.see_tools("files", changed(**{part: value})) == (Pin("read", "changed", (name,)),)
+    assert hold.see_tools("files", changed(**{part: value})) == (Seal("read", "changed", (name,)),)
 
 
 def test_a_new_tool_is_new_until_it_is_approved(hold: Holdfast) -> None:
     hold.see_tools("files", {"read": READ})
     more = {"read": {**READ, "title": "x"}, "write": {"name": "write"}}
-    assert hold.see_tools("files", more) == (Pin("read", "changed", ("title",)), Pin("write", "new"))
-    assert hold.call("approve_pins", {"server": "files", "tool": "write"})["approved"] == ["write"]
-    assert hold.see_tools("files", more)[1] == Pin("write", "pinned")
-    assert hold.call("approve_pins", {"server": "file"}) == {"server": "files", "approved": ["read"]}
-    assert {pin.state for pin in hold.see_tools("files", more)} == {"pinned"}
-    assert hold.call("approve_pins", {"server": "files"})["approved"] == []
-    assert hold.see_tools("files", {"read": READ}) == (Pin("read", "changed", ("title",)),)
+    assert hold.see_tools("files", more) == (Seal("read", "changed", ("title",)), Seal("write", "new"))
+    assert hold.call("approve_seals", {"server": "files", "tool": "write"})["approved"] == ["write"]
+    assert hold.see_tools("files", more)[1] == Seal("write", "sealed")
+    assert hold.call("approve_seals", {"server": "file"}) == {"server": "files", "approved": ["read"]}
+    assert {seal.state for seal in hold.see_tools("files", more)} == {"sealed"}
+    assert hold.call("approve_seals", {"server": "files"})["approved"] == []
+    assert hold.see_tools("files", {"read": READ}) == (Seal("read", "changed", ("title",)),)
 
 
-def test_a_list_that_is_not_complete_pins_nothing(hold: Holdfast) -> None:
-    assert hold.see_tools("files", {"read": READ}, complete=False) == PINNED
-    assert hold.call("list_pins", {})["servers"] == []
-    assert hold.see_tools("files", {"read": READ, "b": {"name": "b"}}) == (*PINNED, Pin("b", "pinned"))
+def test_a_list_that_is_not_complete_seals_nothing(hold: Holdfast) -> None:
+    assert hold.see_tools("files", {"read": READ}, complete=False) == SEALED
+    assert hold.call("list_seals", {})["servers"] == []
+    assert hold.see_tools("files", {"read": READ, "b": {"name": "b"}}) == (*SEALED, Seal("b", "sealed"))
     assert hold.see_tools("files", changed(title="x"), complete=False)[0].state == "changed"
 
 
@@ -76,26 +76,26 @@ def test_lists_and_mistakes(hold: Holdfast) -> None:
     hold.see_tools("files", {"read": READ})
     hold.see_tools("file server", changed(title="x"))
     hold.see_tools("files", changed(title="x"))
-    listed = {one["server"]: one["tools"] for one in hold.call("list_pins", {})["servers"]}
+    listed = {one["server"]: one["tools"] for one in hold.call("list_seals", {})["servers"]}
     assert listed == {
         "files": [{"tool": "read", "state": "changed", "parts": ["title"]}],
-        "file server": [{"tool": "read", "state": "pinned"}],
+        "file server": [{"tool": "read", "state": "sealed"}],
     }
-    assert len(hold.call("list_pins", {"server": "server"})["servers"]) == 1
+    assert len(hold.call("list_seals", {"server": "server"})["servers"]) == 1
     for server in ("nothing", "file"):
-        with pytest.raises(errors.NotFound, match="Servers whose tools are pinned: "):
-            hold.call("approve_pins", {"server": server})
+        with pytest.raises(errors.NotFound, match="Servers whose tools are sealed: "):
+            hold.call("approve_seals", {"server": server})
     with pytest.raises(errors.NotFound, match="there is no tool 'write'"):
-        hold.call("approve_pins", {"server": "files", "tool": "write"})
+        hold.call("approve_seals", {"server": "files", "tool": "write"})
 
 
-def test_what_is_pinned_in_passing_is_not_the_last_change(hold: Holdfast) -> None:
+def test_what_is_sealed_in_passing_is_not_the_last_change(hold: Holdfast) -> None:
     hold.session().notes.add("mine")
     hold.see_tools("files", {"read": READ})
     assert hold.undo().kind == "note"
     hold.see_tools("files", changed(title="x"))
-    hold.call("approve_pins", {"server": "files"})
-    assert hold.undo().operation == "approve_pins"
+    hold.call("approve_seals", {"server": "files"})
+    assert hold.undo().operation == "approve_seals"
     assert hold.see_tools("files", changed(title="x"))[0].state == "changed"
 
 
