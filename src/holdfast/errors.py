@@ -337,6 +337,15 @@ def sessions_stay(id: str) -> BadInput:
     )
 
 
+def tool_not_approved(server: str, tool: str, why: str) -> Conflict:
+    quoted = "'" + server.replace("'", "'\\''") + "'"
+    return Conflict(
+        "tool_not_approved",
+        f"the tool {shown(tool)} is blocked: {why}. The call was not made. Somebody who trusts it can run "
+        f"`holdfast seals approve {quoted}`; until then work without it.",
+    )
+
+
 def import_conflict(kind: str, key: str) -> Conflict:
     return Conflict(
         "import_conflict",

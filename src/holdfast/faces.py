@@ -131,12 +131,13 @@ class OutputsFace:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def keep(self, tool: str, content: str, *, call: str = "") -> outputs.Kept:
+    def keep(self, tool: str, content: str, *, call: str = "", free_tokens: int | None = None) -> outputs.Kept:
         """What to show for a tool's result: the result itself when it is small, else a preview and a reference.
 
-        `call` is what gave it, with its arguments: how to get it again, and how a call that is repeated is known.
+        `call` is what gave it, with its arguments: how to get it again, and how a call that is repeated is known. What
+        counts as small adapts to `free_tokens`, the free part of the window, where the caller knows it.
         """
-        return outputs.keep_output(self._context(), tool, content, call)
+        return outputs.keep_output(self._context(), tool, content, call, free_tokens)
 
     def maybe_cache(self, tool: str, content: str) -> str:
         """The text to show, as `keep` gives it."""

@@ -39,6 +39,7 @@ from holdfast.operations import (
     memory,
     recall,
     savings,
+    seals,
     sessions,
     transfer,
     tree,
@@ -142,6 +143,13 @@ class Holdfast:
     @property
     def memory(self) -> MemoryFace:
         return self.session().memory
+
+    def see_tools(
+        self, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool = True
+    ) -> tuple[seals.Seal, ...]:
+        """Compare the tools another MCP server lists with those sealed. A server seen for the first time is sealed."""
+        ctx = self.context(by="agent/wrap")._replace(session="")
+        return seals.see_tools(ctx, server, tools, complete=complete)
 
     def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
         arguments = {"include_archived": include_archived, "limit": limit}

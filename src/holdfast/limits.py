@@ -111,6 +111,20 @@ class WindowRules(NamedTuple):
     keep_results: int = 4  # recent calls whose results are never cleared while they can still be sent
 
 
+ADAPT_FREE_TOKENS = 50_000  # with so much of the window free, thresholds are as they are set
+ADAPT_DOWN = 4  # a threshold sinks to this part of itself at most: below it a reference costs more than it saves
+ADAPT_UP = 16  # … and rises to so many times itself at most, about 16,000 tokens
+
+
+class ToolRule(NamedTuple):
+    """What is different for some tools: a table [outputs.tools."pattern"] in the config file."""
+
+    pattern: str  # a name, or one with * and ? in it
+    keep: str = "auto"  # by size; or "always" or "never"
+    threshold_bytes: int = 0  # 0: as for all tools
+    redact: bool = True
+
+
 class OutputRules(NamedTuple):
     """What is kept outside the window, and for how long. Fields of [outputs] in the config file."""
 
@@ -121,6 +135,8 @@ class OutputRules(NamedTuple):
     include_preview: bool = True
     preview_length: int = 360  # tokens; with the lines around it a reference stays under 400
     no_repeats: tuple[str, ...] = ()  # tools, as names or patterns (git_*), whose repeated calls are answered in full
+    free_tokens: int = 0  # of the window, where whoever starts us knows; 0: not known, and thresholds do not adapt
+    tools: tuple[ToolRule, ...] = ()
 
 
 OUTPUT_PIECE_BYTES = 4_096  # of an output that recall finds as one: about a screen

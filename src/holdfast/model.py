@@ -24,7 +24,8 @@ FOLD = "fold"  # what stands in the window in place of messages; done: taken bac
 TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cancelled
 PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
 OUTPUT = "output"  # not an entry: what recall calls a kept output; key: its id
-KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE, MESSAGE, FOLD, TASK, PIN)
+SEALS = "seals"  # key: an MCP server behind us; extra: the definitions of its tools, as hashes
+KINDS = (*(NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE, MESSAGE, FOLD, TASK, PIN, SEALS),)
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -6,11 +6,11 @@ A value comes from, in this order: the environment (HOLDFAST_NAME), `.holdfast/c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, OutputRules, RecallRules, WindowRules
+from holdfast.limits import Bounds, OutputRules, RecallRules, ToolRule, WindowRules
 from holdfast.model import Folder
 
 FOLDER = ".holdfast"
@@ -31,6 +31,7 @@ class Settings(NamedTuple):
     token: str | None = None  # what HTTP clients must send
     bounds: Bounds = Bounds()
     skills: tuple[Folder, ...] = ()  # directories with skills; new ones go to the first
+    strict: bool = False  # tools of other servers that changed since they were pinned are blocked
 
 
 def load(
@@ -54,7 +55,23 @@ def load(
         env.get("HOLDFAST_TOKEN") or None,
         _bounds(config, env),
         _skills(config, env, root),
+        _switch("strict", env.get("HOLDFAST_STRICT") or config.get("strict", False)),
     )
+
+
+def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
+    """The value of an environment variable that somebody names as the place of a secret. Ours go to nobody else."""
+    if name.startswith("HOLDFAST_"):
+        raise errors.bad_setting("variable", name, "what belongs to Holdfast is sent to no other server")
+    value = (os.environ if environment is None else environment).get(name)
+    if not value:
+        raise errors.bad_setting("variable", name, "there is no environment variable of this name, or it is empty")
+    return value
+
+
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """Those of the named environment variables that are set; never any of our own."""
+    return {name: os.environ[name] for name in names if name in os.environ and not name.startswith("HOLDFAST_")}
 
 
 def project_root(folder: str) -> str | None:
@@ -123,7 +140,8 @@ def _skills(config: Mapping[str, Any], env: Mapping[str, str], root: str | None)
 
 
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
-    outputs = OutputRules(**_fields(OutputRules(), _table(config, "outputs"), env, "OUTPUTS_"))
+    table = _table(config, "outputs")
+    outputs = OutputRules(**_fields(OutputRules(), table, env, "OUTPUTS_"), tools=_tool_rules(table.get("tools", {})))
     window = WindowRules(**_fields(WindowRules(), _table(config, "window"), env, "WINDOW_"))
     recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
     plain = _fields(Bounds(), config, env, "")
@@ -137,17 +155,41 @@ def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return rules
 
 
+def _tool_rules(tables: object) -> tuple[ToolRule, ...]:
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise errors.bad_setting("outputs.tools", tables, "it must be a table for each tool or pattern")
+    found = []
+    for pattern, table in tables.items():
+        unknown = table.keys() - set(ToolRule._fields[1:])
+        if unknown:
+            known = ", ".join(ToolRule._fields[1:])
+            raise errors.bad_setting(f"outputs.tools.{pattern}", min(unknown), f"it takes {known}")
+        keep = table.get("keep", "auto")
+        if keep not in ("auto", "always", "never"):
+            raise errors.bad_setting(f"keep of {pattern}", keep, "it must be auto, always or never")
+        most = table.get("threshold_bytes", 0)
+        if type(most) is not int or (most < 1 and "threshold_bytes" in table):
+            raise errors.bad_setting(f"threshold_bytes of {pattern}", most, "it must be a whole number above 0")
+        found.append(ToolRule(pattern, keep, most, _switch(f"redact of {pattern}", table.get("redact", True))))
+    return tuple(found)
+
+
+def _switch(name: str, value: object) -> bool:
+    found = SWITCH.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise errors.bad_setting(name, value, "it must be true or false")
+    return found
+
+
 def _fields(defaults: Rules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str) -> dict[str, Any]:
     """The fields of a settings tuple that are set somewhere, each of the type of its default."""
     found: dict[str, Any] = {}
     for name, default in defaults._asdict().items():
         value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
-        if value is None or isinstance(default, OutputRules | WindowRules | RecallRules):
+        if value is None or name == "tools" or isinstance(default, OutputRules | WindowRules | RecallRules):
             continue
         if isinstance(default, bool):
-            found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value
-            if type(found[name]) is not bool:
-                raise errors.bad_setting(name, value, "it must be true or false")
+            found[name] = _switch(name, value)
         elif isinstance(default, tuple):
             found[name] = tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
             if not isinstance(found[name], list | tuple) or not all(isinstance(part, str) for part in found[name]):

@@ -38,7 +38,7 @@ def test_every_command_of_the_table_exists_and_stands_for_that_operation() -> No
 def test_the_commands_are_those_that_were_asked_for() -> None:
     assert set(ALL) - set(COMMANDS) == {
         *("init", "mcp", "serve", "export", "import", "backup", "doctor", "tools", "context", "completion", "demo"),
-        *("output keep", "wrap"),
+        *("output keep", "wrap", "gateway"),
     }
 
 
@@ -61,7 +61,7 @@ def test_the_options_of_every_command_are_there(path: str) -> None:
     names = {option for param in ALL[path].params for option in param.opts}
     assert names >= {"--store", "--project", "--json"}
     # A session is only taken where it means something: an option that does nothing misleads.
-    takes = {"context", "mcp", "serve", "output keep", "savings", "wrap"} | {
+    takes = {"context", "mcp", "serve", "output keep", "savings", "wrap", "gateway"} | {
         name for name, operations in COMMANDS.items() if OPERATIONS[operations[0]].in_session
     }
     by_id = {"note update", "note delete", "memory pin", "memory unpin", "session begin", "state get", "state keys"}

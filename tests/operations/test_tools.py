@@ -104,12 +104,16 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("prune_outputs", {}),
     ("delete_output", {"id": "{output}"}),
     ("clear_outputs", {}),
+    ("list_seals", {}),
+    ("approve_seals", {"server": "files"}),
     ("history", {}),
     ("undo", {}),
 ]
 
 
 def output_of(hold: Holdfast) -> str:
+    hold.see_tools("files", {"read": {"name": "read"}})
+    hold.see_tools("files", {"read": {"name": "read", "description": "now reads more"}})
     kept = hold.session().outputs.keep("shell", "a line of it\n" * 500)
     assert kept.output is not None
     return kept.output.id

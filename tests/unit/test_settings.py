@@ -170,6 +170,52 @@ def test_every_signal_of_recall_can_be_switched_off_both_ways(root: Path) -> Non
     assert load(root, **{f"HOLDFAST_RECALL_{name.upper()}": "no" for name in names}).bounds.recall == off
 
 
+def test_rules_for_tools(root: Path) -> None:
+    text = """
+    strict = true
+    [outputs.tools."files__*"]
+    threshold_bytes = 100
+    [outputs.tools.search]
+    keep = "never"
+    redact = false
+    """
+    config(root, text)
+    assert load(root).strict is True
+    assert load(root, HOLDFAST_STRICT="no").strict is False
+    assert load(root).bounds.outputs.tools == (
+        limits.ToolRule("files__*", "auto", 100, True),
+        limits.ToolRule("search", "never", 0, False),
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "[outputs]\ntools = 3",
+        "[outputs.tools]\na = 3",
+        "[outputs.tools.a]\nkeep = 'sometimes'",
+        "[outputs.tools.a]\nthreshold_bytes = 0",
+        "[outputs.tools.a]\nthreshold_bytes = true",
+        "[outputs.tools.a]\nredact = 'perhaps'",
+        "[outputs.tools.a]\nlimit = 1",
+        "strict = 5",
+    ],
+)
+def test_rules_for_tools_that_cannot_be_meant(root: Path, bad: str) -> None:
+    config(root, bad)
+    with pytest.raises(errors.BadInput, match="the setting "):
+        load(root)
+
+
+def test_variables_that_hold_secrets_of_others() -> None:
+    env = {"THEIRS": "x", "EMPTY": "", "HOLDFAST_TOKEN": "ours"}
+    assert settings.variable("THEIRS", env) == "x"
+    for name in ("EMPTY", "NOTHING", "HOLDFAST_TOKEN"):
+        with pytest.raises(errors.BadInput) as caught:
+            settings.variable(name, env)
+        assert "ours" not in caught.value.message
+
+
 # --- bad values -------------------------------------------------------------------------------------------------------
 
 

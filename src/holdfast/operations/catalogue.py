@@ -16,6 +16,7 @@ from holdfast.operations import (
     recall,
     sandbox,
     savings,
+    seals,
     sessions,
     skills,
     state,
@@ -45,6 +46,7 @@ OPERATIONS: dict[str, Operation] = {
         sessions,
         tree,
         history,
+        seals,
     )
     for operation in module.OPERATIONS
 }

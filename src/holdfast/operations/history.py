@@ -9,6 +9,7 @@ from holdfast.model import FOLD, KINDS, SESSION, Draft, Entry, Event, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.store import GONE, EventQuery, Gone, entry_record
 
+NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
 EXCERPT = 120  # characters of a content in a listing
 
 
@@ -70,7 +71,7 @@ def _last(ctx: Context) -> Event | None:
             if event.operation == "undo":
                 if event.seq not in undone:
                     undone.add(event.detail["of"])
-            elif event.operation != "begin_session" and event.kind != FOLD and event.seq not in undone:
+            elif event.operation not in NOBODYS and event.kind != FOLD and event.seq not in undone:
                 return event
         before_seq = events[-1].seq
     return None

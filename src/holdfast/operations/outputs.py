@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import Output, OutputDraft, Tombstone, iso
+from holdfast.operations.policy import policy
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.operations.savings import savings
 from holdfast.store import OutputStats, Pruned, Savings
@@ -57,16 +58,17 @@ class Stats(NamedTuple):
     savings: Savings  # of every session
 
 
-def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
+def keep_output(ctx: Context, tool: str, content: str, call: str = "", free_tokens: int | None = None) -> Kept:
     """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
     rules = ctx.bounds.outputs
+    most, masks = policy(rules, tool, free_tokens)
     # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
     body = content.encode("utf-8", "surrogatepass") if rules.enabled else b""
-    if not rules.enabled or len(body) < rules.threshold_bytes:
+    if not rules.enabled or most is None or len(body) < most:
         return Kept(content, None)
     from holdfast.operations import repeats
 
-    made = _drafted(ctx, tool, content, call, body)
+    made = _drafted(ctx, tool, content, call, body, masks)
     output, new = ctx.store.keep_output(ctx.scope, made.draft, made.body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
@@ -81,8 +83,10 @@ def put_output(ctx: Context, tool: str, content: str, call: str = "") -> Output:
 
 def put_outputs(ctx: Context, results: Sequence[tuple[str, str, str]]) -> list[Output]:
     """Keep several at once, each given as tool, content and call."""
+    rules = ctx.bounds.outputs
     made = [
-        _drafted(ctx, tool, content, call, content.encode("utf-8", "surrogatepass")) for tool, content, call in results
+        _drafted(ctx, tool, text, call, text.encode("utf-8", "surrogatepass"), policy(rules, tool).redact)
+        for tool, text, call in results
     ]
     stamp = ctx.stamp("keep_output")
     if len(made) == 1:  # one alone is first looked for without holding anybody up; of several, hardly any is known
@@ -104,13 +108,13 @@ class _Drafted(NamedTuple):
     failures: int
 
 
-def _drafted(ctx: Context, tool: str, content: str, call: str, body: bytes) -> _Drafted:
+def _drafted(ctx: Context, tool: str, content: str, call: str, body: bytes, masks: bool) -> _Drafted:
     from holdfast.text.marks import marks
     from holdfast.text.previews import preview
-    from holdfast.text.redaction import redact
+    from holdfast.text.redaction import Redacted, redact
 
     found: Marks | None = marks(body)
-    clean = redact(content, found)
+    clean = redact(content, found) if masks else Redacted(content, 0, ())
     if clean.count:
         body, found = clean.text.encode("utf-8", "surrogatepass"), None
     shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length, found=found)

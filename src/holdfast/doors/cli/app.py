@@ -17,6 +17,7 @@ from holdfast.doors.cli import (
     pad,
     sandbox,
     savings,
+    seals,
     servers,
     sessions,
     skills,
@@ -44,7 +45,7 @@ def program() -> build.Group:
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")(root)
     nouns = (notes, pad, memory, outputs, savings, window, sandbox, skills, values, sessions)
-    for module in (care, find, *nouns, transfer, servers, tools, demo):
+    for module in (care, find, *nouns, transfer, servers, seals, tools, demo):
         module.add_to(root)
     return root
 

@@ -67,5 +67,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "session report": ("report_result",),
     "session end": ("end_session",),
     "history": ("history",),
+    "seals list": ("list_seals",),
+    "seals approve": ("approve_seals",),
     "undo": ("undo",),
 }
