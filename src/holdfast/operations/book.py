@@ -7,13 +7,15 @@ where it goes another way than before, what it left behind is folded to nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import is_
 
-from holdfast.model import FOLD, Draft, Entry
+from holdfast.model import FOLD, TASK, Draft, Entry
 from holdfast.operations import transcript
 from holdfast.operations.registry import Context
 from holdfast.operations.transcript import WARN, Stored
 from holdfast.text import tokens
 from holdfast.window import facts
+from holdfast.window.context import FOLDS, HISTORY
 from holdfast.window.folding import CLEAR, COMPACT, REWIND, Fold, Item, view
 from holdfast.window.messages import ASSISTANT, TOOL, Call, Media, Message, Result, Text, Thinking
 from holdfast.window.probes import words
@@ -47,6 +49,10 @@ class Book:
     def __init__(self, count: Count) -> None:
         self.count = count
         self.items: list[Item] = []
+        self.sizes: list[int] = []  # tokens of each item
+        self.by_role: dict[str, int] = {}  # the same added up
+        self._shown: list[Message] = []  # the message of each item
+        self._stale = False  # messages were taken over that the items do not show yet
         self._history: list[Stored] = []
         self._entries: list[Entry] = []
         self._sizes: dict[str, int] = {}  # by what is said
@@ -56,11 +62,13 @@ class Book:
 
     def take_up(self, ctx: Context) -> None:
         """See what the store has that this process has not: at first everything, later what others did."""
-        total = transcript.count(ctx)
-        if total > len(self._history):
+        total, found = transcript.count(ctx), transcript.entries(ctx)
+        more = total > len(self._history)
+        if more:
             self._history += transcript.messages(ctx, len(self._history), total)
-        self._entries = transcript.entries(ctx)
-        self._refold()
+        if more or found != self._entries:
+            self._entries = found
+            self._refold()
 
     def follow(self, ctx: Context, talk: Sequence[Message]) -> None:
         """Keep what is new in the caller's conversation. An empty one means: go on where the session stopped."""
@@ -68,20 +76,29 @@ class Book:
             return
         known = len(self._history)
         at, gone = self._parting(talk)
+        if self._stale:
+            self._refold()
         if gone < known:
             for fold in transcript.folds(self._entries, self._messages()):
                 if fold.how != CLEAR and fold.first < gone <= fold.last:
                     self.take_back(ctx, fold.key, "rewind")  # it speaks of what is about to go
             self.record(ctx, transcript.fold_draft(ctx, Fold("", REWIND, gone, known - 1)), "rewind")
         fresh = [transcript.made(self.count(message), message) for message in talk[at:]]
+        if not fresh:
+            return
         transcript.append(ctx, known, fresh)
         self._history += fresh
-        self._refold()
-        self.facts_of(self.items[-len(fresh) :] if fresh else ())
+        if any(entry.kind == TASK and entry.done for entry in self._entries):
+            self._refold()  # the call that ended a task may be among them
+        else:
+            self._show([Item(one.message, place, place) for place, one in enumerate(fresh, known)])
+        self.facts_of(self.items[-len(fresh) :])
 
     def _parting(self, talk: Sequence[Message]) -> tuple[int, int]:
         """How many of the caller's messages are known, and from which position on the known ones are left behind."""
         known = len(self._history)
+        if len(talk) >= len(self.items) and all(map(is_, talk, self._shown)):
+            return len(self.items), known  # as it nearly always is, without a look at any text
         at = self._agree(talk, [(item.message, None if item.fold else item.first) for item in self.items])
         if at == len(self.items):
             return at, known
@@ -108,6 +125,7 @@ class Book:
                 if position is None or digest(message) != self._history[position].digest:
                     break
                 self._history[position] = self._history[position]._replace(message=message)
+                self._stale = True
             agreed += 1
         return agreed
 
@@ -132,7 +150,19 @@ class Book:
 
     def _refold(self) -> None:
         history = self._messages()
-        self.items = view(history, transcript.folds(self._entries, history))
+        self._stale = False
+        self.items, self.sizes, self.by_role, self._shown = [], [], {}, []
+        self._show(view(history, transcript.folds(self._entries, history)))
+
+    def _show(self, items: Sequence[Item]) -> None:
+        """Add items at the end, with all that is known of each."""
+        for item in items:
+            size = self.size(item)
+            name = FOLDS if item.fold else HISTORY[item.message.role]
+            self.sizes.append(size)
+            self._shown.append(item.message)
+            self.by_role[name] = self.by_role.get(name, 0) + size
+        self.items += items
 
     def _messages(self) -> list[Message]:
         return [one.message for one in self._history]

@@ -12,6 +12,7 @@ from holdfast import errors, limits
 from holdfast.model import MESSAGE, TASK, Draft, Entry, iso
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.store import Listing
+from holdfast.text import safe
 
 OPEN, ENDED, CANCELLED = "open", "ended", "cancelled"
 ADVICE = "Say it in a sentence or two."
@@ -79,7 +80,7 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
         "state": state,
         "outcome": outcome,
         "last": total - 1,
-        "ledger": ledger(inside, limits.LEDGER_TOKENS),
+        "ledger": safe.storable(ledger(inside, limits.LEDGER_TOKENS)),
         "ended_at": ctx.now,
     }
 

@@ -6,13 +6,14 @@ and travels with an export. Nothing here decides; window/ does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast import limits
 from holdfast.model import FOLD, MESSAGE, TASK, Draft, Entry
 from holdfast.operations.registry import Context
 from holdfast.store import Listing
+from holdfast.text import safe
 from holdfast.text.redaction import redact
 from holdfast.window.folding import CLEAR, COMPACT, REWIND, Fold, task_line
 from holdfast.window.folding import TASK as TASK_FOLD
@@ -88,7 +89,16 @@ def fold_draft(ctx: Context, fold: Fold, **more: Any) -> Draft:
         extra["shown"] = [list(pair) for pair in fold.shown]
     # The lines name the outputs they bring back; standing in the content, they keep these from being pruned.
     content = fold.text or "\n".join(fold.lines.values())
-    return Draft(content, ctx.session, extra=extra)
+    return Draft(safe.storable(content), ctx.session, extra=_storable(extra))
+
+
+def _storable(value: Any) -> Any:
+    """The same with every text in it storable: a fold repeats what was said, and anything may have been said."""
+    if isinstance(value, str):
+        return safe.storable(value)
+    if isinstance(value, Mapping):
+        return {safe.storable(name): _storable(inner) for name, inner in value.items()}
+    return [_storable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def opened(entry: Entry | None) -> Draft | None:

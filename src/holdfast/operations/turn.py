@@ -14,11 +14,11 @@ from holdfast.operations import assembly, outputs, tasks, transcript
 from holdfast.operations.assembly import Frozen, Given, Sections
 from holdfast.operations.book import OVERHEAD, Book
 from holdfast.operations.registry import Context
-from holdfast.text import tokens
+from holdfast.text import safe, tokens
 from holdfast.window import clearing, compaction, controller, facts, summary
 from holdfast.window.clearing import Clearable
 from holdfast.window.compaction import Plan
-from holdfast.window.context import FOLDS, HANDOFF, HEAD, HISTORY, LATE, PROMPT, request
+from holdfast.window.context import HANDOFF, HEAD, LATE, PROMPT, request
 from holdfast.window.controller import Clear, Compact, Gauge, Proceed, State, Step, Warn
 from holdfast.window.folding import CLEAR, Fold, Item
 from holdfast.window.messages import TOOL, Message
@@ -61,7 +61,7 @@ class Turn:
         self.problems: tuple[str, ...] = ()
         self.warning = ""
         self._cleared = self._freed = 0
-        self._stuck = False  # nothing more to clear
+        self._stuck = False  # nothing is left to clear
 
     def step(self) -> Step:
         while True:
@@ -112,7 +112,7 @@ class Turn:
         sizes = [parts.sizes[HANDOFF]] if parts.first else []
         sizes += map(self.book.measure, self.caller.prompt)
         sizes += [sum(parts.sizes.get(name, 0) for name in HEAD[1:])] if parts.head else []
-        sizes += map(self.book.size, self.book.items if items is None else items)
+        sizes += self.book.sizes if items is None else map(self.book.size, items)
         sizes.append(OVERHEAD + sum(parts.sizes.get(name, 0) for name in LATE))
         return sizes + ([OVERHEAD + tokens.count(self.warning)] if self.warning else [])
 
@@ -121,9 +121,8 @@ class Turn:
         sizes: dict[str, int] = dict(self.sections.parts.sizes)
         if self.caller.prompt:
             sizes[PROMPT] = sizes.get(PROMPT, 0) + sum(map(self.book.measure, self.caller.prompt))
-        for item in self.book.items:
-            name = FOLDS if item.fold else HISTORY[item.message.role]
-            sizes[name] = sizes.get(name, 0) + self.book.size(item)
+        for name, size in self.book.by_role.items():
+            sizes[name] = sizes.get(name, 0) + size
         return Gauge(self.caller.limit, self.used(), sizes, self.sections.parts.left_out)
 
     def _request(self, items: Sequence[Item] | None = None) -> tuple[Message, ...]:
@@ -162,11 +161,12 @@ class Turn:
     def _clear(self) -> None:
         """Keep the results as outputs and put lines in their places, all with one fold."""
         found = self._clearable(self.used())
+        self._stuck = True  # whatever can be cleared in this step is being cleared now
         if not found:
-            self._stuck = True
             return
         fresh = [one for one in found if not one.kept]
-        kept = outputs.put_outputs(self.ctx, [(one.call.name, one.text, one.call.arguments) for one in fresh])
+        calls = [(safe.storable(one.call.name), one.text, safe.storable(one.call.arguments)) for one in fresh]
+        kept = outputs.put_outputs(self.ctx, calls)
         made = {one.place: output for one, output in zip(fresh, kept, strict=True)}
         lines: dict[str, str] = {}
         for one in found:
@@ -214,10 +214,9 @@ class Turn:
         )
 
     def _folded(self) -> Folded | None:
-        sizes = [self.book.size(item) for item in self.book.items]
         tail = self.caller.limit * self.rules.tail_percent / self.caller.ratio / 100
         for share in TAILS:
-            plan = compaction.plan(self.book.items, sizes, tail=int(tail * share / 100))
+            plan = compaction.plan(self.book.items, self.book.sizes, tail=int(tail * share / 100))
             if plan is None:
                 self.problems = self.problems or ("there is nothing to fold",)
                 continue
