@@ -275,6 +275,54 @@ def target_exists(path: str) -> Conflict:
     return Conflict("target_exists", f"{path} exists already and is not overwritten. Choose another path.")
 
 
+# --- the journal ------------------------------------------------------------------------------------------------------
+
+
+def journal_missing(name: str) -> NotFound:
+    return NotFound(
+        "journal_missing",
+        f"{name} is not there. `holdfast journal heal` brings it back or makes a new one. Nothing was written.",
+    )
+
+
+def journal_emptied(name: str) -> Conflict:
+    return Conflict(
+        "journal_emptied",
+        f"{name} is empty, though it was not before. Nothing was written; `holdfast journal heal` brings it back.",
+    )
+
+
+def journal_outside(name: str) -> BadInput:
+    return BadInput(
+        "journal_outside",
+        f"{shown(name)} lies outside the project, itself or by a link. It was left alone; "
+        f"choose a file inside with HOLDFAST_JOURNAL_FILE.",
+    )
+
+
+def journal_not_a_file(name: str) -> BadInput:
+    return BadInput("journal_not_a_file", f"{name} is not a regular file. Move it away, then call again.")
+
+
+def journal_too_big(name: str, got: int, limit: int) -> BadInput:
+    return BadInput(
+        "journal_too_big", f"{name} has {got:,} bytes; the limit is {limit:,}. Move what is old to another file."
+    )
+
+
+def journal_unwritable(name: str, why: str) -> StoreReadOnly:
+    return StoreReadOnly(
+        "journal_unwritable", f"{name} cannot be read or written: {why}. Nothing was changed; see to its permissions."
+    )
+
+
+def journal_busy(name: str, seconds: float) -> StoreBusy:
+    return StoreBusy(
+        "journal_busy",
+        f"another process has kept the lock of {name} for {seconds:.0f} seconds. Nothing was changed; call again.",
+    )
+
+
 # --- the store --------------------------------------------------------------------------------------------------------
 
 
