@@ -1,6 +1,6 @@
 """An editor that a person works in: `python editor.py STYLE FILE COUNT SEED`. Each save adds one line somewhere.
 
-It reads the file, takes a while over it, and saves as real editors do. The line `saved N` is printed when a save is done.
+It reads the file, takes a while over it, and saves as real editors do. `saved N` is printed after each.
 """
 
 from __future__ import annotations

@@ -224,8 +224,7 @@ def test_where_names_cannot_be_exchanged_files_are_replaced(place: Place, monkey
 def test_many_threads_change_it_and_every_change_is_there(place: Place) -> None:
     put(place, template())
     threads = [
-        threading.Thread(target=lambda n=n: [update(place, question(f"{n} {m}?")) for m in range(10)])  # type: ignore[misc]
-        for n in range(6)
+        threading.Thread(target=lambda n=n: [update(place, question(f"{n} {m}?")) for m in range(10)]) for n in range(6)
     ]
     for thread in threads:
         thread.start()

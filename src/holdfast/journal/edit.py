@@ -104,15 +104,15 @@ def add_decision(text: str, entry: Decision) -> str:
 
 
 def add_question(text: str, entry: Item) -> str:
-    return _add_bullet(text, QUESTIONS, item_block(entry))
+    return add_line(text, QUESTIONS, item_block(entry))
 
 
 def add_goal(text: str, entry: Item) -> str:
-    return _add_bullet(text, GOALS, item_block(entry))
+    return add_line(text, GOALS, item_block(entry))
 
 
 def add_blocker(text: str, entry: Blocker) -> str:
-    return _add_bullet(text, BLOCKERS, blocker_block(entry))
+    return add_line(text, BLOCKERS, blocker_block(entry))
 
 
 def add_debt(text: str, entry: Debt) -> str:
@@ -146,7 +146,7 @@ def next_debt_id(*texts: str) -> str:
     return f"TD-{max(numbers, default=0) + 1:03d}"
 
 
-def _add_bullet(text: str, key: str, block: str) -> str:
+def add_line(text: str, key: str, block: str) -> str:
     doc = with_section(scan(text), key)
     place = places(doc)[key]
     known = entries.bullets(doc, place.heading.body, place.own_end)
@@ -206,7 +206,7 @@ def set_context(text: str, names: tuple[str, ...], value: str) -> str:
             line_end = _LINE_END.search(doc.text[: field.end])
             kept = line_end.group() if line_end else ""
             return f"{doc.text[: field.start]}- **{name}**: {escape(value)}{kept}{doc.text[field.end :]}"
-    return _add_bullet(doc.text, CONTEXT, f"- **{names[0]}**: {escape(value)}\n")
+    return add_line(doc.text, CONTEXT, f"- **{names[0]}**: {escape(value)}\n")
 
 
 def tick(text: str, entry: Placed[Item]) -> str:

@@ -256,7 +256,7 @@ def debts(doc: Document) -> list[Placed[Debt]]:
 
 def identifiers(doc: Document) -> list[Placed[Identifier]]:
     found = _records(doc, places(doc).get(IDENTIFIERS), IDENTIFIER_COLUMNS)
-    return [Placed(Identifier(_uncoded(row.entry[0]), *row.entry[1:]), row.start, row.end) for row in found]
+    return [Placed(Identifier(uncoded(row.entry[0]), *row.entry[1:]), row.start, row.end) for row in found]
 
 
 def log_rows(doc: Document) -> list[Placed[LogRow]]:
@@ -414,7 +414,7 @@ def place_ref(text: str) -> Ref | None:
     return as_ref(found[1], int(found[2]), int(found[3] or found[2]))
 
 
-def _uncoded(text: str) -> str:
+def uncoded(text: str) -> str:
     span = markup.leading_span(text)
     return span[0] if span and span[1] == len(text) else text
 
