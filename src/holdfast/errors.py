@@ -316,6 +316,41 @@ def journal_unwritable(name: str, why: str) -> StoreReadOnly:
     )
 
 
+def journal_stays(seq: int) -> BadInput:
+    return BadInput(
+        "journal_stays",
+        f"change {seq} was made in the journal's file and cannot be undone here. Edit the file, or use git.",
+    )
+
+
+def bad_evidence(item: str, why: str) -> BadInput:
+    return BadInput(
+        "bad_evidence",
+        f"the evidence {shown(item)} cannot be used: {why}. Give path:line or path:first-last inside the project, "
+        f"with a word-for-word quote behind it if you like, or user: and what they said. Nothing was written.",
+    )
+
+
+def few_scenarios(got: int, wanted: int) -> BadInput:
+    return BadInput(
+        "few_scenarios",
+        f"{got} test scenarios were given; a decision needs {wanted}: the usual case, an edge, a failure. Add them.",
+    )
+
+
+def no_item(section: str, text: str) -> NotFound:
+    return NotFound(
+        "no_item", f"no open {section} in the journal holds {shown(text)}. recover_notes with level 3 shows them all."
+    )
+
+
+def ambiguous_item(section: str, text: str, count: int) -> BadInput:
+    return BadInput(
+        "ambiguous_item",
+        f"{count} open entries of {section} hold {shown(text)}. Give more of the words of the one meant.",
+    )
+
+
 def journal_busy(name: str, seconds: float) -> StoreBusy:
     return StoreBusy(
         "journal_busy",

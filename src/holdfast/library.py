@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast import errors, texts
 from holdfast.limits import Bounds
@@ -25,10 +25,16 @@ from holdfast.model import (
     TagCount,
     Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer
+from holdfast.operations import handoff, history, journal, memory, notepad, notes, outputs, sessions, transfer
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
+
+if TYPE_CHECKING:
+    from holdfast.journal.clearing import Cleared
+    from holdfast.journal.recover import Recovered
+    from holdfast.operations.journal_read import Linted, Verified
+    from holdfast.operations.journal_work import Checkpoint, Healed, Rotated, Written
 
 Clock = Callable[[], int]
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
@@ -36,6 +42,7 @@ GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
     "memory": {"search_memory", "write_memory"},
     "handoff": {"write_session_handoff"},
+    "journal": {"recover_notes", "log_decision", "update_notes", "checkpoint_session"},
 }
 
 
@@ -71,7 +78,9 @@ class Holdfast:
         session: str | None = None,
         bounds: Bounds | None = None,
         clock: Clock = wall_clock,
+        root: str = ".",
     ) -> None:
+        self.root = root
         self.store = store
         self.scope = scope
         if session == EVERY:
@@ -107,7 +116,7 @@ class Holdfast:
 
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
-        return Context(self.store, self.scope, name, by, self._clock(), self._bounds)
+        return Context(self.store, self.scope, name, by, self._clock(), self._bounds, self.root)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 
@@ -118,6 +127,10 @@ class Holdfast:
     @property
     def memory(self) -> MemoryFace:
         return self.session().memory
+
+    @property
+    def journal(self) -> JournalFace:
+        return self.session().journal
 
     def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
         arguments = {"include_archived": include_archived, "limit": limit}
@@ -190,6 +203,7 @@ class Session:
         self.memory = MemoryFace(self)
         self.handoff = HandoffFace(self)
         self.outputs = OutputsFace(self)
+        self.journal = JournalFace(self)
         self._seen: Handoff | None = None  # in the context given out last
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -339,6 +353,55 @@ class OutputsFace:
 
     def _context(self) -> Context:
         return self._session.hold.context(self._session.id, self._session.by)
+
+
+class JournalFace:
+    """The project's NOTES.md, shared with people."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def recover(self, level: int = 1, query: str = "") -> Recovered:
+        """What to take up: 1 where the work stands and the last decisions, 2 more or an answer, 3 all of it."""
+        return cast("Recovered", self._session.do("recover_notes", {"level": level, "query": query}))
+
+    def log_decision(
+        self, title: str, decision: str, rationale: str, *, evidence: Sequence[str], scenarios: Sequence[str]
+    ) -> Written:
+        words = {"title": title, "decision": decision, "rationale": rationale}
+        lists = {"evidence": _plain(evidence), "scenarios": _plain(scenarios)}
+        return cast("Written", self._session.do("log_decision", {**words, **lists}))
+
+    def add(self, section: str, text: str, **more: Any) -> Written:
+        """Add a question, goal, debt, blocker or identifier, or set the task or the state."""
+        return cast("Written", self._session.do("update_notes", {"section": section, "text": text, **more}))
+
+    def done(self, section: str, text: str) -> Written:
+        """Mark the open question, goal, debt or blocker that holds these words as done."""
+        return self.add(section, text, done=True)
+
+    def checkpoint(self, summary: str, **more: Any) -> Checkpoint:
+        """Log what was done, set where it stands (`state=`, `task=`), leave the handoff; what is still open."""
+        return cast("Checkpoint", self._session.do("checkpoint_session", {"summary": summary, **more}))
+
+    def init(self) -> bool:
+        return cast(bool, self._session.do("init_notes", {}))
+
+    def lint(self, *, fix: bool = False) -> Linted:
+        return cast("Linted", self._session.do("lint_notes", {"fix": fix}))
+
+    def heal(self, *, check: bool = False) -> Healed:
+        return cast("Healed", self._session.do("heal_notes", {"check": check}))
+
+    def verify(self, *, check: bool = False, fix: bool = False) -> Verified:
+        return cast("Verified", self._session.do("verify_notes", {"check": check, "fix": fix}))
+
+    def rotate(self, *, force: bool = False) -> Rotated:
+        return cast("Rotated", self._session.do("rotate_notes", {"force": force}))
+
+    def clear(self, tool: str, content: str) -> Cleared | None:
+        """The one line for a tool's result whose findings are noted; it leads back to the whole. None: let it stay."""
+        return journal.clear_result(self._session.hold.context(self._session.id, self._session.by), tool, content)
 
 
 def _only_for_reading() -> errors.BadInput:

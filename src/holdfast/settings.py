@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, OutputRules
+from holdfast.limits import Bounds, JournalRules, OutputRules
 
 FOLDER = ".holdfast"
 ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     session: str | None = None
     token: str | None = None  # what HTTP clients must send
     bounds: Bounds = Bounds()
+    root: str = "."  # the project's folder, where the journal is
 
 
 def load(
@@ -38,7 +39,8 @@ def load(
 ) -> Settings:
     """Settings for work in a folder. Arguments win over everything."""
     env = os.environ if environment is None else environment
-    root = project_root(folder or os.getcwd())
+    here = folder or env.get("HOLDFAST_FOLDER") or os.getcwd()  # a client may start us anywhere
+    root = project_root(here)
     config = _config(os.path.join(root, FOLDER, "config.toml")) if root else {}
     place = store or env.get("HOLDFAST_STORE") or _text(config, "store") or _default_store(root, env)
     name = project or env.get("HOLDFAST_PROJECT") or _text(config, "project") or _default_project(root, place)
@@ -49,6 +51,7 @@ def load(
         next((env[known] for known in SESSION_NAMES if env.get(known)), None),
         env.get("HOLDFAST_TOKEN") or None,
         _bounds(config, env),
+        root or os.path.abspath(here),
     )
 
 
@@ -106,22 +109,30 @@ def _text(config: Mapping[str, Any], name: str) -> str | None:
 
 
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
-    rules = config.get("outputs", {})
-    if not isinstance(rules, dict):
-        raise errors.bad_setting("outputs", rules, "it must be a table of settings")
-    outputs = OutputRules(**_fields(OutputRules(), rules, env, "OUTPUTS_"))
-    plain = _fields(Bounds()._replace(outputs=outputs), config, env, "")
-    return Bounds(**{**plain, "outputs": outputs})
+    outputs = OutputRules(**_fields(OutputRules(), _table(config, "outputs"), env, "OUTPUTS_"))
+    journal = JournalRules(**_fields(JournalRules(), _table(config, "journal"), env, "JOURNAL_"))
+    plain = _fields(Bounds(), config, env, "")
+    return Bounds(**{**plain, "outputs": outputs, "journal": journal})
+
+
+def _table(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = config.get(name, {})
+    if not isinstance(found, dict):
+        raise errors.bad_setting(name, found, "it must be a table of settings")
+    return found
 
 
 def _fields(
-    defaults: Bounds | OutputRules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str
+    defaults: Bounds | OutputRules | JournalRules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str
 ) -> dict[str, Any]:
     """The fields of a settings tuple that are set somewhere, each of the type of its default."""
     found: dict[str, Any] = {}
     for name, default in defaults._asdict().items():
         value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
-        if value is None or isinstance(default, OutputRules):
+        if value is None or isinstance(default, tuple):
+            continue
+        if isinstance(default, str):
+            found[name] = _text({name: value}, name)
             continue
         if isinstance(default, bool):
             found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value

@@ -23,6 +23,7 @@ SEED_NOTES = {
 }
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
 SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
+SEED_JOURNAL = {"recover_notes", "log_decision", "update_notes", "checkpoint_session"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -57,6 +58,25 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("prune_outputs", {}),
     ("delete_output", {"id": "{output}"}),
     ("clear_outputs", {}),
+    ("init_notes", {}),
+    ("update_notes", {"section": "task", "text": "the parser"}),
+    ("update_notes", {"section": "debt", "text": "casts are slow", "severity": "HIGH", "track": True}),
+    (
+        "log_decision",
+        {
+            "title": "LL(1)",
+            "decision": "Stay with LL(1)",
+            "rationale": "It is fast",
+            "evidence": ["user: keep it simple"],
+            "scenarios": ["a cast", "a nested cast", "a broken cast"],
+        },
+    ),
+    ("checkpoint_session", {"summary": "casts work", "state": "tests are next"}),
+    ("recover_notes", {}),
+    ("lint_notes", {"fix": True}),
+    ("verify_notes", {}),
+    ("heal_notes", {}),
+    ("rotate_notes", {"force": True}),
     ("history", {}),
     ("undo", {}),
 ]
@@ -74,7 +94,7 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full = by_name(hold, "core"), by_name(hold)
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
+    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_JOURNAL
     assert core.keys() < full.keys()
     assert len(core) == 8
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):
@@ -159,6 +179,7 @@ def test_hints_are_true(hold: Holdfast) -> None:
         (SEED_NOTEPAD, {"Notepad"}),
         ({"search_memory", "write_memory"}, {"Memory"}),
         ({"write_session_handoff"}, {"Handoff"}),
+        ({"recover_notes"}, {"Journal"}),
         (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad"}),
         ({"add_note", "write_memory", "write_session_handoff"}, {"Notes", "Memory", "Handoff"}),
         (set(), set()),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions
+from holdfast.operations import handoff, history, journal, memory, notepad, notes, outputs, sessions
 from holdfast.operations.registry import Operation
 
 PROFILES = ("core", "full")
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation
-    for module in (notes, notepad, memory, handoff, outputs, sessions, history)
+    for module in (notes, notepad, memory, handoff, outputs, journal, sessions, history)
     for operation in module.OPERATIONS
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import KINDS, SESSION, Draft, Entry, Event, iso
+from holdfast.model import JOURNAL, KINDS, SESSION, Draft, Entry, Event, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.store import GONE, EventQuery, Gone, entry_record
 
@@ -40,6 +40,8 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
 
     if event.kind == SESSION and event.before is None:
         raise errors.sessions_stay(event.key)
+    if event.kind == JOURNAL:
+        raise errors.journal_stays(event.seq)
 
     def decide(now: Entry | None) -> Draft | Gone:
         # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
@@ -67,7 +69,7 @@ def _last(ctx: Context) -> Event | None:
             if event.operation == "undo":
                 if event.seq not in undone:
                     undone.add(event.detail["of"])
-            elif event.operation != "begin_session" and event.seq not in undone:
+            elif event.operation != "begin_session" and event.kind != JOURNAL and event.seq not in undone:
                 return event
         before_seq = events[-1].seq
     return None

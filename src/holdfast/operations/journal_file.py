@@ -73,6 +73,20 @@ def update(place: Place, change: Change, new: Callable[[], str] | None = None) -
         raise _trouble(place, problem) from problem
 
 
+def revive(place: Place, text: str) -> bool:
+    """Give an empty or missing file a text. False when it is not empty: then it is left as it is."""
+    try:
+        with _locked(place):
+            current = _read(place, place.path)
+            if current is not None and current.strip():
+                return False
+            _remember(place, text)
+            _exchange(place, text, current)
+            return True
+    except OSError as problem:
+        raise _trouble(place, problem) from problem
+
+
 def states(place: Place, most: int | None = None) -> list[str]:
     """The texts seen last, newest first."""
     found = []

@@ -27,6 +27,7 @@ class Context(NamedTuple):
     by: str
     now: int
     bounds: limits.Bounds
+    root: str = "."  # the project's folder
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
