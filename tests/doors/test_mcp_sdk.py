@@ -135,7 +135,9 @@ def test_the_official_client_lists_and_calls_every_tool(transport: str, revision
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path) -> None:
+def test_both_transports_give_the_same_answers(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def everything(session: ClientSession) -> list[Any]:
         replies: list[Any] = [session.instructions, session.server_info, session.server_capabilities]
         replies.append(await session.list_tools())
@@ -172,6 +174,7 @@ def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path) ->
             assert here == there
 
     with http_server(tmp_path / "b.db", session="story") as url:
+        monkeypatch.setenv("HOLDFAST_FOLDER", str(tmp_path))  # the other one has its journal where it was started
         anyio.run(main)
 
 
