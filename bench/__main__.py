@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import apsw
 
 import holdfast
-from bench import corpus, notes, start, stdio, writers
+from bench import corpus, journal, notes, start, stdio, writers
 from bench.measure import OUT, Sizes, clear_out
 
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
@@ -24,6 +24,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "notes": notes.run,
     "stdio": stdio.run,
     "writers": writers.run,
+    "journal": journal.run,
 }
 
 

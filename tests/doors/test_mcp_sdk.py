@@ -135,9 +135,7 @@ def test_the_official_client_lists_and_calls_every_tool(transport: str, revision
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_both_transports_give_the_same_answers(
-    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def everything(session: ClientSession) -> list[Any]:
         replies: list[Any] = [session.instructions, session.server_info, session.server_capabilities]
         replies.append(await session.list_tools())

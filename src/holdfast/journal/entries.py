@@ -5,6 +5,7 @@ People write freely: what is no entry is passed over here and left alone by ever
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
@@ -412,6 +413,18 @@ def place_ref(text: str) -> Ref | None:
     if found[4] is not None:
         return as_ref(found[4], 0, 0)
     return as_ref(found[1], int(found[2]), int(found[3] or found[2]))
+
+
+def rooted(ref: Ref, root: str) -> Ref | None:
+    """The place written from the project's root; None when it is not inside the project."""
+    path = ref.path
+    if path.startswith("/"):
+        home = root.rstrip("/") + "/"
+        if not root or not path.startswith(home):
+            return None
+        path = path.removeprefix(home)
+    path = os.path.normpath(path)
+    return None if path.startswith(("..", "/", "~", "$")) else ref._replace(path=path, rooted=True)
 
 
 def uncoded(text: str) -> str:

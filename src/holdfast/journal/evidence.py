@@ -6,7 +6,6 @@ gone: no such file inside the project.
 
 from __future__ import annotations
 
-import hashlib
 from typing import NamedTuple
 
 from holdfast.journal.entries import Ref
@@ -75,6 +74,8 @@ def _short(line: str) -> str:
 
 
 def _hash(text: str) -> str:
+    import hashlib  # noqa: PLC0415  Late: level 1 is waited for, and hashes nothing.
+
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 

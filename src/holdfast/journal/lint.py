@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 from holdfast import limits
 from holdfast.journal import edit, entries
-from holdfast.journal.entries import ROOT, Decision, Placed, Ref
+from holdfast.journal.entries import ROOT, Decision, Placed, Ref, rooted
 from holdfast.journal.recover import moment
 from holdfast.journal.scan import Document, scan
 from holdfast.journal.sections import BY_KEY, DEBT, IDENTIFIERS, SECTIONS, key_of, places, with_section
@@ -45,18 +44,6 @@ def fixed(text: str, root: str = "") -> str:
             written = doc.text[start:end]
             changes.append((start, end, written.replace(str(ref), str(mended), 1)))
     return edit.spliced(doc.text, changes)
-
-
-def rooted(ref: Ref, root: str) -> Ref | None:
-    """The place written from the project's root; None when it is not inside the project."""
-    path = ref.path
-    if path.startswith("/"):
-        home = root.rstrip("/") + "/"
-        if not root or not path.startswith(home):
-            return None
-        path = path.removeprefix(home)
-    path = os.path.normpath(path)
-    return None if path.startswith(("..", "/", "~", "$")) else ref._replace(path=path, rooted=True)
 
 
 def _structure(doc: Document) -> Iterator[Finding]:

@@ -103,7 +103,9 @@ _NAMES = {normal(name): section.key for section in SECTIONS for name in (section
 
 def key_of(heading: Heading) -> str | None:
     """Which section a heading begins. The title of the file itself is none, whatever it says."""
-    return _NAMES.get(normal(heading.title)) if heading.level > 1 else None
+    if heading.level == 1 or heading.title[:1].isdigit():  # no section's name begins with a digit, decisions' titles do
+        return None
+    return _NAMES.get(normal(heading.title))
 
 
 def places(doc: Document) -> dict[str, Place]:

@@ -10,14 +10,12 @@ import json
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Mapping
 
 from holdfast import errors, limits
 from holdfast.journal import entries
-from holdfast.journal.entries import Evidence, Ref
+from holdfast.journal.entries import Evidence, Ref, rooted
 from holdfast.journal.evidence import DRIFTED, FRESH, MOVED, Verdict, judge, lines_of
-from holdfast.journal.lint import rooted
 from holdfast.operations.journal_file import Place
 
 _GIVEN = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?(?:\s+(\S.*))?\Z", re.DOTALL)
@@ -146,6 +144,8 @@ def committed(root: str, file: str) -> str | None:
 
 def git(root: str, *arguments: str) -> str | None:
     """The answer of git; None when there is no git, no repository, or it does not know."""
+    import subprocess  # noqa: PLC0415  Late: level 1 is waited for, and asks no git.
+
     command = ["git", "-C", root, "-c", "core.fsmonitor=false", "--literal-pathspecs", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False, stdin=subprocess.DEVNULL)

@@ -11,7 +11,6 @@ the buffer came from and merges. All of this lies in `.holdfast/journal/` of the
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import time
@@ -119,7 +118,9 @@ def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Save
     head = head or ""
     for theirs in late:
         head = _taken_in(place, head, theirs, conflicts)
-    if current is not None:
+    if current is not None and not newest.strip():
+        _remember(place, current)  # the first time we see it: what is written from here on came from this
+    elif current is not None and current != head:
         head = current if _is_meant(place, current) else _taken_in(place, head, current, conflicts)
     before, merged = head, current is not None and head != current
     wanted = change(head)
@@ -214,6 +215,8 @@ def _in_the_middle(text: str | None, known: str) -> bool:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # noqa: PLC0415  Late: reading a calm file needs none.
+
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import errors
-from holdfast.journal import edit, entries, evidence, lint, recover
+from holdfast.journal import edit, entries, evidence, recover
 from holdfast.journal.entries import Ref
 from holdfast.journal.evidence import FRESH, MOVED, Verdict
 from holdfast.journal.rotate import archive_name
@@ -16,6 +16,9 @@ from holdfast.limits import JournalRules
 from holdfast.operations import journal_evidence as proof
 from holdfast.operations import journal_file as files
 from holdfast.operations.journal_file import Place
+
+if TYPE_CHECKING:
+    from holdfast.journal.lint import Finding
 
 SIDE = ".holdfast"
 
@@ -57,7 +60,7 @@ class Verified(NamedTuple):
 
 
 class Linted(NamedTuple):
-    findings: tuple[lint.Finding, ...]
+    findings: tuple[Finding, ...]
     fixed: bool
 
 
@@ -83,6 +86,8 @@ def stale(journal: Journal, doc: Document) -> dict[int, str]:
 
 
 def linted(journal: Journal, fix: bool) -> Linted:
+    from holdfast.journal import lint  # noqa: PLC0415  Late: level 1 is waited for, and lints nothing.
+
     found = lint.lint(journal.text(), journal.root)
     if fix and any(one.fixable for one in found):
         saved = files.update(journal.place, lambda text: lint.fixed(text, journal.root))

@@ -10,10 +10,9 @@ import os
 from typing import NamedTuple, TypeVar
 
 from holdfast import errors, limits
-from holdfast.journal import edit, entries, recover, rotate
-from holdfast.journal.entries import Blocker, Debt, Decision, Identifier, Item, LogRow, Placed
+from holdfast.journal import edit, entries, rotate
+from holdfast.journal.entries import Blocker, Debt, Decision, Identifier, Item, LogRow, Placed, rooted
 from holdfast.journal.evidence import MOVED, digest_of, lines_of
-from holdfast.journal.lint import rooted
 from holdfast.journal.markup import clean, one_line
 from holdfast.journal.merge import Conflict
 from holdfast.journal.scan import scan
@@ -293,9 +292,3 @@ def rotate_when_long(ctx: Context, *, force: bool) -> Rotated:
         files.update(journal.archive, lambda old: rotate.archived(old, moved), lambda: rotate.new_archive(rules.file))
         files.update(journal.place, lambda now: rotate.without(now, moved, name.rsplit("/", 1)[-1]))
     return Rotated(rules.file, name, len(moved.decisions), len(moved.rows))
-
-
-def due(ctx: Context) -> tuple[str, ...]:
-    """Open blockers that should have resolved by now: the first question of a new session."""
-    doc = scan(journal_of(ctx).text())
-    return tuple(one.entry.text for one in entries.blockers(doc) if recover.is_due(one.entry, moment(ctx.now)))

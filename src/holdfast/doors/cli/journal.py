@@ -11,6 +11,21 @@ from holdfast.doors.cli.state import State, line_from
 from holdfast.doors.render import Screen
 
 Json = dict[str, Any]
+ABOUT = """The project's NOTES.md: where the work stands, what was decided and why, what is open.
+
+\b
+A session, from start to end:
+  holdfast journal recover                        where the work stands, in about 100 tokens
+  holdfast journal decision add TITLE …           what was decided, with evidence from the code
+  holdfast journal debt add 'found on the way'    also: question, goal, blocker
+  holdfast journal checkpoint 'what was done'     the log, where it stands, and the handoff
+
+\b
+Now and then:
+  holdfast journal verify                         does the evidence still stand?
+  holdfast journal lint --fix                     is the file as it should be?
+  holdfast journal heal                           bring an empty or missing file back
+"""
 NOUNS = {
     "question": ("What is open until somebody answers.", "May a rate be corrected?"),
     "goal": ("What is being worked towards.", "Totals that add up"),
@@ -20,7 +35,8 @@ NOUNS = {
 
 
 def add_to(root: Group) -> None:
-    noun = group(root, "journal", "The project's NOTES.md: where the work stands, what was decided and why.")
+    noun = group(root, "journal", ABOUT)
+    noun.short_help = "The project's NOTES.md: where the work stands, what was decided and why."
     _add_reading(noun)
     _add_care(noun)
     _add_decisions(noun)
