@@ -27,7 +27,7 @@ BY_HAND = "\n## By hand\n"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return find(str(tmp_path), "NOTES.md", ".holdfast")
+    return find(str(tmp_path), "NOTES.md", ".holdfast/journal")
 
 
 def question(words: str) -> Callable[[str], str]:
@@ -72,7 +72,7 @@ def test_a_link_inside_the_project_is_followed_and_stays_a_link(tmp_path: Path) 
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "notes.md").write_text(template())
     (tmp_path / "NOTES.md").symlink_to("docs/notes.md")
-    place = find(str(tmp_path), "NOTES.md", ".holdfast")
+    place = find(str(tmp_path), "NOTES.md", ".holdfast/journal")
     update(place, question("followed?"))
     assert (tmp_path / "NOTES.md").is_symlink()
     assert "followed?" in (tmp_path / "docs" / "notes.md").read_text()

@@ -5,7 +5,7 @@ the file and *exchanged* with it, so that what stood there is in our hands and n
 read, somebody saved in between: it is merged in and exchanged again. An editor that opened the file before the exchange
 may still write into what was displaced, so displaced files are kept for a while and looked at again. An editor that
 saves an old buffer drops what we wrote since; the texts seen last are kept, so that the next change finds which of them
-the buffer came from and merges. All of this lies in `.holdfast/journal/` of the project.
+the buffer came from and merges. All of this lies in a folder of ours, `.holdfast/journal/` in a project.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Saved(NamedTuple):
 
 
 def find(root: str, file: str, side: str) -> Place:
-    """Where the journal is. It must lie inside the project, whatever links there are on the way."""
+    """Where the journal is, with `side` as our folder for it. It must lie inside the project, wherever links lead."""
     home = os.path.realpath(root)
     path = os.path.realpath(os.path.join(home, file))
     if not path.startswith(home.rstrip(os.sep) + os.sep):
         raise errors.journal_outside(file)
-    return Place(path, os.path.join(home, side, "journal"), file)
+    return Place(path, os.path.join(home, side), file)
 
 
 def read(place: Place) -> str | None:

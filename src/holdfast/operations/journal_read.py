@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from holdfast.journal.lint import Finding
 
 SIDE = ".holdfast"
+# A folder named as above would make a project of one that is none, and its notes and memory would be looked for there.
+SIDE_ELSEWHERE = ".holdfast-journal"
 
 
 class Journal(NamedTuple):
@@ -31,12 +34,17 @@ class Journal(NamedTuple):
 
     @property
     def place(self) -> Place:
-        return files.find(self.root, self.rules.file, SIDE)
+        return files.find(self.root, self.rules.file, self.side)
 
     @property
     def archive(self) -> Place:
-        found = files.find(self.root, archive_name(self.rules.file), SIDE)
-        return found._replace(side=f"{found.side}-archive")
+        return files.find(self.root, archive_name(self.rules.file), f"{self.side}-archive")
+
+    @property
+    def side(self) -> str:
+        """Where we keep what we saw of the file, so that no save is lost."""
+        project = any(os.path.exists(os.path.join(self.root, mark)) for mark in (SIDE, ".git"))
+        return os.path.join(SIDE, "journal") if project else SIDE_ELSEWHERE
 
     def text(self) -> str:
         found = files.read(self.place)
