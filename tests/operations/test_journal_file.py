@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -219,6 +220,53 @@ def test_where_names_cannot_be_exchanged_files_are_replaced(place: Place, monkey
     update(place, question("more?"))
     assert "late, by hand\n" in Path(place.path).read_text()
     assert asked(place) == ["ours?", "more?"]
+
+
+def test_a_full_disk_changes_nothing_and_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    update(place, question("kept?"), template)
+    before = Path(place.path).read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(errors.StoreFull, match="no room left"):
+        update(place, question("lost?"))
+    monkeypatch.undo()
+    assert Path(place.path).read_bytes() == before
+    assert not list(Path(place.path).parent.glob(".NOTES*"))
+
+
+def test_a_change_that_is_refused_loses_nothing_that_was_found_on_the_way(place: Place) -> None:
+    put(place, template() + BY_HAND)
+    with open(place.path, "a", encoding="utf-8") as editor:
+        update(place, question("ours?"))
+        editor.write("late, by hand\n")
+
+    def refuse(text: str) -> str:
+        raise errors.no_item("goal", "x")
+
+    with pytest.raises(errors.NotFound):
+        update(place, refuse)
+    update(place, lambda text: text)
+    assert "late, by hand\n" in Path(place.path).read_text()
+    assert asked(place) == ["ours?"]
+
+
+def test_healing_takes_in_what_somebody_saves_at_that_moment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(place, " ")
+    swap = journal_file._swap
+
+    def slow(where: Place, temporary: str, known: str | None) -> bool:
+        monkeypatch.undo()
+        put(place, "by hand\n")
+        return swap(where, temporary, known)
+
+    monkeypatch.setattr(journal_file, "_swap", slow)
+    assert journal_file.revive(place, template())
+    text = Path(place.path).read_text()
+    assert "by hand\n" in text
+    assert "## Active Sub-Goals\n" in text
 
 
 def test_many_threads_change_it_and_every_change_is_there(place: Place) -> None:

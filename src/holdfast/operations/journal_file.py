@@ -15,7 +15,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from holdfast import errors, limits
@@ -80,7 +80,9 @@ def revive(place: Place, text: str) -> bool:
             if current is not None and current.strip():
                 return False
             _remember(place, text)
-            _exchange(place, text, current)
+            displaced = _exchange(place, text, current)
+            if displaced and displaced.strip():  # somebody was faster
+                _update(place, lambda now: merge("", now, displaced).text, None)
             return True
     except OSError as problem:
         raise _trouble(place, problem) from problem
@@ -276,11 +278,12 @@ def _exchange(place: Place, text: str, known: str | None) -> str | None:
     """Put the text in the file's place, durably. What stood there, None when nothing did."""
     folder = os.path.dirname(place.path)
     temporary = os.path.join(folder, f"{_temporary(place)}{os.getpid()}-{time.time_ns()}")
-    _write(place, temporary, text)
     try:
+        _write(place, temporary, text)
         gone = _swap(place, temporary, known)
-    except BaseException:
-        os.unlink(temporary)
+    except OSError:  # and nothing else: once they are exchanged, what has this name is somebody's text
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
     _sync(folder)
     if not gone:
