@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import apsw
 
 import holdfast
-from bench import corpus, keeping, notes, outputs, start, stdio, survival, writers
+from bench import corpus, journal, keeping, notes, outputs, start, stdio, survival, writers
 from bench.measure import OUT, Sizes, clear_out
 from bench.recall import speed
 
@@ -29,6 +29,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "keeping": keeping.run,
     "outputs": outputs.run,
     "survival": survival.run,
+    "journal": journal.run,
 }
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.journal import problems
 from holdfast.library import Holdfast
 from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
 
@@ -91,6 +92,18 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.output_gone("3f9a1c2b77e0", "pytest, 212.0KB, kept 2026-03-02, dropped 2026-03-09 (too old)"),
     errors.one_of("scratchpad_read", ["lines", "match"]),
     errors.bad_slice("lines 'many' cannot be read: a range is written 100-150. Write it so."),
+    problems.journal_missing("NOTES.md"),
+    problems.journal_emptied("NOTES.md"),
+    problems.journal_outside("../NOTES.md"),
+    problems.journal_not_a_file("NOTES.md"),
+    problems.journal_too_big("NOTES.md", 70_000_000, 67_108_864),
+    problems.journal_unwritable("NOTES.md", "Permission denied"),
+    problems.journal_busy("NOTES.md", 30.0),
+    problems.journal_stays(7),
+    problems.bad_evidence("a.py:99", "a.py has no words at these lines"),
+    problems.few_scenarios(1, 3),
+    problems.no_item("question", "casts"),
+    problems.ambiguous_item("goal", "casts", 2),
     errors.project_not_empty("demo"),
     errors.target_exists("backup.db"),
     errors.not_a_store("holdfast.db", "the file is not an SQLite database"),
@@ -156,9 +169,12 @@ def test_error_sentences() -> None:
 
 
 def makers() -> dict[str, Callable[..., object]]:
-    """The functions of errors.py that make a problem, by the code of what they make."""
+    """The functions that make a problem, by the code of what they make."""
     found: dict[str, Callable[..., object]] = {}
-    for name, function in inspect.getmembers(errors, inspect.isfunction):
+    for name, function in (
+        *inspect.getmembers(errors, inspect.isfunction),
+        *inspect.getmembers(problems, inspect.isfunction),
+    ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)
         if isinstance(made, type) and issubclass(made, errors.HoldfastError):
             found[name] = function

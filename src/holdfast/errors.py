@@ -13,8 +13,8 @@
         ├── StoreDamaged  what was read is not what was written
         └── StoreGone     the server or file cannot be reached
 
-A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here and
-nowhere else, so that a test can print them all.
+A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here, those
+about the journal in journal/problems.py, and nowhere else, so that a test can print them all.
 """
 
 from __future__ import annotations

@@ -6,14 +6,20 @@ A face knows nothing but how to call an operation, so that checks, answers and e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from holdfast import errors
 from holdfast.model import Digest, Handoff, Memory, Note, Notepad, TagCount, Version
-from holdfast.operations import handoff, memory, notepad, notes, outputs, sandbox, savings, skills, state
+from holdfast.operations import handoff, journal, memory, notepad, notes, outputs, sandbox, savings, skills, state
 from holdfast.operations.registry import Context
 from holdfast.skill_files import Found
 from holdfast.store import Pruned
+
+if TYPE_CHECKING:
+    from holdfast.journal.clearing import Cleared
+    from holdfast.journal.recover import Recovered
+    from holdfast.operations.journal_read import Linted, Verified
+    from holdfast.operations.journal_work import Checkpoint, Healed, Rotated, Written
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -280,6 +286,55 @@ class StateFace:
 
     def _do(self, action: str, **arguments: Any) -> Any:
         return self._session.do("agent_state", {"action": action, **arguments})
+
+
+class JournalFace:
+    """The project's NOTES.md, shared with people."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def recover(self, level: int = 1, query: str = "") -> Recovered:
+        """What to take up: 1 where the work stands and the last decisions, 2 more or an answer, 3 all of it."""
+        return cast("Recovered", self._session.do("recover_notes", {"level": level, "query": query}))
+
+    def log_decision(
+        self, title: str, decision: str, rationale: str, *, evidence: Sequence[str], scenarios: Sequence[str]
+    ) -> Written:
+        words = {"title": title, "decision": decision, "rationale": rationale}
+        lists = {"evidence": plain(evidence), "scenarios": plain(scenarios)}
+        return cast("Written", self._session.do("log_decision", {**words, **lists}))
+
+    def add(self, section: str, text: str, **more: Any) -> Written:
+        """Add a question, goal, debt, blocker or identifier, or set the task or the state."""
+        return cast("Written", self._session.do("update_notes", {"section": section, "text": text, **more}))
+
+    def done(self, section: str, text: str) -> Written:
+        """Mark the open question, goal, debt or blocker that holds these words as done."""
+        return self.add(section, text, done=True)
+
+    def checkpoint(self, summary: str, **more: Any) -> Checkpoint:
+        """Log what was done, set where it stands (`state=`, `task=`), leave the handoff; what is still open."""
+        return cast("Checkpoint", self._session.do("checkpoint_session", {"summary": summary, **more}))
+
+    def init(self) -> bool:
+        return cast(bool, self._session.do("init_notes", {}))
+
+    def lint(self, *, fix: bool = False) -> Linted:
+        return cast("Linted", self._session.do("lint_notes", {"fix": fix}))
+
+    def heal(self, *, check: bool = False) -> Healed:
+        return cast("Healed", self._session.do("heal_notes", {"check": check}))
+
+    def verify(self, *, check: bool = False, fix: bool = False) -> Verified:
+        return cast("Verified", self._session.do("verify_notes", {"check": check, "fix": fix}))
+
+    def rotate(self, *, force: bool = False) -> Rotated:
+        return cast("Rotated", self._session.do("rotate_notes", {"force": force}))
+
+    def clear(self, tool: str, content: str) -> Cleared | None:
+        """The one line for a tool's result whose findings are noted; it leads back to the whole. None: let it stay."""
+        return journal.clear_result(self._session.ctx(), tool, content)
 
 
 def plain(tags: Sequence[str]) -> object:

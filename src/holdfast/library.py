@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from holdfast import errors, texts
 from holdfast.faces import (
     HandoffFace,
+    JournalFace,
     MemoryFace,
     NotepadFace,
     NotesFace,
@@ -59,6 +60,7 @@ GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "memory": {"search_memory", "write_memory"},
     "handoff": {"write_session_handoff"},
     "tasks": {"begin_task", "end_task", "cancel_task"},
+    "journal": {"recover_notes", "log_decision", "update_notes", "checkpoint_session"},
 }
 
 
@@ -95,7 +97,9 @@ class Holdfast:
         bounds: Bounds | None = None,
         clock: Clock = wall_clock,
         skills: tuple[Folder, ...] = (),
+        root: str = ".",
     ) -> None:
+        self.root = root
         self.store = store
         self.scope = scope
         if session == EVERY:
@@ -132,7 +136,7 @@ class Holdfast:
 
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
-        return Context(self.store, self.scope, name, by, self._clock(), self._bounds, self._skills)
+        return Context(self.store, self.scope, name, by, self._clock(), self._bounds, self._skills, self.root)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 
@@ -150,6 +154,10 @@ class Holdfast:
         """Compare the tools another MCP server lists with those sealed. A server seen for the first time is sealed."""
         ctx = self.context(by="agent/wrap")._replace(session="")
         return seals.see_tools(ctx, server, tools, complete=complete)
+
+    @property
+    def journal(self) -> JournalFace:
+        return self.session().journal
 
     def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
         arguments = {"include_archived": include_archived, "limit": limit}
@@ -243,6 +251,7 @@ class Session:
         self.prompt = PromptFace(self)
         self.skills = SkillsFace(self)
         self.state = StateFace(self)
+        self.journal = JournalFace(self)
         self._seen: Handoff | None = None  # in the context given out last
         self._window: Window | None = None
 

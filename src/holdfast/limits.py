@@ -125,6 +125,30 @@ class ToolRule(NamedTuple):
     redact: bool = True
 
 
+JOURNAL_MAX_BYTES = 64 << 20  # a journal is for reading; a file this big is something else
+JOURNAL_STATES = 32  # texts of the journal kept to merge from: an editor's buffer may be that many saves old
+JOURNAL_STATES_BYTES = 8 << 20  # of all of them together, unless that would leave fewer than eight
+JOURNAL_SETTLE_SECONDS = 1.0  # how long an editor that is just saving is waited for
+JOURNAL_STALE_SECONDS = 10.0  # an old text back this soon after our write is an old buffer, later it is meant
+JOURNAL_DISPLACED_SECONDS = 60  # how long a displaced file is watched for an editor that still has it open
+JOURNAL_FIELD_MAX_CHARS = 2_000  # one field of an entry; longer text belongs in a file or an output
+JOURNAL_QUOTE_MAX_LINES = 20  # lines of a quote: evidence is read, not scrolled
+JOURNAL_SCENARIOS = 3  # test scenarios of a decision: the usual case, an edge, a failure
+JOURNAL_SOURCE_MAX_BYTES = 8 << 20  # a file that evidence names; bigger ones are data, not source
+JOURNAL_LEVEL_1_LEAST = 60  # tokens: below this, three decisions are no longer told apart
+
+
+class JournalRules(NamedTuple):
+    """Where the journal is and how much of it is shown and kept. Fields of [journal] in the config file."""
+
+    file: str = "NOTES.md"
+    level_1_tokens: int = 100
+    level_2_tokens: int = 500
+    rotate_bytes: int = 48 << 10  # past this, old decisions and log rows move to the archive: about 12,000 tokens
+    keep_decisions: int = 10  # that stay when the rest moves
+    keep_log_rows: int = 20
+
+
 class OutputRules(NamedTuple):
     """What is kept outside the window, and for how long. Fields of [outputs] in the config file."""
 
@@ -177,3 +201,4 @@ class Bounds(NamedTuple):
     outputs: OutputRules = OutputRules()
     window: WindowRules = WindowRules()
     recall: RecallRules = RecallRules()
+    journal: JournalRules = JournalRules()

@@ -25,7 +25,11 @@ TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cance
 PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
 OUTPUT = "output"  # not an entry: what recall calls a kept output; key: its id
 SEALS = "seals"  # key: an MCP server behind us; extra: the definitions of its tools, as hashes
-KINDS = (*(NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE, MESSAGE, FOLD, TASK, PIN, SEALS),)
+JOURNAL = "journal"  # key: journal_<ms>; an entry that was added to the journal's file, which is what counts
+KINDS = (
+    *(NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE),
+    *(MESSAGE, FOLD, TASK, PIN, SEALS, JOURNAL),
+)
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

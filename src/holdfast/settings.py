@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, OutputRules, RecallRules, ToolRule, WindowRules
+from holdfast.limits import Bounds, JournalRules, OutputRules, RecallRules, ToolRule, WindowRules
 from holdfast.model import Folder
 
 FOLDER = ".holdfast"
@@ -20,7 +20,8 @@ SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 # Where coding agents put the id of their own session, so that a server they start belongs to it.
 SESSION_NAMES = ("HOLDFAST_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID")
 
-Rules = Bounds | OutputRules | WindowRules | RecallRules
+Rules = Bounds | OutputRules | WindowRules | RecallRules | JournalRules
+TABLES = (OutputRules, WindowRules, RecallRules, JournalRules)
 
 
 class Settings(NamedTuple):
@@ -32,6 +33,7 @@ class Settings(NamedTuple):
     bounds: Bounds = Bounds()
     skills: tuple[Folder, ...] = ()  # directories with skills; new ones go to the first
     strict: bool = False  # tools of other servers that changed since they were pinned are blocked
+    root: str = "."  # the project's folder, where the journal is
 
 
 def load(
@@ -43,7 +45,8 @@ def load(
 ) -> Settings:
     """Settings for work in a folder. Arguments win over everything."""
     env = os.environ if environment is None else environment
-    root = project_root(folder or os.getcwd())
+    here = folder or env.get("HOLDFAST_FOLDER") or os.getcwd()  # a client may start us anywhere
+    root = project_root(here)
     config = _config(os.path.join(root, FOLDER, "config.toml")) if root else {}
     place = store or env.get("HOLDFAST_STORE") or _text(config, "store") or _default_store(root, env)
     name = project or env.get("HOLDFAST_PROJECT") or _text(config, "project") or _default_project(root, place)
@@ -56,6 +59,7 @@ def load(
         _bounds(config, env),
         _skills(config, env, root),
         _switch("strict", env.get("HOLDFAST_STRICT") or config.get("strict", False)),
+        root or os.path.abspath(here),
     )
 
 
@@ -144,8 +148,9 @@ def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
     outputs = OutputRules(**_fields(OutputRules(), table, env, "OUTPUTS_"), tools=_tool_rules(table.get("tools", {})))
     window = WindowRules(**_fields(WindowRules(), _table(config, "window"), env, "WINDOW_"))
     recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
+    journal = JournalRules(**_fields(JournalRules(), _table(config, "journal"), env, "JOURNAL_"))
     plain = _fields(Bounds(), config, env, "")
-    return Bounds(**{**plain, "outputs": outputs, "window": window, "recall": recall})
+    return Bounds(**{**plain, "outputs": outputs, "window": window, "recall": recall, "journal": journal})
 
 
 def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -186,7 +191,10 @@ def _fields(defaults: Rules, config: Mapping[str, Any], env: Mapping[str, str], 
     found: dict[str, Any] = {}
     for name, default in defaults._asdict().items():
         value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
-        if value is None or name == "tools" or isinstance(default, OutputRules | WindowRules | RecallRules):
+        if value is None or name == "tools" or isinstance(default, TABLES):
+            continue
+        if isinstance(default, str):
+            found[name] = _text({name: value}, name)
             continue
         if isinstance(default, bool):
             found[name] = _switch(name, value)

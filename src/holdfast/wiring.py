@@ -35,6 +35,7 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
         bounds=chosen.bounds,
         clock=clock,
         skills=chosen.skills,
+        root=chosen.root,
     )
 
 

@@ -37,6 +37,7 @@ SEED_LAYERS = {
 }
 SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
 WINDOW = {"uncompact", "show_window"}
+SEED_JOURNAL = {"recover_notes", "log_decision", "update_notes", "checkpoint_session"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -106,6 +107,25 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("clear_outputs", {}),
     ("list_seals", {}),
     ("approve_seals", {"server": "files"}),
+    ("init_notes", {}),
+    ("update_notes", {"section": "task", "text": "the parser"}),
+    ("update_notes", {"section": "debt", "text": "casts are slow", "severity": "HIGH", "track": True}),
+    (
+        "log_decision",
+        {
+            "title": "LL(1)",
+            "decision": "Stay with LL(1)",
+            "rationale": "It is fast",
+            "evidence": ["user: keep it simple"],
+            "scenarios": ["a cast", "a nested cast", "a broken cast"],
+        },
+    ),
+    ("checkpoint_session", {"summary": "casts work", "state": "tests are next"}),
+    ("recover_notes", {}),
+    ("lint_notes", {"fix": True}),
+    ("verify_notes", {}),
+    ("heal_notes", {}),
+    ("rotate_notes", {"force": True}),
     ("history", {}),
     ("undo", {}),
 ]
@@ -161,7 +181,7 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
     seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
-    assert full.keys() == seeds | WINDOW | {"recall"}
+    assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall"}
     assert core.keys() < full.keys()
     assert len(core) == 8
     assert agent.keys() == full.keys() | SEED_TREE
@@ -244,6 +264,7 @@ def test_hints_are_true(hold: Holdfast) -> None:
         ({"search_memory", "write_memory"}, {"Memory"}),
         ({"write_session_handoff"}, {"Handoff"}),
         (SEED_TASKS, {"Tasks"}),
+        ({"recover_notes"}, {"Journal"}),
         (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad"}),
         ({"add_note", "write_memory", "write_session_handoff"}, {"Notes", "Memory", "Handoff"}),
         (set(), set()),

@@ -216,6 +216,26 @@ def test_variables_that_hold_secrets_of_others() -> None:
         assert "ours" not in caught.value.message
 
 
+def test_every_rule_for_the_journal_can_be_set_both_ways(root: Path) -> None:
+    numbers = [name for name, value in limits.JournalRules()._asdict().items() if type(value) is int]
+    config(root, "\n".join(["[journal]", 'file = "docs/notes.md"', *(f"{name} = 7" for name in numbers)]))
+    make: Any = limits.JournalRules
+    assert load(root).bounds.journal == make("docs/notes.md", **dict.fromkeys(numbers, 7))
+    env = {f"HOLDFAST_JOURNAL_{name.upper()}": "9" for name in numbers}
+    assert load(root, HOLDFAST_JOURNAL_FILE="x.md", **env).bounds.journal == make("x.md", **dict.fromkeys(numbers, 9))
+    for bad in ("journal = 3", "[journal]\nfile = 1", "[journal]\nkeep_log_rows = true"):
+        config(root, bad)
+        with pytest.raises(errors.BadInput):
+            load(root)
+
+
+def test_the_folder_of_the_project_is_known_and_can_be_named(root: Path, tmp_path: Path) -> None:
+    assert load(root).root == str(root)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert settings.load(environment={"HOLDFAST_FOLDER": str(elsewhere)}).root == str(elsewhere)
+
+
 # --- bad values -------------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import FOLD, KINDS, SESSION, Draft, Entry, Event, iso
+from holdfast.journal import problems
+from holdfast.model import FOLD, JOURNAL, KINDS, SESSION, Draft, Entry, Event, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.store import GONE, EventQuery, Gone, entry_record
 
@@ -41,6 +42,8 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
 
     if event.kind == SESSION and event.before is None:
         raise errors.sessions_stay(event.key)
+    if event.kind == JOURNAL:
+        raise problems.journal_stays(event.seq)
 
     def decide(now: Entry | None) -> Draft | Gone:
         # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
@@ -71,7 +74,7 @@ def _last(ctx: Context) -> Event | None:
             if event.operation == "undo":
                 if event.seq not in undone:
                     undone.add(event.detail["of"])
-            elif event.operation not in NOBODYS and event.kind != FOLD and event.seq not in undone:
+            elif event.operation not in NOBODYS and event.kind not in (FOLD, JOURNAL) and event.seq not in undone:
                 return event
         before_seq = events[-1].seq
     return None

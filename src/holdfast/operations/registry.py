@@ -29,6 +29,7 @@ class Context(NamedTuple):
     now: int
     bounds: limits.Bounds
     skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
+    root: str = "."  # the project's folder
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
