@@ -136,7 +136,7 @@ def _line(name: str, rows: list[Row]) -> list[str]:
         str(asked),
         _share(sum(row.by_preview for row in rows), asked),
         *(_share(sum(row.by_question[at] for row in rows), asked) for at in range(len(BUDGETS))),
-        f"{shown / original:.1%}",
+        f"{shown / original:.2%}",
     ]
 
 
