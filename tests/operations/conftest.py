@@ -35,12 +35,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def opened(store_url: str, clock: Clock, home: Path) -> Iterator[Opener]:
+def opened(store_url: str, clock: Clock, tmp_path: Path) -> Iterator[Opener]:
     """Opens the store of the test, again if asked, as another process would; all are closed at the end."""
     holds: list[Holdfast] = []
 
     def opener(session: str = "one", project: str = "demo") -> Holdfast:
-        holds.append(holdfast.open(store_url, project=project, session=session, folder=str(home), clock=clock))
+        holds.append(holdfast.open(store_url, project=project, session=session, folder=str(tmp_path), clock=clock))
         return holds[-1]
 
     yield opener
