@@ -23,7 +23,7 @@ from holdfast.library import Holdfast, Session, Tool
 from holdfast.operations import tree
 from holdfast.operations.turn import Summarise
 from holdfast.text import tokens
-from holdfast.window.controller import Step, Warn
+from holdfast.window.controller import Compact, Step, Warn
 from holdfast.window.messages import TOOL, Call, Message, Result, Text, system, user
 
 COMPLETED, FAILED = tree.COMPLETED, tree.FAILED
@@ -74,7 +74,7 @@ class Agent:
         bounds: Limits | None = None,
         models: Mapping[str, Model] | None = None,
         summarise: Summarise | None = None,
-        profile: str = "agent",
+        checkpoints: bool = False,
     ) -> None:
         self.session = session
         self.model = model
@@ -82,9 +82,9 @@ class Agent:
         self.system = system
         self.bounds = bounds or Limits()
         self.summarise = summarise
-        self.profile = profile
+        self.checkpoints = checkpoints  # in the project's journal, at each compaction and at the end
         self.own_tools = tuple(tools)
-        self.tools = _all_tools(session, profile, self.own_tools)
+        self.tools = _all_tools(session, self.own_tools)
         self.children: dict[str, Child] = {}
         self._messages: list[Message] | None = None
         self._cancelled = threading.Event()
@@ -146,12 +146,15 @@ class Agent:
 
     def _end(self, text: str, outcome: str, steps: int) -> Ended:
         self.session.window.keep(self._messages or ())
+        self._checkpoint(text or outcome)
         return Ended(text, outcome, steps, self._tokens)
 
     def _ask(self) -> tuple[Step, Message]:
         window, messages = self.session.window, self._messages or []
         prompt = [system(self.system)] if self.system else []
         step = window.next([*prompt, *messages], limit=self.bounds.window, summarise=self.summarise)
+        if isinstance(step, Compact):
+            self._checkpoint(f"The window was compacted after {step.folded} messages.")
         answer = self.model(step.messages, self.tools)
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         window.sent(reply.used)
@@ -159,6 +162,12 @@ class Agent:
         self._tokens += made + (step.gauge.used if reply.used is None else reply.used)
         messages.append(reply.message)
         return step, reply.message
+
+    def _checkpoint(self, summary: str) -> None:
+        """One row of the journal's log, with what is open, where that is wanted. A journal in trouble stops nobody."""
+        if self.checkpoints:
+            with suppress(HoldfastError):
+                self.session.journal.checkpoint(" ".join(summary.split())[: limits.JOURNAL_FIELD_MAX_CHARS])
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -205,8 +214,7 @@ class Agent:
             bounds=bounds,
             models=self.models,
             summarise=self.summarise,
-            profile=self.profile,
-        )
+        )  # only the first agent writes checkpoints: a journal is for the whole work
         # The message that forks is not yet part of the window, so the child's history ends before it.
         history = tuple(self.session.window.messages()) if forked else ()
         thread = threading.Thread(target=_run_child, args=(agent, arguments["task"], history), daemon=True)
@@ -247,8 +255,8 @@ def _run_child(agent: Agent, task: str, history: Sequence[Message]) -> None:
             hold.end(agent.session.id, outcome, text[: limits.RESULT_MAX_CHARS])
 
 
-def _all_tools(session: Session, profile: str, own: Sequence[Tool]) -> tuple[Tool, ...]:
-    ours = session.hold.tools(profile, session=session.id)
+def _all_tools(session: Session, own: Sequence[Tool]) -> tuple[Tool, ...]:
+    ours = session.hold.tools("agent", session=session.id)
     names = {tool.name for tool in ours}
     for tool in own:
         if tool.name in names:

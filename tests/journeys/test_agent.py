@@ -211,6 +211,36 @@ def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(ho
     assert text.count("[System] Context is approaching") == 0
 
 
+def test_what_left_the_window_is_one_question_away(hold: Holdfast) -> None:
+    def work(messages: Sequence[Message]) -> Message:
+        number = len(model.requests)
+        word = " the harbour pilot is called Ingeborg " if number == 3 else ""
+        return call("echo", text=f"step {number}{word} filler ", times=150)
+
+    model = Script(*[work] * 60, "done")
+    Agent(hold.session(), model, tools=[echo()], bounds=Limits(window=6_000, steps=70)).run("go")
+    assert "Ingeborg" not in shown(model.requests[-1])
+    hits = hold.recall("who is the harbour pilot?").hits
+    assert any("Ingeborg" in hit.snippet for hit in hits)
+    assert {hit.trust for hit in hits if hit.kind == "message"} == {"data"}
+
+
+def test_the_journal_is_in_the_window_and_gets_its_checkpoints(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    with holdfast.open(folder=str(tmp_path), session="one") as hold:
+        hold.journal.init()
+        hold.journal.add("task", "port the parser")
+        model = Script("casts work now")
+        Agent(hold.session(), model, checkpoints=True).run("go on")
+        assert "port the parser" in shown(model.requests[0])
+        assert "casts work now" in (tmp_path / "NOTES.md").read_text()
+    with holdfast.open(folder=str(tmp_path), session="two") as hold:
+        model = Script("on it")
+        Agent(hold.session(), model).run("and now?")
+        text = shown(model.requests[0])
+        assert text.index("casts work now") < text.index("and now?")  # the handoff of the session before
+
+
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 

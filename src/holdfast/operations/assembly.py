@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from holdfast import errors
 from holdfast.model import Handoff
-from holdfast.operations import handoff, memory, notepad, pins, prompt, skills, tree
+from holdfast.operations import handoff, journal, memory, notepad, pins, prompt, skills, tree
 from holdfast.operations.registry import Context
 from holdfast.window.context import (
     HANDOFF,
@@ -26,6 +27,7 @@ HANDOFF_TOKENS = 6_000  # the longest handoff that may be written is about as lo
 SKILLS_TOKENS = 2_000  # a line a skill; the bodies are read on demand
 TOOLS_TOKENS = 2_000  # likewise
 JOURNAL_TOKENS = 200  # level 1 of the journal keeps to 100 by itself
+JOURNAL_HEADING = "## Journal (NOTES.md), level 1"
 SCRATCHPAD_TOKENS = 6_000  # the longest scratchpad that may be written is about as long
 
 
@@ -47,6 +49,7 @@ class Frozen(NamedTuple):
     pinned: tuple[str, ...]  # memory that is pinned
     skills: str
     capsule: str  # what the parent session gave
+    journal: str  # level 1 of it
 
 
 class Sections(NamedTuple):
@@ -58,7 +61,16 @@ def freeze(ctx: Context, line: str = handoff.MAIN) -> Frozen:
     waiting = handoff.waiting(ctx, line)
     first = handoff.section(waiting, handoff.other_lines(ctx, line))
     pinned = tuple(pins.pinned_memory(ctx))
-    return Frozen(waiting, first, memory.digest(ctx).text, pinned, skills.summary(ctx).text, tree.capsule(ctx))
+    digest, summary = memory.digest(ctx).text, skills.summary(ctx).text
+    return Frozen(waiting, first, digest, pinned, summary, tree.capsule(ctx), _journal(ctx))
+
+
+def _journal(ctx: Context) -> str:
+    """Where the work stands by the project's journal, if it has one that can be read."""
+    try:
+        return f"{JOURNAL_HEADING}\n{journal.recover_notes(ctx).text}"
+    except errors.HoldfastError:
+        return ""
 
 
 def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
@@ -73,7 +85,7 @@ def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
             SKILLS: Section(_joined(frozen.skills, given.skills), SKILLS_TOKENS),
             TOOLS: Section(given.tools, TOOLS_TOKENS),
             MEMORY: Section(frozen.memory),  # the digest keeps to its own budget and names what it left out
-            JOURNAL: Section(given.journal, JOURNAL_TOKENS),
+            JOURNAL: Section(_joined(frozen.journal, given.journal), JOURNAL_TOKENS),
             NOTEPAD: Section(notepad.section(notepad.read_notepad(ctx))),
             SCRATCHPAD: Section(
                 f"## Scratchpad of the present task\n{scratched}" if scratched else "",

@@ -16,7 +16,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import HANDOFF, MEMORY, NOTE, NOTEPAD, OUTPUT, SCRATCHPAD, iso, milliseconds
+from holdfast.model import (
+    HANDOFF,
+    JOURNAL,
+    MEMORY,
+    MESSAGE,
+    NOTE,
+    NOTEPAD,
+    OUTPUT,
+    PIN,
+    SCRATCHPAD,
+    STATE,
+    TASK,
+    iso,
+    milliseconds,
+)
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Fact, Gathered, Seek
 from holdfast.text import tokens
@@ -31,6 +45,11 @@ CHOICES = {
     "memory": MEMORY,
     "handoffs": HANDOFF,
     "scratchpads": SCRATCHPAD,
+    "journal": JOURNAL,
+    "tasks": TASK,
+    "pins": PIN,
+    "state": STATE,
+    "messages": MESSAGE,
     "outputs": OUTPUT,
 }
 PIECES_READ = 20  # pieces of outputs that are read for one question
@@ -269,8 +288,11 @@ def _hit(group: list[Found], best: float, words: int) -> Hit:
 
 
 def trust(fact: Fact) -> str:
-    """Whose word it is. Only what people and agents wrote here is theirs; all else is data to be judged."""
-    return fact.origin if fact.origin in ("agent", "person") else "data"
+    """Whose word it is. Only what people and agents wrote down here is theirs; all else is data to be judged.
+
+    A message of a conversation is data too: it may be a tool's, or quote one.
+    """
+    return fact.origin if fact.origin in ("agent", "person") and fact.kind != MESSAGE else "data"
 
 
 def _kinds(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from math import log, log1p
 from typing import NamedTuple
 
 from holdfast.limits import RecallRules
-from holdfast.model import NOTE
+from holdfast.model import MESSAGE, NOTE
 from holdfast.search import analyse
 from holdfast.search.question import STOP, Question, dated
 from holdfast.store import Gathered, Places
@@ -32,7 +32,7 @@ WINDOW = {1: 0.8, 2: 0.4, 3: 0.25, 4: 0.1, -1: 0.3, -2: 0.2, -3: 0.1}
 AROUND = 4
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
 UNLABELLED = 0.25  # what neighbours count among entries that do not say who speaks
-TALK = (NOTE,)  # kinds whose entries follow each other in a session
+TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
 DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours

@@ -11,8 +11,6 @@ from holdfast.doors.cli.state import State, line_from
 from holdfast.doors.render import Screen
 
 Json = dict[str, Any]
-BAR = 40  # characters of the whole window
-FULL, EMPTY = "█", "·"
 
 
 def add_to(root: Group) -> None:
@@ -53,18 +51,12 @@ def _add_looking(noun: Group) -> None:
 
 
 def _gauge(screen: Screen, reply: Json) -> None:
-    limit = reply["limit"]
-    rows = [(name, f"{size:,}", _bar(size, limit)) for name, size in reply["sections"].items()]
-    free = max(0, limit - reply["used"])
-    screen.table(("section", "tokens", "share"), [*rows, ("free", f"{free:,}", _bar(free, limit))])
-    screen.line(f"{reply['used']:,} of {limit:,} tokens, {reply['percent']} %")
+    from holdfast.window import gauge
+
+    rows = gauge.measure(list(reply["sections"].items()), reply["limit"]).rows
+    screen.block(gauge.bar(gauge.Gauge(rows, reply["used"], reply["limit"])))
     for line in reply["left_out"]:
         screen.line(line)
-
-
-def _bar(size: int, limit: int) -> str:
-    cells = min(BAR, round(BAR * size / limit))
-    return FULL * max(cells, 1 if size else 0) + EMPTY * (BAR - max(cells, 1 if size else 0))
 
 
 def _fold_row(fold: Json) -> tuple[object, ...]:
