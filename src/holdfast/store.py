@@ -93,14 +93,14 @@ Places = Mapping[int, tuple[int, ...]]  # of one word: by text, where it stands 
 
 
 class Seek(NamedTuple):
-    """What to gather. `order` and `wanted` are pure: which texts to look at first, and which of them may be found."""
+    """What to gather. `order`, `wanted` and `around` are pure: which texts to look at first, and which may be found."""
 
     words: tuple[str, ...]  # folded; words with the same stem count as the same word
     literals: tuple[str, ...]  # folded texts that may stand anywhere, also inside words
     order: Callable[[Sequence[Places | None], Sequence[Places]], Sequence[int]]
     wanted: Callable[[Fact], bool]
+    around: Callable[[Fact], int]  # how many numbers before and after a text are looked at too
     most: int  # texts that are looked at
-    around: int  # numbers before and after each of them that are looked at too
     common: int  # a word that stands in more places than this is not followed
 
 

@@ -24,7 +24,7 @@ def seek(*words: str, literals: tuple[str, ...] = (), most: int = 100, around: i
     def wanted(fact: Fact) -> bool:
         return not fact.done
 
-    return Seek(words, literals, first, wanted, most, around, common)
+    return Seek(words, literals, first, wanted, lambda fact: around, most, common)
 
 
 def named(gathered: Gathered, docs: Sequence[int]) -> list[str]:

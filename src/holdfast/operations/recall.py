@@ -174,10 +174,11 @@ def search(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     return sorted(found, key=lambda one: (-one.scored.score, -one.fact.updated_at, one.fact.key))
 
 
-def _seek(asked: Question, wanted: Filter, around: int) -> Seek:
-    from holdfast.search.rank import first
+def _seek(asked: Question, wanted: Filter) -> Seek:
+    from holdfast.search import rank
 
-    return Seek(asked.words, asked.literals, first, wanted.wants, limits.RECALL_POOL, around, limits.RECALL_COMMON)
+    pool, common = limits.RECALL_POOL, limits.RECALL_COMMON
+    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, common)
 
 
 def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
@@ -186,7 +187,7 @@ def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     kinds = tuple(kind for kind in wanted.kinds if kind != OUTPUT)
     if not kinds:
         return []
-    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, rank.AROUND))
+    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted))
     texts: dict[int, str] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:
@@ -205,7 +206,7 @@ def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
         return []
     with suppress(errors.StoreReadOnly):  # what is indexed already can still be found
         ctx.store.index_outputs(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
-    gathered = ctx.store.gather_outputs(ctx.scope, _seek(asked, wanted, 0))
+    gathered = ctx.store.gather_outputs(ctx.scope, _seek(asked, wanted))
     texts: dict[int, str] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:

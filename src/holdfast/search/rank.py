@@ -20,9 +20,9 @@ from holdfast.limits import RecallRules
 from holdfast.model import MESSAGE, NOTE
 from holdfast.search import analyse
 from holdfast.search.question import STOP, Question, dated
-from holdfast.store import Gathered, Places
+from holdfast.store import Fact, Gathered, Places
 
-READ_MOST = 80  # texts that are read for a closer look
+READ_MOST = 60  # texts that are read for a closer look
 BYTES_A_WORD = 6  # of English, with the space
 K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
 LONG_WORDS = 2_000  # a longer text is scored by its best stretch too; among shorter ones that favours the long
@@ -31,7 +31,6 @@ STRETCH_WORDS = 150
 WINDOW = {1: 0.8, 2: 0.4, 3: 0.25, 4: 0.1, -1: 0.3, -2: 0.2, -3: 0.1}
 AROUND = 4
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
-UNLABELLED = 0.25  # what neighbours count among entries that do not say who speaks
 TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
 DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
@@ -65,13 +64,18 @@ def first(places: Sequence[Places | None], literals: Sequence[Places]) -> list[i
     for held in literals:
         for doc in held:
             weights[doc] = weights.get(doc, 0.0) + 2 * log(1 + 4 * most)
-    return sorted(weights, key=lambda doc: (-weights[doc], -doc))
+    return [-doc for _, doc in sorted((-worth, -doc) for doc, worth in weights.items())]
 
 
 def speaker(head: str) -> str:
     """Who says it, folded, when the text begins like a turn of a conversation (`Anna: …`)."""
     found = _LABEL.match(head)
     return analyse.fold(found[1]).strip() if found else ""
+
+
+def around(fact: Fact) -> int:
+    """How far the texts around one matter: only turns of a conversation go together."""
+    return AROUND if fact.session and fact.kind in TALK and speaker(fact.head) else 0
 
 
 def order(
@@ -226,8 +230,7 @@ class _Pool:
         """How far the neighbours of a text count: turns of a conversation, the short ones."""
         if doc not in self._gates:
             share = (NOT_SHORT_WORDS - self.words[doc]) / (NOT_SHORT_WORDS - SHORT_WORDS)
-            talks = 1.0 if self.says.get(doc) else UNLABELLED if doc in self.says else 0.0
-            self._gates[doc] = max(0.0, min(1.0, share)) * talks
+            self._gates[doc] = max(0.0, min(1.0, share)) if self.says.get(doc) else 0.0
         return self._gates[doc]
 
     def _coverage(self) -> dict[int, float]:

@@ -11,7 +11,7 @@ from holdfast.store import Fact, Gathered, Places, Seek
 from holdfast.stores.rows import Row
 
 HEAD_CHARS = 48  # of a text, to see who speaks
-LITERAL_CANDIDATES = 1_000  # texts that are compared letter by letter for one literal, the newest first
+LITERAL_CANDIDATES = 200  # texts that are compared letter by letter for one literal, the newest first
 FACTS = (  # columns of `entries e`
     f"e.kind, e.key, e.session, substr(e.content, 1, {HEAD_CHARS}), octet_length(e.content), e.tags, e.done, "
     "e.pinned, e.origin, e.created_at, e.updated_at"
@@ -65,13 +65,11 @@ def gathered(
             break
     if len(ordered) <= seek.most:  # all were looked at, so other projects need not blur what is rare
         places = [None if one is None else _within(one, known) for one in places]
-    around = {
-        doc + step
-        for doc in found
-        if seek.around and known[doc].session
-        for step in range(-seek.around, seek.around + 1)
-        if doc + step not in known
-    }
+    around: set[int] = set()
+    for doc in found:
+        if reach := seek.around(known[doc]):
+            around.update(range(doc - reach, doc + reach + 1))
+    around -= known.keys()
     beside = look(sorted(around)) if around else {}
     found += [doc for doc, fact in beside.items() if seek.wanted(fact)]
     return Gathered(tuple(places), tuple(literals), tuple(found), known | beside, total)

@@ -49,8 +49,9 @@ class PostgresRecall:
 
         def work(con: Con) -> Gathered:
             words = words_in(con, ENTRIES, seek, ours)
-            held = ((like(literal), *ours) for literal in seek.literals)
-            literals = [{row[0]: () for row in con.execute(HOLDING, values).fetchall()} for values in held]
+            known = dict(zip(seek.words, words.places, strict=True))
+            # A literal that is a word of the index need not be looked for inside of others.
+            literals = [known.get(literal) or _holding(con, literal, ours) for literal in seek.literals]
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
                 known = con.execute(KNOWN, (list(docs), *ours)).fetchall()
@@ -64,6 +65,10 @@ class PostgresRecall:
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         found = self._server.rows(READ, (list(docs), *scope))
         return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
+
+
+def _holding(con: Con, literal: str, ours: tuple[object, ...]) -> Places:
+    return {row[0]: () for row in con.execute(HOLDING, (like(literal), *ours)).fetchall()}
 
 
 class Found(NamedTuple):

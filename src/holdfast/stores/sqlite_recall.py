@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import apsw
 
@@ -47,7 +48,9 @@ class SqliteRecall:
         def work(con: apsw.Connection) -> Gathered:
             families = [self._index.same_stem(con, word) for word in seek.words]
             places = [places_of(con, "terms_at", family, seek.common) for family in families]
-            literals = [_holding(con, scope, literal) for literal in seek.literals]
+            known = dict(zip(seek.words, places, strict=True))
+            # A literal that is a word of the index need not be looked for inside of others.
+            literals = [known.get(literal) or _holding(con, scope, literal) for literal in seek.literals]
             newest: list[int] = []
             if families and not any(places):
                 groups = [any_of(family) for family, found in zip(families, places, strict=True) if found is None]
@@ -73,16 +76,19 @@ def _total(con: apsw.Connection, scope: Scope, kinds: tuple[str, ...]) -> int:
 
 def places_of(con: apsw.Connection, table: str, words: Iterable[str], most: int) -> Places | None:
     """Where any of the words stands; None when that is in too many places."""
-    found: dict[int, list[int]] = {}
-    count = 0
+    found: list[tuple[int, int]] = []
     sql = WHERE.format(table=table)
     for word in sorted(words):
-        for doc, offset in con.execute(sql, (word, most + 1)):
-            count += 1
-            found.setdefault(doc, []).append(offset)
-        if count > most:
+        found += cast(list[tuple[int, int]], con.execute(sql, (word, most + 1)).fetchall())
+        if len(found) > most:
             return None
-    return {doc: tuple(sorted(at)) if len(at) > 1 else (at[0],) for doc, at in found.items()}
+    once = {doc: (at,) for doc, at in found}
+    if len(once) == len(found):  # as most words do, it stands in each text once
+        return once
+    several: dict[int, list[int]] = {}
+    for doc, at in found:
+        several.setdefault(doc, []).append(at)
+    return {doc: tuple(sorted(all_at)) for doc, all_at in several.items()}
 
 
 def _holding(con: apsw.Connection, scope: Scope, literal: str) -> Places:
