@@ -23,6 +23,14 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+def test_the_example_of_the_window_runs(tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "window.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "'notepad'" in done.stdout
+
+
 def test_every_command_of_the_readme_exists(tmp_path: Path) -> None:
     commands = re.findall(r"^\$ holdfast ([^#\n]*)", README, re.MULTILINE)
     assert len(commands) > 3

@@ -123,7 +123,7 @@ def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
 
 
 def test_every_bound_can_be_set_both_ways(root: Path) -> None:
-    names = [name for name in limits.Bounds._fields if name != "outputs"]
+    names = [name for name in limits.Bounds._fields if name not in ("outputs", "window")]
     config(root, "\n".join(f"{name} = 7" for name in names))
     make: Any = limits.Bounds
     assert load(root).bounds == make(**dict.fromkeys(names, 7))
@@ -150,6 +150,17 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
 
 
 # --- bad values -------------------------------------------------------------------------------------------------------
+
+
+def test_every_rule_for_the_window_can_be_set_both_ways(root: Path) -> None:
+    names = limits.WindowRules._fields
+    config(root, "\n".join(["[window]", *(f"{name} = 7" for name in names)]))
+    assert load(root).bounds.window == limits.WindowRules._make([7] * len(names))
+    env = {f"HOLDFAST_WINDOW_{name.upper()}": "9" for name in names}
+    assert load(root, **env).bounds.window == limits.WindowRules._make([9] * len(names))
+    config(root, "window = 3")
+    with pytest.raises(errors.BadInput, match="the setting window is 3; it must be a table"):
+        load(root)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "1e3", " "])
