@@ -11,7 +11,7 @@ from holdfast import __version__, settings
 from holdfast.doors.cli.place import file_of, shown_place
 from holdfast.doors.cli.state import BY, OWN_SESSION, State
 from holdfast.errors import HoldfastError
-from holdfast.limits import Bounds, OutputRules
+from holdfast.limits import Bounds, OutputRules, WindowRules
 
 OK, PROBLEM, INFO = "ok", "problem", "info"
 PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # apsw carries SQLite and has its number
@@ -60,6 +60,7 @@ def _settings(state: State) -> list[Found]:
         Found(INFO, "session", named),
         Found(INFO, "bounds", _values(chosen.bounds)),
         Found(INFO, "outputs", _values(chosen.bounds.outputs)),
+        Found(INFO, "window", _values(chosen.bounds.window)),
     ]
 
 
@@ -130,6 +131,6 @@ def _packages() -> str:
     return ", ".join(named)
 
 
-def _values(bounds: Bounds | OutputRules) -> str:
+def _values(bounds: Bounds | OutputRules | WindowRules) -> str:
     plain = {name: value for name, value in bounds._asdict().items() if isinstance(value, int)}
     return ", ".join(f"{name} {value if isinstance(value, bool) else f'{value:,}'}" for name, value in plain.items())
