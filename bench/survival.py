@@ -16,10 +16,10 @@ from pathlib import Path
 import holdfast
 from bench.measure import OUT, Sizes, percentile, ratio, span, table, verdict
 from holdfast.library import Holdfast
-from holdfast.operations.book import estimate
 from holdfast.text import tokens
 from holdfast.window.context import MARK
 from holdfast.window.controller import Compact, Warn
+from holdfast.window.counts import Meter
 from holdfast.window.messages import Call, Message, assistant, result, user
 from holdfast.window.probes import words
 from holdfast.window.records import pack
@@ -67,7 +67,7 @@ def _survival(hold: Holdfast) -> None:
         )
 
     story.compactions(10, seen)
-    heads = ("compaction", "messages", "tokens after", "probes", "planted", "in the window", "in it or one search away")
+    heads = ("compaction", "messages", "tokens after", "probes", "planted", "in the window", "in it or one recall away")
     table(f"Ten compactions of a window of {LIMIT:,} tokens", heads, rows)
     lost = len(story.problems)
     print(f"\npin, notepad, last request and pairs: {len(story.steps):,} requests checked, {lost} without (goal: 0)")
@@ -79,7 +79,7 @@ def _survival(hold: Holdfast) -> None:
         ["newest messages only", *_floor(story.talk, story.planted, _newest)],
         ["newest messages and a summary that forgets", *_floor(story.talk, story.planted, _forgetful)],
     ]
-    table("The same conversation, the same window", ("keeper", "in the window", "in it or one search away"), lines)
+    table("The same conversation, the same window", ("keeper", "in the window", "in it or one recall away"), lines)
 
 
 def _floor(talk: list[Message], planted: list[Planted], keep: Callable[[list[Message]], str]) -> list[str]:
@@ -91,9 +91,9 @@ def _floor(talk: list[Message], planted: list[Planted], keep: Callable[[list[Mes
 
 def _newest(talk: list[Message]) -> str:
     kept: list[Message] = []
-    room = LIMIT * 45 // 100
+    meter, room = Meter(), LIMIT * 45 // 100
     for message in reversed(talk):
-        room -= estimate(message)
+        room -= meter.message(message)
         if room < 0:
             break
         kept.append(message)

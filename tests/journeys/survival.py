@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from holdfast.library import Session
-from holdfast.model import MESSAGE
-from holdfast.store import Listing
 from holdfast.window.context import MARK
 from holdfast.window.controller import Compact, Step, Warn
 from holdfast.window.messages import Call, Message, assistant, result, user
@@ -35,17 +33,22 @@ class Planted(NamedTuple):
     needle: str  # what must be found again
     noted: bool  # whether it was also written to the notepad
 
+    @property
+    def question(self) -> str:
+        """What one would ask who has forgotten it: all of it but what must be found."""
+        return self.text.replace(self.needle, "").strip(" -[].")
+
 
 class Count(NamedTuple):
     """How planted items fare after a compaction."""
 
     planted: int
     in_window: int
-    one_search_away: int  # not in the window, but found by one search
+    one_recall_away: int  # not in the window, but in the answer to one plain question
 
     @property
     def kept(self) -> float:
-        return (self.in_window + self.one_search_away) / self.planted
+        return (self.in_window + self.one_recall_away) / self.planted
 
 
 class Turn(NamedTuple):
@@ -58,11 +61,11 @@ def plant(number: int, chance: random.Random) -> Planted:
     code = f"{chance.choice('KLMNPQRS')}{chance.randrange(16**6):06x}".upper()
     amount = f"{chance.randrange(10_000, 99_999):,}"
     text, needle = {
-        "rule": (f"Never touch the table named {code.lower()} while the import runs.", code.lower()),
+        "rule": (f"Never touch the table named {code.lower()} while import {number} runs.", code.lower()),
         "number": (f"The budget of stage {number} is {amount} rows.", amount),
-        "id": (f"The customer's ticket is TCK-{code}.", f"TCK-{code}"),
-        "decision": (f"We decided to name the new service svc-{code.lower()}.", f"svc-{code.lower()}"),
-        "todo": (f"- [ ] rename the column col_{code.lower()}", f"col_{code.lower()}"),
+        "id": (f"The ticket of customer {number} is TCK-{code}.", f"TCK-{code}"),
+        "decision": (f"We decided to name service {number} svc-{code.lower()}.", f"svc-{code.lower()}"),
+        "todo": (f"- [ ] rename the column of sheet {number} to col_{code.lower()}", f"col_{code.lower()}"),
     }[kind]
     return Planted(kind, text, needle, number % 2 == 1)
 
@@ -142,7 +145,8 @@ class Run:
         window = words(message for message in self.steps[-1].messages if message.role != "tool")
         here = [item for item in self.planted if item.needle in window]
         gone = [item for item in self.planted if item.needle not in window]
-        hold = self.session.hold
-        query = Listing((MESSAGE,), self.session.id, limit=5)
-        found = [item for item in gone if hold.store.containing(hold.scope, query, item.needle).total]
+        found = [item for item in gone if self._recalled(item)]
         return Count(len(self.planted), len(here), len(found))
+
+    def _recalled(self, item: Planted) -> bool:
+        return any(item.needle in hit.snippet for hit in self.session.hold.recall(item.question).hits)

@@ -13,36 +13,16 @@ from holdfast.model import FOLD, TASK, Draft, Entry
 from holdfast.operations import transcript
 from holdfast.operations.registry import Context
 from holdfast.operations.transcript import WARN, Stored
-from holdfast.text import tokens
 from holdfast.window import facts
 from holdfast.window.context import FOLDS, HISTORY
 from holdfast.window.folding import CLEAR, COMPACT, REWIND, Fold, Item, view
-from holdfast.window.messages import ASSISTANT, TOOL, Call, Media, Message, Result, Text, Thinking
+from holdfast.window.messages import ASSISTANT, TOOL, Message
 from holdfast.window.probes import words
 from holdfast.window.records import digest
 from holdfast.window.units import units
 
 Count = Callable[[Message], int]
-OVERHEAD = 4  # tokens of a message or a call beyond its text: its name and its borders
 SIZES_KEPT = 2_000  # of texts that were counted; more than a window has folds and cleared results
-MEDIA_TOKENS = 1_500  # of a picture or a file, of which only the provider knows better
-
-
-def estimate(message: Message) -> int:
-    """About how many tokens a message costs."""
-    total = OVERHEAD
-    for part in message.parts:
-        match part:
-            case Text() | Thinking():
-                total += tokens.count(part.text)
-            case Call():
-                total += tokens.count(part.name) + tokens.count(part.arguments) + OVERHEAD
-            case Result():
-                total += OVERHEAD
-                total += sum(tokens.count(one.text) if isinstance(one, Text) else MEDIA_TOKENS for one in part.parts)
-            case Media():
-                total += MEDIA_TOKENS
-    return total
 
 
 class Book:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast import limits, texts
 from holdfast.operations import assembly, outputs, tasks, transcript
 from holdfast.operations.assembly import Frozen, Given, Sections
-from holdfast.operations.book import OVERHEAD, Book
+from holdfast.operations.book import Book
 from holdfast.operations.registry import Context
 from holdfast.text import safe, tokens
 from holdfast.window import clearing, compaction, controller, facts, summary
@@ -20,6 +20,7 @@ from holdfast.window.clearing import Clearable
 from holdfast.window.compaction import Plan
 from holdfast.window.context import HANDOFF, HEAD, LATE, PROMPT, request
 from holdfast.window.controller import Clear, Compact, Gauge, Proceed, State, Step, Warn
+from holdfast.window.counts import MESSAGE
 from holdfast.window.folding import CLEAR, Fold, Item
 from holdfast.window.messages import TOOL, Message
 from holdfast.window.probes import Probed, addendum, probe, probes, words
@@ -113,8 +114,8 @@ class Turn:
         sizes += map(self.book.measure, self.caller.prompt)
         sizes += [sum(parts.sizes.get(name, 0) for name in HEAD[1:])] if parts.head else []
         sizes += self.book.sizes if items is None else map(self.book.size, items)
-        sizes.append(OVERHEAD + sum(parts.sizes.get(name, 0) for name in LATE))
-        return sizes + ([OVERHEAD + tokens.count(self.warning)] if self.warning else [])
+        sizes.append(MESSAGE + sum(parts.sizes.get(name, 0) for name in LATE))
+        return sizes + ([MESSAGE + tokens.count(self.warning)] if self.warning else [])
 
     def gauge(self) -> Gauge:
         """What fills the window, by section."""

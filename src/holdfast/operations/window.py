@@ -10,22 +10,25 @@ from collections.abc import Callable, Sequence
 
 from holdfast.operations import assembly, folds, handoff
 from holdfast.operations.assembly import Frozen, Given
-from holdfast.operations.book import Book, Count, estimate
+from holdfast.operations.book import Book, Count
 from holdfast.operations.registry import Context
 from holdfast.operations.turn import Caller, Summarise, Turn, looked_at
 from holdfast.window.context import shared, split
 from holdfast.window.controller import Gauge, Step
+from holdfast.window.counts import Meter
 from holdfast.window.messages import Message
+from holdfast.window.rules import repair
 
 RATIOS = (0.5, 2.5)  # between which a provider's count may move our estimate; beyond, one of the two is wrong
 
 
 class Window:
-    def __init__(self, context: Callable[[], Context], *, count: Count = estimate) -> None:
+    def __init__(self, context: Callable[[], Context], *, count: Count | None = None) -> None:
         self._context = context
-        self._book = Book(count)
+        self._book = Book(count or Meter().message)
         self._frozen: Frozen | None = None
-        self._sent: tuple[Message, ...] = ()
+        self._sent: tuple[Message, ...] = ()  # the last request as the transcript has it
+        self._given: tuple[Message, ...] = ()  # the same as the caller got it, with orphans mended
         self._sent_size = 0
         self._ratio = 1.0
 
@@ -46,7 +49,7 @@ class Window:
         ctx = self._context()
         if used is not None:
             self._calibrate(used)
-        prompt, talk = split(messages)
+        prompt, talk = split(self._unmended(messages))
         self._book.take_up(ctx)
         self._book.follow(ctx, talk)
         if self._frozen is None:
@@ -57,7 +60,10 @@ class Window:
         self._frozen = turn.frozen
         reused = sum(turn.sizes()[: shared(self._sent, step.messages)])
         self._sent, self._sent_size = step.messages, turn.estimate()
-        return step._replace(gauge=step.gauge._replace(reused=reused))
+        # A caller's slip, or a process that died between a call and its result: no provider takes half a pair.
+        mended = repair(step.messages)[0]
+        self._given = step.messages if mended == step.messages else mended
+        return step._replace(messages=self._given, gauge=step.gauge._replace(reused=reused))
 
     def sent(self, used: int | None = None) -> None:
         """Say that the last request was answered, and what the provider counted. The handoff in it is now used up."""
@@ -71,7 +77,7 @@ class Window:
         request only."""
         ctx = self._context()
         self._book.take_up(ctx)
-        self._book.follow(ctx, split(messages)[1])
+        self._book.follow(ctx, split(self._unmended(messages))[1])
 
     def uncompact(self, first: int, last: int | None = None) -> folds.Restored:
         """Bring messages back into the window from the next request on. Positions count from 1."""
@@ -86,12 +92,19 @@ class Window:
         """What fills the window, by section."""
         return stored_gauge(self._context(), self._book)
 
+    def _unmended(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """What we mended for the provider is not what was said: a caller that goes on with it means the original."""
+        count = len(self._given)
+        if self._given is self._sent or tuple(messages[:count]) != self._given:
+            return messages
+        return [*self._sent, *messages[count:]]
+
     def _calibrate(self, used: int) -> None:
         if self._sent_size:
             self._ratio = min(max(used / self._sent_size, RATIOS[0]), RATIOS[1])
 
 
 def stored_gauge(ctx: Context, book: Book | None = None) -> Gauge:
-    known = Book(estimate) if book is None else book
+    known = Book(Meter().message) if book is None else book
     known.take_up(ctx)
     return looked_at(ctx, known)
