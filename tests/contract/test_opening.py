@@ -22,11 +22,11 @@ def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Sco
     postgres = store_url.startswith("postgresql://")
     raw(store_url, "UPDATE holdfast_schema SET version = 99" if postgres else "PRAGMA user_version = 99")
     before = raw(store_url, "SELECT * FROM entries")
-    with pytest.raises(errors.StoreTooNew, match="schema 99; this one knows up to 2") as caught:
+    with pytest.raises(errors.StoreTooNew, match="schema 99; this one knows up to 5") as caught:
         choose_store(store_url)
     assert caught.value.exit_code == 5
     assert raw(store_url, "SELECT * FROM entries") == before
-    raw(store_url, "UPDATE holdfast_schema SET version = 2" if postgres else "PRAGMA user_version = 2")
+    raw(store_url, "UPDATE holdfast_schema SET version = 5" if postgres else "PRAGMA user_version = 5")
     again = choose_store(store_url)
     assert again.read(scope, NOTE, "k") is not None
     again.close()
