@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.measure import table
-from bench.recall import rankers, scores, sets
+from bench.recall import rankers, scores, sets, stdlib
 from bench.recall.rankers import Ours, Ranker
 from bench.recall.sets import Set
 from holdfast.limits import RecallRules
@@ -98,12 +98,16 @@ def main() -> None:
     parser.add_argument("--units", type=Path)
     parser.add_argument("--queries", type=Path)
     parser.add_argument("--locomo", type=Path, default=Path(os.environ.get("BENCH_LOCOMO") or LOCOMO))
+    parser.add_argument("--stdlib", choices=("functions", "docstrings"), help="a set made from Python's own library")
     parser.add_argument("--half", choices=("test", "tune", "all"), help="test by default for LoCoMo, else all")
     parser.add_argument("--signals", action="store_true", help="leave out one signal after the other")
     parser.add_argument("--ours-only", action="store_true")
     given = parser.parse_args()
     if given.units and given.queries:
         chosen, name, half = sets.neutral(given.units, given.queries), given.units.name, given.half or "all"
+    elif given.stdlib:
+        made = stdlib.functions() if given.stdlib == "functions" else stdlib.docstrings()
+        chosen, name, half = [made], given.stdlib, "all"
     elif given.locomo.exists():
         chosen, name, half = sets.locomo(given.locomo), "LoCoMo, turns", given.half or "test"
     else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast import errors
 from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from holdfast.search.analyse import fold, short_words, terms
+from holdfast.search.analyse import fold, index_words, terms
 from holdfast.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record, next_entry, unchanged
 from holdfast.stores.rows import indexed_text
 
@@ -135,7 +135,7 @@ class NaiveStore:
         return {
             entry.key
             for entry in self._listed(scope, query)
-            if groups and check(group & set(terms(short_words(fold(indexed_text(entry))))) for group in groups)
+            if groups and check(group & set(terms(index_words(indexed_text(entry)))) for group in groups)
         }
 
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:

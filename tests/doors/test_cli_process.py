@@ -159,6 +159,8 @@ def test_an_interrupted_command_says_nothing_and_exits_130(folder: Path) -> None
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(PYTHONUNBUFFERED="1"),
+        # Tests that run in the background of a shell are given a SIGINT that is ignored, and hand it on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
     assert process.stdin is not None
     process.stdin.write(b"half a note")

@@ -158,19 +158,6 @@ def test_sizes_as_people_read_them(count: int, shown: str) -> None:
     assert size(count) == shown
 
 
-def test_a_use_is_noted_once_an_hour(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened() as hold:
-        clock = [1_800_000_000_000]
-        monkeypatch.setattr(hold, "_clock", lambda: clock[0])
-        work = hold.session("uses")
-        kept = work.outputs.keep("x", "a line\n" * 2_000).output
-        assert kept is not None
-        for minutes, noted in ((1, 0), (59, 0), (61, 61), (100, 61), (121, 121)):
-            clock[0] = 1_800_000_000_000 + minutes * 60_000
-            work.outputs.read(kept.id, lines="1-2")
-            assert work.outputs.list().outputs[0].used_at == 1_800_000_000_000 + noted * 60_000
-
-
 def test_parts_of_a_big_output_are_those_of_the_text(work: Session) -> None:
     text = "".join(f"line {n} größe 記憶 {'x' * (n % 90)}\n" for n in range(1, 9_001))
     kept = work.outputs.keep("x", text).output

@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.search import analyse
-from holdfast.search.analyse import LONG, WORD_MAX_CHARS, fold, is_atom, pieces, short_words, terms, words
+from holdfast.search.analyse import (
+    LONG,
+    WORD_MAX_CHARS,
+    fold,
+    index_words,
+    is_atom,
+    pieces,
+    short_words,
+    subwords,
+    terms,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -100,3 +111,12 @@ def test_atoms_are_characters_of_scripts_without_spaces() -> None:
     assert not is_atom("한")
     assert not is_atom("語語")
     assert not is_atom("")
+
+
+def test_words_inside_identifiers_are_words_and_pieces_of_keys_are_not() -> None:
+    assert subwords("getUserName HTTPServer2 McDonald plain UPPER snake_case") == [
+        *("get", "user", "name", "http", "server", "mc", "donald")
+    ]
+    assert subwords("+CB03WN8C2S5HRTYXwtn+qpgpJaGZ38riFH 3f9a1c2b77e0") == []
+    assert subwords("src/fooBar/x") == ["foo", "bar"]
+    assert index_words("The fooBar") == ["the", "foobar", "foo", "bar"]

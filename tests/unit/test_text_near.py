@@ -101,7 +101,7 @@ def noise(length: int, alphabet: str) -> str:
     ],
 )
 def test_the_work_is_bounded(text: str, find: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     nearest(text, find)
-    # It takes up to 50 ms; more is allowed for a busy machine.
-    assert time.perf_counter() - start < 1
+    # It takes up to 50 ms. Without a bound it would be minutes, so that a slow machine cannot be taken for one.
+    assert time.process_time() - start < 5

@@ -29,7 +29,8 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 _ASCII_PLACE = re.compile("[A-Za-z0-9]+")
 _HEX = re.compile("[0-9a-f]+")
 _HUMP = re.compile("[a-z][A-Z]|[A-Z][A-Z][a-z]")
-_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]{2,63}(?![A-Za-z0-9])")
+# Letters, then perhaps a number. What has digits among its letters is a key or a hash, and its pieces mean nothing.
+_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9+=])[A-Za-z]{3,64}(?=[0-9]{0,4}(?![A-Za-z0-9+=]))")
 _PART = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _MOST_PARTS = 8  # of one identifier; what has more is not made of words
 _stemmer = Stemmer.Stemmer("english", 2_000)
