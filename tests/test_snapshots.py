@@ -65,6 +65,8 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.too_many_children(10),
     errors.not_a_child("port the parser"),
     errors.session_over("sub_0a1b2c", "completed"),
+    errors.bad_config_file("settings.json", "line 3: a comma is missing"),
+    errors.unknown_client("emacs", ["claude-code", "codex"]),
     errors.output_too_big(70_000_000, 67_108_864),
     errors.ambiguous_output("3f9a1c2b"),
     errors.no_output("3f9a1c2b77e0"),

@@ -6,7 +6,20 @@ import click
 
 from holdfast import __version__
 from holdfast.doors import render
-from holdfast.doors.cli import build, care, demo, memory, notes, outputs, pad, servers, sessions, tools, transfer
+from holdfast.doors.cli import (
+    build,
+    care,
+    demo,
+    install,
+    memory,
+    notes,
+    outputs,
+    pad,
+    servers,
+    sessions,
+    tools,
+    transfer,
+)
 from holdfast.doors.cli.guard import INTERRUPTED
 from holdfast.doors.cli.state import State
 
@@ -25,7 +38,7 @@ def program() -> build.Group:
     root = build.group(None, "holdfast", ABOUT)
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")(root)
-    for module in (care, notes, pad, memory, outputs, sessions, transfer, servers, tools, demo):
+    for module in (care, notes, pad, memory, outputs, sessions, transfer, servers, install, tools, demo):
         module.add_to(root)
     return root
 

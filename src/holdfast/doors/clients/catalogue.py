@@ -131,9 +131,7 @@ def _copilot(where: Where) -> dict[str, tuple[Edit, ...]]:
         "sessionEnd": "session-end",
     }
     hooks = {
-        theirs: [
-            {"type": "command", "bash": where.line("hook", "--client", "copilot", ours), "timeoutSec": TIMEOUT}
-        ]
+        theirs: [{"type": "command", "bash": where.line("hook", "--client", "copilot", ours), "timeoutSec": TIMEOUT}]
         for theirs, ours in events.items()
     }
     text = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
@@ -151,11 +149,10 @@ def _opencode(where: Where) -> dict[str, tuple[Edit, ...]]:
     command = list(where.command)
     server = Entry(("mcp",), {"type": "local", "command": [*command, "mcp"], "enabled": True})
     plugin = texts.client("opencode_plugin.js").replace("__COMMAND__", json.dumps(command))
-    if where.scope == "user":
-        folder, config = (".config", "opencode"), where.path(".config", "opencode", "opencode.json")
-    else:
-        folder, config = (".opencode",), where.path("opencode.json")
-    return {config: (server,), where.path(*folder, "plugins", "holdfast.js"): (Whole(plugin),)}
+    for_all = where.path(".config", "opencode")
+    config = os.path.join(for_all if where.scope == "user" else where.root, "opencode.json")
+    folder = for_all if where.scope == "user" else where.path(".opencode")
+    return {config: (server,), os.path.join(folder, "plugins", "holdfast.js"): (Whole(plugin),)}
 
 
 CLIENTS: dict[str, Client] = {

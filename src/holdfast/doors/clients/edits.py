@@ -140,8 +140,7 @@ def _without_block(text: str) -> str:
     stop = text.find(END, start)
     if start < 0 or stop < 0:
         return text
-    after = text[stop + len(END) :].removeprefix("\r").removeprefix("\n")
     before = text[:start]
-    if not after and before.endswith("\n\n"):
+    if before.endswith("\n\n"):
         before = before[:-1]  # the empty line that we set between
-    return before + after
+    return before + text[stop + len(END) :].removeprefix("\r").removeprefix("\n")

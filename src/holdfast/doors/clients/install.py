@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from holdfast import errors
 from holdfast.doors.clients.catalogue import Client, Where
 from holdfast.doors.clients.edits import Edit, Unreadable, with_edits, without_edits
+from holdfast.text.diff import unified
 
 RECORD = "installs.json"
 
@@ -65,10 +66,10 @@ def apply_install(changes: Iterable[Change], data: str) -> None:
     record = _record(data)
     for change in changes:
         if change.needed and change.after is not None:
-            # The first state counts: installing again over an older installation must not make that the way back.
-            kept = record.get(change.path)
-            first = kept["before"] if kept and _same(change.before, kept["after"]) else _encoded(change.before)
-            record[change.path] = {"before": first, "after": hashlib.sha256(change.after).hexdigest()}
+            record[change.path] = {
+                "before": _way_back(change, record.get(change.path)),
+                "after": hashlib.sha256(change.after).hexdigest(),
+            }
             _write_record(data, record)  # before the file: a crash between the two leaves a way back, never none
             _write(change.path, change.after)
 
@@ -109,12 +110,15 @@ def _taken_out(path: str, now: bytes, edits: tuple[Edit, ...]) -> bytes | None:
     return text.encode("utf-8") if text.strip() else None
 
 
-def _same(content: bytes | None, digest: str) -> bool:
-    return content is not None and hashlib.sha256(content).hexdigest() == digest
-
-
-def _encoded(content: bytes | None) -> str | None:
-    return None if content is None else base64.b64encode(content).decode("ascii")
+def _way_back(change: Change, kept: dict[str, Any] | None) -> str | None:
+    """The bytes to give back one day. An older installation of ours is never among them."""
+    if change.before is None:
+        return None
+    if kept and hashlib.sha256(change.before).hexdigest() == kept["after"]:
+        first: str | None = kept["before"]
+        return first
+    clean = _taken_out(change.path, change.before, change.edits)
+    return None if clean is None and change.before.strip() else base64.b64encode(clean or change.before).decode("ascii")
 
 
 def _read(path: str) -> bytes | None:
@@ -170,3 +174,10 @@ def _record(data: str) -> dict[str, Any]:
 
 def _write_record(data: str, record: dict[str, Any]) -> None:
     _write(os.path.join(data, RECORD), json.dumps(record, indent=1).encode())
+
+
+def shown(change: Change) -> str:
+    """A change as people read changes: empty when there is none."""
+    old, new = ((side or b"").decode("utf-8", "replace") for side in (change.before, change.after))
+    was, is_ = (os.devnull if side is None else change.path for side in (change.before, change.after))
+    return unified(old, new, before_name=was, after_name=is_)
