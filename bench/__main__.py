@@ -16,14 +16,20 @@ from datetime import UTC, datetime
 import apsw
 
 import holdfast
-from bench import corpus, notes, start, stdio, writers
+from bench import corpus, journal, keeping, notes, outputs, start, stdio, survival, writers
 from bench.measure import OUT, Sizes, clear_out
+from bench.recall import speed
 
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
     "notes": notes.run,
+    "recall": speed.run,
     "stdio": stdio.run,
     "writers": writers.run,
+    "keeping": keeping.run,
+    "outputs": outputs.run,
+    "survival": survival.run,
+    "journal": journal.run,
 }
 
 

@@ -3,6 +3,9 @@
 DIR holds `files/`, `manifest.json` and `questions.jsonl`, each question with its file, its answer, the words that must
 stand near it (`context`) and the lines that hold it (`needles`). A question counts as answered when the text shown
 contains a whole needle line, or the answer together with its context. Everything goes through the public library.
+
+A text that is too small to be kept passes as it is: it has no preview and is never read back, and all of its tokens
+count as shown, once.
 """
 
 from __future__ import annotations
@@ -15,15 +18,38 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdfast
-from bench.measure import table
+from bench.measure import Sizes, table
 from holdfast.library import Session
 from holdfast.text import tokens
 
 HERE = Path(__file__).parent.parent.parent / "shared" / "bench" / "outputs"
 BUDGETS = (600, 300)
+SMALL = "small"  # not kept
+
+
+# What context-mode says of its own fixtures (BENCHMARK.md of 2026-03-15): bytes in the window after a script that was
+# written by hand for each file, for one question, with no check of the answer.
+PUBLISHED = {
+    "cm_context7-react-docs.md": 261,
+    "cm_context7-nextjs-docs.md": 249,
+    "cm_context7-tailwind-docs.md": 186,
+    "cm_playwright-snapshot.txt": 299,
+    "cm_github-prs.json": 719,
+    "cm_github-issues.json": 1139,
+    "cm_test-output.txt": 337,
+    "cm_tsc-errors.txt": 347,
+    "cm_build-output.txt": 405,
+    "cm_mcp-tools.json": 742,
+    "cm_access.log": 155,
+    "cm_git-log.txt": 107,
+    "cm_analytics.csv": 222,
+}
 
 
 class Row(NamedTuple):
+    name: str
+    size: int  # bytes
+    shown: int  # bytes of the reference with its preview
     shape: str
     original: int  # tokens
     preview: int
@@ -49,7 +75,7 @@ def answered(question: dict[str, Any], shown: str) -> bool:
 def measure(session: Session, path: Path, questions: list[dict[str, Any]]) -> Row:
     text = path.read_bytes().decode("utf-8", "replace")
     kept = session.outputs.keep(path.name, text)
-    shape = kept.output.shape if kept.output else "small"
+    shape = kept.output.shape if kept.output else SMALL
     by_question = [0] * len(BUDGETS)
     read_back = 0
     for question in questions:
@@ -59,10 +85,11 @@ def measure(session: Session, path: Path, questions: list[dict[str, Any]]) -> Ro
             else:
                 shown = session.outputs.read(kept.output.id, query=question["question"], tokens=budget).content
             by_question[at] += answered(question, shown)
-            read_back += tokens.count(shown) if at == 0 else 0
+            read_back += tokens.count(shown) if at == 0 and kept.output else 0
     by_preview = sum(answered(question, kept.text) for question in questions)
     counts = tokens.count(text), tokens.count(kept.text)
-    return Row(shape, *counts, len(questions), by_preview, tuple(by_question), read_back)
+    sizes = len(text.encode("utf-8", "surrogatepass")), len(kept.text.encode("utf-8", "surrogatepass"))
+    return Row(path.name, *sizes, shape, *counts, len(questions), by_preview, tuple(by_question), read_back)
 
 
 def report(rows: list[Row]) -> None:
@@ -70,6 +97,7 @@ def report(rows: list[Row]) -> None:
     for row in rows:
         shapes[row.shape].append(row)
     lines = [_line(shape, shapes[shape]) for shape in sorted(shapes)] + [_line("all", rows)]
+    _beside(rows)
     columns = ("shape", "files", "tokens", "preview, mean", "most", "asked", "by preview")
     budgets = tuple(f"by one read of {budget}" for budget in BUDGETS)
     table("Previews and questions", [*columns, *budgets, "shown of all"], lines)
@@ -77,20 +105,38 @@ def report(rows: list[Row]) -> None:
     print("one read ≥ 97 % at 600 tokens and ≥ 93 % at 300; preview and read-backs together ≤ 3 % of all")
 
 
+def _beside(rows: list[Row]) -> None:
+    """The files of context-mode's own benchmark, beside what it says of them."""
+    ours = [row for row in rows if row.name in PUBLISHED]
+    if not ours:
+        return
+    lines = [
+        [row.name, f"{row.size:,}", f"{PUBLISHED[row.name]:,}", f"{row.shown:,}", _share(row.by_preview, row.asked)]
+        for row in ours
+    ]
+    heads = ("file", "bytes", "context-mode's script, published", "our preview", "questions it answers")
+    table(
+        "Bytes in the window, beside context-mode's published ones (a script for each file, no answers checked)",
+        heads,
+        lines,
+    )
+
+
 def _line(name: str, rows: list[Row]) -> list[str]:
     asked = sum(row.asked for row in rows)
+    previews = [row.preview for row in rows if row.shape != SMALL]
     original = sum(row.original for row in rows)
     shown = sum(row.preview for row in rows) + sum(row.read_back for row in rows)
     return [
         name,
         str(len(rows)),
         f"{original:,}",
-        f"{sum(row.preview for row in rows) / len(rows):.0f}",
-        str(max(row.preview for row in rows)),
+        f"{sum(previews) / len(previews):.0f}" if previews else "-",
+        str(max(previews)) if previews else "-",
         str(asked),
         _share(sum(row.by_preview for row in rows), asked),
         *(_share(sum(row.by_question[at] for row in rows), asked) for at in range(len(BUDGETS))),
-        f"{shown / original:.1%}",
+        f"{shown / original:.2%}",
     ]
 
 
@@ -101,17 +147,26 @@ def _share(count: int, asked: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.outputs", description=__doc__)
     parser.add_argument("--dir", type=Path, default=HERE, help="a folder with files/ and questions.jsonl")
-    given = parser.parse_args()
-    if not (given.dir / "questions.jsonl").exists():
-        print(f"no questions.jsonl in {given.dir}: nothing to measure")
+    over(parser.parse_args().dir)
+
+
+def run(sizes: Sizes) -> None:
+    """As part of `python -m bench`: over the outputs beside the repository, when they are there."""
+    over(HERE)
+
+
+def over(place: Path) -> None:
+    """All files of a folder with all their questions."""
+    if not (place / "questions.jsonl").exists():
+        print(f"\nno questions.jsonl in {place}: nothing to measure")
         return
     questions: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for line in (given.dir / "questions.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (place / "questions.jsonl").read_text(encoding="utf-8").splitlines():
         question = json.loads(line)
         questions[question["file"]].append(question)
     with tempfile.TemporaryDirectory() as folder, holdfast.open(f"{folder}/holdfast.db", project="bench") as hold:
         session = hold.session("bench")
-        files = sorted((given.dir / "files").iterdir())
+        files = sorted((place / "files").iterdir())
         rows = [measure(session, path, questions[path.name]) for path in files]
     print(f"tokens by {tokens.NAME}; {len(rows)} files, {sum(map(len, questions.values()))} questions\n")
     report(rows)

@@ -83,8 +83,11 @@ class Server:
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
     def trivial(self, ops: int) -> Sample:
+        return self.timed({}, ops)
+
+    def timed(self, arguments: dict[str, Any], ops: int) -> Sample:
         """The round trip as the client sees it, on bytes made beforehand, and the server's own CPU time."""
-        params = {"name": self.tool, "arguments": {}}
+        params = {"name": self.tool, "arguments": arguments}
         line = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).encode() + b"\n"
         times, reply = [], b""
         cpu = cpu_of(self.process.pid)

@@ -54,10 +54,11 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home directory for each test, so that no test finds or touches the caller's own store."""
+    """An empty home directory for each test, and work begins in it, so that no test touches the caller's own files."""
     directory = _homes / uuid.uuid4().hex
     directory.mkdir()
     monkeypatch.setenv("HOME", str(directory))
+    monkeypatch.chdir(directory)
     return directory
 
 

@@ -14,7 +14,7 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 def test_the_python_example_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert blocks
-    report = "report = ''.join(f'line {number} of a long report\\n' for number in range(500))\n"
+    report = "report = ''.join(f'line {number} of a long report\\n' for number in range(500))\nsearch = str\n"
     for block in blocks:
         script = (
             report + block + "    assert found.notes and 'casts' in prompt and tools and guidance and shown != report\n"
@@ -38,3 +38,12 @@ def test_every_command_of_the_readme_exists(tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, f"holdfast {command}: {done.stderr}"
+
+
+def test_the_examples_of_the_window_run(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "window.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.journal import problems
 from holdfast.library import Holdfast
 from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
 
@@ -27,6 +28,20 @@ NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
 PROBLEMS: list[errors.HoldfastError] = [
     errors.empty("note content", "Write down what is worth keeping."),
     errors.too_long("note content", 4_001, 4_000, "Split it into several notes."),
+    errors.not_json("agent_state", "value"),
+    errors.sandbox_failed(
+        "ZeroDivisionError: division by zero", " at line 3, 'total / count'", "It had changed nothing."
+    ),
+    errors.sandbox_limit(
+        "it ran longer than 5 seconds",
+        "Do less at a time: outputs.lines(id, first, last) reads a part.",
+        "What it wrote to the notepad before that stands (2 changes). It had printed: '1\\n2'.",
+    ),
+    errors.skill_exists("deploy"),
+    errors.skill_not_saved("deploy", "Read-only file system"),
+    errors.no_skills_folder(),
+    errors.sandbox_forked(),
+    errors.no_sandbox("no more processes"),
     errors.unstorable("content", "a NUL character (U+0000) at position 1"),
     errors.missing("add_note", "content"),
     errors.unknown_argument("add_note", "text", ["content", "tags", "session_id"]),
@@ -60,6 +75,7 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.version_moved("notepad", 1, 2),
     errors.changed_since(4, "notepad", "one"),
     errors.import_conflict("memory", "goal"),
+    errors.tool_not_approved("files", "read", "its definition is not the one that was pinned (description)"),
     errors.sessions_stay("port the parser"),
     errors.tree_too_deep(3),
     errors.too_many_children(10),
@@ -67,12 +83,29 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.session_over("sub_0a1b2c", "completed"),
     errors.bad_config_file("settings.json", "line 3: a comma is missing"),
     errors.unknown_client("emacs", ["claude-code", "codex"]),
+    errors.appended_before("message", "one#00000003"),
+    errors.no_open_task("end"),
+    errors.tasks_too_deep(4),
+    errors.too_many_pins(50),
+    errors.nothing_folded(120, 130, 90),
     errors.output_too_big(70_000_000, 67_108_864),
     errors.ambiguous_output("3f9a1c2b"),
     errors.no_output("3f9a1c2b77e0"),
     errors.output_gone("3f9a1c2b77e0", "pytest, 212.0KB, kept 2026-03-02, dropped 2026-03-09 (too old)"),
     errors.one_of("scratchpad_read", ["lines", "match"]),
     errors.bad_slice("lines 'many' cannot be read: a range is written 100-150. Write it so."),
+    problems.journal_missing("NOTES.md"),
+    problems.journal_emptied("NOTES.md"),
+    problems.journal_outside("../NOTES.md"),
+    problems.journal_not_a_file("NOTES.md"),
+    problems.journal_too_big("NOTES.md", 70_000_000, 67_108_864),
+    problems.journal_unwritable("NOTES.md", "Permission denied"),
+    problems.journal_busy("NOTES.md", 30.0),
+    problems.journal_stays(7),
+    problems.bad_evidence("a.py:99", "a.py has no words at these lines"),
+    problems.few_scenarios(1, 3),
+    problems.no_item("question", "casts"),
+    problems.ambiguous_item("goal", "casts", 2),
     errors.project_not_empty("demo"),
     errors.target_exists("backup.db"),
     errors.not_a_store("holdfast.db", "the file is not an SQLite database"),
@@ -138,9 +171,12 @@ def test_error_sentences() -> None:
 
 
 def makers() -> dict[str, Callable[..., object]]:
-    """The functions of errors.py that make a problem, by the code of what they make."""
+    """The functions that make a problem, by the code of what they make."""
     found: dict[str, Callable[..., object]] = {}
-    for name, function in inspect.getmembers(errors, inspect.isfunction):
+    for name, function in (
+        *inspect.getmembers(errors, inspect.isfunction),
+        *inspect.getmembers(problems, inspect.isfunction),
+    ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)
         if isinstance(made, type) and issubclass(made, errors.HoldfastError):
             found[name] = function

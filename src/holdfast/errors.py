@@ -13,8 +13,8 @@
         ├── StoreDamaged  what was read is not what was written
         └── StoreGone     the server or file cannot be reached
 
-A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here and
-nowhere else, so that a test can print them all.
+A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here, those
+about the journal in journal/problems.py, and nowhere else, so that a test can print them all.
 """
 
 from __future__ import annotations
@@ -148,6 +148,12 @@ def ambiguous_output(name: str) -> BadInput:
     return BadInput("ambiguous_output", f"more than one output's digest begins with {shown(name)}. Give the whole id.")
 
 
+def not_json(operation: str, name: str) -> BadInput:
+    return BadInput(
+        "not_json", f"{name} of {operation} cannot be written as JSON (or is nested too deeply). Give a plain value."
+    )
+
+
 def unstorable(what: str, why: str) -> BadInput:
     return BadInput("unstorable", f"{what} holds {why}, which cannot be stored as text. Remove it and call again.")
 
@@ -230,6 +236,22 @@ def text_not_found(what: str, find: str, hint: str) -> NotFound:
     return NotFound("text_not_found", f"the {what} does not contain {shown(find)}. {hint} Nothing was changed.")
 
 
+def sandbox_failed(what: str, where: str, after: str) -> BadInput:
+    return BadInput("sandbox_failed", f"the code failed{where}: {what}. Mend it and run it again. {after}")
+
+
+def sandbox_limit(what: str, advice: str, after: str) -> BadInput:
+    return BadInput("sandbox_limit", f"the code was stopped: {what}. {advice} {after}")
+
+
+def sandbox_forked() -> BadInput:
+    return BadInput(
+        "sandbox_forked",
+        "this process was forked from one that had used the sandbox, which does not work after that. "
+        "Start processes anew instead (spawn), or use the sandbox only after the fork.",
+    )
+
+
 # --- what is not there, or not as expected ----------------------------------------------------------------------------
 
 
@@ -287,10 +309,54 @@ def changed_since(seq: int, kind: str, key: str) -> Conflict:
     )
 
 
+def appended_before(kind: str, key: str) -> Conflict:
+    return Conflict(
+        "appended_before",
+        f"there is a {kind} {shown(key)} already: another process works in this session too. Nothing was added; "
+        f"give each loop a session of its own.",
+    )
+
+
+def no_open_task(verb: str) -> NotFound:
+    return NotFound("no_open_task", f"there is no open task to {verb}. begin_task opens one.")
+
+
+def tasks_too_deep(limit: int) -> BadInput:
+    return BadInput(
+        "tasks_too_deep",
+        f"{limit} tasks are open inside each other; the limit is {limit}. End or cancel the innermost one first.",
+    )
+
+
+def too_many_pins(limit: int) -> BadInput:
+    return BadInput(
+        "too_many_pins",
+        f"{limit} texts are pinned in this session, and each is sent with every model call; the limit is {limit}. "
+        f"Unpin one first.",
+    )
+
+
+def nothing_folded(first: int, last: int, total: int) -> NotFound:
+    return NotFound(
+        "nothing_folded",
+        f"no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. "
+        f"`holdfast window folds` lists what is folded.",
+    )
+
+
 def sessions_stay(id: str) -> BadInput:
     return BadInput(
         "sessions_stay",
         f"the session {shown(id)} cannot be undone: what was written in it belongs to it. Archive it instead.",
+    )
+
+
+def tool_not_approved(server: str, tool: str, why: str) -> Conflict:
+    quoted = "'" + server.replace("'", "'\\''") + "'"
+    return Conflict(
+        "tool_not_approved",
+        f"the tool {shown(tool)} is blocked: {why}. The call was not made. Somebody who trusts it can run "
+        f"`holdfast seals approve {quoted}`; until then work without it.",
     )
 
 
@@ -312,6 +378,14 @@ def project_not_empty(project: str) -> Conflict:
 
 def target_exists(path: str) -> Conflict:
     return Conflict("target_exists", f"{path} exists already and is not overwritten. Choose another path.")
+
+
+def skill_exists(name: str) -> Conflict:
+    return Conflict(
+        "skill_exists",
+        f"there is a skill {shown(name)} already. Nothing was changed; "
+        "choose another name, or call again with replace=true.",
+    )
 
 
 # --- the store --------------------------------------------------------------------------------------------------------
@@ -377,6 +451,29 @@ def store_gone(place: str, why: str) -> StoreGone:
 def not_installed(what: str, extra: str) -> StoreGone:
     return StoreGone(
         "not_installed", f"{what} needs a package that is not installed. Run `pip install 'holdfast[{extra}]'`."
+    )
+
+
+def skill_not_saved(name: str, why: str) -> StoreReadOnly:
+    return StoreReadOnly(
+        "skill_not_saved",
+        f"the skill {shown(name)} could not be written: {why}. Nothing was changed; make its directory writable, "
+        "or name another one with the setting skills.",
+    )
+
+
+def no_skills_folder() -> BadInput:
+    return BadInput(
+        "no_skills_folder",
+        "this project has no directory for skills. Name one with the setting skills, then call again.",
+    )
+
+
+def no_sandbox(why: str) -> StoreGone:
+    return StoreGone(
+        "no_sandbox",
+        f"the sandbox's own process could not be started: {why}. Nothing was run; try again, "
+        "and if it lasts run `pip install --force-reinstall 'holdfast[sandbox]'`.",
     )
 
 

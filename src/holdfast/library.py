@@ -9,33 +9,58 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from holdfast import errors, texts
+from holdfast.faces import (
+    HandoffFace,
+    JournalFace,
+    MemoryFace,
+    NotepadFace,
+    NotesFace,
+    OutputsFace,
+    PromptFace,
+    SandboxFace,
+    SkillsFace,
+    StateFace,
+    plain,
+)
 from holdfast.limits import Bounds
 from holdfast.model import (
-    Digest,
+    Entry,
     Event,
+    Folder,
     Handoff,
-    Memory,
-    Note,
-    Notepad,
     Scope,
     SessionInfo,
-    TagCount,
-    Version,
 )
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, transfer, tree
+from holdfast.operations import (
+    handoff,
+    history,
+    memory,
+    recall,
+    savings,
+    seals,
+    sessions,
+    transfer,
+    tree,
+)
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
 
+if TYPE_CHECKING:
+    from holdfast.operations.window import Window
+
 Clock = Callable[[], int]
+F = TypeVar("F", bound=Callable[..., Any])
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notes": {"add_note", "search_notes", "list_notes", "update_note", "delete_note", "list_tags"},
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
     "memory": {"search_memory", "write_memory"},
     "handoff": {"write_session_handoff"},
+    "tasks": {"begin_task", "end_task", "cancel_task"},
+    "journal": {"recover_notes", "log_decision", "update_notes", "checkpoint_session"},
 }
 
 
@@ -71,7 +96,10 @@ class Holdfast:
         session: str | None = None,
         bounds: Bounds | None = None,
         clock: Clock = wall_clock,
+        skills: tuple[Folder, ...] = (),
+        root: str = ".",
     ) -> None:
+        self.root = root
         self.store = store
         self.scope = scope
         if session == EVERY:
@@ -79,6 +107,7 @@ class Holdfast:
         self.default_session = sessions.session_name(session) if session else f"s-{os.urandom(6).hex()}"
         self._bounds = bounds or Bounds()
         self._clock = clock
+        self._skills = skills
 
     def __enter__(self) -> Holdfast:
         return self
@@ -107,7 +136,7 @@ class Holdfast:
 
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
-        return Context(self.store, self.scope, name, by, self._clock(), self._bounds)
+        return Context(self.store, self.scope, name, by, self._clock(), self._bounds, self._skills, self.root)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 
@@ -119,6 +148,17 @@ class Holdfast:
     def memory(self) -> MemoryFace:
         return self.session().memory
 
+    def see_tools(
+        self, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool = True
+    ) -> tuple[seals.Seal, ...]:
+        """Compare the tools another MCP server lists with those sealed. A server seen for the first time is sealed."""
+        ctx = self.context(by="agent/wrap")._replace(session="")
+        return seals.see_tools(ctx, server, tools, complete=complete)
+
+    @property
+    def journal(self) -> JournalFace:
+        return self.session().journal
+
     def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
         arguments = {"include_archived": include_archived, "limit": limit}
         return cast(sessions.Sessions, self._do("list_sessions", arguments)).sessions
@@ -128,7 +168,7 @@ class Holdfast:
 
     def wait(self, ids: Sequence[str], seconds: int = 0) -> tree.Waited:
         """How these sub-sessions ended, waiting a while for those that have not."""
-        return cast(tree.Waited, self._do("wait_for_sessions", {"ids": _plain(ids), "seconds": seconds}))
+        return cast(tree.Waited, self._do("wait_for_sessions", {"ids": plain(ids), "seconds": seconds}))
 
     def end(self, id: str, outcome: str, result: str = "") -> tree.Outcome:
         """Say how a sub-session ended that did not report."""
@@ -136,6 +176,15 @@ class Holdfast:
 
     def history(self, *, kind: str | None = None, key: str | None = None, limit: int = 50) -> tuple[Event, ...]:
         return cast(history.History, self._do("history", {"kind": kind, "key": key, "limit": limit})).events
+
+    def savings(self, session: str | None = None) -> savings.Saved:
+        """What kept outputs saved, in tokens, by session and tool."""
+        return cast(savings.Saved, self._do("savings", {"session": session}))
+
+    def recall(self, query: str, **options: Any) -> recall.Recalled:
+        """Search everything kept in the project. Options: kinds, tags, session, since, until, key_prefix, limit …"""
+        given = {name: plain(value) if name in ("kinds", "tags") else value for name, value in options.items()}
+        return cast(recall.Recalled, self._do("recall", {"query": query, **given}))
 
     def undo(self, seq: int | None = None) -> Event:
         """Take the last change back, or the one named. The change that was undone."""
@@ -173,8 +222,8 @@ class Holdfast:
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
-    def export_lines(self) -> Iterator[str]:
-        return transfer.export_lines(self.context())
+    def export_lines(self, *, outputs: bool = True) -> Iterator[str]:
+        return transfer.export_lines(self.context(), outputs=outputs)
 
     def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
         return transfer.import_lines(self.context(by="import/file"), lines, merge=merge)
@@ -198,10 +247,20 @@ class Session:
         self.memory = MemoryFace(self)
         self.handoff = HandoffFace(self)
         self.outputs = OutputsFace(self)
+        self.sandbox = SandboxFace(self)
+        self.prompt = PromptFace(self)
+        self.skills = SkillsFace(self)
+        self.state = StateFace(self)
+        self.journal = JournalFace(self)
         self._seen: Handoff | None = None  # in the context given out last
+        self._window: Window | None = None
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return self.hold.run(find(name), arguments, self.id, self.by)
+
+    def ctx(self) -> Context:
+        """For what is no operation of its own."""
+        return self.hold.context(self.id, self.by)
 
     def begin(self, task: str = "") -> SessionInfo:
         return cast(SessionInfo, self.do("begin_session", {"task": task}))
@@ -225,142 +284,35 @@ class Session:
 
         The handoff is that of the line of work named; those that wait for other lines are mentioned.
         """
-        ctx = self.hold.context(self.id, self.by)
+        ctx = self.ctx()
         self._seen = handoff.waiting(ctx, line)
         return sessions.context(ctx, self._seen, line)
 
     def used(self) -> None:
         """Say that the last context of this session served a model call; the handoff in it is now used up."""
         if self._seen is not None:
-            handoff.use_handoff(self.hold.context(self.id, self.by), self._seen)
+            handoff.use_handoff(self.ctx(), self._seen)
+
+    @property
+    def window(self) -> Window:
+        """The window of a loop that calls a model: `next`, `sent` and `uncompact`."""
+        if self._window is None:
+            # Imported when first asked for: every server starts with this module, and few run a loop.
+            from holdfast.operations.window import Window
+
+            self._window = Window(self.ctx)
+        return self._window
+
+    def pin(self, content: str) -> str:
+        """A text that every window of this session holds from now on. The id it is unpinned by."""
+        return cast(Entry, self.do("pin_text", {"content": content})).key
+
+    def unpin(self, id: str) -> None:
+        self.do("unpin_text", {"id": id})
 
     def scratch(self, content: str | None = None, mode: str = "read") -> str:
         """The scratchpad of the task at hand: read, replace, append or clear. Its content afterwards."""
         return cast(memory.Scratch, self.do("scratch_note", {"content": content, "mode": mode})).content
-
-
-class NotesFace:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def add(self, content: str, tags: Sequence[str] = ()) -> Note:
-        return cast(notes.Written, self._session.do("add_note", {"content": content, "tags": _plain(tags)})).note
-
-    def search(self, query: str = "", tags: Sequence[str] = (), **options: Any) -> notes.Found:
-        arguments = {"query": query, "tags": _plain(tags), **options}
-        return cast(notes.Found, self._session.do("search_notes", arguments))
-
-    def list(self, tag: str | None = None, **options: Any) -> tuple[Note, ...]:
-        return cast(notes.Listed, self._session.do("list_notes", {"tag": tag, **options})).notes
-
-    def update(
-        self, id: str, content: str | None = None, tags: Sequence[str] | None = None, done: bool | None = None
-    ) -> Note:
-        arguments = {"id": id, "content": content, "tags": None if tags is None else _plain(tags), "done": done}
-        return cast(notes.Written, self._session.do("update_note", arguments)).note
-
-    def delete(self, id: str) -> Note:
-        return cast(notes.Written, self._session.do("delete_note", {"id": id})).note
-
-    def tags(self) -> tuple[TagCount, ...]:
-        return cast(notes.Tags, self._session.do("list_tags", {})).tags
-
-
-class NotepadFace:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def read(self) -> str:
-        return self.get().content
-
-    def get(self) -> Notepad:
-        return cast(Notepad, self._session.do("read_notepad", {}))
-
-    def write(self, content: str, *, expected_version: int | None = None) -> notepad.Edited:
-        arguments = {"content": content, "expected_version": expected_version}
-        return cast(notepad.Edited, self._session.do("write_notepad", arguments))
-
-    def append(self, content: str) -> notepad.Edited:
-        return self.edit("append", content=content)
-
-    def replace(self, find: str, replace: str, *, all: bool = False) -> notepad.Edited:
-        return self.edit("find_replace", find=find, replace=replace, replace_all=all)
-
-    def edit(self, operation: str, **arguments: Any) -> notepad.Edited:
-        return cast(notepad.Edited, self._session.do("update_notepad", {"operation": operation, **arguments}))
-
-    def history(self, *, limit: int = 50) -> tuple[Version, ...]:
-        return cast(notepad.Versions, self._session.do("notepad_history", {"limit": limit})).versions
-
-    def diff(self, version: int) -> str:
-        return cast(notepad.Versions, self._session.do("notepad_history", {"version": version})).diff
-
-    def restore(self, version: int) -> notepad.Edited:
-        return cast(notepad.Edited, self._session.do("restore_notepad", {"version": version}))
-
-    def section(self) -> str:
-        """The prompt section for the next model call. Its bytes change only when the notepad does."""
-        return notepad.section(self.get())
-
-
-class MemoryFace:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def write(self, key: str, content: str, mode: str = "replace") -> Memory:
-        arguments = {"key": key, "content": content, "mode": mode}
-        return cast(memory.Stored, self._session.do("write_memory", arguments)).memory
-
-    def read(self, key: str) -> Memory:
-        return cast(Memory, self._session.do("read_memory", {"key": key}))
-
-    def search(self, query: str, limit: int = 8) -> tuple[Memory, ...]:
-        return cast(memory.Matches, self._session.do("search_memory", {"query": query, "limit": limit})).matches
-
-    def pin(self, key: str, pinned: bool = True) -> Memory:
-        return cast(Memory, self._session.do("pin_memory", {"key": key, "pinned": pinned}))
-
-    def digest(self, budget: int | None = None) -> Digest:
-        return memory.digest(self._session.hold.context(self._session.id, self._session.by), budget)
-
-
-class HandoffFace:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def write(self, content: str, line: str = handoff.MAIN) -> Handoff:
-        arguments = {"content": content, "line": line}
-        return cast(handoff.Left, self._session.do("write_session_handoff", arguments)).handoff
-
-    def read(self, line: str = handoff.MAIN) -> Handoff:
-        return cast(Handoff, self._session.do("read_handoff", {"line": line}))
-
-
-class OutputsFace:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def keep(self, tool: str, content: str, *, call: str = "") -> outputs.Kept:
-        """What to show for a tool's result: the result itself when it is small, else a preview and a reference."""
-        return outputs.keep_output(self._context(), tool, content, call)
-
-    def read(self, id: str, **how: Any) -> outputs.Read:
-        """A part of it: query=, lines=, match=, path=, rows=, chars= or bytes=; else all of it page by page."""
-        return cast(outputs.Read, self._session.do("scratchpad_read", {"id": id, **how}))
-
-    def read_content(self, id: str) -> str:
-        """All of it."""
-        return outputs.whole(self._context(), id)
-
-    def expand(self, uri: str) -> str:
-        """The text behind hold://<id>, hold://<id>#/json/pointer or hold://<id>#lines=a-b."""
-        return outputs.expand(self._context(), uri)
-
-    def list(self, *, limit: int = 20) -> outputs.Listed:
-        return cast(outputs.Listed, self._session.do("scratchpad_list", {"limit": limit}))
-
-    def _context(self) -> Context:
-        return self._session.hold.context(self._session.id, self._session.by)
 
 
 def _only_for_reading() -> errors.BadInput:
@@ -371,8 +323,3 @@ def guidance(names: Iterable[str]) -> str:
     """How to use the tools of these names, and nothing about tools that are not among them."""
     given = set(names)
     return "\n".join(texts.prompt(f"guidance_{part}") for part, tools in GUIDANCE.items() if given & tools)
-
-
-def _plain(tags: Sequence[str]) -> object:
-    """A text is a sequence of characters in Python; as tags it is a mistake, which the check then names."""
-    return tags if isinstance(tags, str) else list(tags) if isinstance(tags, (tuple, set, frozenset)) else tags

@@ -17,7 +17,19 @@ SCRATCHPAD = "scratchpad"  # key: the session's id
 MEMORY = "memory"  # key: as chosen by the agent; session: ""
 HANDOFF = "handoff"  # key: the line of work; done: a later session has used it
 SESSION = "session"  # key: the session's id; session: its parent's id; done: archived
-KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION)
+SYSTEM_PROMPT = "system_prompt"  # key: main; session: ""
+STATE = "state"  # key: as chosen by the agent; content: JSON; session: ""
+MESSAGE = "message"  # key: the session's id, # and the position; written once, so without events
+FOLD = "fold"  # what stands in the window in place of messages; done: taken back
+TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cancelled
+PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
+OUTPUT = "output"  # not an entry: what recall calls a kept output; key: its id
+SEALS = "seals"  # key: an MCP server behind us; extra: the definitions of its tools, as hashes
+JOURNAL = "journal"  # key: journal_<ms>; an entry that was added to the journal's file, which is what counts
+KINDS = (
+    *(NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE),
+    *(MESSAGE, FOLD, TASK, PIN, SEALS, JOURNAL),
+)
 
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,6 +40,13 @@ class Scope(NamedTuple):
 
     tenant: str
     project: str
+
+
+class Folder(NamedTuple):
+    """A directory on this machine, and how people name it: from the project's root, without what is above."""
+
+    path: str
+    shown: str
 
 
 class Entry(NamedTuple):

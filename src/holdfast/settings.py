@@ -6,11 +6,12 @@ A value comes from, in this order: the environment (HOLDFAST_NAME), `.holdfast/c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, OutputRules
+from holdfast.limits import Bounds, JournalRules, OutputRules, RecallRules, ToolRule, WindowRules
+from holdfast.model import Folder
 
 FOLDER = ".holdfast"
 ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -18,6 +19,9 @@ TENANT = "local"
 SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 # Where coding agents put the id of their own session, so that a server they start belongs to it.
 SESSION_NAMES = ("HOLDFAST_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID")
+
+Rules = Bounds | OutputRules | WindowRules | RecallRules | JournalRules
+TABLES = (OutputRules, WindowRules, RecallRules, JournalRules)
 
 
 class Settings(NamedTuple):
@@ -27,6 +31,9 @@ class Settings(NamedTuple):
     session: str | None = None
     token: str | None = None  # what HTTP clients must send
     bounds: Bounds = Bounds()
+    skills: tuple[Folder, ...] = ()  # directories with skills; new ones go to the first
+    strict: bool = False  # tools of other servers that changed since they were pinned are blocked
+    root: str = "."  # the project's folder, where the journal is
 
 
 def load(
@@ -38,7 +45,8 @@ def load(
 ) -> Settings:
     """Settings for work in a folder. Arguments win over everything."""
     env = os.environ if environment is None else environment
-    root = project_root(folder or os.getcwd())
+    here = folder or env.get("HOLDFAST_FOLDER") or os.getcwd()  # a client may start us anywhere
+    root = project_root(here)
     config = _config(os.path.join(root, FOLDER, "config.toml")) if root else {}
     place = store or env.get("HOLDFAST_STORE") or _text(config, "store") or _default_store(root, env)
     name = project or env.get("HOLDFAST_PROJECT") or _text(config, "project") or _default_project(root, place)
@@ -49,7 +57,25 @@ def load(
         next((env[known] for known in SESSION_NAMES if env.get(known)), None),
         env.get("HOLDFAST_TOKEN") or None,
         _bounds(config, env),
+        _skills(config, env, root),
+        _switch("strict", env.get("HOLDFAST_STRICT") or config.get("strict", False)),
+        root or os.path.abspath(here),
     )
+
+
+def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
+    """The value of an environment variable that somebody names as the place of a secret. Ours go to nobody else."""
+    if name.startswith("HOLDFAST_"):
+        raise errors.bad_setting("variable", name, "what belongs to Holdfast is sent to no other server")
+    value = (os.environ if environment is None else environment).get(name)
+    if not value:
+        raise errors.bad_setting("variable", name, "there is no environment variable of this name, or it is empty")
+    return value
+
+
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """Those of the named environment variables that are set; never any of our own."""
+    return {name: os.environ[name] for name in names if name in os.environ and not name.startswith("HOLDFAST_")}
 
 
 def project_root(folder: str) -> str | None:
@@ -105,28 +131,78 @@ def _text(config: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
+def _skills(config: Mapping[str, Any], env: Mapping[str, str], root: str | None) -> tuple[Folder, ...]:
+    """The directories of `skills`, seen from the project's root; by default one beside the store."""
+    given = env.get("HOLDFAST_SKILLS", "").split(os.pathsep) if env.get("HOLDFAST_SKILLS") else config.get("skills")
+    wanted = [given] if isinstance(given, str) else given
+    if wanted is None:
+        wanted = [f"{FOLDER}/skills" if root else "skills"]
+    if not isinstance(wanted, list) or not all(isinstance(item, str) and item.strip() for item in wanted):
+        raise errors.bad_setting("skills", given, "it must be a directory or a list of them")
+    base = root or data_folder(env)
+    return tuple(Folder(os.path.join(base, os.path.expanduser(item)), item) for item in wanted)
+
+
 def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
-    rules = config.get("outputs", {})
+    table = _table(config, "outputs")
+    outputs = OutputRules(**_fields(OutputRules(), table, env, "OUTPUTS_"), tools=_tool_rules(table.get("tools", {})))
+    window = WindowRules(**_fields(WindowRules(), _table(config, "window"), env, "WINDOW_"))
+    recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
+    journal = JournalRules(**_fields(JournalRules(), _table(config, "journal"), env, "JOURNAL_"))
+    plain = _fields(Bounds(), config, env, "")
+    return Bounds(**{**plain, "outputs": outputs, "window": window, "recall": recall, "journal": journal})
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    rules = config.get(name, {})
     if not isinstance(rules, dict):
-        raise errors.bad_setting("outputs", rules, "it must be a table of settings")
-    outputs = OutputRules(**_fields(OutputRules(), rules, env, "OUTPUTS_"))
-    plain = _fields(Bounds()._replace(outputs=outputs), config, env, "")
-    return Bounds(**{**plain, "outputs": outputs})
+        raise errors.bad_setting(name, rules, "it must be a table of settings")
+    return rules
 
 
-def _fields(
-    defaults: Bounds | OutputRules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str
-) -> dict[str, Any]:
+def _tool_rules(tables: object) -> tuple[ToolRule, ...]:
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise errors.bad_setting("outputs.tools", tables, "it must be a table for each tool or pattern")
+    found = []
+    for pattern, table in tables.items():
+        unknown = table.keys() - set(ToolRule._fields[1:])
+        if unknown:
+            known = ", ".join(ToolRule._fields[1:])
+            raise errors.bad_setting(f"outputs.tools.{pattern}", min(unknown), f"it takes {known}")
+        keep = table.get("keep", "auto")
+        if keep not in ("auto", "always", "never"):
+            raise errors.bad_setting(f"keep of {pattern}", keep, "it must be auto, always or never")
+        most = table.get("threshold_bytes", 0)
+        if type(most) is not int or (most < 1 and "threshold_bytes" in table):
+            raise errors.bad_setting(f"threshold_bytes of {pattern}", most, "it must be a whole number above 0")
+        found.append(ToolRule(pattern, keep, most, _switch(f"redact of {pattern}", table.get("redact", True))))
+    return tuple(found)
+
+
+def _switch(name: str, value: object) -> bool:
+    found = SWITCH.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise errors.bad_setting(name, value, "it must be true or false")
+    return found
+
+
+def _fields(defaults: Rules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str) -> dict[str, Any]:
     """The fields of a settings tuple that are set somewhere, each of the type of its default."""
     found: dict[str, Any] = {}
     for name, default in defaults._asdict().items():
         value = env.get(f"HOLDFAST_{prefix}{name.upper()}") or config.get(name)
-        if value is None or isinstance(default, OutputRules):
+        if value is None or name == "tools" or isinstance(default, TABLES):
+            continue
+        if isinstance(default, str):
+            found[name] = _text({name: value}, name)
             continue
         if isinstance(default, bool):
-            found[name] = SWITCH.get(value.lower()) if isinstance(value, str) else value
-            if type(found[name]) is not bool:
-                raise errors.bad_setting(name, value, "it must be true or false")
+            found[name] = _switch(name, value)
+        elif isinstance(default, tuple):
+            found[name] = tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+            if not isinstance(found[name], list | tuple) or not all(isinstance(part, str) for part in found[name]):
+                raise errors.bad_setting(name, value, "it must be a list of names")
+            found[name] = tuple(found[name])
         else:
             found[name] = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
             if type(found[name]) is not int or found[name] < 1:

@@ -4,7 +4,10 @@ Rules that hold for every method:
 
 - One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
 - Every change of an entry is written with its event. History, undo and the activity log read events and nothing else.
-- Outputs have no events: they never change, and what is gone has a tombstone. `dump` and `load` leave them out.
+- Messages are entries without events: they are appended once and never change. History does not list them.
+- Outputs have no events: they never change, and what is gone has a tombstone. `dump` leaves them to `dump_outputs`.
+- What is merely noted about calls and reads (`note_call`, `note_read`) does not wait for the disk: a power cut may take
+  the newest of it back, and nothing else.
 - Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged, it never returns.
 - `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.model import (
@@ -67,6 +70,50 @@ class Words(NamedTuple):
     every: bool = True
 
 
+class Fact(NamedTuple):
+    """What recall needs to know of a text before it reads it. Texts are numbered in the order they came."""
+
+    doc: int
+    kind: str
+    key: str
+    session: str
+    head: str  # its first characters
+    size: int  # bytes of its text
+    tags: tuple[str, ...]
+    done: bool
+    pinned: bool
+    origin: str
+    created_at: int
+    updated_at: int
+    start: int = 0  # of a piece of an output: where it begins in it, in bytes
+    line: int = 1  # and which line that is
+
+
+Places = Mapping[int, tuple[int, ...]]  # of one word: by text, where it stands there, counted in words
+
+
+class Seek(NamedTuple):
+    """What to gather. `order` and `wanted` are pure: which texts to look at first, and which of them may be found."""
+
+    words: tuple[str, ...]  # folded; words with the same stem count as the same word
+    literals: tuple[str, ...]  # folded texts that may stand anywhere, also inside words
+    order: Callable[[Sequence[Places | None], Sequence[Places]], Sequence[int]]
+    wanted: Callable[[Fact], bool]
+    most: int  # texts that are looked at
+    around: int  # numbers before and after each of them that are looked at too
+    common: int  # a word that stands in more places than this is not followed
+
+
+class Gathered(NamedTuple):
+    """Where the words and literals stand, and what is known of the texts looked at. None: the word is too common."""
+
+    places: tuple[Places | None, ...]
+    literals: tuple[Places, ...]
+    found: tuple[int, ...]  # texts that may be found: with a word or literal, the most promising first, or beside one
+    facts: Mapping[int, Fact]  # of these and of those around them
+    total: int  # texts of this kind in the project, more or less
+
+
 class EventQuery(NamedTuple):
     kind: str | None = None
     key: str | None = None
@@ -113,6 +160,94 @@ class OutputStats(NamedTuple):
     newest: int | None
 
 
+class SeenCall(NamedTuple):
+    """The last big result of a call."""
+
+    id: str
+    digest: str
+    at: int
+
+
+class CallNote(NamedTuple):
+    """A big result that was answered. Tokens are by the tokenizer named."""
+
+    session: str
+    tool: str
+    call: str  # which call it was, as a hash; "" when nobody knows
+    id: str
+    digest: str
+    at: int
+    kept: bool  # new to the store
+    repeated: bool  # answered by what is new since last time
+    tokenizer: str
+    observed: int  # tokens the result would have cost
+    returned: int  # tokens of what was shown in its place
+
+
+class ReadNote(NamedTuple):
+    """A read of an output. `what` says which part, in a form that JSON can hold."""
+
+    session: str
+    tool: str
+    id: str
+    what: Sequence[Any]
+    at: int
+    tokenizer: str
+    tokens: int
+
+
+class Savings(NamedTuple):
+    """What a tool's big results cost a session, in tokens, and what they would have cost."""
+
+    session: str
+    tool: str
+    tokenizer: str
+    calls: int  # big results
+    kept: int  # of these, those whose content was new
+    repeats: int  # of these, those answered by what is new since last time
+    reads: int
+    observed: int
+    returned: int
+    read_back: int
+
+    @property
+    def saved(self) -> int:
+        """Below zero when reading it back cost more than keeping it out."""
+        return self.observed - self.returned - self.read_back
+
+
+class ArrivingOutput(NamedTuple):
+    """An output of an import. `line` is where it stands there."""
+
+    line: int
+    output: Output
+    chunks: tuple[bytes, ...]  # compressed
+
+
+class ArrivingTombstone(NamedTuple):
+    line: int
+    tombstone: Tombstone
+
+
+Arriving = ArrivingOutput | ArrivingTombstone
+
+
+class CallStore(Protocol):
+    """The part of a store that notes what happens around outputs."""
+
+    def seen_call(self, scope: Scope, session: str, call: str) -> SeenCall | None: ...
+
+    def note_call(self, scope: Scope, note: CallNote, forget_before: int) -> None:
+        """Add it to the savings and, if the call is known, make it the last one. Some of what was noted before
+        `forget_before`, and is no part of the savings, goes."""
+
+    def note_read(self, scope: Scope, note: ReadNote) -> tuple[Any, ...]:
+        """Note a use of the output and add it to the savings. What earlier reads in the session were, oldest first."""
+
+    def savings(self, scope: Scope, session: str | None = None) -> tuple[Savings, ...]:
+        """By session and tool; None is every session."""
+
+
 class OutputStore(Protocol):
     """The part of a store that keeps outputs: big results, by content, each once in a project.
 
@@ -121,6 +256,9 @@ class OutputStore(Protocol):
 
     def keep_output(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> Kept:
         """Keep the bytes. The same bytes again are one use more of the output that is there, whatever the draft."""
+
+    def keep_outputs(self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp) -> tuple[Kept, ...]:
+        """Keep several, all or none: as one after the other, but waiting for the disk once."""
 
     def output(self, scope: Scope, name: str) -> Output | None:
         """The output with this id, or else the only one whose digest begins so. BadInput when several do.
@@ -164,15 +302,33 @@ class OutputStore(Protocol):
         """
 
     def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
-        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals."""
+        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals.
+
+        Messages do not count: a conversation names every output it ever saw, and would keep them all for good.
+        """
 
     def output_stats(self, scope: Scope) -> OutputStats: ...
+
+    def index_outputs(self, scope: Scope, most: int) -> int:
+        """Index outputs that wait for it, the newest first, until about so many bytes are read. How many still wait."""
+
+    def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
+        """Like `gather`, among the pieces of indexed outputs. Literals are not looked for."""
 
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
         """What an output was that is gone. None when it is there, again or still, and when it never was."""
 
+    def dump_outputs(self, scope: Scope) -> Iterator[tuple[Output, tuple[bytes, ...]] | Tombstone]:
+        """All outputs with their compressed chunks, then all tombstones, each in the order of ids. One at a time."""
 
-class Store(OutputStore, Protocol):
+    def add_outputs(self, scope: Scope, arriving: Iterable[Arriving]) -> int:
+        """Add what is not there yet, all of it or nothing. How many outputs were added.
+
+        BadInput names the line of what is not what it says it is, Conflict an id that belongs to another content.
+        """
+
+
+class Store(OutputStore, CallStore, Protocol):
     """A place that keeps entries. `place` names it in messages and never holds a password."""
 
     place: str
@@ -185,6 +341,12 @@ class Store(OutputStore, Protocol):
 
         Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
         increasing within the project whatever the clock does. The session named in the stamp comes to exist.
+        """
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        """Add entries by key, all or none, without events. Conflict when one of the keys is taken.
+
+        For what is written once and by the hundred. The session named in the stamp comes to exist.
         """
 
     def list(self, scope: Scope, query: Listing) -> Page:
@@ -201,6 +363,15 @@ class Store(OutputStore, Protocol):
     def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
         """In how many entries each word occurs, whatever its ending, counted no further than `most`."""
 
+    def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
+        """What a question finds among the entries of these kinds, for search/rank.py to put in order.
+
+        When every word is too common, the newest entries that hold all of them stand for the rest.
+        """
+
+    def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
+        """Entries by the numbers `gather` gave. One that is gone since is left out."""
+
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         """Tags of the open entries with counts, in alphabetical order."""
 
@@ -214,7 +385,13 @@ class Store(OutputStore, Protocol):
     def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """All entries and events of a project as ("entry" | "event", record), in a stable order, from one moment."""
 
-    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+    def load(
+        self,
+        scope: Scope,
+        entries: Iterable[Entry],
+        records: Iterable[Mapping[str, Any]],
+        arriving: Iterable[Arriving] = (),
+    ) -> int:
         """Put a dump into an empty project exactly as it was. The number of entries; Conflict when not empty."""
 
     def projects(self, tenant: str) -> tuple[str, ...]: ...

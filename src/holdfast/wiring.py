@@ -34,6 +34,8 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
         session=session or chosen.session,
         bounds=chosen.bounds,
         clock=clock,
+        skills=chosen.skills,
+        root=chosen.root,
     )
 
 

@@ -13,11 +13,11 @@ import psycopg
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from holdfast.model import EMPTY, NOTE, Change, Draft, Entry, Scope, Stamp
+from holdfast.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
 from holdfast.store import GONE, Decide, Gone, Listing, Store
 
 NOTES = Listing((NOTE,))
-EVERYTHING = ("note", "notepad", "scratchpad", "memory", "handoff", "session")
+EVERYTHING = KINDS
 NOON = 1_772_445_600_000  # a fixed moment in milliseconds
 
 # Examples get a project of their own, so one store serves all of them.

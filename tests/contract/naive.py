@@ -5,10 +5,11 @@ It keeps what an entry was before and after each change, counts by counting, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from holdfast import errors
 from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search.analyse import fold, short_words, terms
 from holdfast.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record, next_entry, unchanged
@@ -92,6 +93,20 @@ class NaiveStore:
         if project.events:
             self._projects[scope] = project
         return Change(seq, before, after, self.tally(scope, kind, session))
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        project = self._of(scope).copy()
+        if not drafts:
+            return ()
+        if (SESSION, stamp.session) not in project.entries:
+            project.change(SESSION, stamp.session, Draft(""), stamp._replace(operation="begin_session", detail=EMPTY))
+        project.clock = max(project.clock or 0, stamp.now)
+        for key, draft in drafts:
+            if (kind, key) in project.entries:
+                raise errors.appended_before(kind, key)
+            project.entries[kind, key] = next_entry(kind, key, None, draft, stamp, project.clock, 1)
+        self._projects[scope] = project
+        return tuple(project.entries[kind, key] for key, _ in drafts)
 
     def _listed(self, scope: Scope, query: Listing) -> list[Entry]:
         found = [

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from contract.kit import EVERYTHING, NOON, everything, nasty, new_scope, per_example
 from contract.naive import NaiveStore
-from holdfast.model import KINDS, MEMORY, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
+from holdfast import errors
+from holdfast.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
 from holdfast.search.analyse import fold
 from holdfast.search.order import query_words
 from holdfast.store import GONE, EventQuery, Gone, Listing, Store, Words
@@ -20,6 +21,7 @@ Step = Callable[[Either, Scope], Any]
 
 TAGS = ("Bug", "bug", "BUG", "Straße", "STRASSE", "später", "x", "İ")
 SESSIONS = ("", "one", "two", "Zwei")
+USED = (NOTE, NOTEPAD, MEMORY, SESSION, MESSAGE)  # kinds the steps below write; a store treats all kinds alike
 
 
 class Refused(Exception):
@@ -72,6 +74,15 @@ def edits(draw: st.DrawFn) -> Step:
 
 
 @st.composite
+def appends(draw: st.DrawFn) -> Step:
+    """Messages: several at once, now and then with a key that is taken."""
+    keys = draw(st.lists(st.sampled_from(("one#1", "one#2", "two#1", "two#2", "two#3")), max_size=3, unique=True))
+    added = [(key, draw(drafts())._replace(session=key.partition("#")[0], tags=())) for key in keys]
+    stamp = Stamp("agent/test", "append", draw(st.sampled_from(("one", "two"))), NOON + draw(st.integers(-5, 5)))
+    return lambda store, scope: store.append(scope, MESSAGE, added, stamp)
+
+
+@st.composite
 def restores(draw: st.DrawFn) -> Step:
     """What undo does: make an entry again what it was before one of its changes."""
     back = draw(st.integers(0, 5))
@@ -91,7 +102,7 @@ def restores(draw: st.DrawFn) -> Step:
 @st.composite
 def listings(draw: st.DrawFn) -> Listing:
     return Listing(
-        (draw(st.sampled_from(KINDS)),),  # of several kinds two may have the same key and time, and no order
+        (draw(st.sampled_from(USED)),),  # of several kinds two may have the same key and time, and no order
         draw(st.sampled_from((None, *SESSIONS))),
         tuple(fold(tag) for tag in draw(st.lists(st.sampled_from(TAGS), max_size=2))),
         draw(st.booleans()),
@@ -120,14 +131,14 @@ def reads(draw: st.DrawFn) -> Step:
             store.containing(scope, query, needle),
             store.events(scope, events),
             store.event(scope, 3),
-            [store.tags(scope, kind, session) for kind in KINDS for session in SESSIONS],
-            [store.tally(scope, kind, session) for kind in KINDS for session in SESSIONS],
+            [store.tags(scope, kind, session) for kind in USED for session in SESSIONS],
+            [store.tally(scope, kind, session) for kind in USED for session in SESSIONS],
         )
 
     return step
 
 
-steps = st.lists(st.one_of(edits(), edits(), edits(), restores(), reads()), min_size=1, max_size=25)
+steps = st.lists(st.one_of(edits(), edits(), edits(), appends(), restores(), reads()), min_size=1, max_size=25)
 
 
 def answer(step: Step, store: Either, scope: Scope) -> Any:
@@ -135,6 +146,8 @@ def answer(step: Step, store: Either, scope: Scope) -> Any:
         return step(store, scope)
     except Refused:
         return "refused"
+    except errors.Conflict as problem:
+        return problem.message
 
 
 @given(steps, nasty)

@@ -10,8 +10,9 @@ import pytest
 from contract.kit import NOTES, put, raw, stamp
 from holdfast import errors
 from holdfast.model import NOTE, OutputDraft, Scope
-from holdfast.store import EventQuery, Words
+from holdfast.store import CallNote, EventQuery, ReadNote, Words
 from holdfast.stores import postgres_schema, sqlite_file
+from holdfast.stores.sqlite_file import SCHEMA
 from holdfast.wiring import choose_store
 
 
@@ -22,11 +23,11 @@ def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Sco
     postgres = store_url.startswith("postgresql://")
     raw(store_url, "UPDATE holdfast_schema SET version = 99" if postgres else "PRAGMA user_version = 99")
     before = raw(store_url, "SELECT * FROM entries")
-    with pytest.raises(errors.StoreTooNew, match="schema 99; this one knows up to 2") as caught:
+    with pytest.raises(errors.StoreTooNew, match=f"schema 99; this one knows up to {SCHEMA}") as caught:
         choose_store(store_url)
     assert caught.value.exit_code == 5
     assert raw(store_url, "SELECT * FROM entries") == before
-    raw(store_url, "UPDATE holdfast_schema SET version = 2" if postgres else "PRAGMA user_version = 2")
+    raw(store_url, f"UPDATE holdfast_schema SET version = {SCHEMA}" if postgres else f"PRAGMA user_version = {SCHEMA}")
     again = choose_store(store_url)
     assert again.read(scope, NOTE, "k") is not None
     again.close()
@@ -102,6 +103,12 @@ def test_a_closed_store_says_so(store_url: str, scope: Scope) -> None:
         lambda: store.cited(scope, ["0" * 12]),
         lambda: store.output_stats(scope),
         lambda: store.tombstone(scope, "0" * 12),
+        lambda: store.seen_call(scope, "s", "c"),
+        lambda: store.note_call(scope, CallNote("s", "t", "c", "0" * 12, "0" * 64, 1, True, False, "t", 1, 1), 0),
+        lambda: store.note_read(scope, ReadNote("s", "t", "0" * 12, [], 1, "t", 1)),
+        lambda: store.savings(scope),
+        lambda: list(store.dump_outputs(scope)),
+        lambda: store.add_outputs(scope, []),
         store.check,
     )
     for call in calls:

@@ -51,3 +51,45 @@ def test_small_results_pass_and_bad_reads_are_refused(folder: Path) -> None:
     assert holdfast(folder, "output", "prune", "--json").stdout == '{"deleted": 0, "freed_bytes": 0}\n'
     assert holdfast(folder, "output", "clear").returncode != 0  # nobody there to say yes
     assert json.loads(holdfast(folder, "output", "clear", "--yes", "--json").stdout) == {"deleted": 1}
+
+
+def test_a_repeated_call_a_circle_of_reads_and_the_savings_are_seen_across_processes(folder: Path) -> None:
+    keep = ("output", "keep", "ls", "--call", "ls -l", "--session", "work")
+    first = holdfast(folder, *keep, text=LISTING).stdout
+    id = first.split()[3]
+    again = holdfast(folder, *keep, text=LISTING).stdout
+    assert again.count("\n") == 1
+    assert again.startswith(f"📁 Output cached: {id} (")
+    assert "unchanged" in again
+    changed = holdfast(folder, *keep, text=LISTING + "file 601 is new\n").stdout
+    assert f"changed since {id}" in changed
+    assert "\n+file 601 is new\n" in changed
+    reads = [holdfast(folder, "output", "read", id, "--lines", "5-9") for _ in range(3)]
+    assert len({read.stdout for read in reads}) == 1
+    assert ["was read 3 times" in read.stderr for read in reads] == [False, False, True]
+    saved = json.loads(holdfast(folder, "savings", "--json").stdout)
+    assert [(row["session"], row["calls"], row["repeats"], row["reads"]) for row in saved["tools"]] == [
+        ("cli", 0, 0, 3),
+        ("work", 3, 2, 0),
+    ]
+    assert saved["saved"] == sum(row["saved"] for row in saved["tools"])
+    assert saved["tools"][0]["saved"] < 0 < saved["tools"][1]["saved"]
+    alone = json.loads(holdfast(folder, "savings", "--session", "work", "--json").stdout)
+    assert alone["total"]["saved"] == saved["tools"][1]["saved"]
+    shown = holdfast(folder, "savings")
+    assert "in all" in shown.stdout
+    assert "estimate(o200k)" in shown.stderr
+
+
+def test_an_export_takes_outputs_along_and_an_import_brings_them_back(folder: Path) -> None:
+    id = holdfast(folder, "output", "keep", "ls", text=LISTING).stdout.split()[3]
+    assert holdfast(folder, "export", "all.jsonl").returncode == 0
+    assert holdfast(folder, "export", "small.jsonl", "--without-outputs").returncode == 0
+    for file, code, text in (("all.jsonl", 0, "file 600 is 4200 bytes\n"), ("small.jsonl", 3, "")):
+        store = ("--store", str(folder / f"{file}.db"))
+        assert holdfast(folder, "import", file, *store).returncode == 0
+        read = holdfast(folder, "output", "read", id, "--lines", "600", *store)
+        assert (read.returncode, read.stdout) == (code, text)
+    piped = holdfast(folder, "import", "-", "--store", str(folder / "p.db"), text=holdfast(folder, "export").stdout)
+    assert piped.returncode == 0, piped.stderr
+    assert holdfast(folder, "output", "read", id, "--lines", "1", "--store", str(folder / "p.db")).returncode == 0

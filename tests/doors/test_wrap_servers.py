@@ -13,15 +13,13 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import ClientSession
 
 from doors.mcp_client import sdk_session
+from doors.sdk_story import Story, dumped, tell
+from doors.wrap_kit import MASK
 
-MASK = "📁 Output cached: "
 SERVERS = ("memory", "everything", "filesystem")
-OURS = ["scratchpad_read", "scratchpad_list"]
 LONG = "\n".join(f'line {number}: the quick brown fox, é and "quotes"' for number in range(2_000))
-Story = list[tuple[str, dict[str, Any]]]
 
 pytestmark = pytest.mark.slow
 
@@ -42,54 +40,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(servers: Path, name: str, *args: str) -> list[str]:
     return ["node", str(servers / f"server-{name}" / "dist" / "index.js"), *args]
-
-
-def dumped(result: Any) -> Any:
-    return result.model_dump(mode="json", by_alias=True)
-
-
-async def read_back(session: ClientSession, shown: str) -> str:
-    id = shown.removeprefix(MASK).split()[0]
-    pages: list[str] = []
-    more: dict[str, str] = {}
-    while True:
-        result = await session.call_tool("scratchpad_read", {"id": id, **more})
-        page = json.loads(dumped(result)["content"][0]["text"])
-        pages.append(page["content"])
-        if not page.get("cursor"):
-            return "".join(pages)
-        more = {"cursor": page["cursor"]}
-
-
-async def restored(session: ClientSession, result: Any) -> tuple[Any, int]:
-    """A result with every reference replaced by what it stands for, and how many there were."""
-    count = 0
-    for part in [*result["content"], result.get("structuredContent") or {}]:
-        for name, value in part.items():
-            if isinstance(value, str) and value.startswith(MASK):
-                part[name] = await read_back(session, value)
-                count += 1
-    return result, count
-
-
-async def tell(session: ClientSession, story: Story) -> tuple[list[Any], int]:
-    answers: list[Any] = []
-    kept = 0
-    tools = dumped(await session.list_tools())["tools"]
-    answers.append([tool for tool in tools if tool["name"] not in OURS])
-    for tool, arguments in story:
-        answer, count = await restored(session, dumped(await session.call_tool(tool, arguments)))
-        answers.append(answer)
-        kept += count
-    if session.server_capabilities and session.server_capabilities.resources:
-        answers.append(dumped(await session.list_resources()))
-        answers.append(dumped(await session.list_resource_templates()))
-        answers += [
-            dumped(await session.read_resource(found.uri)) for found in (await session.list_resources()).resources
-        ]
-    if session.server_capabilities and session.server_capabilities.prompts:
-        answers.append(dumped(await session.list_prompts()))
-    return answers, kept
 
 
 def compared(direct: list[str], story: Story, tmp_path: Path, before: Callable[[], object] = lambda: None) -> int:

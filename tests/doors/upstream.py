@@ -1,7 +1,8 @@
 """A scripted MCP server on stdio for the tests of `holdfast wrap`. Standard library only; run it as a program.
 
 `upstream.py replay FILE` plays a recorded stream: lines that begin with ">" must come in exactly so, lines that begin
-with "<" go out. `upstream.py serve [--clash] [--pages] [--loose]` has tools that do what their arguments say.
+with "<" go out. `upstream.py serve [--clash] [--pages] [--loose] [CHANGES.json]` has tools that do what their arguments
+say; what stands in the file is put over their definitions at every listing. `--as NAME` gives it more than tools.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 Json = dict[str, Any]
 WRITING = threading.Lock()
 CANCELLED: list[Any] = []
+REPLIES: dict[Any, SimpleQueue[Json]] = {}
+NOTICES: list[Json] = []
+NAME = sys.argv[sys.argv.index("--as") + 1] if "--as" in sys.argv else ""
 LOOSE = "--loose" in sys.argv
 
 
@@ -83,6 +88,11 @@ def tool_media(a: Json, _id: object) -> Json:
     }
 
 
+def tool_two(a: Json, _id: object) -> Json:
+    """Two texts in one result, much alike."""
+    return {"content": [{"type": "text", "text": words(a["size"]) + f"\npart {number}\n"} for number in (1, 2)]}
+
+
 def tool_echo(a: Json, _id: object) -> Json:
     return text(json.dumps(a))
 
@@ -117,6 +127,31 @@ def tool_die(a: Json, _id: object) -> Json:
     return {}
 
 
+def tool_ask(_a: Json, _id: object) -> Json:
+    """Ask the client something, with the same id whichever server this is; tell its answer."""
+    REPLIES[1] = SimpleQueue()
+    params = {"message": f"{NAME}?", "_meta": {"progressToken": 5}}
+    send({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params})
+    return text(json.dumps([REPLIES[1].get(), NOTICES]))
+
+
+def tool_take_back(_a: Json, _id: object) -> Json:
+    send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    return text("taken back")
+
+
+def tool_notify(a: Json, _id: object) -> Json:
+    send({"jsonrpc": "2.0", "method": a["method"], "params": a.get("params", {})})
+    return text("notified")
+
+
+def tool_raw(a: Json, _id: object) -> Json:
+    with WRITING:
+        sys.stdout.buffer.write(a["line"].encode() + b"\n")
+        sys.stdout.buffer.flush()
+    return text("written")
+
+
 def tool_scratchpad_read(_a: Json, _id: object) -> Json:
     return text("the upstream's own")
 
@@ -137,6 +172,13 @@ def listed(cursor: object) -> Json:
     for tool in tools:
         if tool["name"] in ("rows", "wrapped"):
             tool["outputSchema"] = ROWS if tool["name"] == "rows" else STRING
+    changes = next((word for word in sys.argv if word.endswith(".json")), None)
+    if changes and os.path.exists(changes):
+        with open(changes, encoding="utf-8") as file:
+            wanted: dict[str, Json] = json.load(file)
+        known = {tool["name"]: tool for tool in tools}
+        tools = [*({**tool, **wanted.get(name, {})} for name, tool in known.items())]
+        tools += [{"name": name, **tool} for name, tool in wanted.items() if name not in known]
     if "--pages" not in sys.argv:
         return {"tools": tools}
     return {"tools": tools[3:]} if cursor == "more" else {"tools": tools[:3], "nextCursor": "more"}
@@ -146,12 +188,34 @@ def answer(message: Json) -> Json | None:
     params = message.get("params") or {}
     if message["method"] == "initialize":
         info = {"name": "upstream", "version": "1"}
-        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+        can: Json = (
+            {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}} if NAME else {"tools": {}}
+        )
+        told = {"instructions": f"Instructions of {NAME}."} if NAME else {}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": can, "serverInfo": info, **told}
+    if NAME and message["method"] in NAMED:
+        return NAMED[message["method"]](params)
     if message["method"] == "tools/list":
         return listed(params.get("cursor"))
     if message["method"] == "resources/read":
         return {"contents": [{"uri": "a:b", "text": words(20_000)}]}
     return TOOLS[params["name"]](params.get("arguments") or {}, message["id"])
+
+
+NAMED: dict[str, Callable[[Json], Json]] = {
+    "prompts/list": lambda _: {"prompts": [{"name": "p", "description": NAME}, {"name": "no good"}]},
+    "prompts/get": lambda a: {
+        "messages": [{"role": "user", "content": {"type": "text", "text": f"{NAME} {a['name']}"}}]
+    },
+    "resources/list": lambda _: {
+        "resources": [{"uri": f"data://{NAME}", "name": "n"}, {"uri": "data://both", "name": "b"}]
+    },
+    "resources/templates/list": lambda _: {"resourceTemplates": [{"uriTemplate": f"x://{NAME}/{{id}}", "name": "t"}]},
+    "resources/read": lambda a: {"contents": [{"uri": a["uri"], "text": f"{NAME} {a['uri']}"}]},
+    "resources/subscribe": lambda _: {"by": NAME},
+    "completion/complete": lambda a: {"completion": {"values": [NAME, json.dumps(a["ref"])]}},
+    "logging/setLevel": lambda _: {},
+}
 
 
 def respond(message: Json) -> None:
@@ -167,6 +231,10 @@ def serve() -> int:
             send([{"jsonrpc": "2.0", "id": one["id"], "result": answer(one)} for one in value if "id" in one])
         elif value.get("method") == "notifications/cancelled":
             CANCELLED.append(value["params"]["requestId"])
+        elif "method" not in value and value.get("id") in REPLIES:
+            REPLIES[value["id"]].put(value)
+        elif "id" not in value:
+            NOTICES.append(value)
         elif "id" in value and "method" in value:
             threading.Thread(target=respond, args=(value,), daemon=True).start()
     return 7 if "--seven" in sys.argv else 0

@@ -14,7 +14,8 @@ from typing import Any
 
 import holdfast
 from holdfast.library import Holdfast
-from holdfast.model import NOTE, Draft, Entry, Stamp
+from holdfast.model import MESSAGE, NOTE, Draft, Entry, Stamp
+from holdfast.window.context import ours
 
 PROJECT = "demo"
 
@@ -140,6 +141,21 @@ def fork_writing(store: str) -> None:
     for thread in threads:
         thread.join()
     hold.close()
+
+
+def compact(store: str) -> None:
+    """Run a window without end, small enough to be cleared and compacted all the time."""
+    from holdfast.window.messages import Call, assistant, result, user
+
+    hold = open_store(store, "killed")
+    window = hold.session().window
+    talk = window.messages() or [user("go on for ever")]
+    window.next(talk, limit=3_000)
+    say("ready")
+    for number in itertools.count(hold.store.tally(hold.scope, MESSAGE, "killed").total):
+        call = Call(f"c{number}", "shell", '{"command": "ls"}')
+        talk = [*talk, assistant(f"Step {number}.", call), result(call.id, f"line {number}\n" * 100)]
+        talk = [message for message in window.next(talk, limit=3_000).messages if not ours(message)]
 
 
 def audited(store: str, folder: str) -> None:

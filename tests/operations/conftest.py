@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -34,12 +35,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def opened(store_url: str, clock: Clock) -> Iterator[Opener]:
+def opened(store_url: str, clock: Clock, tmp_path: Path) -> Iterator[Opener]:
     """Opens the store of the test, again if asked, as another process would; all are closed at the end."""
     holds: list[Holdfast] = []
 
     def opener(session: str = "one", project: str = "demo") -> Holdfast:
-        holds.append(holdfast.open(store_url, project=project, session=session, clock=clock))
+        holds.append(holdfast.open(store_url, project=project, session=session, folder=str(tmp_path), clock=clock))
         return holds[-1]
 
     yield opener

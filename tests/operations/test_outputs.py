@@ -156,3 +156,33 @@ def test_rules_really_act(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(("count", "shown"), [(0, "0B"), (1023, "1023B"), (1024, "1.0KB"), (5 << 20, "5.00MB")])
 def test_sizes_as_people_read_them(count: int, shown: str) -> None:
     assert size(count) == shown
+
+
+def test_a_use_is_noted_once_an_hour(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened() as hold:
+        clock = [1_800_000_000_000]
+        monkeypatch.setattr(hold, "_clock", lambda: clock[0])
+        work = hold.session("uses")
+        kept = work.outputs.keep("x", "a line\n" * 2_000).output
+        assert kept is not None
+        for minutes, noted in ((1, 0), (59, 0), (61, 61), (100, 61), (121, 121)):
+            clock[0] = 1_800_000_000_000 + minutes * 60_000
+            work.outputs.read(kept.id, lines="1-2")
+            assert work.outputs.list().outputs[0].used_at == 1_800_000_000_000 + noted * 60_000
+
+
+def test_parts_of_a_big_output_are_those_of_the_text(work: Session) -> None:
+    text = "".join(f"line {n} größe 記憶 {'x' * (n % 90)}\n" for n in range(1, 9_001))
+    kept = work.outputs.keep("x", text).output
+    assert kept is not None
+    lines = text.splitlines(keepends=True)
+    assert work.outputs.read(kept.id, lines="4500-4520").content == "".join(lines[4499:4520])
+    assert work.outputs.read(kept.id, lines="-3").content == "".join(lines[-3:])
+    assert work.outputs.expand(f"hold://{kept.id}#lines=10-12") == "".join(lines[9:12])
+    part = work.outputs.read(kept.id, bytes="300000-")
+    found = part.content
+    while part.cursor:
+        part = work.outputs.read(kept.id, cursor=part.cursor, tokens=10_000)
+        found += part.content
+    assert text.endswith(found)
+    assert len(found.encode()) in range(kept.size - 300_000, kept.size - 300_000 + 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jsonschema
@@ -11,6 +12,7 @@ import holdfast
 from holdfast import errors
 from holdfast.library import Holdfast, Tool
 from holdfast.operations.catalogue import OPERATIONS, profile
+from holdfast.window.messages import user
 
 SEED_NOTES = {
     "add_note",
@@ -24,6 +26,18 @@ SEED_NOTES = {
 SEED_NOTEPAD = {"read_notepad", "write_notepad", "update_notepad"}
 SEED_OUTPUTS = {"scratchpad_read", "scratchpad_list"}
 SEED_TREE = {"spawn_session", "fork_session", "wait_for_sessions", "report_result"}
+SEED_SANDBOX = {"run_sandbox_code"}
+SEED_LAYERS = {
+    "read_system_prompt",
+    "edit_system_prompt",
+    "list_skills",
+    "read_skill",
+    "promote_skill",
+    "agent_state",
+}
+SEED_TASKS = {"begin_task", "end_task", "cancel_task"}
+WINDOW = {"uncompact", "show_window"}
+SEED_JOURNAL = {"recover_notes", "log_decision", "update_notes", "checkpoint_session"}
 SEED_MEMORY = {"search_memory", "write_memory", "write_session_handoff", "scratch_note"}
 
 # One good call of every operation, in an order in which each finds what it needs.
@@ -47,6 +61,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("pin_memory", {"key": "k"}),
     ("read_memory", {"key": "k"}),
     ("search_memory", {"query": "v"}),
+    ("recall", {"query": "what is v?", "kinds": ["memory"], "limit": 3}),
     ("write_session_handoff", {"content": "next"}),
     ("read_handoff", {}),
     ("begin_session", {"task": "t"}),
@@ -58,17 +73,67 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("report_result", {"result": "done", "session_id": "{child}"}),
     ("end_session", {"id": "{fork}", "outcome": "cancelled", "result": "not needed"}),
     ("archive_session", {"id": "one"}),
+    ("begin_task", {"description": "look into casts"}),
+    ("end_task", {"summary": "two tokens suffice"}),
+    ("begin_task", {"description": "again"}),
+    ("cancel_task", {"reason": "done before"}),
+    ("list_tasks", {"limit": 1}),
+    ("pin_text", {"content": "no casts"}),
+    ("list_pins", {}),
+    ("unpin_text", {"id": "{pin}"}),
+    ("uncompact", {"first": 1}),
+    ("list_folds", {}),
+    ("show_window", {}),
     ("scratchpad_read", {"id": "{output}", "lines": "1-2"}),
     ("scratchpad_list", {}),
+    ("savings", {}),
+    ("savings", {"session": "one"}),
+    ("run_sandbox_code", {"code": "print(len(outputs.list()))\n[n, 2]", "inputs": {"n": 1}}),
+    ("read_system_prompt", {}),
+    ("write_system_prompt", {"content": "Be brief. " * 2_500}),
+    ("edit_system_prompt", {"operation": "append", "content": "x"}),
+    ("system_prompt_history", {"version": 1}),
+    ("restore_system_prompt", {"version": 1}),
+    ("agent_state", {"action": "set", "key": "build", "value": {"number": [7, None]}}),
+    ("agent_state", {"action": "get", "key": "build"}),
+    ("agent_state", {"action": "keys"}),
+    ("agent_state", {"action": "delete", "key": "build"}),
+    ("write_notepad", {"content": "# Release\n1. tag\n"}),
+    ("promote_skill", {"name": "release", "description": "How to release.", "section": "Release"}),
+    ("list_skills", {}),
+    ("read_skill", {"name": "release"}),
     ("prune_outputs", {}),
     ("delete_output", {"id": "{output}"}),
     ("clear_outputs", {}),
+    ("list_seals", {}),
+    ("approve_seals", {"server": "files"}),
+    ("init_notes", {}),
+    ("update_notes", {"section": "task", "text": "the parser"}),
+    ("update_notes", {"section": "debt", "text": "casts are slow", "severity": "HIGH", "track": True}),
+    (
+        "log_decision",
+        {
+            "title": "LL(1)",
+            "decision": "Stay with LL(1)",
+            "rationale": "It is fast",
+            "evidence": ["user: keep it simple"],
+            "scenarios": ["a cast", "a nested cast", "a broken cast"],
+        },
+    ),
+    ("checkpoint_session", {"summary": "casts work", "state": "tests are next"}),
+    ("recover_notes", {}),
+    ("lint_notes", {"fix": True}),
+    ("verify_notes", {}),
+    ("heal_notes", {}),
+    ("rotate_notes", {"force": True}),
     ("history", {}),
     ("undo", {}),
 ]
 
 
 def output_of(hold: Holdfast) -> str:
+    hold.see_tools("files", {"read": {"name": "read"}})
+    hold.see_tools("files", {"read": {"name": "read", "description": "now reads more"}})
     kept = hold.session().outputs.keep("shell", "a line of it\n" * 500)
     assert kept.output is not None
     return kept.output.id
@@ -86,10 +151,27 @@ def filled(template: dict[str, Any], known: dict[str, str]) -> dict[str, Any]:
 
 
 def learn(known: dict[str, str], name: str, answer: dict[str, Any]) -> None:
-    places = {"add_note": ("{note}", "note_id"), "spawn_session": ("{child}", "id"), "fork_session": ("{fork}", "id")}
+    places = {
+        "add_note": ("{note}", "note_id"),
+        "spawn_session": ("{child}", "id"),
+        "fork_session": ("{fork}", "id"),
+        "pin_text": ("{pin}", "id"),
+    }
     if name in places:
         place, key = places[name]
         known[place] = answer[key]
+
+
+def exported(hold: Holdfast) -> list[str]:
+    """All there is, but for the count of uses, which decides only what is pruned first."""
+    return [re.sub(r'"used_at":\d+,"uses":\d+', "", line) for line in hold.export_lines()]
+
+
+def folded_message(hold: Holdfast) -> None:
+    """A message the caller took back, which is folded to nothing."""
+    window = hold.session().window
+    window.next([user("port the lexer")])
+    window.next([user("port the parser")])
 
 
 def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
@@ -98,7 +180,8 @@ def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
 
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
-    assert full.keys() == SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS
+    seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
+    assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall"}
     assert core.keys() < full.keys()
     assert len(core) == 8
     assert agent.keys() == full.keys() | SEED_TREE
@@ -139,6 +222,7 @@ def test_handlers_work_in_the_session_they_were_made_for(hold: Holdfast) -> None
 def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
     assert {name for name, _ in CALLS} == set(OPERATIONS)
     known = {"{output}": output_of(hold)}
+    folded_message(hold)
     for name, template in CALLS:
         arguments = filled(template, known)
         operation = OPERATIONS[name]
@@ -152,13 +236,14 @@ def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
 def test_hints_are_true(hold: Holdfast) -> None:
     """What calls itself read-only writes nothing; what calls itself idempotent changes nothing the second time."""
     known = {"{output}": output_of(hold)}
+    folded_message(hold)
     for name, template in CALLS:
         arguments = filled(template, known)
         operation = OPERATIONS[name]
-        before = list(hold.export_lines())
+        before = exported(hold)
         answer = hold.call(name, arguments)
         learn(known, name, answer)
-        after = list(hold.export_lines())
+        after = exported(hold)
         if operation.read_only:
             assert after == before, name
         if operation.idempotent:
@@ -178,6 +263,8 @@ def test_hints_are_true(hold: Holdfast) -> None:
         (SEED_NOTEPAD, {"Notepad"}),
         ({"search_memory", "write_memory"}, {"Memory"}),
         ({"write_session_handoff"}, {"Handoff"}),
+        (SEED_TASKS, {"Tasks"}),
+        ({"recover_notes"}, {"Journal"}),
         (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad"}),
         ({"add_note", "write_memory", "write_session_handoff"}, {"Notes", "Memory", "Handoff"}),
         (set(), set()),

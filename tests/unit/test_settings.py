@@ -123,12 +123,23 @@ def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
 
 
 def test_every_bound_can_be_set_both_ways(root: Path) -> None:
-    names = [name for name in limits.Bounds._fields if name != "outputs"]
+    names = [name for name, value in limits.Bounds()._asdict().items() if type(value) is int]
     config(root, "\n".join(f"{name} = 7" for name in names))
     make: Any = limits.Bounds
     assert load(root).bounds == make(**dict.fromkeys(names, 7))
     env = {f"HOLDFAST_{name.upper()}": "9" for name in names}
     assert load(root, **env).bounds == make(**dict.fromkeys(names, 9))
+
+
+def test_every_rule_for_the_window_can_be_set_both_ways(root: Path) -> None:
+    names = limits.WindowRules._fields
+    config(root, "\n".join(["[window]", *(f"{name} = 7" for name in names)]))
+    assert load(root).bounds.window == limits.WindowRules(*[7] * len(names))
+    env = {f"HOLDFAST_WINDOW_{name.upper()}": "9" for name in names}
+    assert load(root, **env).bounds.window == limits.WindowRules(*[9] * len(names))
+    config(root, "window = 3")
+    with pytest.raises(errors.BadInput, match="it must be a table of settings"):
+        load(root)
 
 
 def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
@@ -147,6 +158,82 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
         config(root, bad)
         with pytest.raises(errors.BadInput):
             load(root)
+
+
+def test_every_signal_of_recall_can_be_switched_off_both_ways(root: Path) -> None:
+    names = limits.RecallRules._fields
+    off = limits.RecallRules(*[False] * len(names))
+    config(root, "\n".join(["[recall]", *(f"{name} = false" for name in names)]))
+    assert load(root).bounds.recall == off
+    config(root, "")
+    assert load(root).bounds.recall == limits.RecallRules()
+    assert load(root, **{f"HOLDFAST_RECALL_{name.upper()}": "no" for name in names}).bounds.recall == off
+
+
+def test_rules_for_tools(root: Path) -> None:
+    text = """
+    strict = true
+    [outputs.tools."files__*"]
+    threshold_bytes = 100
+    [outputs.tools.search]
+    keep = "never"
+    redact = false
+    """
+    config(root, text)
+    assert load(root).strict is True
+    assert load(root, HOLDFAST_STRICT="no").strict is False
+    assert load(root).bounds.outputs.tools == (
+        limits.ToolRule("files__*", "auto", 100, True),
+        limits.ToolRule("search", "never", 0, False),
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "[outputs]\ntools = 3",
+        "[outputs.tools]\na = 3",
+        "[outputs.tools.a]\nkeep = 'sometimes'",
+        "[outputs.tools.a]\nthreshold_bytes = 0",
+        "[outputs.tools.a]\nthreshold_bytes = true",
+        "[outputs.tools.a]\nredact = 'perhaps'",
+        "[outputs.tools.a]\nlimit = 1",
+        "strict = 5",
+    ],
+)
+def test_rules_for_tools_that_cannot_be_meant(root: Path, bad: str) -> None:
+    config(root, bad)
+    with pytest.raises(errors.BadInput, match="the setting "):
+        load(root)
+
+
+def test_variables_that_hold_secrets_of_others() -> None:
+    env = {"THEIRS": "x", "EMPTY": "", "HOLDFAST_TOKEN": "ours"}
+    assert settings.variable("THEIRS", env) == "x"
+    for name in ("EMPTY", "NOTHING", "HOLDFAST_TOKEN"):
+        with pytest.raises(errors.BadInput) as caught:
+            settings.variable(name, env)
+        assert "ours" not in caught.value.message
+
+
+def test_every_rule_for_the_journal_can_be_set_both_ways(root: Path) -> None:
+    numbers = [name for name, value in limits.JournalRules()._asdict().items() if type(value) is int]
+    config(root, "\n".join(["[journal]", 'file = "docs/notes.md"', *(f"{name} = 7" for name in numbers)]))
+    make: Any = limits.JournalRules
+    assert load(root).bounds.journal == make("docs/notes.md", **dict.fromkeys(numbers, 7))
+    env = {f"HOLDFAST_JOURNAL_{name.upper()}": "9" for name in numbers}
+    assert load(root, HOLDFAST_JOURNAL_FILE="x.md", **env).bounds.journal == make("x.md", **dict.fromkeys(numbers, 9))
+    for bad in ("journal = 3", "[journal]\nfile = 1", "[journal]\nkeep_log_rows = true"):
+        config(root, bad)
+        with pytest.raises(errors.BadInput):
+            load(root)
+
+
+def test_the_folder_of_the_project_is_known_and_can_be_named(root: Path, tmp_path: Path) -> None:
+    assert load(root).root == str(root)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert settings.load(environment={"HOLDFAST_FOLDER": str(elsewhere)}).root == str(elsewhere)
 
 
 # --- bad values -------------------------------------------------------------------------------------------------------

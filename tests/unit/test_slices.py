@@ -152,3 +152,31 @@ def test_a_slice_of_10_mb_is_quick() -> None:
     begun = time.perf_counter()
     assert slices.lines(text, "120000-120050", 2_000).content.count("\n") == 51
     assert time.perf_counter() - begun < 0.5
+
+
+@given(TRICKY.filter(bool), st.integers(1, 6), st.integers(1, 12))
+@settings(max_examples=200)
+def test_lines_that_are_cut_join_to_the_range(text: str, cap: int, first: int) -> None:
+    total = slices.line_count(text)
+    first = min(first, total)
+    part = slices.lines(text, f"{first}-", cap)
+    found = part.content
+    while part.cursor:
+        part = slices.page(text, part.cursor, cap)
+        found += part.content
+    assert found == slices.lines(text, f"{first}-", 10**6).content
+
+
+def test_no_more_is_read_of_a_source_than_is_shown() -> None:
+    body = b"a line of a large log that says something\n" * 240_000
+    asked: list[int] = []
+
+    def read_lines(first: int, last: int) -> bytes:
+        asked.append(last - first + 1)
+        return body[(first - 1) * 42 : last * 42]
+
+    source = slices.Source(len(body), 240_000, lambda start, stop: body[start:stop], read_lines)
+    assert slices.lines(source, "1000-1049", 2_000).content.count("\n") == 50
+    assert sum(asked) == 50
+    assert slices.lines(source, "1-", 100).cursor
+    assert sum(asked) < 1_000

@@ -167,3 +167,27 @@ def test_what_is_no_table_or_no_column_says_so() -> None:
         slices.rows(CSV, "9", None, 100)
     with pytest.raises(BadSlice, match="cells"):
         slices.rows("a,b\n1," + "x" * 200_000 + "\n", "1", None, 100)
+
+
+def test_a_markdown_table_is_found_after_prose() -> None:
+    text = (
+        "# Title\n\nSome prose, with | a bar.\n\n| a | b |\n| --- | ---: |\n| 1 | x \\| y |\n| 2 | |\n\nMore, prose.\n"
+    )
+    assert slices.rows(text, None, None, 500).content == "a\tb\n1\tx | y\n2\t"
+    assert slices.rows(text, None, None, 500).note.startswith("rows 1-2 of 2")
+
+
+def test_a_rule_without_bars_makes_no_table() -> None:
+    with pytest.raises(BadSlice):
+        slices.rows("Heading\n-------\nand prose\n", None, None, 500)
+
+
+def test_an_absent_member_is_empty_and_null_is_null() -> None:
+    text = json.dumps([{"a": 1, "b": None}, {"a": 2}])
+    assert slices.rows(text, None, None, 500).content == "a\tb\n1\tnull\n2\t"
+
+
+def test_of_several_lists_the_longest_list_of_objects_is_the_table() -> None:
+    text = json.dumps({"warnings": ["x"] * 9, "errors": [{"e": 1}], "items": [{"n": 1}, {"n": 2}], "total": 2})
+    assert slices.rows(text, None, None, 500).content == "n\n1\n2"
+    assert slices.rows(json.dumps({"a": [1], "b": [2]}), None, None, 500).note.startswith("rows 1-1 of 1")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.text.safe import problem, visible
+from holdfast.text.safe import problem, storable, visible
 
 anything = st.text(st.characters(exclude_categories=[]) | st.sampled_from("\x1b\r\b\u200b\u200d\u202e\U000e0041 a\n"))
 
@@ -94,3 +94,8 @@ def test_the_problem_names_the_character_and_its_place() -> None:
     assert half is not None
     assert "U+D83D" in half
     assert "position 1" in half
+
+
+def test_what_is_derived_can_be_made_storable() -> None:
+    assert storable("a\0b\udc80c ü") == "a\ufffdb\ufffdc ü"
+    assert problem(storable("\0\ud800")) is None

@@ -1,9 +1,10 @@
-"""`holdfast wrap -- command args…`: a transparent wrapper of one MCP server on stdio.
+"""`holdfast wrap`: a transparent wrapper of one MCP server, which is a command (`-- command args…`) or a `--url`.
 
 Every line passes as the bytes it came in, both ways, whatever it holds. Four things are looked at and nothing else:
 big results of `tools/call` are kept and a preview goes on in their place; the last page of `tools/list` gets our two
 read tools; calls of these two are answered here; and `hold://…` among the arguments of a call becomes the text it
-stands for. wrap_rules.py says how; this file carries the lines and looks after the process.
+stands for. wrap_rules.py says how, wrap_memory.py is Holdfast as it is used here, and what stands behind us is a Link
+(wrap_link.py): this file carries the lines between them. `holdfast gateway` is the same in front of many.
 
 One thread reads the client, one reads the upstream. Neither ever touches the store: that is done by workers, so that
 progress and cancellation pass while something is being kept. The main thread takes signals, gives up on work that
@@ -17,8 +18,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -26,29 +26,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from holdfast import errors
 from holdfast.doors import wrap_rules as rules
 from holdfast.doors.wire import Json, RpcError, dumps, encode, error, result
-from holdfast.doors.wrap_process import Pipe, Upstream, lines, widen
+from holdfast.doors.wrap_guard import Guard
+from holdfast.doors.wrap_link import UPSTREAM_ENDED, Events, Link, Pipe, Workers, complain, lines, say, widen
 
 if TYPE_CHECKING:
-    from holdfast.library import Holdfast, Session
-    from holdfast.settings import Settings
+    from holdfast.operations.seals import Seal
 
-BY = "agent/wrap"  # who kept something, in the history
-UPSTREAM_ENDED = -32000  # in the range JSON-RPC leaves to servers
-WORKERS = 4  # hashing and compressing run beside each other; commits queue anyway
 KEEP_SECONDS = 10.0  # what keeping one result may take before the original goes through instead
 KEEP_SECONDS_A_MIB = 0.25  # … and as much more for each MiB
 IMPATIENT_SECONDS = 1.0  # the same, while the store is known to hang
-CALL_SHOWN = 1_000  # characters of a call that are kept to say how to get its result again
-SIGNALLED = 128  # added to the number of the signal that ended the upstream, as shells do
 
 
 class Memory(Protocol):
     """What the wrapper needs from Holdfast. Every method may raise anything; the original goes through then."""
 
-    threshold: int
+    strict: bool
+    least: int  # bytes: smaller results are never kept, unless the call says how much of the window is free
 
     def tools(self) -> Sequence[Json]: ...
-    def keep(self, tool: str, content: str, call: str) -> str: ...
+    def see(self, server: str, tools: Mapping[str, Json], complete: bool) -> tuple[Seal, ...]: ...
+    def threshold(self, tool: str, free: int | None) -> int | None: ...
+    def keep(self, tool: str, content: str, call: str, free: int | None) -> str: ...
     def expand(self, uri: str) -> str: ...
     def read(self, tool: str, arguments: Mapping[str, Any]) -> Json: ...
     def close(self) -> None: ...
@@ -60,10 +58,9 @@ class Asked(NamedTuple):
     method: str
     message: bytes = b""  # of a call; it is decoded only when its result is big
 
-    def call(self) -> tuple[str, Any]:
-        """The tool and the arguments of a call."""
-        params = json.loads(self.message)["params"]
-        return str(params["name"]), params.get("arguments")
+    def params(self) -> Json:
+        found: Json = json.loads(self.message)["params"]
+        return found
 
 
 TOOL_CALL = "tools/call"
@@ -73,56 +70,47 @@ OTHER = Asked("")  # neither a call nor a listing
 class Job(NamedTuple):
     """A reply that waits for the store."""
 
-    line: bytes
+    line: bytes  # what goes through if that takes too long
     due: float
 
 
 class Wrapper:
     """One client, one upstream, and what is under way between them."""
 
-    def __init__(self, command: Sequence[str], memory: Memory, client_in: int, client_out: int) -> None:
-        self._command = command
+    def __init__(self, connect: Callable[[Events], Link], memory: Memory, client_in: int, client_out: int) -> None:
         self._memory = memory
         self._client_in = client_in
-        self._events: SimpleQueue[str] = SimpleQueue()
+        self._events: Events = SimpleQueue()
         self._to_client = Pipe(client_out, lambda: self._events.put("client"))
-        self._upstream = Upstream(command, self._events)
-        # An upstream that reads no more has ended or soon will; the end of its output is what counts.
-        self._to_upstream = Pipe(self._upstream.input, lambda: None)
-        for descriptor in (client_in, client_out, self._upstream.input, self._upstream.output):
+        self._upstream = connect(self._events)
+        for descriptor in (client_in, client_out):
             widen(descriptor)
         self._listing = rules.Listing()
+        self._guard = Guard(memory.see, self._upstream.owner, strict=memory.strict)
         self._asked: dict[rules.Key, Asked] = {}
         self._held: set[rules.Key] = set()  # requests that wait for the store and have not reached the upstream
         self._jobs: dict[object, Job] = {}  # whoever takes a job out of it hands the reply on
-        self._unfinished: set[object] = set()  # jobs whose reply is not with the client yet
+        self._unfinished: set[object] = set()  # jobs whose reply is not with the client yet, and seals not yet compared
         self._hangs = False  # the store did not answer in time, and has not answered since
         self._half = False  # the last thing sent to the client had no line end
         self._heard: float | None = 0.0  # when the upstream last said something; None while that is handed on
-        self._work: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._workers = self._idle = 0
-        self._count = threading.Lock()
+        self._later = Workers().do
 
     def run(self) -> int:
         """Until one of both sides ends; the exit code."""
         threading.Thread(target=self._down, daemon=True).start()
         threading.Thread(target=self._up, daemon=True).start()
         self._later(self._memory.tools)  # its imports then happen while the upstream starts
-        status = self._upstream.wait(self, self._to_client)
-        self._answer_for_the_dead(status)
-        if not self._unfinished and not self._held:
-            self._memory.close()
-        return status if status >= 0 else SIGNALLED - status
-
-    def _answer_for_the_dead(self, status: int) -> None:
-        """The client must not wait for answers that cannot come any more."""
-        how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
-        told = f"The server {self._command[0]} {how} before it answered. Start it again, then repeat the call."
+        end = self._upstream.wait(self, self._to_client)
+        # The client must not wait for answers that cannot come any more.
         waiting = [*self._asked, *self._held]
         if waiting and self._half:
             self._to_client.write(b"\n")
         for id in waiting:
-            self._to_client.write(encode(error(RpcError(UPSTREAM_ENDED, told), id)) + b"\n")
+            self._to_client.write(encode(error(RpcError(UPSTREAM_ENDED, end.told), id)) + b"\n")
+        if not self._unfinished and not self._held:
+            self._memory.close()
+        return end.code
 
     # --- what the end has to know -------------------------------------------------------------------------------------
 
@@ -136,14 +124,14 @@ class Wrapper:
         return time.monotonic() if self._heard is None else self._heard
 
     def close_upstream(self) -> bool:
-        return not self._held and self._to_upstream.close()
+        return not self._held and self._upstream.close()
 
     def give_up_late(self) -> float | None:
         now = time.monotonic()
         for ticket, job in list(self._jobs.items()):
             if job.due <= now and self._jobs.pop(ticket, None) is not None:
                 self._hangs = True
-                _say("the store took too long, so a result went through as it was")
+                say("the store took too long, so a result went through as it was")
                 # Not from here: the main thread must stay free for signals while a client is slow to read.
                 threading.Thread(target=self._finish, args=(ticket, job.line), daemon=True).start()
         return min((job.due for job in list(self._jobs.values())), default=None)
@@ -155,16 +143,16 @@ class Wrapper:
             try:
                 passes = self._look_up(line)
             except Exception as problem:
-                _complain(problem)
+                complain(problem)
                 passes = True
             if passes:
-                self._to_upstream.write(line)
+                self._upstream.write(line)
         self._events.put("client")
 
     def _look_up(self, line: bytes) -> bool:
         """Take note of what the client asks for. Whether the line goes on right now."""
         plain = rules.plain_request(line)
-        if plain is not None:
+        if plain is not None and not (self._guard.strict and plain[1] == b"tools/call"):
             id, method = plain
             self._asked[id] = Asked(TOOL_CALL, line) if method == b"tools/call" else OTHER
             return True
@@ -176,7 +164,7 @@ class Wrapper:
             return True  # the upstream shall say what is wrong with it
         messages = [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, dict)]
         refers = any(mark in line for mark in rules.REFERENCE_MARKS)
-        if any(self._is_ours(part) or (refers and part.get("method") == "tools/call") for part in messages):
+        if any(part.get("method") == TOOL_CALL and (refers or self._to_look_at(part)) for part in messages):
             keys = {key for part in messages if (key := rules.key_of(part.get("id"))) is not None}
             self._held |= keys
             self._later(partial(self._work_up, line, keys))
@@ -187,9 +175,11 @@ class Wrapper:
             self._note(part)
         return True
 
+    def _to_look_at(self, message: Json) -> bool:
+        return self._is_ours(message) or self._guard.blocks(_name(message))
+
     def _is_ours(self, message: Json) -> bool:
-        params = message.get("params")
-        name = params.get("name") if message.get("method") == "tools/call" and isinstance(params, dict) else None
+        name = _name(message) if message.get("method") == TOOL_CALL else None
         return isinstance(name, str) and self._listing.ours(name) is not None
 
     def _cancel(self, message: Json) -> bool:
@@ -225,9 +215,9 @@ class Wrapper:
             else:
                 line = f"[{','.join(passed)}]\n".encode("utf-8", "surrogatepass") if passed else b""
         except Exception as problem:
-            _complain(problem)
+            complain(problem)
         if line:
-            self._to_upstream.write(line)
+            self._upstream.write(line)
         self._held -= keys
 
     def _one_up(self, text: str) -> str | None:
@@ -243,7 +233,10 @@ class Wrapper:
             if self._is_ours(message):
                 told, failed = dumps(self._read(params)), False
             else:
-                places = list(rules.references(text)) if message.get("method") == "tools/call" else []
+                called = message.get("method") == TOOL_CALL
+                if called and self._guard.blocks(_name(message)):
+                    self._guard.refuse(str(_name(message)))
+                places = list(rules.references(text)) if called else []
                 edits = [(place.start, place.end, json.dumps(self._memory.expand(place.value))) for place in places]
                 if key not in self._held:
                     return None
@@ -253,7 +246,7 @@ class Wrapper:
             told, failed = problem.message, True
         except Exception as problem:
             # A tool that is given the reference instead of the text would do the wrong thing with it.
-            _complain(problem, "The call was not made.")
+            complain(problem, "The call was not made.")
             told, failed = "Holdfast failed inside; its line on stderr says how. The call was not made.", True
         answer = rules.tool_result(told, failed=failed, modern=rules.is_modern(params))
         if key in self._held:
@@ -270,12 +263,12 @@ class Wrapper:
     # --- from the upstream --------------------------------------------------------------------------------------------
 
     def _down(self) -> None:
-        for line in lines(self._upstream.output):
+        for line in self._upstream.lines():
             self._heard = None
             try:
                 passes = self._look_down(line)
             except Exception as problem:
-                _complain(problem)
+                complain(problem)
                 passes = True
             if passes:
                 self._to_client.write(line)
@@ -288,19 +281,32 @@ class Wrapper:
         key = rules.reply_id(line)
         if key is not None:
             asked = self._asked.pop(key, OTHER)
-            if asked is OTHER or (asked.message and len(line) < self._memory.threshold):
+            if asked is OTHER or (asked.message and self._passes(line, asked)):
                 return True
             found = [asked]
         else:
             found = self._answered(line)
-        if len(found) == 1 and found[0].method == "tools/list":
+        if len(found) == 1 and found[0].method == "tools/list" and not self._guard.strict:
             self._to_client.write(self._rewritten(line, found))
             return False
         listed = any(asked.method == "tools/list" for asked in found)
-        if not listed and (len(line) < self._memory.threshold or not any(asked.message for asked in found)):
+        if not listed and not any(asked.message and not self._passes(line, asked) for asked in found):
             return True
-        self._keep(line, found)
+        self._keep(line, found, self._closed(line) if listed and self._guard.strict else line)
         return False
+
+    def _passes(self, line: bytes, asked: Asked) -> bool:
+        """Whether the reply to a call can hold nothing to be kept or said, which is seen without decoding it."""
+        small = len(line) < self._memory.least and rules.FREE_MARK not in asked.message
+        return small and not (self._guard.notes and _name(json.loads(asked.message)) in self._guard.notes)
+
+    def _closed(self, line: bytes) -> bytes:
+        """What stands in place of a list of tools that could not be checked, where it must be."""
+        told = "Holdfast could not compare the tools with their seals, and strict mode lists nothing unchecked."
+        value = json.loads(line)
+        several = value if isinstance(value, list) else [value]
+        refusals = [error(RpcError(UPSTREAM_ENDED, told), rules.key_of(one.get("id"))) for one in several]
+        return encode(refusals if isinstance(value, list) else refusals[0]) + b"\n"
 
     def _answered(self, line: bytes) -> list[Asked]:
         """The same by decoding, for what is not written the usual way. An item for each message of a batch."""
@@ -316,23 +322,25 @@ class Wrapper:
             found.append(OTHER if key is None else self._asked.pop(key, OTHER))
         return found
 
-    def _keep(self, line: bytes, found: list[Asked]) -> None:
-        """Have a reply rewritten by a worker. If that takes too long, `give_up_late` sends the original."""
+    def _keep(self, line: bytes, found: list[Asked], otherwise: bytes) -> None:
+        """Have a reply rewritten by a worker. If that fails or takes too long, the other line goes through."""
         patience = KEEP_SECONDS + KEEP_SECONDS_A_MIB * len(line) / (1 << 20)
         ticket = object()
         self._unfinished.add(ticket)
-        self._jobs[ticket] = Job(line, time.monotonic() + (IMPATIENT_SECONDS if self._hangs else patience))
+        self._jobs[ticket] = Job(otherwise, time.monotonic() + (IMPATIENT_SECONDS if self._hangs else patience))
         self._events.put("job")
         self._later(partial(self._work_down, ticket, line, found))
 
     def _work_down(self, ticket: object, line: bytes, found: list[Asked]) -> None:
+        new: bytes | None = None
         try:
-            line = self._rewritten(line, found)
+            new = self._rewritten(line, found)
             self._hangs = False
         except Exception as problem:
-            _complain(problem)
-        if self._jobs.pop(ticket, None) is not None:
-            self._finish(ticket, line)
+            complain(problem)
+        job = self._jobs.pop(ticket, None)
+        if job is not None:
+            self._finish(ticket, job.line if new is None else new)
 
     def _finish(self, ticket: object, line: bytes) -> None:
         self._to_client.write(line)
@@ -353,21 +361,50 @@ class Wrapper:
 
     def _one_down(self, text: str, asked: Asked) -> str:
         if asked.method == "tools/list":
-            return self._listing.add_to(text, self._memory.tools())
+            return self._listing.add_to(text, self._memory.tools(), self._check)
         if not asked.message:
             return text
-        tool, arguments = asked.call()
-        if tool in rules.OUR_NAMES:
-            return text  # what was read back from another Holdfast behind us is not kept once more
-        call = f"{tool} {dumps(arguments or {})}"[:CALL_SHOWN]
+        params = asked.params()
+        tool = str(params["name"])
+        note = self._guard.notes.pop(tool, None)
+        edits = [edit for edit in [note and rules.note_at_end(text, note)] if edit]
+        # What was read back from another Holdfast behind us is not kept once more.
+        if self._upstream.owner(tool)[1] not in rules.OUR_NAMES:
+            edits += self._kept(text, tool, params)
+        return rules.edited(text, edits) if edits else text
+
+    def _kept(self, text: str, tool: str, params: Json) -> list[rules.Edit]:
+        """Keep what is big in a reply; what goes in its place."""
+        free = rules.free_tokens(params)
+        threshold = self._memory.threshold(tool, free)
+        if threshold is None:
+            return []
+        call = f"{tool} {dumps(params.get('arguments') or {})}"
         kept: dict[str, str] = {}
         edits = []
-        for part in rules.big_texts(text, self._memory.threshold, self._listing.schema(tool)):
+        for part in rules.big_texts(text, threshold, self._listing.schema(tool)):
             if part.value not in kept:
-                kept[part.value] = self._with_real_name(self._memory.keep(tool, part.value, call), part.value)
+                made_by = f"{call}, part {len(kept) + 1} of its result" if kept else call
+                shown = self._memory.keep(tool, part.value, made_by, free)
+                kept[part.value] = self._with_real_name(shown, part.value)
             if kept[part.value] != part.value:
                 edits.append((part.start, part.end, dumps(kept[part.value])))
-        return rules.edited(text, edits) if edits else text
+        return edits
+
+    def _check(self, tools: Mapping[str, Json], complete: bool) -> Collection[str]:
+        """Compare a list with the seals: at once where that decides, else by a worker while the list goes on."""
+        if self._guard.strict:
+            return self._guard.look(tools, complete)
+        if complete:
+            ticket = object()
+            self._unfinished.add(ticket)  # even a short visit is to leave its seals
+            self._later(partial(self._look, ticket, tools))
+        return ()
+
+    def _look(self, ticket: object, tools: Mapping[str, Json]) -> None:
+        self._guard.look_later(tools)
+        self._unfinished.discard(ticket)
+        self._events.put("job")
 
     def _with_real_name(self, shown: str, content: str) -> str:
         """A reference ends with the tool that reads it, which may have another name in front of this upstream."""
@@ -377,107 +414,18 @@ class Wrapper:
         before, _, after = shown.rpartition(f"{rules.READ_TOOLS[0]}(")
         return f"{before}{name}({after}" if before else shown
 
-    # --- workers ------------------------------------------------------------------------------------------------------
 
-    def _later(self, work: Callable[[], object]) -> None:
-        """Have it done by a worker, of which there are only as many as were ever needed at once."""
-        with self._count:
-            more = self._idle <= self._work.qsize() and self._workers < WORKERS
-            self._workers += more
-        self._work.put(work)
-        if more:
-            threading.Thread(target=self._worker, daemon=True).start()
-
-    def _worker(self) -> None:
-        while True:
-            with self._count:
-                self._idle += 1
-            work = self._work.get()
-            with self._count:
-                self._idle -= 1
-            try:
-                work()
-            except Exception as problem:
-                _complain(problem)
+def _name(message: Json) -> object:
+    params = message.get("params")
+    name = params.get("name") if isinstance(params, dict) else None
+    return name if isinstance(name, str) else None
 
 
-def _complain(problem: Exception, then: str = "The message went through as it was.") -> None:
-    known = isinstance(problem, errors.HoldfastError)
-    _say(f"{problem if known else f'something went wrong inside ({type(problem).__name__}: {problem}).'} {then}")
-
-
-def _say(text: str) -> None:
-    with suppress(OSError):
-        os.write(2, f"holdfast wrap: {' '.join(text.split())}\n".encode("utf-8", "replace"))
-
-
-class Outputs:
-    """Holdfast as the wrapper uses it. The store is opened when something is first kept or read."""
-
-    def __init__(self, settings: Callable[[], Settings], session: str | None) -> None:
-        from holdfast.limits import OutputRules
-
-        self.threshold = OutputRules().threshold_bytes
-        self._session_id = session
-        self._lock = threading.Lock()
-        self._open: tuple[Holdfast, Session] | None = None
-        self._problem: errors.HoldfastError | None = None
-        self._tools: list[Json] | None = None
-        try:
-            self._settings = settings()
-            self.threshold = self._settings.bounds.outputs.threshold_bytes
-        except errors.HoldfastError as problem:
-            # The upstream works without us. What is wrong is said whenever something would have been kept.
-            self._problem = problem
-
-    def _session(self) -> Session:
-        from holdfast import wiring  # late: an upstream that never says much never pays for it
-
-        with self._lock:
-            if self._problem is not None:
-                raise self._problem
-            if self._open is None:
-                hold = wiring.open_with(self._settings, session=self._session_id)
-                self._open = hold, hold.session(by=BY)
-            return self._open[1]
-
-    def tools(self) -> Sequence[Json]:
-        from holdfast.operations.catalogue import find  # late: the upstream is started first
-
-        if self._tools is None:
-            found = [find(name) for name in rules.READ_TOOLS]
-            self._tools = [
-                {
-                    "name": operation.name,
-                    "description": operation.description(),
-                    "inputSchema": operation.input_schema(),
-                    "annotations": operation.annotations(),
-                }
-                for operation in found
-            ]
-        return self._tools
-
-    def keep(self, tool: str, content: str, call: str) -> str:
-        return self._session().outputs.keep(tool, content, call=call).text
-
-    def expand(self, uri: str) -> str:
-        return self._session().outputs.expand(uri)
-
-    def read(self, tool: str, arguments: Mapping[str, Any]) -> Json:
-        session = self._session()
-        return session.hold.call(tool, arguments, session=session.id, by=BY)
-
-    def close(self) -> None:
-        if self._open is not None:
-            with suppress(errors.HoldfastError):
-                self._open[0].close()
-
-
-def serve(command: Sequence[str], settings: Callable[[], Settings], session: str | None = None) -> int:
-    """Stand between a client on stdin and stdout and the server this command starts; the exit code."""
+def serve(connect: Callable[[Events], Link], memory: Memory) -> int:
+    """Stand between a client on stdin and stdout and what `connect` gives; the exit code."""
     nothing = os.open(os.devnull, os.O_RDWR)
     # Both streams belong to the protocol: nobody else in this process may read or write them.
     client_in, client_out = os.dup(0), os.dup(1)
     os.dup2(nothing, 0)
     os.dup2(2 if sys.stderr else nothing, 1)
-    return Wrapper(command, Outputs(settings, session), client_in, client_out).run()
+    return Wrapper(connect, memory, client_in, client_out).run()

@@ -8,105 +8,20 @@ same number.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
-from typing import Protocol
+from queue import Empty
 
 from holdfast import errors
+from holdfast.doors import wrap_link
+from holdfast.doors.wrap_link import LINGER_SECONDS, LOOK_SECONDS, SIGNALLED, End, Events, Pipe, Work
 
 LEAVE_SECONDS = 5.0  # what an upstream has to end by itself; clients grant two seconds and then send us SIGTERM
 TERM_SECONDS = 2.0  # … and after SIGTERM
-LINGER_SECONDS = 60.0  # how long answers are waited for when the client has closed its end and still reads
 QUIET_SECONDS = 2.0  # an upstream that has ended, whose output somebody still holds open, is read for so long
-LOOK_SECONDS = 0.1  # how often the above is looked at
-READ_BYTES = 1 << 20
-PIPE_BYTES = 1 << 20  # the most that Linux grants everybody; 64 KiB would mean 160 turns for 10 MB
-
-
-class Pipe:
-    """One end of a pipe that several threads write to, a whole message at a time."""
-
-    def __init__(self, descriptor: int, broken: Callable[[], None]) -> None:
-        self._descriptor = descriptor
-        self._broken = broken
-        self._lock = threading.Lock()
-        self._open = True
-
-    def write(self, data: bytes) -> None:
-        """Write it all. What nobody reads any more is dropped."""
-        with self._lock:
-            if not self._open:
-                return
-            try:
-                done = os.write(self._descriptor, data)
-                while done < len(data):
-                    done += os.write(self._descriptor, memoryview(data)[done:])
-            except OSError:
-                self._open = False
-                self._broken()
-
-    def close(self) -> bool:
-        """False while somebody is in the middle of a message that is not being read."""
-        if not self._lock.acquire(timeout=LOOK_SECONDS):
-            return False
-        try:
-            self._open = False
-            with suppress(OSError):
-                os.close(self._descriptor)
-        finally:
-            self._lock.release()
-        return True
-
-    def is_read(self) -> bool:
-        """Whether somebody has the other end open."""
-        look = select.poll()
-        look.register(self._descriptor, 0)
-        return self._open and not look.poll(0)
-
-
-def lines(descriptor: int) -> Iterator[bytes]:
-    """Every line with its end; when the stream ends also a last one without."""
-    parts: list[bytes] = []
-    amount = READ_BYTES >> 4
-    while True:
-        try:
-            data = os.read(descriptor, amount)
-        except OSError:
-            data = b""
-        if not data:
-            if parts:
-                yield b"".join(parts)
-            return
-        if len(data) == amount:
-            amount = READ_BYTES
-        end = data.find(b"\n")
-        if end < 0:
-            parts.append(data)
-            continue
-        if end == len(data) - 1 and not parts:  # the usual case: one message, read at once
-            yield data
-            continue
-        *whole, rest = data.split(b"\n")
-        for line in whole:
-            yield b"".join((*parts, line, b"\n"))
-            parts = []
-        if rest:
-            parts.append(rest)
-
-
-def widen(descriptor: int) -> None:
-    """Let a pipe hold more, where the system has that."""
-    import fcntl
-
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def given_environment() -> dict[bytes, bytes]:
@@ -120,36 +35,19 @@ def given_environment() -> dict[bytes, bytes]:
     return env
 
 
-class Work(Protocol):
-    """What the end has to know about the work under way."""
-
-    def give_up_late(self) -> float | None:
-        """Let the originals of late jobs through; when the next one is due."""
-
-    def unanswered(self) -> bool:
-        """Whether the client still waits for something."""
-
-    def keeping(self) -> bool:
-        """Whether a result has not been handed on yet."""
-
-    def heard(self) -> float:
-        """When the upstream last said something; now, while that is still being handed on."""
-
-    def close_upstream(self) -> bool:
-        """Close the upstream's input if nothing waits to be sent there; whether it is closed."""
-
-
 class Upstream:
     """The process of the upstream, started and ended by the main thread."""
 
-    def __init__(self, command: Sequence[str], events: SimpleQueue[str]) -> None:
+    def __init__(self, command: Sequence[str], name: str, events: Events) -> None:
+        self._command = command
+        self._name = name
         self._events = events
-        self._signals: list[int] = []
-        for which in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(which, self._on_signal)
+        self._signals = wrap_link.take_signals(events)
         signal.signal(signal.SIGCHLD, lambda *_: events.put("child"))
-        their_in, self.input = os.pipe()
-        self.output, their_out = os.pipe()
+        their_in, ours_in = os.pipe()
+        self._output, their_out = os.pipe()
+        # A server that reads no more has ended or soon will; the end of its output is what counts.
+        self._input = Pipe(ours_in, lambda: None)
         try:
             self._pid = os.posix_spawnp(
                 command[0],
@@ -164,15 +62,32 @@ class Upstream:
         finally:
             os.close(their_in)
             os.close(their_out)
+        for descriptor in (ours_in, self._output):
+            wrap_link.widen(descriptor)
         self._status: int | None = None
         self._ends: list[tuple[float, int]] = []  # which signal is sent when, unless it has ended by then
 
-    def _on_signal(self, which: int, _frame: object) -> None:
-        self._signals.append(which)
-        self._events.put("signal")
+    def owner(self, tool: str) -> tuple[str, str]:
+        return self._name, tool
 
-    def wait(self, work: Work, to_client: Pipe) -> int:
-        """Until the upstream has ended and all it said is with the client; its status, negative for a signal."""
+    def write(self, line: bytes) -> None:
+        self._input.write(line)
+
+    def lines(self) -> Iterator[bytes]:
+        return wrap_link.lines(self._output)
+
+    def close(self) -> bool:
+        return self._input.close()
+
+    def wait(self, work: Work, to_client: Pipe) -> End:
+        """Until the upstream has ended and all it said is with the client."""
+        status = self._wait(work, to_client)
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
+        told = f"The server {self._command[0]} {how} before it answered. Start it again, then repeat the call."
+        return End(status if status >= 0 else SIGNALLED - status, told)
+
+    def _wait(self, work: Work, to_client: Pipe) -> int:
+        """The status of the process, negative for a signal."""
         seen: dict[str, float] = {}  # when each thing happened first
         while True:
             due = work.give_up_late()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.doors.wire import Json, dumps
@@ -204,48 +204,73 @@ def takes_any_string(schema: Json | None, name: str) -> bool:
     return isinstance(about, dict) and about.get("type") == "string" and about.keys() <= _WORDS_ABOUT
 
 
+def note_at_end(text: str, note: str) -> Edit | None:
+    """The edit that adds a text to the content of a tool's reply; None where there is no content."""
+    result = node(text, 0, {"result": {"content": ITEMS}}).value.get("result")
+    content = result.value.get("content") if result is not None and isinstance(result.value, dict) else None
+    if content is None or not isinstance(content.value, list):
+        return None
+    item = dumps({"type": "text", "text": note})
+    return content.end - 1, content.end - 1, f",{item}" if content.value else item
+
+
 # --- the list of tools ------------------------------------------------------------------------------------------------
+
+
+Check = Callable[[Mapping[str, Json], bool], Collection[str]]  # tools so far, whether these are all: which to leave out
+
+
+def _all_of_them(_tools: Mapping[str, Json], _complete: bool) -> Collection[str]:
+    return ()
 
 
 class Listing:
     """What the upstream said about its tools, over all pages."""
 
     def __init__(self) -> None:
-        self._schemas: dict[str, Json] = {}
+        self._tools: dict[str, Json] = {}
 
     def restart(self) -> None:
-        self._schemas = {}
+        self._tools = {}
 
     def schema(self, tool: str) -> Json | None:
-        return self._schemas.get(tool)
+        """The declared output schema: {} when the tool has none, None when the tool is not known."""
+        found = self._tools.get(tool)
+        schema = {} if found is None else found.get("outputSchema")
+        return None if found is None else schema if isinstance(schema, dict) else {}
 
     def name(self, ours: str) -> str | None:
         """What a read tool of ours is called in front of this upstream; None when there is no name left for it."""
-        return next((name for name in (ours, PREFIX + ours) if name not in self._schemas), None)
+        return next((name for name in (ours, PREFIX + ours) if name not in self._tools), None)
 
     def ours(self, name: str) -> str | None:
         """Which read tool of ours a client means by a name, if any."""
         return next((tool for tool in READ_TOOLS if self.name(tool) == name), None)
 
-    def add_to(self, text: str, tools: Sequence[Json]) -> str:
-        """A reply to tools/list with our tools at its end, if it is the last page."""
+    def add_to(self, text: str, tools: Sequence[Json], check: Check = _all_of_them) -> str:
+        """A reply to tools/list with our tools at its end, if it is the last page, and without those `check` names."""
         result = node(text, 0, {"result": {"tools": ITEMS}}).value.get("result")
         listed = result.value.get("tools") if result is not None and isinstance(result.value, dict) else None
         if listed is None or not isinstance(listed.value, list):
             return text
         for tool in listed.value:
             if isinstance(tool.value, dict) and isinstance(tool.value.get("name"), str):
-                schema = tool.value.get("outputSchema")
-                self._schemas[tool.value["name"]] = schema if isinstance(schema, dict) else {}
+                self._tools[tool.value["name"]] = tool.value
         more = result.value.get("nextCursor")
-        if more is not None and more.value is not None:
-            return text
-        named = [(self.name(str(tool["name"])), tool) for tool in tools]
-        added = ",".join(dumps({**tool, "name": name}) for name, tool in named if name is not None)
+        last = more is None or more.value is None
+        hidden = check(dict(self._tools), last)
+        named = [(self.name(str(tool["name"])), tool) for tool in tools] if last else []
+        added = [dumps({**tool, "name": name}) for name, tool in named if name is not None]
+        if hidden:
+            kept = [
+                tool for tool in listed.value if not (isinstance(tool.value, dict) and tool.value.get("name") in hidden)
+            ]
+            items = [text[tool.start : tool.end] for tool in kept]
+            return edited(text, [(listed.start, listed.end, f"[{','.join([*items, *added])}]")])
         if not added:
             return text
         at = listed.end - 1
-        return edited(text, [(at, at, f",{added}" if listed.value else added)])
+        return edited(text, [(at, at, ",".join(["", *added] if listed.value else added))])
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -267,6 +292,16 @@ def references(text: str) -> Iterator[Node]:
         uri = json.loads(found[0])
         if _WHOLE.fullmatch(uri):
             yield Node(uri, found.start(), found.end())
+
+
+FREE_KEY = "holdfast/freeTokens"  # in `_meta` of a call: how many tokens of the window are free
+FREE_MARK = FREE_KEY.encode()
+
+
+def free_tokens(params: object) -> int | None:
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    found = meta.get(FREE_KEY) if isinstance(meta, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
 def is_modern(params: object) -> bool:

@@ -3,13 +3,53 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.operations import handoff, history, memory, notepad, notes, outputs, sessions, tree
+from holdfast.operations import (
+    folds,
+    handoff,
+    history,
+    journal,
+    memory,
+    notepad,
+    notes,
+    outputs,
+    pins,
+    prompt,
+    recall,
+    sandbox,
+    savings,
+    seals,
+    sessions,
+    skills,
+    state,
+    tasks,
+    tree,
+)
 from holdfast.operations.registry import Operation
 
 PROFILES = ("core", "full", "agent")
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation
-    for module in (notes, notepad, memory, handoff, outputs, sessions, tree, history)
+    for module in (
+        notes,
+        notepad,
+        memory,
+        handoff,
+        outputs,
+        journal,
+        recall,
+        tasks,
+        folds,
+        pins,
+        sandbox,
+        prompt,
+        skills,
+        state,
+        savings,
+        sessions,
+        tree,
+        history,
+        seals,
+    )
     for operation in module.OPERATIONS
 }
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import KINDS, SESSION, Draft, Entry, Event, iso
+from holdfast.journal import problems
+from holdfast.model import FOLD, JOURNAL, KINDS, SESSION, Draft, Entry, Event, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
 from holdfast.store import GONE, EventQuery, Gone, entry_record
 
+NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
 EXCERPT = 120  # characters of a content in a listing
 
 
@@ -40,6 +42,8 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
 
     if event.kind == SESSION and event.before is None:
         raise errors.sessions_stay(event.key)
+    if event.kind == JOURNAL:
+        raise problems.journal_stays(event.seq)
 
     def decide(now: Entry | None) -> Draft | Gone:
         # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
@@ -59,7 +63,10 @@ def _state(entry: Entry | None) -> Draft | None:
 
 
 def _last(ctx: Context) -> Event | None:
-    """The newest change that still stands. What an undo took back is passed over, and so are undos themselves."""
+    """The newest change that still stands. What an undo took back is passed over, and so are undos themselves.
+
+    Folds are passed over too: they happen by themselves, and nobody who says "undo" thinks of them.
+    """
     undone: set[int] = set()
     before_seq: int | None = None
     while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq)):
@@ -67,7 +74,7 @@ def _last(ctx: Context) -> Event | None:
             if event.operation == "undo":
                 if event.seq not in undone:
                     undone.add(event.detail["of"])
-            elif event.operation != "begin_session" and event.seq not in undone:
+            elif event.operation not in NOBODYS and event.kind not in (FOLD, JOURNAL) and event.seq not in undone:
                 return event
         before_seq = events[-1].seq
     return None

@@ -1,4 +1,8 @@
-"""The notepad: one free text a session, in every window, each write a version. And how one text is edited in place."""
+"""The notepad: one free text a session, in every window, each write a version.
+
+And how such a text is read, edited in place, listed and restored: a `Sheet` says which one it is. The system prompt is
+another.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,18 @@ EDITS = ("find_replace", "append", "prepend", "delete")
 TRIM_SHOWN = 3  # sections named when the notepad is over its budget
 
 
+class Sheet(NamedTuple):
+    """One text that is edited in place, and its bounds."""
+
+    kind: str
+    what: str  # as it is called in messages
+    key: str
+    session: str
+    max_chars: int
+    budget: int  # tokens; soft
+    advice: str  # where the long part belongs
+
+
 class Edited(NamedTuple):
     notepad: Notepad
     warning: str | None
@@ -32,11 +48,11 @@ class Versions(NamedTuple):
 
 
 def read_notepad(ctx: Context) -> Notepad:
-    return _notepad(ctx.store.read(ctx.scope, NOTEPAD, ctx.session))
+    return read(ctx, _pad(ctx))
 
 
 def write_notepad(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
-    return _edit(ctx, "write_notepad", lambda before: content, expected_version)
+    return edit(ctx, _pad(ctx), "write_notepad", lambda before: content, expected_version)
 
 
 def update_notepad(
@@ -49,23 +65,16 @@ def update_notepad(
     expected_version: int | None = None,
 ) -> Edited:
     change = text_edit("update_notepad", "notepad", operation, content, find, replace, replace_all)
-    return _edit(ctx, "update_notepad", change, expected_version)
+    return edit(ctx, _pad(ctx), "update_notepad", change, expected_version)
 
 
 def notepad_history(ctx: Context, version: int | None = None, limit: int = limits.HISTORY_SHOWN) -> Versions:
     """Versions, newest first; with `version`, also what changed from it to now."""
-    found = _versions(ctx, limit)
-    if version is None:
-        return Versions(found, "")
-    old, now = _at_version(ctx, version), _notepad(ctx.store.read(ctx.scope, NOTEPAD, ctx.session))
-    return Versions(
-        found, diff.unified(old, now.content, before_name=f"version {version}", after_name=f"version {now.version}")
-    )
+    return versions(ctx, _pad(ctx), version, limit)
 
 
 def restore_notepad(ctx: Context, version: int) -> Edited:
-    content = _at_version(ctx, version)
-    return _edit(ctx, "restore_notepad", lambda before: content, None)
+    return restore(ctx, _pad(ctx), "restore_notepad", version)
 
 
 def section(notepad: Notepad) -> str:
@@ -116,18 +125,47 @@ def _hint(text: str, find: str) -> str:
     return f"Line {close.line} is near ({close.reason}): {errors.shown(close.text, 130)}. Copy the text from there."
 
 
-def _edit(ctx: Context, operation: str, change: Callable[[str], str], expected_version: int | None) -> Edited:
+def _pad(ctx: Context) -> Sheet:
+    budget, advice = ctx.bounds.notepad_budget_tokens, "Move the long part to notes or memory."
+    return Sheet(NOTEPAD, "notepad", ctx.session, ctx.session, limits.NOTEPAD_MAX_CHARS, budget, advice)
+
+
+# --- the same for every sheet -----------------------------------------------------------------------------------------
+
+
+def read(ctx: Context, sheet: Sheet) -> Notepad:
+    return _notepad(ctx.store.read(ctx.scope, sheet.kind, sheet.key))
+
+
+def edit(
+    ctx: Context, sheet: Sheet, operation: str, change: Callable[[str], str], expected_version: int | None
+) -> Edited:
     def decide(before: Entry | None) -> Draft:
         version = before.version if before else 0
         if expected_version is not None and expected_version != version:
-            raise errors.version_moved("notepad", expected_version, version)
+            raise errors.version_moved(sheet.what, expected_version, version)
         content = change(before.content if before else "")
-        bounded("notepad", content, limits.NOTEPAD_MAX_CHARS, "Move the long part to notes or memory.")
-        return Draft(content, ctx.session, extra={"tokens": tokens.count(content)})
+        bounded(sheet.what, content, sheet.max_chars, sheet.advice)
+        return Draft(content, sheet.session, extra={"tokens": tokens.count(content)})
 
-    done = ctx.store.edit(ctx.scope, NOTEPAD, ctx.session, decide, ctx.stamp(operation))
+    done = ctx.store.edit(ctx.scope, sheet.kind, sheet.key, decide, ctx.stamp(operation))
     notepad = _notepad(done.after)
-    return Edited(notepad, _over_budget(notepad, ctx.bounds.notepad_budget_tokens))
+    return Edited(notepad, _over_budget(notepad, sheet))
+
+
+def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Versions:
+    found = _versions(ctx, sheet, limit)
+    if version is None:
+        return Versions(found, "")
+    old, now = _at_version(ctx, sheet, version), read(ctx, sheet)
+    return Versions(
+        found, diff.unified(old, now.content, before_name=f"version {version}", after_name=f"version {now.version}")
+    )
+
+
+def restore(ctx: Context, sheet: Sheet, operation: str, version: int) -> Edited:
+    content = _at_version(ctx, sheet, version)
+    return edit(ctx, sheet, operation, lambda before: content, None)
 
 
 def _notepad(entry: Entry | None) -> Notepad:
@@ -137,51 +175,51 @@ def _notepad(entry: Entry | None) -> Notepad:
     return Notepad(entry.content, entry.version, tokens.count(entry.content) if counted is None else counted)
 
 
-def _over_budget(notepad: Notepad, budget: int) -> str | None:
-    """What to say when the notepad costs more than it should: nothing is dropped, but the agent hears what to trim."""
-    if notepad.tokens <= budget:
+def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
+    """What to say when the text costs more than it should: nothing is dropped, but the agent hears what to trim."""
+    if notepad.tokens <= sheet.budget:
         return None
     sections = [part for part in re.split(r"(?m)^(?=#{1,6} )", notepad.content) if part.strip()]
     sizes = sorted(((tokens.count(part), part.split("\n", 1)[0].strip()) for part in sections), reverse=True)
     largest = ", ".join(f"{errors.shown(title, 42)} ({size:,})" for size, title in sizes[:TRIM_SHOWN])
     return (
-        f"The notepad has about {notepad.tokens:,} tokens; its budget is {budget:,}, and it is sent with every model "
-        f"call. It was saved whole. Trim or move to notes, largest first: {largest}."
+        f"The {sheet.what} has about {notepad.tokens:,} tokens; its budget is {sheet.budget:,}, and it is sent with "
+        f"every model call. It was saved whole. Trim or move to notes, largest first: {largest}."
     )
 
 
-def _versions(ctx: Context, limit: int) -> tuple[Version, ...]:
-    found = ctx.store.events(ctx.scope, EventQuery(NOTEPAD, ctx.session, limit=limit))
+def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
+    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=limit))
     return tuple(
         Version(event.version, event.after.content if event.after else "", moment(event.at), event.by, event.operation)
         for event in found
     )
 
 
-def _at_version(ctx: Context, version: int) -> str:
-    entry = ctx.store.read(ctx.scope, NOTEPAD, ctx.session)
+def _at_version(ctx: Context, sheet: Sheet, version: int) -> str:
+    entry = ctx.store.read(ctx.scope, sheet.kind, sheet.key)
     newest = entry.version if entry else 0
     if not 1 <= version <= newest:
-        raise errors.no_version("notepad", version, newest)
-    wanted = [item for item in _versions(ctx, newest) if item.version == version]
+        raise errors.no_version(sheet.what, version, newest)
+    wanted = [item for item in _versions(ctx, sheet, newest) if item.version == version]
     if not wanted:
-        raise errors.no_version("notepad", version, newest)
+        raise errors.no_version(sheet.what, version, newest)
     return wanted[0].content
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _read(value: Notepad) -> Json:
+def shown(value: Notepad) -> Json:
     return {"content": value.content, "tokens": value.tokens, "version": value.version}
 
 
-def _ok(value: Edited) -> Json:
+def ok(value: Edited) -> Json:
     answer: Json = {"ok": True, "tokens": value.notepad.tokens, "version": value.notepad.version}
     return answer | ({"warning": value.warning} if value.warning else {})
 
 
-def _history(value: Versions) -> Json:
+def listed(value: Versions) -> Json:
     shown = [
         {"version": v.version, "at": iso(v.at), "by": v.by, "operation": v.operation, "characters": len(v.content)}
         for v in value.versions
@@ -189,25 +227,36 @@ def _history(value: Versions) -> Json:
     return {"versions": shown, "diff": value.diff}
 
 
-_OK = {"ok": "boolean", "tokens": "integer", "version": "integer", "warning": "string?"}
-_EXPECTED = Param("expected_version", "integer")
+OK = {"ok": "boolean", "tokens": "integer", "version": "integer", "warning": "string?"}
+EXPECTED = Param("expected_version", "integer")
+EDIT_PARAMS = (
+    Param("operation", required=True, choices=EDITS),
+    Param("content"),
+    Param("find"),
+    Param("replace"),
+    Param("replace_all", "boolean"),
+    EXPECTED,
+)
+HISTORY_PARAMS = (Param("version", "integer"), Param("limit", "integer", low=1, high=limits.LIST_MAX))
+READ = {"content": "string", "tokens": "integer", "version": "integer"}
+LISTED = {"versions": "array", "diff": "string"}
 
 OPERATIONS = (
     Operation(
         "read_notepad",
         read_notepad,
-        _read,
+        shown,
         (),
-        {"content": "string", "tokens": "integer", "version": "integer"},
+        READ,
         ("core", "full"),
         read_only=True,
     ),
     Operation(
         "write_notepad",
         write_notepad,
-        _ok,
-        (Param("content", required=True), _EXPECTED),
-        _OK,
+        ok,
+        (Param("content", required=True), EXPECTED),
+        OK,
         ("core", "full"),
         destructive=True,
         idempotent=True,
@@ -215,34 +264,27 @@ OPERATIONS = (
     Operation(
         "update_notepad",
         update_notepad,
-        _ok,
-        (
-            Param("operation", required=True, choices=EDITS),
-            Param("content"),
-            Param("find"),
-            Param("replace"),
-            Param("replace_all", "boolean"),
-            _EXPECTED,
-        ),
-        _OK,
+        ok,
+        EDIT_PARAMS,
+        OK,
         ("core", "full"),
         destructive=True,
     ),
     Operation(
         "notepad_history",
         notepad_history,
-        _history,
-        (Param("version", "integer"), Param("limit", "integer", low=1, high=limits.LIST_MAX)),
-        {"versions": "array", "diff": "string"},
+        listed,
+        HISTORY_PARAMS,
+        LISTED,
         (),
         read_only=True,
     ),
     Operation(
         "restore_notepad",
         restore_notepad,
-        _ok,
+        ok,
         (Param("version", "integer", required=True),),
-        _OK,
+        OK,
         (),
         destructive=True,
         idempotent=True,

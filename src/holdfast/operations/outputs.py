@@ -8,13 +8,19 @@ is first needed: every server starts with this module, and most never see a big 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import Output, OutputDraft, Tombstone, iso
+from holdfast.operations.policy import policy
 from holdfast.operations.registry import Context, Json, Operation, Param
-from holdfast.store import OutputStats, Pruned
+from holdfast.operations.savings import savings
+from holdfast.store import OutputStats, Pruned, Savings
+
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
+    from holdfast.text.slices import Source
 
 MATCH_CONTEXT = 2  # lines shown around a match unless asked otherwise
 KINDS_OF_READ = ("lines", "chars", "bytes", "path", "rows", "match", "query")
@@ -40,36 +46,95 @@ class Listed(NamedTuple):
     outputs: tuple[Output, ...]
     left_out: int
     stats: OutputStats
+    saved: int = 0  # tokens, less than 0 when reading back cost more than it saved
 
 
-def keep_output(ctx: Context, tool: str, content: str, call: str = "") -> Kept:
+class Stats(NamedTuple):
+    entries: int
+    total_bytes: int  # the outputs' own sizes
+    stored_bytes: int  # what they take up compressed
+    oldest: int | None  # milliseconds, of the first keep
+    newest: int | None
+    savings: Savings  # of every session
+
+
+def keep_output(ctx: Context, tool: str, content: str, call: str = "", free_tokens: int | None = None) -> Kept:
     """Keep a tool's result if it is big. `call` says how to get it again, should it be pruned one day."""
-    from holdfast.text.previews import preview
-    from holdfast.text.redaction import redact
-
     rules = ctx.bounds.outputs
+    most, masks = policy(rules, tool, free_tokens)
     # Half a character cannot be UTF-8, yet a tool may return one; it goes in and comes out as it is.
-    if not rules.enabled or len(content.encode("utf-8", "surrogatepass")) < rules.threshold_bytes:
+    body = content.encode("utf-8", "surrogatepass") if rules.enabled else b""
+    if not rules.enabled or most is None or len(body) < most:
         return Kept(content, None)
-    clean = redact(content)
-    body = clean.text.encode("utf-8", "surrogatepass")
-    shown = preview(clean.text, tool=tool, budget=rules.preview_length)
-    draft = OutputDraft(tool, redact(call).text, shown.shape, shown.text, clean.count)
-    output, new = ctx.store.keep_output(ctx.scope, draft, body, ctx.stamp("keep_output"))
+    from holdfast.operations import repeats
+
+    made = _drafted(ctx, tool, content, call, body, masks)
+    output, new = ctx.store.keep_output(ctx.scope, made.draft, made.body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
-    return Kept(reference(output, rules.include_preview), output)
+    told = repeats.Call(tool, made.call, content, made.content, made.failures, new)
+    return Kept(repeats.answer(ctx, told, output, _head(output), reference(output, rules.include_preview)), output)
+
+
+def put_output(ctx: Context, tool: str, content: str, call: str = "") -> Output:
+    """Keep a text whole, however small."""
+    return put_outputs(ctx, [(tool, content, call)])[0]
+
+
+def put_outputs(ctx: Context, results: Sequence[tuple[str, str, str]]) -> list[Output]:
+    """Keep several at once, each given as tool, content and call."""
+    rules = ctx.bounds.outputs
+    made = [
+        _drafted(ctx, tool, text, call, text.encode("utf-8", "surrogatepass"), policy(rules, tool).redact)
+        for tool, text, call in results
+    ]
+    stamp = ctx.stamp("keep_output")
+    if len(made) == 1:  # one alone is first looked for without holding anybody up; of several, hardly any is known
+        kept = [ctx.store.keep_output(ctx.scope, made[0].draft, made[0].body, stamp)]
+    else:
+        kept = list(ctx.store.keep_outputs(ctx.scope, [(one.draft, one.body) for one in made], stamp))
+    if any(one.new for one in kept):
+        prune_outputs(ctx, *(one.output.id for one in kept))
+    return [one.output for one in kept]
+
+
+class _Drafted(NamedTuple):
+    """A result, ready to be kept: secrets are masked and the preview is made."""
+
+    draft: OutputDraft
+    body: bytes
+    call: str  # masked, and whole
+    content: str  # masked
+    failures: int
+
+
+def _drafted(ctx: Context, tool: str, content: str, call: str, body: bytes, masks: bool) -> _Drafted:
+    from holdfast.text.marks import marks
+    from holdfast.text.previews import preview
+    from holdfast.text.redaction import Redacted, redact
+
+    found: Marks | None = marks(body)
+    clean = redact(content, found) if masks else Redacted(content, 0, ())
+    if clean.count:
+        body, found = clean.text.encode("utf-8", "surrogatepass"), None
+    shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length, found=found)
+    masked = redact(call).text  # all of it, and cut only then: half a secret would not be known for one
+    draft = OutputDraft(tool, masked[: limits.OUTPUT_CALL_CHARS], shown.shape, shown.text, clean.count)
+    return _Drafted(draft, body, masked, clean.text, shown.failures)
 
 
 def reference(output: Output, with_preview: bool = True) -> str:
     """What stands in the window: what it is, enough to decide by, and the tool that reads more."""
-    parts = [f"📁 Output cached: {output.id} ({size(output.size)})"]
-    if output.redacted:
-        parts[0] += f", {output.redacted} secrets masked"
+    parts = [_head(output)]
     if with_preview:
         parts.append(output.preview)
     parts.append(f'Read more with scratchpad_read(id="{output.id}", …): query, lines, match, path or rows.')
     return "\n\n".join(parts)
+
+
+def _head(output: Output) -> str:
+    masked = f", {output.redacted} secrets masked" if output.redacted else ""
+    return f"📁 Output cached: {output.id} ({size(output.size)}){masked}"
 
 
 def size(count: int) -> str:
@@ -83,39 +148,55 @@ def scratchpad_read(ctx: Context, id: str, **how: Any) -> Read:
     given = [name for name in KINDS_OF_READ if how.get(name) is not None]
     if len(given) > 1:
         raise errors.one_of("scratchpad_read", given)
+    from holdfast.operations import repeats
     from holdfast.text import slices
 
     output = find_output(ctx, id)
-    ctx.store.touch_output(ctx.scope, output.id, ctx.now)
     try:
         content, cursor, note = _part(ctx, output, given[0] if given else "page", how)
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
-    return Read(output, content, cursor, note)
+    return Read(output, content, cursor, repeats.noted(ctx, output, how, content, note))
 
 
 def _part(ctx: Context, output: Output, way: str, how: dict[str, Any]) -> tuple[str, str | None, str]:
     from holdfast.search.ask import ask
     from holdfast.text import paths, slices, tokens
 
-    body = ctx.store.output_bytes(ctx.scope, output.id, 0, output.size)
-    text = body.decode("utf-8", "surrogatepass")
     wanted: Any = how.get(way)
     cursor: str | None = how.get("cursor")
     usual = limits.OUTPUT_QUERY_TOKENS if way == "query" else limits.OUTPUT_READ_TOKENS
     cap = how.get("tokens", usual)
     around = how.get("context", MATCH_CONTEXT)
+    parts = _source(ctx, output)
     ways: dict[str, Callable[[], tuple[str, str | None, str]]] = {
-        "page": lambda: slices.page(text, cursor, cap),
-        "lines": lambda: slices.lines(text, wanted, cap),
-        "chars": lambda: slices.chars(text, wanted, cap),
-        "bytes": lambda: slices.bytes_(body, wanted, cap),
-        "path": lambda: paths.read(text, wanted, cap),
-        "rows": lambda: slices.rows(text, wanted, how.get("columns"), cap, cursor),
-        "match": lambda: slices.match(text, wanted, bool(how.get("regex")), around, cap, cursor),
-        "query": lambda: ask(text, wanted, cap, tokens.count),
+        "page": lambda: slices.page(parts, cursor, cap),
+        "lines": lambda: slices.lines(parts, wanted, cap),
+        "chars": lambda: slices.chars(parts, wanted, cap),
+        "bytes": lambda: slices.bytes_(parts, wanted, cap),
+        "path": lambda: paths.read(text(), wanted, cap),
+        "rows": lambda: slices.rows(text(), wanted, how.get("columns"), cap, cursor),
+        "match": lambda: slices.match(text(), wanted, bool(how.get("regex")), around, cap, cursor),
+        "query": lambda: ask(text(), wanted, cap, tokens.count),
     }
+
+    def text() -> str:
+        return parts.read(0, output.size).decode("utf-8", "surrogatepass")
+
     return ways[way]()
+
+
+def _source(ctx: Context, output: Output) -> Source:
+    """An output that is read in parts, so that a slice costs the same however long the rest is."""
+    from holdfast.text.slices import Source
+
+    read, read_lines = ctx.store.output_bytes, ctx.store.output_lines
+    return Source(
+        output.size,
+        output.lines,
+        lambda start, stop: read(ctx.scope, output.id, start, stop),
+        lambda first, last: read_lines(ctx.scope, output.id, first, last),
+    )
 
 
 def expand(ctx: Context, uri: str) -> str:
@@ -125,14 +206,15 @@ def expand(ctx: Context, uri: str) -> str:
         raise errors.bad_name("reference", uri, "it is written hold://<id>, hold://<id>#/json/pointer or #lines=a-b")
     from holdfast.text import paths, slices
 
-    text = whole(ctx, found[1])
     part = found[2]
     if not part:
-        return text
+        return whole(ctx, found[1])
     try:
         if part.startswith("lines="):
-            return slices.lines(text, part.removeprefix("lines="), limits.OUTPUT_MAX_BYTES).content
-        return paths.read(text, part, limits.OUTPUT_MAX_BYTES).content
+            output = find_output(ctx, found[1])
+            lines = slices.line_range(part.removeprefix("lines="), output.lines)
+            return ctx.store.output_lines(ctx.scope, output.id, *lines).decode("utf-8", "surrogatepass")
+        return paths.read(whole(ctx, found[1]), part, limits.OUTPUT_MAX_BYTES).content
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
 
@@ -145,7 +227,12 @@ def whole(ctx: Context, id: str) -> str:
 
 def scratchpad_list(ctx: Context, limit: int = limits.NOTES_SHOWN) -> Listed:
     page = ctx.store.outputs(ctx.scope, limit)
-    return Listed(page.outputs, page.total - len(page.outputs), ctx.store.output_stats(ctx.scope))
+    saved = savings(ctx).total.saved
+    return Listed(page.outputs, page.total - len(page.outputs), ctx.store.output_stats(ctx.scope), saved)
+
+
+def stats(ctx: Context) -> Stats:
+    return Stats(*ctx.store.output_stats(ctx.scope), savings(ctx).total)
 
 
 def delete_output(ctx: Context, id: str) -> Output:
@@ -219,6 +306,7 @@ def _listed(value: Listed) -> Json:
             "stored_bytes": stats.stored_bytes,
             "oldest": None if stats.oldest is None else iso(stats.oldest),
             "newest": None if stats.newest is None else iso(stats.newest),
+            "saved_tokens": value.saved,
         },
     }
     return answer | ({"left_out": value.left_out} if value.left_out else {})

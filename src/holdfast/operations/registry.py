@@ -7,11 +7,12 @@ agents read are in texts/tools/<name>.md.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors, limits, texts
-from holdfast.model import EMPTY, Scope, Stamp
+from holdfast.model import EMPTY, Folder, Scope, Stamp
 from holdfast.store import Store
 from holdfast.text import safe
 
@@ -27,6 +28,8 @@ class Context(NamedTuple):
     by: str
     now: int
     bounds: limits.Bounds
+    skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
+    root: str = "."  # the project's folder
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
@@ -37,7 +40,7 @@ class Context(NamedTuple):
 
 
 class Param(NamedTuple):
-    """One argument. `type` is "string", "integer", "boolean" or "strings" (a list of them)."""
+    """One argument. `type` is "string", "integer", "boolean", "strings" (a list of them), "object" or "json" (any)."""
 
     name: str
     type: str = "string"
@@ -50,6 +53,8 @@ class Param(NamedTuple):
     def schema(self) -> Json:
         if self.type == "strings":
             return {"type": "array", "items": {"type": "string"}}
+        if self.type == "json":
+            return {}
         return {"type": self.type, **({"enum": list(self.choices)} if self.choices else {})}
 
 
@@ -141,11 +146,25 @@ def _value(operation: str, param: Param, value: Any) -> Any:
         if not low <= value <= high:
             raise errors.out_of_range(operation, param.name, value, low, high)
         return value
+    if param.type in ("object", "json"):
+        return _json(operation, param, value)
     if not isinstance(value, str):
         raise errors.wrong_type(operation, param.name, value, "a string")
     if param.choices and value not in param.choices:
         raise errors.not_one_of(operation, param.name, value, param.choices)
     return storable(param.name, value)
+
+
+def _json(operation: str, param: Param, value: Any) -> Any:
+    """A value as JSON can write it, and with nothing in it that cannot be stored."""
+    if param.type == "object" and not isinstance(value, dict):
+        raise errors.wrong_type(operation, param.name, value, "an object")
+    try:
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise errors.not_json(operation, param.name) from None
+    storable(param.name, written)
+    return json.loads(written)
 
 
 def storable(what: str, text: str) -> str:

@@ -1,4 +1,8 @@
-"""Export and import as JSON Lines: a header, then every entry, then every change. Both ways nothing is lost."""
+"""Export and import as JSON Lines: a header, every entry, every change, then every output and what outputs are gone.
+
+Both ways nothing of these is lost. What is merely noted stays behind: savings, and which calls and reads there were.
+output_lines.py knows the lines of outputs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from typing import Any
 
 from holdfast import errors, limits
 from holdfast.model import KINDS, NOTE, Draft, Entry
-from holdfast.operations.registry import INTEGER_MAX, Context, storable
+from holdfast.operations import output_lines
+from holdfast.operations.output_lines import typed
+from holdfast.operations.registry import Context
 from holdfast.store import Decide, entry_from, to_json
 
 FORMAT = 1
@@ -39,11 +45,14 @@ _EVENT_TYPES = {
 }
 
 
-def export_lines(ctx: Context) -> Iterator[str]:
+def export_lines(ctx: Context, *, outputs: bool = True) -> Iterator[str]:
     """The project as lines, without line ends."""
     yield to_json({"holdfast": FORMAT, "project": ctx.scope.project})
     for kind, record in ctx.store.dump(ctx.scope):
         yield to_json({kind: record})
+    # After the entries, so that whatever an entry cites is here, be it an output or the tombstone of one.
+    for record in output_lines.leaving(ctx) if outputs else ():
+        yield to_json(record)
 
 
 def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> int:
@@ -52,11 +61,14 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
     With `merge`, entries are added to what is there as changes of their own: equal ones are passed over, and one that
     differs from what the project has stops the import before anything is written.
     """
-    entries, events = _parse(lines)
-    return _merge(ctx, entries) if merge else ctx.store.load(ctx.scope, entries, events)
+    with output_lines.Waiting() as waiting:
+        entries, events = _parse(lines, waiting)
+        if merge:
+            return _merge(ctx, entries, waiting)
+        return ctx.store.load(ctx.scope, entries, events, waiting.arriving())
 
 
-def _merge(ctx: Context, entries: list[Entry]) -> int:
+def _merge(ctx: Context, entries: list[Entry], waiting: output_lines.Waiting) -> int:
     new = []
     for entry in entries:
         there = ctx.store.read(ctx.scope, entry.kind, entry.key)
@@ -64,6 +76,8 @@ def _merge(ctx: Context, entries: list[Entry]) -> int:
             new.append(entry)
         elif (there.content, there.tags, there.done) != (entry.content, entry.tags, entry.done):
             raise errors.import_conflict(entry.kind, entry.key)
+    if waiting.count:
+        ctx.store.add_outputs(ctx.scope, waiting.arriving())  # first: what entries cite is then there when they come
     for entry in new:
         # The project's clock moves past an imported id, so that it is never minted again.
         number = entry.key.rpartition("_")[2]
@@ -83,7 +97,8 @@ def _adding(entry: Entry) -> Decide:
     return decide
 
 
-def _parse(lines: Iterable[str]) -> tuple[list[Entry], list[dict[str, Any]]]:
+def _parse(lines: Iterable[str], waiting: output_lines.Waiting) -> tuple[list[Entry], list[dict[str, Any]]]:
+    """Entries and changes. Outputs may be bigger than memory, so their lines are put aside."""
     entries: list[Entry] = []
     events: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()
@@ -93,6 +108,8 @@ def _parse(lines: Iterable[str]) -> tuple[list[Entry], list[dict[str, Any]]]:
         if number == 1:
             if record.get("holdfast") != FORMAT:
                 raise errors.bad_import(1, f"it must be the header of an export of format {FORMAT}")
+        elif record.keys() & output_lines.KINDS:
+            waiting.add(number, line, record)
         elif "entry" in record:
             entries.append(_entry(number, record["entry"]))
             _once(number, seen, entries[-1][:2])
@@ -101,9 +118,10 @@ def _parse(lines: Iterable[str]) -> tuple[list[Entry], list[dict[str, Any]]]:
             _once(number, seen, (events[-1]["seq"],))
             _once(number, seen, tuple(events[-1][name] for name in ("kind", "key", "version")))
         else:
-            raise errors.bad_import(number, "it is neither an entry nor an event")
+            raise errors.bad_import(number, "it is neither an entry nor an event nor part of an output")
     if number == 0:
         raise errors.bad_import(1, "the import is empty")
+    waiting.finish(number)
     return entries, events
 
 
@@ -126,7 +144,7 @@ def _object(number: int, line: str) -> dict[str, Any]:
 
 
 def _entry(number: int, record: object) -> Entry:
-    fields = _typed(number, record, _ENTRY_TYPES)
+    fields = typed(number, record, _ENTRY_TYPES)
     if fields["kind"] not in KINDS:
         raise errors.bad_import(number, f"its kind {errors.shown(fields['kind'])} is not known")
     if not all(isinstance(tag, str) for tag in fields["tags"]):
@@ -135,34 +153,6 @@ def _entry(number: int, record: object) -> Entry:
 
 
 def _event(number: int, record: object) -> dict[str, Any]:
-    fields = _typed(number, record, _EVENT_TYPES)
+    fields = typed(number, record, _EVENT_TYPES)
     before = fields.get("before")
     return fields | {"before": None if before is None else _entry(number, before)._asdict()}
-
-
-def _typed(number: int, record: object, types: dict[str, type]) -> dict[str, Any]:
-    if not isinstance(record, dict):
-        raise errors.bad_import(number, "it is not a JSON object")
-    for name, wanted in types.items():
-        if type(record.get(name)) is not wanted:
-            raise errors.bad_import(number, f"its field {name} is missing or not {wanted.__name__}")
-        if wanted is int and not 0 <= record[name] <= INTEGER_MAX:
-            raise errors.bad_import(number, f"its field {name} is out of range")
-    try:
-        _storable(record)
-    except errors.BadInput as problem:
-        raise errors.bad_import(number, problem.message.partition(",")[0]) from None
-    return record
-
-
-def _storable(value: object) -> None:
-    """Every text in it, however deep."""
-    if isinstance(value, str):
-        storable("a text", value)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            _storable(name)
-            _storable(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _storable(inner)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 import Stemmer
@@ -25,7 +26,12 @@ _ATOM = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _ASCII_WORD = re.compile("[a-z0-9]+")
+_ASCII_PLACE = re.compile("[A-Za-z0-9]+")
 _HEX = re.compile("[0-9a-f]+")
+_HUMP = re.compile("[a-z][A-Z]|[A-Z][A-Z][a-z]")
+_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]{2,63}(?![A-Za-z0-9])")
+_PART = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_MOST_PARTS = 8  # of one identifier; what has more is not made of words
 _stemmer = Stemmer.Stemmer("english", 2_000)
 
 
@@ -50,6 +56,11 @@ def _any_word() -> re.Pattern[str]:
     return re.compile(f"[{_ATOM}]|[^\\W_{_ATOM}]+")
 
 
+def places(text: str) -> Iterator[re.Match[str]]:
+    """The words of a text where they stand in it; but for a few signs that come apart, as many as `words` finds."""
+    return _ASCII_PLACE.finditer(text) if text.isascii() else _any_word().finditer(text)
+
+
 def short_words(folded: str) -> list[str]:
     """The words of a text to be indexed: over-long runs cut to pieces, with marks that they were."""
     found = words(folded)
@@ -59,6 +70,27 @@ def short_words(folded: str) -> list[str]:
     for word in found:
         cut.extend(word[at : at + WORD_MAX_CHARS] for at in range(0, len(word), WORD_MAX_CHARS))
     return cut
+
+
+def subwords(text: str) -> list[str]:
+    """The words inside identifiers that are written together (getUserName, HTTPServer), folded.
+
+    What stands between underscores, dots and slashes is a word by itself already.
+    """
+    if _HUMP.search(text) is None:
+        return []
+    found: list[str] = []
+    for token in _IDENTIFIER.findall(text):
+        if _HUMP.search(token):
+            parts = _PART.findall(token)
+            if len(parts) <= _MOST_PARTS and max(map(len, parts), default=0) < len(token):
+                found += [part.lower() for part in parts if len(part) > 1]
+    return found
+
+
+def index_words(text: str) -> list[str]:
+    """What the index is fed for a text: its words in order, then the words inside its identifiers."""
+    return short_words(fold(text)) + subwords(text)
 
 
 def is_hex(word: str) -> bool:

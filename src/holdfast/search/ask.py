@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from holdfast.search import analyse
+from holdfast.search.ask_json import pointer
 from holdfast.search.ask_terms import Finder, Found, also, phrases, terms
 from holdfast.search.ask_units import Units
 
@@ -27,6 +28,7 @@ _FIELDS = 8  # units of a large record that are shown for the words they hold, a
 _RECORD = 120  # units of a record that are looked at
 _CRUMB = 160  # characters of an enclosing line that are shown
 _WEAK = 0.22  # units that score less than this share of the best are not shown
+_FURTHER = 0.25  # the same for those that are neither among the best nor have words that these lack
 
 
 _DIGITS = re.compile(r"\d+")
@@ -67,6 +69,9 @@ def ask(text: str, question: str, budget: int, count: Callable[[str], int]) -> S
     left = len(scores) - sum(unit in chosen.taken for unit in scores)
     lines = f"{len(units.line_starts):,} lines"
     note = f"the best of {len(scores):,} places with words of the question, in {lines}"
+    best = max(scores, key=lambda unit: (scores[unit], -unit))
+    where = pointer(text, units.starts[best])
+    note += f"; the best is at path {where}" if where else ""
     return Shown(content, None, note + (f"; {left:,} not shown" if left > 0 else ""))
 
 
@@ -209,7 +214,8 @@ class _Choice:
         self._take_all(strong, 0.5)
         for unit in strong:
             self._grow(unit)
-        self._take_all(ranked, 1.0)
+        # What comes last fills the rest of the budget, so it has to be worth its tokens.
+        self._take_all([unit for unit in ranked if self.scores[unit] >= self.top * _FURTHER], 1.0)
 
     def _covering(self, ranked: list[int]) -> list[int]:
         """The best unit, then the best ones for what the question says and the units before do not."""

@@ -88,6 +88,21 @@ def pack(scope: Scope, digest: str, body: bytes) -> Packed:
     return Packed(digest, len(body), lines, to_json(starts), tuple(chunks), sum(len(row[2]) for row in chunks))
 
 
+def unpacked(chunks: Iterable[bytes], most: int) -> bytes | None:
+    """What chunks from somewhere else hold; None when they are damaged or hold more than `most` bytes."""
+    zstd, parts, left = _zstd(), [], min(most, limits.OUTPUT_MAX_BYTES)
+    try:
+        for small in chunks:
+            opener = zstd.ZstdDecompressor()
+            parts.append(opener.decompress(small, left + 1))  # a few bytes can hold gigabytes
+            left -= len(parts[-1])
+            if left < 0 or not opener.eof:
+                return None
+    except zstd.ZstdError:
+        return None
+    return b"".join(parts)
+
+
 def new_row(scope: Scope, id: str, draft: OutputDraft, packed: Packed, stamp: Stamp) -> Row:
     """The values of a new row, in the order of tenant, project and FIELDS."""
     output = Output(
@@ -105,6 +120,10 @@ def new_row(scope: Scope, id: str, draft: OutputDraft, packed: Packed, stamp: St
         stamp.now,
         0,
     )
+    return kept_row(scope, output, packed)
+
+
+def kept_row(scope: Scope, output: Output, packed: Packed) -> Row:
     rest = (packed.stored, limits.OUTPUT_CHUNK_BYTES, packed.line_starts)
     return (*scope, *output, *rest, _fingerprint(scope, output, rest))
 
@@ -211,9 +230,15 @@ def gone_row(place: str, scope: Scope, row: Row, why: str, by: str, now: int) ->
         output = to_held(place, scope, row).output._asdict()
     except errors.StoreDamaged:
         output = Output(id, digest, "", "", "", 0, 0, "", "", 0, 0, 0, 0)._asdict()
-    fields = output | {"why": why, "by": by}
-    what = to_json([fields[name] for name in _WHAT])
-    return (*scope, id, digest, now, what, _gone_hash(scope, id, digest, now, what))
+    fields = output | {"why": why, "by": by, "gone_at": now}
+    return tombstone_row(scope, Tombstone(**{name: fields[name] for name in Tombstone._fields}))
+
+
+def tombstone_row(scope: Scope, stone: Tombstone) -> Row:
+    """The values of its row: tenant, project, id, digest, gone_at, what and hash."""
+    what = to_json([getattr(stone, name) for name in _WHAT])
+    name = (stone.id, stone.digest, stone.gone_at)
+    return (*scope, *name, what, _gone_hash(scope, *name, what))
 
 
 def to_tombstone(place: str, scope: Scope, row: Row) -> Tombstone:

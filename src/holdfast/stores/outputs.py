@@ -19,6 +19,7 @@ from holdfast import errors, limits
 from holdfast.model import CLEARED, DELETED, NO_ROOM, TOO_OLD, Output, OutputDraft, Scope, Stamp, Tombstone
 from holdfast.store import Finding, Kept, OutputPage, OutputStats, Pruned
 from holdfast.stores import output_rows
+from holdfast.stores.output_pieces import Piece, pieces
 from holdfast.stores.output_rows import FIELDS, Held, Packed, Row
 
 T = TypeVar("T")
@@ -49,6 +50,11 @@ STATS = (
     "SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint), CAST(coalesce(sum(stored), 0) AS bigint), "  # noqa: S608
     f"min(created_at), max(created_at), min(used_at) FROM outputs WHERE {OURS}"
 )
+WAITING_HEAD = (
+    "SELECT o.id, o.size FROM outputs o WHERE o.tenant = ? AND o.project = ? AND NOT EXISTS (SELECT 1 FROM "
+    "output_pieces p WHERE p.tenant = o.tenant AND p.project = o.project AND p.id = o.id)"
+)
+WAITING = f"{WAITING_HEAD} ORDER BY o.created_at DESC, o.id"
 TOMBSTONES = "SELECT tenant, project, id, digest, gone_at, what, hash FROM output_tombstones"
 
 
@@ -68,8 +74,15 @@ class Outputs(ABC):
         """Several reads of one moment."""
 
     @abstractmethod
-    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]]) -> T:
-        """One transaction, alone in its project, that is on disk when this returns."""
+    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
+        """One transaction, alone in its project, that is on disk when this returns. It may run more than once, unless
+        it is not `repeatable`."""
+
+    @abstractmethod
+    def _add_piece(self, sql: Sql, scope: Scope, id: str, piece: Piece) -> None: ...
+
+    @abstractmethod
+    def _forget_pieces(self, sql: Sql, scope: Scope, id: str) -> None: ...
 
     @abstractmethod
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]: ...
@@ -86,16 +99,33 @@ class Outputs(ABC):
                 return Kept(again, False)
         packed = output_rows.pack(scope, digest, body)  # what takes long is done before anybody has to wait
 
-        def work(sql: Sql) -> tuple[Kept, Proof]:
-            there = self._whole_output(sql, scope, digest)
-            if there is not None:  # somebody was faster
-                row = sql.rows(TOUCH, (stamp.now, stamp.now, *scope, there.id))[0]
-                kept = Kept(output_rows.to_held(self.place, scope, row).output, False)
-            else:
-                kept = Kept(self._put_output(sql, scope, draft, packed, stamp), True)
-            return kept, (f"SELECT 1 FROM outputs WHERE {ONE} AND digest = ?", (*scope, kept.output.id, digest))  # noqa: S608
+        return self._change(scope, lambda sql: self._keep(sql, scope, draft, packed, stamp))
 
-        return self._change(scope, work)
+    def keep_outputs(self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp) -> tuple[Kept, ...]:
+        for draft, body in drafts:
+            output_rows.refuse_unfit(draft, stamp, body)
+        ready = [(draft, output_rows.pack(scope, output_rows.digest_of(body), body)) for draft, body in drafts]
+
+        def work(sql: Sql) -> tuple[tuple[Kept, ...], Proof]:
+            kept, proof = [], None
+            for draft, packed in ready:
+                one, proof = self._keep(sql, scope, draft, packed, stamp)
+                kept.append(one)
+            return tuple(kept), proof
+
+        return self._change(scope, work) if ready else ()
+
+    def _keep(
+        self, sql: Sql, scope: Scope, draft: OutputDraft, packed: Packed, stamp: Stamp
+    ) -> tuple[Kept, tuple[str, Row]]:
+        there = self._whole_output(sql, scope, packed.digest)
+        if there is not None:  # known before, or somebody was faster
+            row = sql.rows(TOUCH, (stamp.now, stamp.now, *scope, there.id))[0]
+            kept = Kept(output_rows.to_held(self.place, scope, row).output, False)
+        else:
+            kept = Kept(self._put_output(sql, scope, draft, packed, stamp), True)
+        proof = f"SELECT 1 FROM outputs WHERE {ONE} AND digest = ?"  # noqa: S608
+        return kept, (proof, (*scope, kept.output.id, packed.digest))
 
     def _whole_output(self, sql: Sql, scope: Scope, digest: str) -> Output | None:
         """The output with this content. One that is damaged does not count: the same content again mends it."""
@@ -112,7 +142,7 @@ class Outputs(ABC):
     def _put_output(self, sql: Sql, scope: Scope, draft: OutputDraft, packed: Packed, stamp: Stamp) -> Output:
         sql.rows(NEW_PROJECT, (*scope, stamp.now - 1))
         for (id,) in sql.rows(f"SELECT id FROM outputs WHERE {OURS} AND digest = ?", (*scope, packed.digest)):  # noqa: S608
-            _remove(sql, scope, id)
+            self._remove(sql, scope, id)
         id = self._free_id(sql, scope, packed.digest)
         sql.rows(f"DELETE FROM output_tombstones WHERE {ONE}", (*scope, id))  # noqa: S608
         sql.rows(f"DELETE FROM output_chunks WHERE {ONE}", (*scope, id))  # noqa: S608 - left behind by damage
@@ -277,9 +307,46 @@ class Outputs(ABC):
             for row in sql.rows(f"{SELECT} AND id = ?", (*scope, id)):
                 stone = output_rows.gone_row(self.place, scope, row, why, by, now)
                 sql.rows(NEW_TOMBSTONE, stone)
-                _remove(sql, scope, id)
+                self._remove(sql, scope, id)
                 proof = (f"SELECT 1 FROM output_tombstones WHERE {ONE} AND hash = ?", (*scope, id, stone[-1]))  # noqa: S608
         return proof
+
+    def _remove(self, sql: Sql, scope: Scope, id: str) -> None:
+        self._forget_pieces(sql, scope, id)
+        sql.rows(f"DELETE FROM output_chunks WHERE {ONE}", (*scope, id))  # noqa: S608
+        sql.rows(f"DELETE FROM outputs WHERE {ONE}", (*scope, id))  # noqa: S608
+
+    # --- for recall ---------------------------------------------------------------------------------------------------
+
+    def index_outputs(self, scope: Scope, most: int) -> int:
+        waiting = self._look(lambda sql: sql.rows(WAITING, tuple(scope)))
+        done = 0
+        for id, size in waiting:
+            if most <= 0:
+                break
+            self._index_output(scope, id)
+            most -= size
+            done += 1
+        return len(waiting) - done
+
+    def _index_output(self, scope: Scope, id: str) -> None:
+        found: list[Piece] = []
+        try:
+            output = self._look(lambda sql: self._held_output(sql, scope, id)).output
+            found = pieces(output, lambda start, stop: self.output_bytes(scope, id, start, stop))
+        except errors.NotFound:
+            return  # gone in the meantime
+        except errors.StoreDamaged:
+            found = [Piece(0, 0, 1, "", [])]  # whoever reads it is told; asking again each time would help nobody
+
+        def work(sql: Sql) -> tuple[None, Proof]:
+            if not sql.rows(f"{WAITING_HEAD} AND o.id = ?", (*scope, id)):
+                return None, None  # somebody was faster, or it is gone
+            for piece in found:
+                self._add_piece(sql, scope, id, piece)
+            return None, (f"SELECT 1 FROM output_pieces WHERE {ONE} AND start = ?", (*scope, id, found[-1].start))  # noqa: S608
+
+        self._change(scope, work)
 
     # --- health -------------------------------------------------------------------------------------------------------
 
@@ -310,8 +377,3 @@ def _why(used: int, total: int, oldest: int | None, max_bytes: int | None) -> st
     if oldest is not None and used < oldest:
         return TOO_OLD
     return NO_ROOM if max_bytes is not None and total > max_bytes else ""
-
-
-def _remove(sql: Sql, scope: Scope, id: str) -> None:
-    sql.rows(f"DELETE FROM output_chunks WHERE {ONE}", (*scope, id))  # noqa: S608
-    sql.rows(f"DELETE FROM outputs WHERE {ONE}", (*scope, id))  # noqa: S608

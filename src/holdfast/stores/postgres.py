@@ -8,7 +8,7 @@ pipeline), because the server may be far away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -17,6 +17,7 @@ from holdfast import errors
 from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search import analyse
 from holdfast.store import (
+    Arriving,
     Decide,
     EventQuery,
     Finding,
@@ -30,18 +31,19 @@ from holdfast.store import (
     unchanged,
 )
 from holdfast.stores import rows
+from holdfast.stores.output_transfer import arrive
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
+from holdfast.stores.postgres_recall import PostgresRecall, lexeme, like, missing, vector
 from holdfast.stores.postgres_schema import SCHEMA, Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 
-TERM_MAX_BYTES = 2_046  # of one term in a tsvector; the server refuses longer ones
-TERMS_MAX_BYTES = 1_000_000  # of all terms of one entry together, for the same reason
 LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the server
 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 _ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {_ONE}"  # noqa: S608
+TAKEN = "SELECT key FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s)"
 LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {_ONE}"  # noqa: S608
 LOOK = (
     f"SELECT EXISTS (SELECT 1 FROM entries WHERE {_ONE}), ({LAST_VERSION}), {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
@@ -52,7 +54,7 @@ NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHIN
 NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
 PUT_ENTRY = (
     f"INSERT INTO entries (tenant, project, {FIELDS}, folded, terms) VALUES ({', '.join(['%s'] * 16)}, "  # noqa: S608
-    "array_to_tsvector(%s::text[])) ON CONFLICT (tenant, project, kind, key) DO UPDATE SET "
+    "CAST(%s AS tsvector)) ON CONFLICT (tenant, project, kind, key) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in (*FIELDS.split(", ")[2:], "folded", "terms"))
 )
 TALLY = (
@@ -85,7 +87,7 @@ LABELS = (
 )
 
 
-class PostgresStore(PostgresOutputs):
+class PostgresStore(PostgresOutputs, PostgresRecall):
     def __init__(self, url: str) -> None:
         self._server = Server(url)
         self.place = self._server.place
@@ -109,7 +111,7 @@ class PostgresStore(PostgresOutputs):
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         folded = analyse.fold(needle)
         where, values = _where(scope, query)
-        matching = (f"{where} AND e.folded LIKE %s", (*values, _like(folded)))
+        matching = (f"{where} AND e.folded LIKE %s", (*values, like(folded)))
         return self._page(scope, query, matching, "strpos(e.folded, %s), e.updated_at DESC, e.key DESC", (folded,))
 
     def _page(
@@ -185,9 +187,7 @@ class PostgresStore(PostgresOutputs):
             seen = self._see(con, scope, (kind, key), stamp)
             writer = _Writer(con, scope, seen.seq, seen.clock)
             if kind != SESSION and stamp.session and not seen.session:
-                begin = stamp._replace(operation="begin_session", detail=EMPTY)
-                version = 1 + _number(con, LAST_VERSION, (*scope, SESSION, stamp.session))
-                writer.write((SESSION, stamp.session), version, None, Draft(""), begin)
+                writer.begin(stamp)
             before = seen.entry
             wanted = decide(before)
             if isinstance(wanted, Draft) and wanted.tags:
@@ -204,6 +204,28 @@ class PostgresStore(PostgresOutputs):
             return Change(seq, before, after, Tally(*tally.fetchall()[0])), writer.proof
 
         return self._server.write(work)
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        def work(con: Con) -> tuple[tuple[Entry, ...], Proof]:
+            seen = self._see(con, scope, (kind, drafts[0][0]), stamp)
+            writer, tallies = _Writer(con, scope, seen.seq, seen.clock), _Tallies()
+            if not seen.session:
+                writer.begin(stamp)
+            taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
+            if known := [key for key, _ in drafts if (key,) in taken]:
+                raise errors.appended_before(kind, known[0])
+            writer.clock = max(writer.clock, stamp.now)
+            added = tuple(next_entry(kind, key, None, draft, stamp, writer.clock, 1) for key, draft in drafts)
+            with con.pipeline():
+                for entry in added:
+                    writer.put(None, entry)
+                    tallies.add(entry)
+                tallies.write(con, scope)
+                writer.finish()
+            last = rows.to_row(scope, added[-1])
+            return added, ((LOCK, scope), (f"{ONE_ENTRY} AND hash = %s", (*last[:4], last[-1])))
+
+        return self._server.write(work) if drafts else ()
 
     def _see(self, con: Con, scope: Scope, name: tuple[str, str | None], stamp: Stamp) -> _Seen:
         """Lock the project and read what a change depends on; a project that is new comes to exist first."""
@@ -232,14 +254,20 @@ class PostgresStore(PostgresOutputs):
             except psycopg.Error as problem:
                 raise self._server.translate(problem, lost=con.closed) from problem
 
-    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+    def load(
+        self,
+        scope: Scope,
+        entries: Iterable[Entry],
+        records: Iterable[Mapping[str, Any]],
+        arriving: Iterable[Arriving] = (),
+    ) -> int:
         def work(con: Con) -> tuple[int, Proof]:
             if not con.execute(NEW_PROJECT, (*scope, 0)).fetchall():
                 raise errors.project_not_empty(scope.project)
             writer, tallies = _Writer(con, scope, 0, 0), _Tallies()
             count = 0
             with con.pipeline() as pipeline:
-                for count, entry in enumerate(entries, 1):
+                for count, entry in enumerate(sorted(entries, key=lambda entry: entry.created_at), 1):
                     writer.put(None, entry)
                     tallies.add(entry)
                     writer.clock = max(writer.clock, entry.updated_at)
@@ -252,6 +280,7 @@ class PostgresStore(PostgresOutputs):
                         pipeline.sync()
                 tallies.write(con, scope)
                 writer.finish()
+            arrive(PostgresSql(con), scope, arriving)
             # The server looks at new rows a minute later by itself; until then it would search in clumsy ways.
             con.execute("ANALYZE entries, entry_tags, tallies, events")
             there = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"
@@ -275,7 +304,9 @@ class PostgresStore(PostgresOutputs):
                     bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
                     continue
                 texts += 1
-                stale += folded != analyse.fold(rows.sought_text(entry)) or set(terms) != set(_terms(entry))
+                stale += folded != analyse.fold(rows.sought_text(entry)) or bool(
+                    missing(rows.indexed_text(entry), terms)
+                )
             for tenant, project, *row in self._server.stream(CHECK_EVENTS, (), con):
                 changes += 1
                 try:
@@ -337,6 +368,12 @@ class _Writer:
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
         return after
 
+    def begin(self, stamp: Stamp) -> None:
+        """The stamp's session, which is not there yet."""
+        first = stamp._replace(operation="begin_session", detail=EMPTY)
+        version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
+        self.write((SESSION, stamp.session), version, None, Draft(""), first)
+
     def put(self, before: Entry | None, after: Entry | None) -> None:
         """The row and its tags, from `before` to `after`."""
         con, scope, some = self._con, self._scope, before or after
@@ -345,7 +382,14 @@ class _Writer:
         if after is None:
             con.execute(f"DELETE FROM entries WHERE {_ONE}", (*scope, some.kind, some.key))  # noqa: S608
         else:
-            con.execute(PUT_ENTRY, (*rows.to_row(scope, after), analyse.fold(rows.sought_text(after)), _terms(after)))
+            con.execute(
+                PUT_ENTRY,
+                (
+                    *rows.to_row(scope, after),
+                    analyse.fold(rows.sought_text(after)),
+                    vector(analyse.terms(analyse.index_words(rows.indexed_text(after)))),
+                ),
+            )
         old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
         if old - new:
             sql = f"DELETE FROM entry_tags WHERE {_ONE} AND tag = ANY(%s)"  # noqa: S608
@@ -403,40 +447,16 @@ def _where(scope: Scope, query: Listing) -> tuple[str, Row]:
     return " AND ".join(parts), tuple(values)
 
 
-def _like(folded: str) -> str:
-    """A pattern for texts that contain this one; nothing in it is taken for a wildcard."""
-    for special in ("\\", "%", "_"):
-        folded = folded.replace(special, f"\\{special}")
-    return f"%{folded}%"
-
-
-def _terms(entry: Entry) -> list[str]:
-    """The different terms of an entry, as many as fit into a tsvector."""
-    found = dict.fromkeys(analyse.terms(analyse.short_words(analyse.fold(rows.indexed_text(entry)))))
-    room, kept = TERMS_MAX_BYTES, []
-    for term in found:
-        room -= len(term.encode())
-        if term and room >= 0:
-            kept.append(term)
-    return kept
-
-
 def _word_query(words: Words) -> str | None:
     """A word query in PostgreSQL's syntax, or None when no entry can match it."""
     groups = []
     for group in words.groups:
-        lexemes = [_lexeme(term) for term in analyse.terms(list(group)) if 0 < len(term.encode()) <= TERM_MAX_BYTES]
+        lexemes = [quoted for term in analyse.terms(list(group)) if (quoted := lexeme(term))]
         if lexemes:
             groups.append(f"({' | '.join(lexemes)})")
         elif group and words.every:
             return None
     return (" & " if words.every else " | ").join(groups) or None
-
-
-def _lexeme(term: str) -> str:
-    """A term in quotes, so that nothing in it is read as syntax."""
-    quoted = term.replace("\\", "\\\\").replace("'", "''")
-    return f"'{quoted}'"
 
 
 def _number(con: Con, sql: str, values: Row) -> int:

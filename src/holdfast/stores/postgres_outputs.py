@@ -5,18 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from holdfast.model import Scope
+from holdfast.model import MESSAGE, Scope
+from holdfast.store import Fact, Gathered, Seek
 from holdfast.stores import postgres_server
+from holdfast.stores.calls import Calls
+from holdfast.stores.gathering import PIECE_FACTS, gathered, to_piece_fact
+from holdfast.stores.output_pieces import Piece
 from holdfast.stores.output_rows import Row
-from holdfast.stores.outputs import NEW_PROJECT, Outputs, Proof, Sql
+from holdfast.stores.output_transfer import OutputTransfer
+from holdfast.stores.outputs import NEW_PROJECT, ONE, Outputs, Proof, Sql
+from holdfast.stores.postgres_recall import PIECES, vector, words_in
 from holdfast.stores.postgres_schema import Con
 
 T = TypeVar("T")
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 CITED = (
-    "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "
-    "WHERE e.tenant = %s AND e.project = %s AND e.folded LIKE '%%' || s.id || '%%')"
+    "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "  # noqa: S608
+    f"WHERE e.tenant = %s AND e.project = %s AND e.kind <> '{MESSAGE}' AND e.folded LIKE '%%' || s.id || '%%')"
 )
+
+# The texts of this module are put together from constants of ours only; every value is a parameter.
+NEW_PIECE = (
+    "INSERT INTO output_pieces (tenant, project, id, start, size, line, head, terms) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, CAST(? AS tsvector))"
+)
+KNOWN_PIECES = (
+    f"SELECT p.doc, {PIECE_FACTS} FROM output_pieces p JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project "  # noqa: S608
+    "AND o.id = p.id WHERE p.doc = ANY(%s) AND p.tenant = %s AND p.project = %s"
+)
+COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = %s AND project = %s"
 
 
 class PostgresSql:
@@ -33,13 +50,13 @@ class PostgresSql:
             cursor.executemany(_theirs(sql), values)
 
 
-class PostgresOutputs(Outputs):
+class PostgresOutputs(Outputs, Calls, OutputTransfer):
     _server: postgres_server.Server
 
     def _look(self, work: Callable[[Sql], T]) -> T:
         return self._server.view(lambda con: work(PostgresSql(con)))
 
-    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]]) -> T:
+    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         def locked(con: Con) -> tuple[T, postgres_server.Proof]:
             # Writers of a project stand in line at its row. If nothing is changed after all, a new one is not kept.
             while not con.execute(LOCK, scope).fetchall():
@@ -47,7 +64,34 @@ class PostgresOutputs(Outputs):
             result, proof = work(PostgresSql(con))
             return result, ((LOCK, scope), (_theirs(proof[0]), proof[1])) if proof else ()
 
-        return self._server.write(locked)
+        return self._server.write(locked, repeatable=repeatable)
+
+    def _jot(self, work: Callable[[Sql], T]) -> T:
+        def lightly(con: Con) -> tuple[T, postgres_server.Proof]:
+            con.execute("SET LOCAL synchronous_commit = off")
+            # Should the answer to COMMIT get lost, the note may be lost too. To make it twice would be worse.
+            return work(PostgresSql(con)), (("SELECT 1", ()),)
+
+        return self._server.write(lightly)
+
+    def _add_piece(self, sql: Sql, scope: Scope, id: str, piece: Piece) -> None:
+        sql.rows(NEW_PIECE, (*scope, id, *piece[:4], vector(piece.terms)))
+
+    def _forget_pieces(self, sql: Sql, scope: Scope, id: str) -> None:
+        sql.rows(f"DELETE FROM output_pieces WHERE {ONE}", (*scope, id))  # noqa: S608
+
+    def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
+        def work(con: Con) -> Gathered:
+            words = words_in(con, PIECES, seek, tuple(scope))
+
+            def look(docs: Sequence[int]) -> dict[int, Fact]:
+                known = con.execute(KNOWN_PIECES, (list(docs), *scope)).fetchall()
+                return {row[0]: to_piece_fact(row) for row in known}
+
+            total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
+            return gathered(seek, words.places, [], words.newest, look, total)
+
+        return self._server.view(work)
 
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
         assert isinstance(sql, PostgresSql)  # noqa: S101 - made by the two methods above

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
 
 from holdfast import errors
-from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search import analyse
 from holdfast.store import (
+    Arriving,
     Decide,
     EventQuery,
     Finding,
@@ -25,10 +26,12 @@ from holdfast.store import (
     unchanged,
 )
 from holdfast.stores import rows
+from holdfast.stores.output_transfer import arrive
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_file import SCHEMA, Database
 from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, tag_mark
 from holdfast.stores.sqlite_outputs import SqliteOutputs, SqliteSql
+from holdfast.stores.sqlite_recall import PLACE, SqliteRecall
 
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
 REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
@@ -40,7 +43,7 @@ KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteStore(SqliteOutputs):
+class SqliteStore(SqliteOutputs, SqliteRecall):
     def __init__(self, path: str) -> None:
         self._db = Database(path)
         self.place = self._db.path
@@ -80,7 +83,7 @@ class SqliteStore(SqliteOutputs):
 
         def work(con: apsw.Connection) -> Page:
             source, values = _source(scope, query, may_contain(con, folded))
-            sql = f"SELECT {_PLACE}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
+            sql = f"SELECT {PLACE}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
             found: list[Row] = con.execute(sql, (folded, *values)).fetchall()
             hits = sorted((hit for hit in found if hit[0]), key=lambda hit: str(hit[2]), reverse=True)
             hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; equal ones stay by key
@@ -165,6 +168,33 @@ class SqliteStore(SqliteOutputs):
         else:
             self._sessions.add((*scope, stamp.session))
         return change
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        fresh: set[str] = set()
+
+        def work(con: apsw.Connection) -> tuple[Entry, ...]:
+            self._ensure_session(con, scope, stamp, fresh)
+            # The first change of a project is at `now` whether it needs a new time stamp or not.
+            clock = _one(
+                con,
+                "INSERT INTO projects VALUES (?, ?, 0, ?) ON CONFLICT DO UPDATE "
+                "SET clock = max(clock, excluded.clock) RETURNING clock",
+                (*scope, stamp.now),
+            )[0]
+            added = []
+            for key, draft in drafts:
+                if self._before(con, scope, kind, key) is not None:
+                    raise errors.appended_before(kind, key)
+                added.append(next_entry(kind, key, None, draft, stamp, clock, 1))
+                fresh.update(self._put(con, scope, None, added[-1]))
+            return tuple(added)
+
+        if not drafts:
+            return ()
+        entries = self._db.write(work)
+        self._index.learn(fresh)
+        self._sessions.add((*scope, stamp.session))
+        return entries
 
     def _before(self, con: apsw.Connection, scope: Scope, kind: str, key: str) -> Entry | None:
         found = con.execute(ONE_ENTRY, (*scope, kind, key)).fetchall()
@@ -259,7 +289,13 @@ class SqliteStore(SqliteOutputs):
                 con.execute("ROLLBACK")
             self._db.give(con)
 
-    def load(self, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]) -> int:
+    def load(
+        self,
+        scope: Scope,
+        entries: Iterable[Entry],
+        records: Iterable[Mapping[str, Any]],
+        arriving: Iterable[Arriving] = (),
+    ) -> int:
         def work(con: apsw.Connection) -> int:
             if con.execute("SELECT 1 FROM projects WHERE tenant = ? AND project = ?", tuple(scope)).fetchall():
                 raise errors.project_not_empty(scope.project)
@@ -271,6 +307,7 @@ class SqliteStore(SqliteOutputs):
                 con.execute(NEW_EVENT, rows.event_row(scope, record))
                 seq, clock = max(seq, record["seq"]), max(clock, record["at"])
             con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
+            arrive(SqliteSql(con), scope, arriving)
             return count
 
         return self._db.write(work)
@@ -327,9 +364,6 @@ class SqliteStore(SqliteOutputs):
         return self._db.view(work)
 
 
-# Where the text of an entry contains another. Folding in SQL is exact for ASCII; only the rest calls into Python.
-_TEXT = f"iif(e.kind = '{MEMORY}', e.key || char(10) || e.content, e.content)"
-_PLACE = f"instr(iif(octet_length({_TEXT}) = length({_TEXT}), lower({_TEXT}), fold({_TEXT})), ?)"
 # The texts below are put together from constants of ours only; every value is a parameter.
 _EVENTS = (
     f"SELECT {', '.join(f'v.{name}' for name in rows.EVENT_FIELDS)}, v.detail, v.before, n.before, "  # noqa: S608

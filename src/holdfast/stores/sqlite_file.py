@@ -31,7 +31,7 @@ from holdfast.search import analyse
 
 T = TypeVar("T")
 APPLICATION_ID = 0x486F6C64  # "Hold"
-SCHEMA = 2  # the newest migration; a test keeps it equal to the files
+SCHEMA = 4  # the newest migration; a test keeps it equal to the files
 OLDEST_SQLITE = (3, 51, 3)  # earlier builds can corrupt a file when two connections checkpoint at once
 FORK_WAIT_SECONDS = 1.0  # for readers in other threads; a fork is not held up for ever
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations", "sqlite")
@@ -95,10 +95,11 @@ class WriteLock:
 
 
 class _Job:
-    __slots__ = ("done", "error", "result", "work")
+    __slots__ = ("done", "durable", "error", "result", "work")
 
-    def __init__(self, work: Callable[[apsw.Connection], Any]) -> None:
+    def __init__(self, work: Callable[[apsw.Connection], Any], durable: bool) -> None:
         self.work = work
+        self.durable = durable
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -275,9 +276,13 @@ class Database:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` in a transaction and return when it is on disk."""
-        job = _Job(work)
+    def write(self, work: Callable[[apsw.Connection], T], *, durable: bool = True) -> T:
+        """Run `work` in a transaction and return when it is on disk.
+
+        What is not `durable` gets there with the next write that is; until then a power cut, and nothing less, takes it
+        back whole.
+        """
+        job = _Job(work, durable)
         self._jobs.append(job)
         with self._turn:
             if not job.done:
@@ -292,7 +297,10 @@ class Database:
             con = self.take()
             self._lock.acquire()
             try:
-                self._commit(con, jobs)
+                if any(job.durable for job in jobs):
+                    self._commit(con, jobs)
+                else:
+                    self._commit_lightly(con, jobs)
             finally:
                 self._lock.release()
         except (apsw.Error, UnicodeDecodeError) as problem:
@@ -328,6 +336,14 @@ class Database:
         self._wrote = True
         if self._wal_pages >= self._checkpoint_at:
             self._checkpoint(con)
+
+    def _commit_lightly(self, con: apsw.Connection, jobs: list[_Job]) -> None:
+        """Without a sync. In WAL mode this endangers nothing but the newest commits themselves."""
+        con.execute("PRAGMA synchronous = NORMAL")
+        try:
+            self._commit(con, jobs)
+        finally:
+            con.execute("PRAGMA synchronous = FULL")
 
     def _checkpoint(self, con: apsw.Connection) -> None:
         """Fold the log into the database. What was committed is safe without it, so trouble here is for later."""

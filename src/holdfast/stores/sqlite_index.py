@@ -56,7 +56,7 @@ class WordIndex:
             con.execute("DELETE FROM terms WHERE rowid = ?", (doc,))
         if after is None or not new:
             return set()
-        found = analyse.short_words(analyse.fold(new))
+        found = analyse.index_words(new)
         marks = [tag_mark(tag) for tag in folded_tags(after)]
         con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(found + marks)))
         fresh = set(found) - self._known

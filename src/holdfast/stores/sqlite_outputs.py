@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import apsw
 
-from holdfast.model import Scope
+from holdfast.model import MESSAGE, Scope
+from holdfast.search import analyse
+from holdfast.store import Fact, Gathered, Seek
+from holdfast.stores.calls import Calls
+from holdfast.stores.gathering import PIECE_FACTS, gathered, to_piece_fact
+from holdfast.stores.output_pieces import Piece
 from holdfast.stores.output_rows import Row
-from holdfast.stores.outputs import Outputs, Proof, Sql
+from holdfast.stores.output_transfer import OutputTransfer
+from holdfast.stores.outputs import ONE, Outputs, Proof, Sql
 from holdfast.stores.sqlite_file import Database
-from holdfast.stores.sqlite_index import may_contain
+from holdfast.stores.sqlite_index import any_of, may_contain
+from holdfast.stores.sqlite_recall import places_of
 
 T = TypeVar("T")
 # Ids are digits and small letters of ASCII, so SQLite's own folding will do. The key of memory is part of its text.
 CITES = "instr(lower(e.key || char(10) || e.content), ?)"
+
+# The texts of this module are put together from constants of ours only; every value is a parameter.
+NEW_PIECE = (
+    "INSERT INTO output_pieces (tenant, project, id, start, size, line, head) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "RETURNING rowid"
+)
+NEWEST_PIECES = "SELECT rowid FROM output_terms WHERE output_terms MATCH ? ORDER BY rowid DESC LIMIT ?"
+KNOWN_PIECES = (
+    f"SELECT p.rowid, {PIECE_FACTS} FROM json_each(?) j CROSS JOIN output_pieces p ON p.rowid = j.value "  # noqa: S608
+    "JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project AND o.id = p.id "
+    "WHERE p.tenant = ? AND p.project = ?"
+)
+COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = ? AND project = ?"
 
 
 class SqliteSql:
@@ -29,14 +50,43 @@ class SqliteSql:
         self.con.executemany(sql, values)
 
 
-class SqliteOutputs(Outputs):
+class SqliteOutputs(Outputs, Calls, OutputTransfer):
     _db: Database
 
     def _look(self, work: Callable[[Sql], T]) -> T:
         return self._db.view(lambda con: work(SqliteSql(con)))
 
-    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]]) -> T:
+    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         return self._db.write(lambda con: work(SqliteSql(con))[0])
+
+    def _jot(self, work: Callable[[Sql], T]) -> T:
+        return self._db.write(lambda con: work(SqliteSql(con)), durable=False)
+
+    def _add_piece(self, sql: Sql, scope: Scope, id: str, piece: Piece) -> None:
+        ((doc,),) = sql.rows(NEW_PIECE, (*scope, id, *piece[:4]))
+        sql.rows("INSERT INTO output_terms (rowid, text) VALUES (?, ?)", (doc, " ".join(piece.terms)))
+
+    def _forget_pieces(self, sql: Sql, scope: Scope, id: str) -> None:
+        for row in sql.rows(f"DELETE FROM output_pieces WHERE {ONE} RETURNING rowid", (*scope, id)):  # noqa: S608
+            sql.rows("DELETE FROM output_terms WHERE rowid = ?", row)
+
+    def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
+        def work(con: apsw.Connection) -> Gathered:
+            stems = analyse.terms(list(seek.words))
+            places = [places_of(con, "output_terms_at", (stem,), seek.common) for stem in stems]
+            newest: list[int] = []
+            if stems and not any(places):
+                both = " AND ".join(any_of([stem]) for stem, found in zip(stems, places, strict=True) if found is None)
+                newest = [row[0] for row in con.execute(NEWEST_PIECES, (both, seek.most))] if both else []
+
+            def look(docs: Sequence[int]) -> dict[int, Fact]:
+                found: list[Row] = con.execute(KNOWN_PIECES, (json.dumps(list(docs)), *scope)).fetchall()
+                return {row[0]: to_piece_fact(row) for row in found}
+
+            counted: list[Row] = con.execute(COUNT_PIECES, tuple(scope)).fetchall()
+            return gathered(seek, places, [], newest, look, counted[0][0])
+
+        return self._db.view(work)
 
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
         assert isinstance(sql, SqliteSql)  # noqa: S101 - made by the two methods above
@@ -47,7 +97,9 @@ class SqliteOutputs(Outputs):
             source, first = "terms t JOIN entries e ON e.rowid = t.rowid WHERE terms MATCH ? AND", (match,)
             if match is None:  # hundreds of words contain it, so reading everything is cheaper
                 source, first = "entries e WHERE", ()
-            look = f"SELECT 1 FROM {source} e.tenant = ? AND e.project = ? AND {CITES} LIMIT 1"  # noqa: S608
+            look = (
+                f"SELECT 1 FROM {source} e.tenant = ? AND e.project = ? AND e.kind <> '{MESSAGE}' AND {CITES} LIMIT 1"  # noqa: S608
+            )
             if sql.rows(look, (*first, *scope, id)):
                 found.add(id)
         return frozenset(found)

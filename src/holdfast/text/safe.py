@@ -49,6 +49,11 @@ def problem(text: str) -> str | None:
     return f"half of a surrogate pair (U+{ord(found.group()):04X}) {where}, which is not valid Unicode"
 
 
+def storable(text: str) -> str:
+    """The text with a replacement for every character that cannot be stored. For what is derived, not for originals."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
 def _escape(found: re.Match[str]) -> str:
     code = ord(found.group())
     if code < 0x100:

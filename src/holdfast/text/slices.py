@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
 from zlib import crc32
@@ -16,8 +16,10 @@ from zlib import crc32
 from holdfast.text import tables, tokens
 
 _SPEC = re.compile(r"\s*(?:(\d{1,12})\s*(-)?\s*(\d{1,12})?|-\s*(\d{1,12}))\s*")
-_CURSOR = re.compile(r"([pmr])([0-9a-f]{1,12})-([0-9a-f]{1,12})-([0-9a-f]{8})")
+_CURSOR = re.compile(r"([plmr])([0-9a-f]{1,14})-([0-9a-f]{1,12})-([0-9a-f]{8})")
 _TOKEN_CHARS = 100  # no token is estimated to cover more characters than this
+_OFFSET_BITS = 27  # of a place by line and byte in it: no output is longer
+_LINES_AT_ONCE = 128  # lines that are asked for first; when they leave room, four times as many
 _LONG_LINE = 400  # characters; of a longer line only what is around the match is shown
 _AROUND = 150  # characters shown on each side of a match in a long line
 _IN_LINE = 5  # matches shown of one long line
@@ -32,6 +34,27 @@ class Part(NamedTuple):
     content: str
     cursor: str | None  # where to go on, if something is left
     note: str  # what this is a part of, and what was left out
+
+
+class Source(NamedTuple):
+    """A text that is read in parts: how many bytes and lines it has, and how to get some of them."""
+
+    size: int
+    lines: int
+    read: Callable[[int, int], bytes]  # from the one place to the other
+    read_lines: Callable[[int, int], bytes]  # from the one line to the other, from 1, both included
+
+
+def _source(text: Source | str | bytes) -> Source:
+    if isinstance(text, Source):
+        return text
+    body = _encoded(text) if isinstance(text, str) else text
+    total = body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
+
+    def some_lines(first: int, last: int) -> bytes:
+        return body[_line_start(body, first, total) : _line_start(body, last + 1, total)]
+
+    return Source(len(body), total, lambda start, stop: body[start:stop], some_lines)
 
 
 class BadSlice(ValueError):
@@ -66,68 +89,92 @@ def line_count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def lines(text: str, wanted: str, cap: int) -> Part:
+def lines(text: Source | str, wanted: str, cap: int) -> Part:
     """Lines by number, from 1, both ends included."""
+    source = _source(text)
+    first, last = line_range(wanted, source.lines)
+    if last < first:
+        return Part("", None, f"no lines of {source.lines:,}")
+    return _from_line(source, first, 0, last, cap)
+
+
+def line_range(wanted: str, total: int) -> tuple[int, int]:
+    """The first and the last line of a range, of so many lines."""
     first, last = spec("lines", wanted, 1)
-    total = line_count(text)
     if first is None:
-        first, last = max(1, total - (last or 0) + 1), total
+        return max(1, total - (last or 0) + 1), total
     if first > max(total, 1):
         raise BadSlice("lines", wanted, f"the text has {total:,} lines", f"Choose from 1 to {total:,}.")
-    last = total if last is None else min(last, total)
-    start = _line_start(text, first, total)
-    end = _line_start(text, last + 1, total) if last < total else len(text)
-    content, cursor = _capped(text, start, max(start, end), cap)
-    if last < first:
-        return Part("", None, f"no lines of {total:,}")
-    shown = first + max(0, line_count(content) - 1)
-    if cursor is None:
-        return Part(content, None, f"lines {first:,}-{last:,} of {total:,}")
-    broken = "" if content.endswith("\n") else " (the last one cut)"
-    return Part(content, cursor, f"lines {first:,}-{shown:,}{broken} of {first:,}-{last:,}, of {total:,}")
+    return first, total if last is None else min(last, total)
 
 
-def _line_start(text: str, number: int, total: int) -> int:
+def _from_line(source: Source, first: int, skip: int, last: int, cap: int) -> Part:
+    """Lines, the first of them without so many bytes, as far as they fit. No more is read than could fit."""
+    body, reach, step = b"", first - 1, _LINES_AT_ONCE
+    while reach < last and len(body) - skip < cap * _TOKEN_CHARS:
+        stop = min(last, reach + step)
+        body += source.read_lines(reach + 1, stop)
+        reach, step = stop, step * 4
+    text = _decoded(body[skip:])
+    content = _cut(text[: cap * _TOKEN_CHARS], cap)
+    if reach == last and len(content) == len(text):
+        return Part(content, None, f"lines {first:,}-{last:,} of {source.lines:,}")
+    line = first + content.count("\n")
+    ended = content.rfind("\n") + 1
+    offset = len(_encoded(content[ended:])) + (0 if ended else skip)
+    cursor = to_cursor("l", line << _OFFSET_BITS | offset, last, source.size)
+    shown, broken = (line, " (the last one cut)") if offset else (line - 1, "")
+    return Part(content, cursor, f"lines {first:,}-{shown:,}{broken} of {first:,}-{last:,}, of {source.lines:,}")
+
+
+def _line_start(body: bytes, number: int, total: int) -> int:
     """Where a line begins. The text is walked from the nearer end, in strides as long as they can be."""
     if number > total:
-        return len(text)
+        return len(body)
     if number > total // 2:
-        at = len(text) - text.endswith("\n")
+        at = len(body) - body.endswith(b"\n")
         for _ in range(total - number + 1):
-            at = text.rfind("\n", 0, at)
+            at = body.rfind(b"\n", 0, at)
         return at + 1
     at, left, stride = 0, number - 1, 1 << 16
-    while left > 0 and (found := text.count("\n", at, at + stride)) < left:
+    while left > 0 and (found := body.count(b"\n", at, at + stride)) < left:
         at, left = at + stride, left - found
     for _ in range(left):
-        at = text.find("\n", at) + 1
+        at = body.find(b"\n", at) + 1
     return at
 
 
-def chars(text: str, wanted: str, cap: int) -> Part:
+def chars(text: Source | str, wanted: str, cap: int) -> Part:
     """Characters by place: from 0, the end not included, so that 0-500 and 500-900 join."""
-    start, end = _bounds("chars", wanted, len(text))
-    content, cursor = _capped(text, start, end, cap)
+    source = _source(text)
+    whole = _decoded(source.read(0, source.size))
+    start, end = _bounds("chars", wanted, len(whole))
+    content = _cut(whole[start : min(end, start + cap * _TOKEN_CHARS)], cap)
     stop = start + len(content)
+    cursor = None
+    if stop < end:
+        at = len(_encoded(whole[:stop]))
+        cursor = to_cursor("p", at, at + len(_encoded(whole[stop:end])), source.size)
     asked = "" if cursor is None else f" of {start:,}-{end:,}"
-    return Part(content, cursor, f"characters {start:,}-{stop:,}{asked} of {len(text):,}")
+    return Part(content, cursor, f"characters {start:,}-{stop:,}{asked} of {len(whole):,}")
 
 
-def bytes_(data: bytes, wanted: str, cap: int) -> Part:
+def bytes_(text: Source | str | bytes, wanted: str, cap: int) -> Part:
     """Bytes of UTF-8 by place, from 0, the end not included. A character cut by the range is shown whole."""
-    start, end = _bounds("bytes", wanted, len(data))
-    asked = (start, end)
-    while start > 0 and data[start : start + 1] and data[start] & 0xC0 == 0x80 and asked[0] - start < 3:
+    source = _source(text)
+    asked = _bounds("bytes", wanted, source.size)
+    low = max(0, asked[0] - 3)
+    before, after = source.read(low, asked[0] + 1), source.read(asked[1], asked[1] + 4)
+    start, end = asked
+    while start > low and before[start - low : start - low + 1] and before[start - low] & 0xC0 == 0x80:
         start -= 1
-    while end < len(data) and data[end] & 0xC0 == 0x80 and end - asked[1] < 3:
+    while end - asked[1] < len(after) and after[end - asked[1]] & 0xC0 == 0x80 and end - asked[1] < 3:
         end += 1
-    text = _decoded(data)
-    first = len(_decoded(data[:start]))
-    content, cursor = _capped(text, first, first + len(_decoded(data[start:end])), cap)
-    stop = start + len(content.encode("utf-8", "surrogatepass")) if cursor else end
+    content, stop = _capped(source, start, end, cap)
     widened = "" if (start, end) == asked else f", widened from {asked[0]:,}-{asked[1]:,} to whole characters"
-    left = f"; {end - stop:,} more asked for" if cursor else ""
-    return Part(content, cursor, f"bytes {start:,}-{stop:,} of {len(data):,}{widened}{left}")
+    left = f"; {end - stop:,} more asked for" if stop < end else ""
+    cursor = to_cursor("p", stop, end, source.size) if stop < end else None
+    return Part(content, cursor, f"bytes {start:,}-{stop:,} of {source.size:,}{widened}{left}")
 
 
 def _decoded(data: bytes) -> str:
@@ -136,6 +183,10 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("utf-8", "replace")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _bounds(what: str, wanted: str, size: int) -> tuple[int, int]:
@@ -149,25 +200,42 @@ def _bounds(what: str, wanted: str, size: int) -> tuple[int, int]:
     return first, size if last is None else min(last, size)
 
 
-def page(text: str, cursor: str | None, cap: int) -> Part:
+def page(text: Source | str, cursor: str | None, cap: int) -> Part:
     """All of a text, page by page, or the rest of a range that was cut. The pages join to the original."""
-    start, end = (0, len(text)) if cursor is None else from_cursor(cursor, "p", len(text))
-    content, following = _capped(text, start, end, cap)
-    stop = start + len(content)
-    if cursor is None and following is None:
-        return Part(content, None, f"all of it: {len(text):,} characters")
-    left = f"; {end - stop:,} left" if following else "; this is the end"
-    return Part(content, following, f"characters {start:,}-{stop:,} of {len(text):,}{left}")
+    source = _source(text)
+    if cursor is not None and cursor.startswith("l"):
+        at, last = from_cursor(cursor, "l", source.size)
+        return _from_line(source, at >> _OFFSET_BITS, at & (1 << _OFFSET_BITS) - 1, last, cap)
+    start, end = (0, source.size) if cursor is None else from_cursor(cursor, "p", source.size)
+    content, stop = _capped(source, start, end, cap)
+    if cursor is None and stop == end:
+        return Part(content, None, f"all of it: {source.size:,} bytes")
+    left = f"; {end - stop:,} left" if stop < end else "; this is the end"
+    following = to_cursor("p", stop, end, source.size) if stop < end else None
+    return Part(content, following, f"bytes {start:,}-{stop:,} of {source.size:,}{left}")
 
 
-def _capped(text: str, start: int, end: int, cap: int) -> tuple[str, str | None]:
-    """As much of text[start:end] as fits, and a cursor for the rest."""
-    window = text[start : min(end, start + cap * _TOKEN_CHARS)]
-    content, _ = tokens.cut(window, cap)
+def _capped(source: Source, start: int, end: int, cap: int) -> tuple[str, int]:
+    """As much of these bytes as fits, and where the rest begins."""
+    data = source.read(start, min(end, start + cap * _TOKEN_CHARS))
+    content = _cut(_decoded(data if start + len(data) >= end else _whole(data)), cap)
+    return content, min(end, start + len(_encoded(content)))
+
+
+def _cut(window: str, cap: int) -> str:
     # A single character may cost more than the cap; without it the reader would never get on.
-    content = content or window[:1]
-    stop = start + len(content)
-    return content, to_cursor("p", stop, end, len(text)) if stop < end else None
+    return tokens.cut(window, cap)[0] or window[:1]
+
+
+def _whole(data: bytes) -> bytes:
+    """The bytes without the beginning of a character at their end."""
+    for back in range(1, min(4, len(data)) + 1):
+        if data[-back] < 0x80:
+            break
+        if data[-back] >= 0xC0:
+            full = 2 if data[-back] < 0xE0 else 3 if data[-back] < 0xF0 else 4
+            return data[:-back] if full > back else data
+    return data
 
 
 def to_cursor(kind: str, at: int, end: int, size: int) -> str:

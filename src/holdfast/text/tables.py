@@ -1,13 +1,24 @@
-"""A text as a table: CSV, TSV, a Markdown table, a JSON list of objects (or an object with one inside), JSON Lines."""
+"""A text as a table: CSV, TSV, a Markdown table (the first of a document), a JSON list of objects, JSON Lines.
+
+Of a JSON object the longest list of objects in it is the table.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import re
 from typing import Any
 
 _SEPARATORS = ("\t", ",", ";", "|")
+# The line of dashes below the header of a Markdown table; at least one bar tells it from a mere rule.
+_RULE = re.compile(
+    r"^[ \t]{0,8}(?=[^\n]{0,400}\|)\|?[ \t]{0,40}:?-{1,200}:?"
+    r"(?:[ \t]{0,40}\|[ \t]{0,40}:?-{1,200}:?){0,200}[ \t]{0,40}\|?[ \t\r]{0,8}$",
+    re.MULTILINE,
+)
+_BAR = re.compile(r"(?<!\\)\|")
 
 
 def table(text: str) -> tuple[list[str], list[list[str]]] | None:
@@ -15,22 +26,49 @@ def table(text: str) -> tuple[list[str], list[list[str]]] | None:
     records = _records(text)
     if records is not None:
         names = list(dict.fromkeys(name for record in records for name in record))
-        return names, [[_cell(record.get(name)) for name in names] for record in records]
+        return names, [[_cell(record.get(name, "")) for name in names] for record in records]
     plain = text.lstrip("\ufeff")
+    drawn = _drawn(plain)
+    if drawn is not None:
+        return drawn
     head = plain.split("\n", 1)[0]
     separator = max(_SEPARATORS, key=head.count)
     if not head.count(separator):
         return None
     found = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(plain, newline=""), delimiter=separator)]
     found = [row for row in found if row]
-    if separator == "|":  # Markdown: empty cells at both ends, and a line of dashes below the header
-        found = [row[1:-1] if row[0] == row[-1] == "" else row for row in found]
-        found = [row for row in found if not all(set(cell) <= set(":- ") for cell in row)]
     return (found[0], found[1:]) if found else None
 
 
+def _drawn(text: str) -> tuple[list[str], list[list[str]]] | None:
+    """The first Markdown table: a line with bars, a line of dashes below it, and the lines with bars that follow."""
+    rule = _RULE.search(text)
+    if rule is None:
+        return None
+    start = text.rfind("\n", 0, rule.start() - 1) + 1 if rule.start() else 0
+    header = _cells(text[start : max(start, rule.start() - 1)])
+    rows: list[list[str]] = []
+    at = rule.end() + 1
+    while at < len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        line = text[at:end]
+        if "|" not in line:
+            break
+        rows.append(_cells(line))
+        at = end + 1
+    return (header, rows) if len(header) > 1 or text[start : rule.start()].lstrip().startswith("|") else None
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line of a Markdown table; a bar after a backslash is part of one."""
+    bare = line.strip().removeprefix("|")
+    bare = bare if bare.endswith("\\|") else bare.removesuffix("|")
+    return [cell.strip().replace("\\|", "|") for cell in _BAR.split(bare)]
+
+
 def _records(text: str) -> list[dict[str, Any]] | None:
-    """Objects of a JSON list, of the only list in a JSON object, or one a line."""
+    """Objects of a JSON list, of the longest such list in a JSON object, or one a line."""
     if not text.lstrip("\ufeff \t\r\n").startswith(("[", "{")):
         return None
     try:
@@ -41,8 +79,10 @@ def _records(text: str) -> list[dict[str, Any]] | None:
         except (ValueError, RecursionError):
             return None
     if isinstance(value, dict):
+        whole = value
         lists = [inner for inner in value.values() if isinstance(inner, list)]
-        value = lists[0] if len(lists) == 1 else [value]
+        value = max(lists, key=lambda inner: sum(isinstance(one, dict) for one in inner), default=[])
+        value = value if any(isinstance(one, dict) for one in value) else [whole]
     return [one for one in value if isinstance(one, dict)] or None
 
 

@@ -20,6 +20,7 @@ NAME = "estimate(o200k)"
 
 _UNIT = 100  # Costs are whole hundredths of a token, so that adding them in any order gives the same sum.
 _LONGEST_PIECE = 96  # In characters, as the pattern below allows. `cut` looks this far past its first guess.
+_USUAL_CHARS = 4  # Characters of a token: what has fewer for each is worth counting before it is cut.
 _LONGEST_WORD = 256  # `cut` goes back at most this far for the end of a word before it cuts inside one.
 
 
@@ -86,6 +87,9 @@ def cut(text: str, budget: int) -> tuple[str, bool]:
     A word that is longer than `_LONGEST_WORD` or than the whole budget is cut inside, but never inside a character
     that is made of several code points. Chinese and Japanese, which put no spaces, are cut between characters.
     """
+    # Counting is several times faster than walking, and what is short enough usually fits.
+    if len(text) <= budget * _USUAL_CHARS and _cost(text) <= budget * _UNIT:
+        return text, False
     rough, head, left = _walk(text, budget * _UNIT)
     if rough == len(text):
         return text, False

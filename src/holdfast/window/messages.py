@@ -28,7 +28,11 @@ class Thinking(NamedTuple):
 
 
 class Media(NamedTuple):
-    """An image, a sound, a file: `kind` is its media type, the bytes or the address are in `raw`."""
+    """An image, a sound, a file: `kind` is its media type, the bytes or the address are in `raw`.
+
+    `raw["data"]` is base64, `raw["url"]` an address, `raw["text"]` a text document's text; any of them, or none where
+    only one provider knows the file.
+    """
 
     kind: str
     raw: Mapping[str, Any] = EMPTY

@@ -1,7 +1,8 @@
 """The command line: `main`. Commands are in one file a noun; commands.py says which operation each of them is.
 
-`holdfast --version` and `holdfast mcp` must start at once, because people and clients wait for them again and again.
-Both are recognised here by hand, before click is imported. Whatever looks unusual goes to click, which knows them too.
+`holdfast --version`, `holdfast mcp` and `holdfast journal recover` must start at once, because people, clients and
+hooks wait for them again and again. They are recognised here by hand, before click is imported. Whatever looks unusual
+goes to click, which knows them too.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ def main(argv: list[str] | None = None) -> int:
 
         sys.stdout.write(f"holdfast {__version__}\n")
         return 0
-    from holdfast.doors.cli import stdio
     from holdfast.doors.cli.guard import guarded
+
+    if args[:2] == ["journal", "recover"]:
+        from holdfast.doors.cli import quick
+
+        asked = quick.recognise(args[2:])
+        if asked is not None:
+            return guarded(lambda: quick.run(asked))
+    from holdfast.doors.cli import stdio
 
     # An error may come before the options are read, so whether it is to be JSON is decided by looking.
     as_json = "--json" in args[: args.index("--")] if "--" in args else "--json" in args

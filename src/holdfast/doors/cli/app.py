@@ -10,15 +10,23 @@ from holdfast.doors.cli import (
     build,
     care,
     demo,
+    find,
     install,
+    journal,
     memory,
     notes,
     outputs,
     pad,
+    sandbox,
+    savings,
+    seals,
     servers,
     sessions,
+    skills,
     tools,
     transfer,
+    values,
+    window,
 )
 from holdfast.doors.cli.guard import INTERRUPTED
 from holdfast.doors.cli.state import State
@@ -38,7 +46,8 @@ def program() -> build.Group:
     root = build.group(None, "holdfast", ABOUT)
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")(root)
-    for module in (care, notes, pad, memory, outputs, sessions, transfer, servers, install, tools, demo):
+    nouns = (notes, pad, memory, outputs, journal, savings, window, sandbox, skills, values, sessions)
+    for module in (care, find, *nouns, transfer, servers, seals, install, tools, demo):
         module.add_to(root)
     return root
 

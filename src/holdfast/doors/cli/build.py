@@ -85,6 +85,7 @@ class Group(click.Group):
     """A noun, or the whole program."""
 
     shared: tuple[click.Parameter, ...] = ()
+    path: str = ""  # the words before its commands
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_options(self, ctx, formatter, self.shared)
@@ -112,6 +113,7 @@ def group(parent: click.Group | None, name: str, words: str) -> Group:
         made.params.extend(made.shared)
     else:
         parent.add_command(made)
+        made.path = f"{getattr(parent, 'path', '')} {name}".strip()
     return made
 
 
@@ -119,7 +121,7 @@ def command(
     parent: click.Group, name: str, example: str, words: str = "", *, session: bool = False
 ) -> Callable[[Function], Command]:
     """Make a function a command. Its help is that of its operation, then `words`, then the example."""
-    path = name if parent.name == "holdfast" else f"{parent.name} {name}"
+    path = f"{getattr(parent, 'path', '')} {name}".strip()
     operations = COMMANDS.get(path, ())
     described = texts.tool(operations[0]).description if operations else ""
     lines = "\n".join(f"  {line}" for line in example.split("\n"))

@@ -1,10 +1,14 @@
-"""`holdfast pad …`: a session's notepad, and `holdfast scratch`, the scratchpad of its task."""
+"""`holdfast pad …`: a session's notepad, and `holdfast scratch`, the scratchpad of its task.
+
+And `holdfast prompt …`: the system prompt is a text that is edited in the same way, by other operations.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,11 +21,41 @@ Json = dict[str, Any]
 EXPECT = click.option("--if-version", "version", type=NUMBER, metavar="N", help="Only if this is still its version.")
 
 
+class Sheet(NamedTuple):
+    """A text and the operations on it."""
+
+    what: str
+    read: str
+    write: str
+    edit: str
+    history: str
+    restore: str
+    session: Callable[[State], str]
+    in_session: bool  # whether each session has its own
+
+
+PAD = Sheet(
+    "notepad", "read_notepad", "write_notepad", "update_notepad", "notepad_history", "restore_notepad", State.pad, True
+)
+PROMPT = Sheet(
+    "system prompt",
+    "read_system_prompt",
+    "write_system_prompt",
+    "edit_system_prompt",
+    "system_prompt_history",
+    "restore_system_prompt",
+    State.writing,
+    False,
+)
+
+
 def add_to(root: Group) -> None:
-    noun = group(root, "pad", "The notepad of a session: its plan and progress, in every model call.")
-    _add_reading(noun)
-    _add_writing(noun)
-    _add_editing(noun)
+    pad = group(root, "pad", "The notepad of a session: its plan and progress, in every model call.")
+    prompt = group(root, "prompt", "The system prompt of a project: what its agents are always told.")
+    for noun, sheet in ((pad, PAD), (prompt, PROMPT)):
+        _add_reading(noun, sheet)
+        _add_writing(noun, sheet)
+        _add_editing(noun, sheet)
 
     @command(root, "scratch", "holdfast scratch --mode append 'tried tabs, no luck'", session=True)
     @click.argument("text", required=False)
@@ -35,19 +69,19 @@ def add_to(root: Group) -> None:
         state.answer(reply, lambda screen: screen.block(reply.get("content") or reply.get("note_id", "")))
 
 
-def _add_reading(noun: Group) -> None:
-    @command(noun, "show", "holdfast pad show --session parser", session=True)
+def _add_reading(noun: Group, sheet: Sheet) -> None:
+    @command(noun, "show", f"holdfast {noun.name} show", session=sheet.in_session)
     @pass_state
     def show(state: State) -> None:
-        reply = state.call("read_notepad", {}, state.pad())
+        reply = state.call(sheet.read, {}, sheet.session(state))
         state.answer(reply, lambda screen: screen.block(reply["content"]))
 
-    @command(noun, "history", "holdfast pad history --diff 3", session=True)
+    @command(noun, "history", f"holdfast {noun.name} history --diff 3", session=sheet.in_session)
     @click.option("--diff", "version", type=NUMBER, metavar="N", help="Show what changed since version N.")
     @click.option("--limit", type=NUMBER, metavar="N", help="At most so many versions.")
     @pass_state
     def history(state: State, version: int | None, limit: int | None) -> None:
-        reply = state.call("notepad_history", {"version": version, "limit": limit}, state.pad())
+        reply = state.call(sheet.history, {"version": version, "limit": limit}, sheet.session(state))
         columns = ("version", "at", "by", "operation", "characters")
         if version is None:
             rows = [[item[name] for name in columns] for item in reply["versions"]]
@@ -55,18 +89,18 @@ def _add_reading(noun: Group) -> None:
         else:
             state.answer(reply, lambda screen: screen.diff(reply["diff"]))
 
-    @command(noun, "restore", "holdfast pad restore 3", session=True)
+    @command(noun, "restore", f"holdfast {noun.name} restore 3", session=True)
     @click.argument("version", type=NUMBER)
     @pass_state
     def restore(state: State, version: int) -> None:
-        _answer(state, state.call("restore_notepad", {"version": version}, state.pad()))
+        _answer(state, sheet, state.call(sheet.restore, {"version": version}, sheet.session(state)))
 
 
-def _add_writing(noun: Group) -> None:
+def _add_writing(noun: Group, sheet: Sheet) -> None:
     @command(
         noun,
         "write",
-        "holdfast pad write '# Plan'\nholdfast pad write - < plan.md",
+        f"holdfast {noun.name} write '# Plan'\nholdfast {noun.name} write - < plan.md",
         "Standard input is taken exactly as it is; an argument is made a whole line.",
         session=True,
     )
@@ -75,28 +109,28 @@ def _add_writing(noun: Group) -> None:
     @pass_state
     def write(state: State, text: str | None, version: int | None) -> None:
         arguments = {"content": lines_from(text, state), "expected_version": version}
-        _answer(state, state.call("write_notepad", arguments, state.pad()))
+        _answer(state, sheet, state.call(sheet.write, arguments, sheet.session(state)))
 
     for name, where in (("append", "at the end"), ("prepend", "at the beginning")):
-        _add_adding(noun, name, where)
+        _add_adding(noun, sheet, name, where)
 
 
-def _add_adding(noun: Group, name: str, where: str) -> None:
-    @command(noun, name, f"holdfast pad {name} '- [ ] casts'", f"This adds text {where}.", session=True)
+def _add_adding(noun: Group, sheet: Sheet, name: str, where: str) -> None:
+    @command(noun, name, f"holdfast {noun.name} {name} '- [ ] casts'", f"This adds text {where}.", session=True)
     @click.argument("text", required=False)
     @EXPECT
     @pass_state
     def add(state: State, text: str | None, version: int | None) -> None:
         arguments = {"operation": name, "content": lines_from(text, state), "expected_version": version}
-        _answer(state, state.call("update_notepad", arguments, state.pad()))
+        _answer(state, sheet, state.call(sheet.edit, arguments, sheet.session(state)))
 
 
-def _add_editing(noun: Group) -> None:
+def _add_editing(noun: Group, sheet: Sheet) -> None:
     @command(
         noun,
         "edit",
-        "holdfast pad edit --find '- [ ] casts' --replace '- [x] casts'\nholdfast pad edit",
-        "Without options your editor opens; if the notepad changed meanwhile, nothing is overwritten.",
+        f"holdfast {noun.name} edit --find '- [ ] casts' --replace '- [x] casts'\nholdfast {noun.name} edit",
+        f"Without options your editor opens; if the {sheet.what} changed meanwhile, nothing is overwritten.",
         session=True,
     )
     @click.option("--find", metavar="TEXT", help="The text to replace, once.")
@@ -116,17 +150,17 @@ def _add_editing(noun: Group) -> None:
         elif find is not None or replace is not None:
             change = {"operation": "find_replace", "find": find, "replace": replace, **options}
         elif sys.stdin.isatty() and sys.stdout.isatty():
-            _edit_by_hand(state)
+            _edit_by_hand(state, sheet)
             return
         else:
             raise click.UsageError("Give --find and --replace, or --delete; on a terminal, nothing opens your editor.")
-        _answer(state, state.call("update_notepad", change, state.pad()))
+        _answer(state, sheet, state.call(sheet.edit, change, sheet.session(state)))
 
 
-def _edit_by_hand(state: State) -> None:
+def _edit_by_hand(state: State, sheet: Sheet) -> None:
     """The person's editor on a private file. If the result cannot be saved the file stays, so that no work is lost."""
-    session = state.pad()
-    before = state.call("read_notepad", {}, session)
+    session = sheet.session(state)
+    before = state.call(sheet.read, {}, session)
     path = _private_file(before["content"])
     keep = False
     try:
@@ -138,7 +172,7 @@ def _edit_by_hand(state: State) -> None:
             state.notice("nothing was changed.")
         else:
             arguments = {"content": after, "expected_version": before["version"]}
-            _answer(state, state.call("write_notepad", arguments, session))
+            _answer(state, sheet, state.call(sheet.write, arguments, session))
     except HoldfastError:
         keep = True
         state.notice(f"your text was not saved; it is kept in {path}.")
@@ -157,9 +191,9 @@ def _private_file(content: str) -> str:
     return path
 
 
-def _answer(state: State, reply: Json) -> None:
+def _answer(state: State, sheet: Sheet, reply: Json) -> None:
     def draw(screen: Screen) -> None:
-        screen.line(f"notepad is at version {reply['version']} (about {reply['tokens']:,} tokens)")
+        screen.line(f"{sheet.what} is at version {reply['version']} (about {reply['tokens']:,} tokens)")
 
     state.answer(reply, draw)
     if reply.get("warning") and not state.json:

@@ -1,9 +1,10 @@
-"""`holdfast serve`, `holdfast mcp` and `holdfast wrap`: letting agents in, and what to tell their clients."""
+"""`holdfast serve`, `mcp`, `wrap` and `gateway`: letting agents in, and what to tell their clients."""
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import click
 
@@ -20,6 +21,27 @@ PROFILE = click.option(
     "--profile", default=stdio.DEFAULT_PROFILE, metavar="NAME", help="core (eight tools) or full. [default: core]"
 )
 
+WRAP_OPTIONS = (
+    click.option("--url", metavar="ADDRESS", help="The server's streamable HTTP address, instead of a command."),
+    click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="Send this with every request to --url."),
+    click.option(
+        "--header-env",
+        multiple=True,
+        metavar="NAME=VARIABLE",
+        help="The same with the value from an environment variable, so that no secret is seen in `ps`.",
+    ),
+    click.option("--name", metavar="NAME", help="What the server is called. [default: its command or address]"),
+)
+KEEPING = (
+    click.option(
+        "--threshold",
+        type=click.IntRange(1),
+        metavar="BYTES",
+        help="Results of so many bytes or more are kept. [default: 4096]",
+    ),
+    click.option("--strict", is_flag=True, help="Block tools that changed since `holdfast seals` first saw them."),
+)
+
 
 def add_to(root: Group) -> None:
     @command(
@@ -34,25 +56,8 @@ def add_to(root: Group) -> None:
     def mcp(state: State, profile: str) -> int:
         return stdio.run(stdio.Wanted(state.store, state.project, state.session, profile))
 
-    @command(
-        root,
-        "wrap",
-        "holdfast wrap -- npx -y @modelcontextprotocol/server-filesystem .",
-        "Stand in front of an MCP server on standard input and output: all passes as it is, except that big results "
-        "are kept and a short preview with a reference comes in their place.",
-        session=True,
-    )
-    @click.option(
-        "--threshold",
-        type=click.IntRange(1),
-        metavar="BYTES",
-        help="Results of so many bytes or more are kept. [default: 4096]",
-    )
-    @click.argument("server", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
-    @pass_state
-    def wrap(state: State, threshold: int | None, server: tuple[str, ...]) -> int:
-        given = None if threshold is None else str(threshold)
-        return stdio.run(stdio.Wrapped(server, state.store, state.project, state.session, given))
+    _add_wrap(root)
+    _add_gateway(root)
 
     @command(
         root,
@@ -71,6 +76,63 @@ def add_to(root: Group) -> None:
         if token and no_token:
             raise click.UsageError("--token and --no-token cannot both be given.")
         _serve(state, (host, port), profile, token, no_token)
+
+
+def _add_wrap(root: Group) -> None:
+    def wrap(state: State, /, server: tuple[str, ...], threshold: int | None, **given: Any) -> int:
+        if bool(server) == (given["url"] is not None):
+            raise click.UsageError("Name one server: its command after --, or its address with --url.")
+        if given["url"] is None and (given["header"] or given["header_env"]):
+            raise click.UsageError("--header and --header-env go with --url.")
+        most = None if threshold is None else str(threshold)
+        return stdio.run(stdio.Wrapped(server, state.store, state.project, state.session, most, **given))
+
+    made = pass_state(wrap)
+    made = click.argument("server", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)(made)
+    for option in reversed((*WRAP_OPTIONS, *KEEPING)):
+        made = option(made)
+    command(
+        root,
+        "wrap",
+        "holdfast wrap -- npx -y @modelcontextprotocol/server-filesystem .\n"
+        "holdfast wrap --url https://example.com/mcp --header-env Authorization=EXAMPLE_AUTH",
+        "Stand in front of an MCP server, for a client on standard input and output: all passes as it is, except that "
+        "big results are kept and a short preview with a reference comes in their place.",
+        session=True,
+    )(made)
+
+
+def _add_gateway(root: Group) -> None:
+    def gateway(state: State, /, config: str, threshold: int | None, wait: int | None, strict: bool) -> int:
+        most, seconds = (None if number is None else str(number) for number in (threshold, wait))
+        given = (config, state.store, state.project, state.session, most, seconds, strict)
+        return stdio.run(stdio.Gathered(*given))
+
+    made = pass_state(gateway)
+    wait = click.option(
+        "--wait",
+        type=click.IntRange(1),
+        metavar="SECONDS",
+        help="How long a server may take to start or to list before the others are shown without it. [default: 8]",
+    )
+    config = click.option(
+        "--config",
+        required=True,
+        metavar="FILE",
+        help="JSON or TOML with the servers, as clients have it (mcpServers).",
+    )
+    for option in reversed((config, wait, *KEEPING)):
+        made = option(made)
+    command(
+        root,
+        "gateway",
+        "holdfast gateway --config servers.json",
+        "Stand in front of many MCP servers at once, for a client on standard input and output. Their tools are named "
+        "server__tool; one server that is dead or hangs touches only its own. Big results are kept, as with `wrap`. "
+        "Each command gets its `env`, what its `pass_env` names and a few common variables, and nothing else; "
+        "${NAME} in a value stands for an environment variable.",
+        session=True,
+    )(made)
 
 
 def _serve(state: State, place: tuple[str, int], profile: str, given: str | None, no_token: bool) -> None:

@@ -147,7 +147,7 @@ def _lists(arguments: Json) -> Json:
 
 def _add_history(root: Group) -> None:
     @command(root, "history", "holdfast history --kind note --limit 10")
-    @click.option("--kind", metavar="KIND", help="note, notepad, scratchpad, memory, handoff or session.")
+    @click.option("--kind", metavar="KIND", help="note, notepad, memory, handoff, session, fold, task, pin, journal …")
     @click.option("--key", metavar="KEY", help="Only this note, memory key or session.")
     @click.option("--before", "before_seq", type=NUMBER, metavar="SEQ", help="Only changes before this one.")
     @click.option("--limit", type=NUMBER, metavar="N", help="At most so many.")

@@ -1,14 +1,16 @@
-"""`holdfast mcp` and `holdfast wrap` without click: clients start them anew at every launch and wait for them.
+"""`holdfast mcp`, `wrap` and `gateway` without click: clients start them anew at every launch and wait for them.
 
 Their few options are read by hand.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-OPTIONS = ("store", "project", "session", "profile")
-WRAP_OPTIONS = ("store", "project", "session", "threshold")
+if TYPE_CHECKING:
+    from holdfast.doors.wrap_memory import Outputs
+
+SHARED = ("store", "project", "session")  # these may also stand before the command
 DEFAULT_PROFILE = "core"
 
 
@@ -22,68 +24,124 @@ class Wanted(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """The options of `holdfast wrap`, as given, and the command that starts the server behind it."""
+    """The options of `holdfast wrap`, as given. What stands behind it is a command or an address."""
 
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     store: str | None = None
     project: str | None = None
     session: str | None = None
     threshold: str | None = None
+    url: str | None = None
+    name: str | None = None
+    header: tuple[str, ...] = ()
+    header_env: tuple[str, ...] = ()
+    strict: bool = False
 
 
-def recognise(args: list[str]) -> Wanted | Wrapped | None:
+class Gathered(NamedTuple):
+    """The options of `holdfast gateway`, as given."""
+
+    config: str = ""
+    store: str | None = None
+    project: str | None = None
+    session: str | None = None
+    threshold: str | None = None
+    wait: str | None = None
+    strict: bool = False
+
+
+Options = Wanted | Wrapped | Gathered
+TAKES: dict[str, type[Options]] = {"mcp": Wanted, "wrap": Wrapped, "gateway": Gathered}
+
+
+def recognise(args: list[str]) -> Options | None:
     """The options, or None when this is another command, or one with anything unusual, which is left to click."""
-    if "--" in args and "wrap" in args[: args.index("--")]:
-        return _wrapped(args)
-    return _mcp(args) if "mcp" in args else None
+    end = args.index("--") if "--" in args else len(args)
+    command = next((word for word in args[:end] if word in TAKES), None)
+    if command is None:
+        return None
+    given = _options(args[:end], command, TAKES[command])
+    if given is None:
+        return None
+    behind = tuple(args[end + 1 :])
+    numbers = all(given.get(name, "1").isdecimal() for name in ("threshold", "wait"))
+    if command == "mcp":
+        return Wanted(**given) if end == len(args) else None
+    if command == "gateway":
+        return Gathered(**given) if end == len(args) and numbers and "config" in given else None
+    # What is no number, and what names no server or two, is for click to refuse in its own words.
+    usual = bool(behind) != ("url" in given) and not (behind and given.keys() & {"header", "header_env"})
+    return Wrapped(behind, **given) if usual and numbers else None
 
 
-def _wrapped(args: list[str]) -> Wrapped | None:
-    end = args.index("--")
-    given: dict[str, str] = {}
-    command, rest, behind = "", args[:end], tuple(args[end + 1 :])
+def _options(args: list[str], command: str, known: type[Options]) -> dict[str, Any] | None:
+    """The options by name; None when anything is not as usual."""
+    given: dict[str, Any] = {}
+    seen, rest = False, list(args)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
+        name = name.replace("-", "_")
         if not word.startswith("--"):
-            if command or word != "wrap":
+            if seen or word != command:
                 return None
-            command = word
-        elif name not in WRAP_OPTIONS or (name == "threshold" and not command) or not (equals or rest):
+            seen = True
+        elif name not in known._fields or name == "command" or not (seen or name in SHARED):
+            return None
+        elif known._field_defaults[name] is False:
+            if equals:
+                return None
+            given[name] = True
+        elif not (equals or rest):
             return None
         else:
-            given[name] = value if equals else rest.pop(0)
-    # What is no number is for click to refuse in its own words.
-    usual = command and behind and given.get("threshold", "1").isdecimal()
-    return Wrapped(behind, **given) if usual else None
+            one = value if equals else rest.pop(0)
+            given[name] = (*given.get(name, ()), one) if known._field_defaults[name] == () else one
+    return given if seen else None
 
 
-def _mcp(args: list[str]) -> Wanted | None:
-    given: dict[str, str] = {}
-    command, rest = "", list(args)
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--"):
-            if command or word != "mcp":
-                return None
-            command = word
-        elif name not in OPTIONS or (name == "profile" and not command) or not (equals or rest):
-            return None
-        else:
-            given[name] = value if equals else rest.pop(0)
-    return Wanted(**given) if command else None
-
-
-def run(wanted: Wanted | Wrapped) -> int:
+def run(wanted: Options) -> int:
     """Serve one client until it goes away."""
+    if isinstance(wanted, Gathered):
+        return gateway(wanted)
     return wrap(wanted) if isinstance(wanted, Wrapped) else mcp(wanted)
 
 
 def wrap(wanted: Wrapped) -> int:
     """Stand in front of one server; its exit code."""
+    from holdfast.doors import wrap as door
+
+    if wanted.url is not None:
+        from holdfast import settings
+        from holdfast.doors import wrap_http, wrap_http_rules
+
+        place = wrap_http_rules.place_of(wanted.url)
+        pairs = [line.partition(":")[::2] for line in wanted.header]
+        for line in wanted.header_env:
+            header, _, variable = line.partition("=")
+            pairs.append((header, settings.variable(variable)))
+        headers = dict(wrap_http_rules.header(*pair) for pair in pairs)
+        shown = wanted.name or place.shown
+        return door.serve(lambda events: wrap_http.Http(place, headers, shown, events), _memory(wanted))
+    from holdfast.doors.wrap_process import Upstream
+
+    shown = wanted.name or " ".join(wanted.command)
+    return door.serve(lambda events: Upstream(wanted.command, shown, events), _memory(wanted))
+
+
+def gateway(wanted: Gathered) -> int:
+    """Stand in front of many servers."""
+    from holdfast.doors import gateway as door
+    from holdfast.doors import gateway_config, wrap
+
+    specs = gateway_config.load(wanted.config)
+    wait = door.WAIT_SECONDS if wanted.wait is None else float(wanted.wait)
+    return wrap.serve(lambda events: door.Gateway(specs, events, wait), _memory(wanted))
+
+
+def _memory(wanted: Wrapped | Gathered) -> Outputs:
     from holdfast import settings
-    from holdfast.doors import wrap
+    from holdfast.doors.wrap_memory import Outputs
 
     def load() -> settings.Settings:
         chosen = settings.load(wanted.store, wanted.project)
@@ -92,7 +150,7 @@ def wrap(wanted: Wrapped) -> int:
         outputs = chosen.bounds.outputs._replace(threshold_bytes=int(wanted.threshold))
         return chosen._replace(bounds=chosen.bounds._replace(outputs=outputs))
 
-    return wrap.serve(wanted.command, load, wanted.session)
+    return Outputs(load, wanted.session, strict=wanted.strict)
 
 
 def mcp(wanted: Wanted) -> int:

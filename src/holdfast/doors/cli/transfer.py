@@ -38,15 +38,16 @@ def _add_export(root: Group) -> None:
         root,
         "export",
         "holdfast export memory.jsonl\nholdfast export | gzip > memory.jsonl.gz",
-        "Write the project with its history as JSON Lines, to standard output unless a file is named.",
+        "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named.",
     )
     @click.argument("file", default="-", type=click.Path())
     @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
+    @click.option("--without-outputs", is_flag=True, help="Leave out kept outputs and what is known of deleted ones.")
     @pass_state
-    def export(state: State, file: str, force: bool) -> None:
+    def export(state: State, file: str, force: bool, without_outputs: bool) -> None:
         if file != "-" and not force and os.path.lexists(file):
             raise errors.target_exists(file)
-        lines = (render.quiet_json(line) for line in state.hold.export_lines())
+        lines = (render.quiet_json(line) for line in state.hold.export_lines(outputs=not without_outputs))
         if file == "-":
             with progress(lines, "written", quiet=sys.stdout.isatty()) as counted:
                 for line in counted:

@@ -6,23 +6,31 @@ line of a preview says what the output is, how long it is and how many of its li
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.text import tokens
 from holdfast.text.previews import plain
 from holdfast.text.previews.core import Preview, Sheet, Text, plural
 from holdfast.text.previews.detect import detect
 from holdfast.text.previews.failures import Line, failure_lines
 
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
+
 __all__ = ["Line", "Preview", "failure_lines", "preview"]
 
 
-def preview(content: str, *, tool: str = "", budget: int = 400) -> Preview:
-    """What an agent should see of an output: at most `budget` tokens, the same for the same content and tool."""
-    text = Text(content)
+def preview(content: str, *, tool: str = "", budget: int = 400, found: Marks | None = None) -> Preview:
+    """What an agent should see of an output: at most `budget` tokens, the same for the same content and tool.
+
+    `found` is what one pass over the content has found, when somebody made it.
+    """
+    text = Text(content, found)
     failures = len(text.failures)
     shape = detect(text, tool)
     head = _head(shape.name, text, failures, budget)
     sheet = Sheet(budget - tokens.count(head + "\n"))
-    if sheet.left > 0 and text.content.strip():
+    if sheet.left > 0 and not text.empty:
         shape.render(text, sheet)
     body = sheet.text()
     shown = f"{head}\n{body}" if body else head
@@ -34,7 +42,7 @@ def preview(content: str, *, tool: str = "", budget: int = 400) -> Preview:
 
 def _head(shape: str, text: Text, failures: int, budget: int) -> str:
     """The first line. When the budget is tiny, the failures are what remains of it."""
-    full = f"{shape}, {plain.size(text)}" if text.content.strip() else "empty"
+    full = f"{shape}, {plain.size(text)}" if not text.empty else "empty"
     failed = plural(failures, "failure line") if failures else ""
     short = f"{failures} failed" if failures else shape
     for head in (f"{full}, {failed}" if failed else full, failed or shape, short):

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from holdfast.text import tokens
 from holdfast.text.previews.failures import Line, failure_lines
+from holdfast.text.previews.json_sample import Sample, sample
+
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
 
 LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SAMPLE_CHARS = 400
+_BLOCK = 4_096  # Characters of a big text whose line ends are counted together.
+BIG = (
+    640_000  # Characters: of a longer text a sample is looked at, so that keeping it costs little more than writing it.
+)
 _MOST_WHOLE = 40_000  # Lines: of more, evenly chosen ones are looked at where each needs a pattern.
+_MOST_BIG = 64  # The same for a big text.
+_SAMPLE_PARTS, _SAMPLE_LINES = 8, 6  # Places of a big text that its sample is taken from, and lines from each.
+_SAMPLE_PART = 4_000  # Characters that are looked at for these lines.
 
 
 class Preview(NamedTuple):
@@ -29,7 +42,8 @@ class Preview(NamedTuple):
 class Text:
     """An output as the shapes look at it: no byte order mark, no colours, lines end with a line feed."""
 
-    def __init__(self, content: str) -> None:
+    def __init__(self, content: str, found: Marks | None = None) -> None:
+        given = content
         content = content.removeprefix("\ufeff")
         self.size = len(content)
         if "\x1b" in content:
@@ -37,26 +51,46 @@ class Text:
         if "\r" in content:
             content = content.replace("\r\n", "\n").replace("\r", "\n")
         self.content = content
+        self.big = len(content) > BIG
+        self._found = found if content is given else None
 
     @cached_property
-    def lines(self) -> list[str]:
+    def lines(self) -> Sequence[str]:
+        if self.big:
+            return Lines(self._body)
         lines = self.content.split("\n")
         while lines and not lines[-1].strip():
             lines.pop()
         return lines
 
     @cached_property
+    def _body(self) -> str:
+        """The content without blanks at its end."""
+        return self.content.rstrip()
+
+    @property
+    def empty(self) -> bool:
+        return not self.content or self.content.isspace()
+
+    @cached_property
     def line_count(self) -> int:
-        content = self.content.rstrip()
+        if self.big:
+            return len(self.lines)
+        content = self._body
         return content.count("\n") + 1 if content else 0
 
     @cached_property
     def failures(self) -> list[Line]:
-        return failure_lines(self.content)
+        found = failure_lines(self.content, self._found)
+        if isinstance(self.lines, Lines):
+            self.lines.known.update(found)
+        return found
 
     @cached_property
     def sample(self) -> list[str]:
         """Lines with something in them from the beginning, the middle and the end, none of them long."""
+        if self.big:
+            return self._big_sample()
         lines = self.lines
         if len(lines) <= 240:
             chosen: Iterable[str] = lines
@@ -65,18 +99,43 @@ class Text:
             chosen = [*lines[:120], *lines[middle : middle + 60], *lines[-60:]]
         return [line[:_SAMPLE_CHARS] for line in chosen if line.strip()]
 
+    def _big_sample(self) -> list[str]:
+        """The same without cutting all of the text into lines."""
+        content, last = self._body, _SAMPLE_PARTS - 1
+        found = content[:_SAMPLE_PART].split("\n")[:_SAMPLE_LINES]
+        for part in range(1, last):
+            start = content.find("\n", len(content) * part // last) + 1
+            found += content[start : start + _SAMPLE_PART].split("\n")[:_SAMPLE_LINES] if start else []
+        if "\n" in content[-_SAMPLE_PART:]:
+            found += content[-_SAMPLE_PART:].split("\n")[1:][-_SAMPLE_LINES:]
+        return [line[:_SAMPLE_CHARS] for line in found if line.strip()]
+
+    def most(self, usual: int) -> int:
+        """How many lines, rows or values a shape may look at, when this is what it usually looks at."""
+        return min(usual, _MOST_BIG) if self.big else usual
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether it begins and ends as JSON does."""
+        start = self.content[:200].lstrip()[:1]
+        end = self.content[-200:].rstrip()[-1:]
+        return start + end in {"{}", "[]"}
+
     @cached_property
     def parsed(self) -> object:
         """The JSON value, or NO_JSON."""
-        start = self.content[:200].lstrip()[:1]
-        end = self.content[-200:].rstrip()[-1:]
-        if start + end not in {"{}", "[]"}:
+        if not self.bracketed:
             return NO_JSON
         try:
             value: object = json.loads(self.content)
         except (ValueError, RecursionError):
             return NO_JSON
         return value
+
+    @cached_property
+    def sampled(self) -> Sample | None:
+        """Rows of a JSON list that is too long to be parsed for a preview, or None."""
+        return sample(self.content) if self.big and self.bracketed else None
 
     def numbered(self) -> Iterator[tuple[int, str]]:
         """All lines with their numbers, or evenly chosen ones when there are very many."""
@@ -85,12 +144,58 @@ class Text:
 
     @cached_property
     def step(self) -> int:
-        return 1 + len(self.lines) // _MOST_WHOLE
+        return 1 + len(self.lines) // self.most(_MOST_WHOLE)
 
     @property
     def part(self) -> str:
         """What must be said beside a count that was made over `numbered` lines."""
         return f" among every {self.step}th line" if self.step > 1 else ""
+
+
+class Lines(Sequence[str]):
+    """The lines of a big text, each cut out when somebody asks for it: few ever are, and cutting out all takes long."""
+
+    def __init__(self, content: str) -> None:
+        self._content = content
+        places = range(0, len(content), _BLOCK)
+        self.known: dict[int, str] = {}  # those that were asked for: most of them are asked for again
+        self._starts = [0, *accumulate(content.count("\n", at, at + _BLOCK) for at in places)]
+
+    def __len__(self) -> int:
+        return self._starts[-1] + 1 if self._content else 0
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self._line(each) for each in range(*at.indices(len(self)))]
+        return self._line(range(len(self))[at])
+
+    def _line(self, number: int) -> str:
+        """The line after so many line ends, which is looked for in the block where the last of these is."""
+        known = self.known.get(number)
+        if known is not None:
+            return known
+        content, start = self._content, 0
+        if number:
+            block = bisect_left(self._starts, number) - 1
+            start = block * _BLOCK
+            for _ in range(number - self._starts[block]):
+                start = content.find("\n", start) + 1
+        end = content.find("\n", start)
+        line = self.known[number] = content[start : end if end >= 0 else len(content)]
+        return line
+
+    def __iter__(self) -> Iterator[str]:
+        at = 0
+        while (end := self._content.find("\n", at)) >= 0:
+            yield self._content[at:end]
+            at = end + 1
+        yield self._content[at:]
 
 
 class _NoJson:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-_LONGEST_LOOK = 20_000  # Of a longer line, only this much after each trigger word is looked at.
-_LOOKS_PER_LINE = 50  # And at most this many trigger words: one line with a million of them is one line.
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
 
-# A line is only looked at when it contains one of these. Finding fixed words is many times faster than any pattern.
-_TRIGGERS = (
-    *("error", "fail", "panic", "fatal", "exception", "traceback", "critical", "emerg", "severe", "err!"),
-    *("not ok", "timed out", "etimedout", "econnrefused", "timeout", "exit", "non-zero", "killed", "caused by:"),
-    *("segmentation", "core dumped"),
-)
-_MARKS = ("✗", "✕", "✘", "✖", "❌", "×", "🔴")  # noqa: RUF001
+_LONGEST_LOOK = 20_000  # Of a longer line, only what is around each hint is looked at.
+_LOOKS_PER_LINE = 500  # And at most this many hints: one line with a million of them is one line.
 
 # Every alternative starts with a fixed word and has bounded repetitions, so that the work is linear.
 # These begin with a word; a zero or a "no" before it makes it no failure.
@@ -46,9 +40,44 @@ _VALUE = re.compile(
     r"(?:error|err|fatal|critical|fail|failed|failure)\b"
     r"|<(?:failure|error)[ >]|\d:\d{1,6}\s{1,4}error\s"
 )
+_LEVELS = re.compile("crit|alert")
+_HELPS = re.compile(
+    r"(?i)error|fail|panic|fatal|exception|traceback|critical|emerg|severe|err!|not ok|timed out|etimedout|econnrefused"
+    r"|timeout|exit|non-zero|killed|caused by:|segmentation|core dumped|\[(?:crit|alert)\]"
+)
 _MARKED = re.compile(r"^[ \t│|├└─]{0,40}(?:✗|✕|✘|✖|❌|×|🔴) ?\S")  # noqa: RUF001
 _ASSERTION = re.compile(r"^E {3}\s{0,20}\S")  # How pytest shows the reason of a failure.
 _SERVER_ERROR = re.compile(r'(?i:http)/\d(?:\.\d)?" 5\d\d\b')
+
+# The same for an engine that reads every byte of a text once. It knows no look-around, so it takes a little more than
+# the patterns above, never less; what it finds is looked at with these. A blank is one that does not end the line.
+_BLANK = r"[ \t\r\f\v]"
+PATTERN = "|".join(
+    (
+        r"\b(?:ERROR|FATAL|CRITICAL|EMERG|PANIC|SEVERE|FAIL|FAILED|FAILURE|FAILURES|ERRORS)\b",
+        r"\bnpm ERR!|\b(?:npm|yarn|pnpm) error\b",
+        r"\b(?:[Ff]atal [Ee]rror|[Ee]rror|[Ff]atal|[Ff]ailure|[Ff]ailed|[Pp]anic)(?:\[[\w.:-]{1,40}\])?:",
+        rf"\berror(?:{_BLANK}{{1,2}}[A-Z]{{1,8}}\d|\[\w{{1,12}}\])",
+        r"(?:Error|Exception)(?::|\r*$)",
+        r"Traceback \(most recent call last\)|Caused by:|Exception in thread|panicked at",
+        r"not ok \d|Segmentation fault|core dumped|Killed\r*$|\] Error \d",
+        r"\d (?:tests? |specs? |examples? )?(?:failed|failures?|errors?|failing)\b",
+        rf"\b(?:failed|failures|errors|Failed|Failures|Errors)[=:]{_BLANK}{{0,3}}\"?[1-9]",
+        r"\b[Ee]xit(?:ed)?(?: with)?(?: code| status| value)?[ :=]{1,3}-?[1-9]|non-zero (?:exit|return|code|status)",
+        r"(?:[Tt]imed out|ETIMEDOUT|ECONNREFUSED)\b|\bFailed (?:to|password)\b|\bfailed to\b",
+        (
+            rf"[\[,|\t\"'=(<]{_BLANK}?(?:error|fatal|critical|crit|emerg|alert|failed|failure|timeout){_BLANK}?"
+            rf"(?:[\],|\t')>;]|\"(?:[^\s:]|{_BLANK}[^:\n]|{_BLANK}?$)|$)"
+        ),
+        (
+            rf"\b(?:level|lvl|severity|status|state|outcome|result|conclusion)[\"']?{_BLANK}?[=:]{_BLANK}?[\"']?"
+            r"(?:error|err|fatal|critical|fail|failed|failure)\b"
+        ),
+        rf"<(?:failure|error)[ >]|\d:\d{{1,6}}{_BLANK}{{1,4}}error(?:{_BLANK}|$)",
+        r"(?i:http)/\d(?:\.\d)?\" 5\d\d\b|^E {3}",
+        r"^(?:[ \t|]|│|├|└|─){0,40}(?:✗|✕|✘|✖|❌|×|🔴)",  # noqa: RUF001
+    )
+)
 
 
 class Line(NamedTuple):
@@ -58,31 +87,32 @@ class Line(NamedTuple):
     text: str
 
 
-def failure_lines(content: str) -> list[Line]:
-    """Every line that says that something failed, in order: one pass over the text per trigger word."""
-    # Only ASCII letters change here, so that places in both texts are the same.
-    low = content if not content else content.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
-    places: dict[int, list[int]] = {}
-    for word in _TRIGGERS:
-        _collect(low, word, places)
-    signs: dict[int, list[int]] = {}
-    for sign in () if content.isascii() else _MARKS:
-        _collect(content, sign, signs)
-    for answer in ('http/1.1" 5', 'http/2.0" 5', 'http/1.0" 5', 'http/2" 5'):
-        _collect(low, answer, signs)
-    _collect(content, "\nE   ", signs)
-    if content.startswith("E   "):
-        signs.setdefault(0, []).append(0)
-    found: list[Line] = []
-    number, counted = 0, 0
-    for start in sorted({*places, *signs}):
-        end = content.find("\n", start)
-        end = len(content) if end < 0 else end
-        if _signed(content, start, end, signs.get(start, ())) or _fails(content, start, end, places.get(start, ())):
-            number += content.count("\n", counted, start)
-            counted = start
-            found.append(Line(number, content[start:end].rstrip("\r")))
-    return found
+def failure_lines(content: str, found: Marks | None = None) -> list[Line]:
+    """Every line that says that something failed, in order. `found` is what one pass over the content has found."""
+    if found is None:
+        from holdfast.text.marks import marks  # noqa: PLC0415 - which is made of this module's pattern
+
+        found = marks(content.encode("utf-8", "surrogatepass"))
+    data, failing = found.data, []
+    end = number = counted = looks = 0
+    start = -1
+    for at in found.failures:
+        if at >= end or start < 0:
+            start = data.rfind(b"\n", 0, at) + 1
+            end = data.find(b"\n", at)
+            end, looks = len(data) if end < 0 else end, 0
+        elif looks < 0 or looks >= _LOOKS_PER_LINE:  # decided already
+            continue
+        long = end - start > _LONGEST_LOOK
+        looks = looks + 1 if long else -1
+        # The part of a long line begins early enough for what stands before the hint to be seen.
+        part = data[max(start, at - 220) : min(end, at + 200)] if long else data[start:end]
+        text = part.decode("utf-8", "replace" if long else "surrogatepass").rstrip("\r")
+        if _fails(text):
+            number, counted, looks = number + data.count(b"\n", counted, start), start, -1
+            whole = data[start:end].decode("utf-8", "surrogatepass").rstrip("\r") if long else text
+            failing.append(Line(number, whole))
+    return failing
 
 
 def excerpt(line: str, length: int) -> str:
@@ -104,42 +134,10 @@ def _first(line: str) -> int:
     return value.start() if value else -1
 
 
-def _collect(content: str, word: str, places: dict[int, list[int]]) -> None:
-    """Note where the lines that contain the word start, and where in them it stands."""
-    start, line_end, count = 0, -1, 0
-    looks: list[int] = []
-    at = content.find(word)
-    while at >= 0:
-        if word[0] == "\n":
-            at += 1
-        if at > line_end:
-            start = content.rfind("\n", 0, at) + 1
-            line_end = content.find("\n", at)
-            line_end = len(content) if line_end < 0 else line_end
-            looks = places.setdefault(start, [])
-            count = 0
-        looks.append(at)
-        count += 1
-        # In an ordinary line the first place is enough, as the whole line is looked at.
-        enough = line_end - start <= _LONGEST_LOOK or count >= _LOOKS_PER_LINE
-        at = content.find(word, max(line_end - (word[0] == "\n"), at) if enough else at + len(word))
-
-
-def _signed(content: str, start: int, end: int, looks: Sequence[int]) -> bool:
-    """Whether a line with a sign of failure has it where it counts."""
-    if not looks:
-        return False
-    head = content[start : min(end, start + 200)]
-    if _MARKED.match(head) or _ASSERTION.match(head):
-        return True
-    return any(_SERVER_ERROR.match(content, at, end) for at in looks)
-
-
-def _fails(content: str, start: int, end: int, looks: Sequence[int]) -> bool:
-    """Whether a line with a trigger word says that something failed."""
-    if not looks:
-        return False
-    if end - start <= _LONGEST_LOOK:
-        return _first(content[start:end].rstrip("\r")) >= 0
-    # The parts begin early enough for what stands before the word to be seen.
-    return any(_first(content[max(start, at - 220) : min(end, at + 200)]) >= 0 for at in looks)
+def _fails(line: str) -> bool:
+    """Whether a line that may say that something failed does so."""
+    if _first(line) >= 0:
+        # These two are levels of a log in brackets; elsewhere they are words like others, unless another one helps.
+        return not _LEVELS.search(line) or bool(_HELPS.search(line))
+    head = line[:200]
+    return bool(_MARKED.match(head) or _ASSERTION.match(head) or _SERVER_ERROR.search(line))

@@ -8,6 +8,7 @@ from html import unescape
 from holdfast.text.previews.core import Sheet, Text, clip, plural
 
 _MOST_READ = 600_000  # Characters of a page that are looked at.
+_MOST_BIG = 60_000  # The same for one that is longer still.
 _TAG = re.compile(r"<(/?[A-Za-z!?][^\s<>/]{0,60})([^<>]{0,3000})>")
 _LINK = re.compile(r"\b(?:href|src)\s{0,3}=\s{0,3}[\"']?([^\"'\s>]{1,500})")
 _META = re.compile(
@@ -51,7 +52,7 @@ def score(text: Text) -> float:
 
 def render(text: Text, sheet: Sheet) -> None:
     """Title, description, headings, links to other places, then the text."""
-    page = _visible(text.content[:_MOST_READ])
+    page = _visible(text.content[: _MOST_BIG if text.big else _MOST_READ])
     title = re.search(r"(?is)<title[^<>]{0,200}>(.{0,500}?)</title", page)
     if title:
         sheet.add("title: " + clip(_plain(title.group(1)), 200), at=0)

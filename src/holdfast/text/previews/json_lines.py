@@ -9,6 +9,7 @@ from holdfast.text.previews.json_shape import Rows, biggest, show_rows
 
 _MOST_LINES = 20_000
 _MOST_VALUES = 2_000
+_MOST_FIRST = 200_000  # Characters in which a second value must begin.
 
 
 def score(text: Text) -> float:
@@ -19,22 +20,21 @@ def score(text: Text) -> float:
     whole = [line for line in sample if line[:1] in "{[" and (line[-1:] in "}]" or len(line) >= 399)]
     if len(sample) >= 2 and len(whole) * 5 >= len(sample) * 4:
         return 0.95 if any(_value(line) is not None for line in text.lines[:5]) else 0.0
-    return 0.85 if len(_values(text.content, 2)) >= 2 else 0.0
+    return 0.85 if len(_values(text.content[:_MOST_FIRST], 2)) >= 2 else 0.0
 
 
 def render(text: Text, sheet: Sheet) -> None:
     """The rows of the records, and how many lines are no JSON."""
-    lines = [line for line in text.lines if line.strip()]
-    values = [_value(lines[at]) for at in spread(len(lines), _MOST_LINES)]
+    lines = text.lines if text.big else [line for line in text.lines if line.strip()]
+    chosen = spread(len(lines), text.most(_MOST_LINES))
+    values = [_value(lines[at]) for at in chosen]
     records = [value for value in values if isinstance(value, dict)]
     if len(records) * 2 > len(values):
         broken = sum(value is None for value in values)
         note = f", {plural(broken, 'line')} no JSON" if broken else ""
         sheet.add(f"one JSON object a line{note}", at=0)
         if broken:
-            bad = next(
-                lines[at] for at, value in zip(spread(len(lines), _MOST_LINES), values, strict=True) if value is None
-            )
+            bad = next(lines[at] for at, value in zip(chosen, values, strict=True) if value is None)
             sheet.add(f"no JSON: {clip(bad, 120)}", at=1)
         rows: Rows | None = Rows("", records, None)
     else:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from holdfast.text import tokens
 from holdfast.text.previews.columns import MOST_ROWS, as_number, opaque, profile
-from holdfast.text.previews.core import NO_JSON, Sheet, Text, clip, plural, shown, spread
+from holdfast.text.previews.core import Sheet, Text, clip, plural, shown, spread
 
 _MOST_NODES = 60_000  # Values that are looked at when the biggest collection is searched.
 _BAD = {"error", "failed", "failure", "fail", "fatal", "critical", "timeout", "timed_out", "cancelled", "rejected"}
@@ -23,6 +23,14 @@ _SAYS_LITTLE = re.compile(r": [\d,]{1,12} distinct(?:, [\d,]{1,12} empty)?$|: (?
 _TELLING = ("title", "name", "number", "login", "error", "message", "status", "state", "id", "key", "path", "version")
 
 
+class Big(NamedTuple):
+    """The rows of a text that was not parsed whole."""
+
+    outline: str
+    rows: Rows
+    total: int
+
+
 class Rows(NamedTuple):
     """A collection of objects that are alike, and where it stands."""
 
@@ -33,13 +41,18 @@ class Rows(NamedTuple):
 
 def score(text: Text) -> float:
     """1 when the whole text is JSON."""
-    return 1.0 if text.parsed is not NO_JSON and isinstance(text.parsed, dict | list) else 0.0
+    return 1.0 if text.bracketed and (_big(text) or isinstance(text.parsed, dict | list)) else 0.0
 
 
 def render(text: Text, sheet: Sheet) -> None:
     """The outline of the value, then the rows of its biggest collection."""
-    value = text.parsed
     spaced = '": ' in text.content[:4000]
+    big = _big(text)
+    if big is not None:
+        sheet.add(big.outline, at=0)
+        show_rows(big.rows, sheet, spaced, f"about {big.total:,} rows")
+        return
+    value = text.parsed
     sheet.add(outline(value), at=0)
     rows = biggest(value)
     if rows is None:
@@ -50,6 +63,20 @@ def render(text: Text, sheet: Sheet) -> None:
         if scalars:
             sheet.add_all([row_text(scalars, spaced, 300)], at=1, share=0.25)
     show_rows(rows, sheet, spaced)
+
+
+def _big(text: Text) -> Big | None:
+    """What is seen of a text that is too long to be parsed for a preview; None when it is not, or has no rows."""
+    head = text.sampled
+    if head is None:
+        return None
+    rows = biggest(head.value)
+    if rows is None or rows.path != head.path or rows.names is not None:
+        return None
+    told = outline(head.value).replace(f"[{head.read}]", f"[about {head.total:,}]", 1)
+    if isinstance(head.value, list):
+        told = f"array of about {head.total:,} (objects)"
+    return Big(told, Rows(rows.path, head.rows, None), head.total)
 
 
 def outline(value: object) -> str:
@@ -86,8 +113,8 @@ def biggest(value: object) -> Rows | None:
     return best
 
 
-def show_rows(rows: Rows, sheet: Sheet, spaced: bool) -> None:
-    """Profile of the columns, then rows: those that stand out first."""
+def show_rows(rows: Rows, sheet: Sheet, spaced: bool, count: str = "") -> None:
+    """Profile of the columns, then rows: those that stand out first. `count` is for rows that are a sample."""
     chosen = spread(len(rows.items), MOST_ROWS)
     items = [rows.items[at] for at in chosen]
     names = [rows.names[at] for at in chosen] if rows.names is not None else None
@@ -97,9 +124,9 @@ def show_rows(rows: Rows, sheet: Sheet, spaced: bool) -> None:
     for item in flat:
         columns.update(dict.fromkeys(item))
     keys = list(columns)[:60]
-    sampled = f" (of {len(items):,} rows)" if len(items) < len(rows.items) else ""
+    sampled = f" (of {len(items):,} rows)" if len(items) < len(rows.items) or count else ""
     where = f" at {clip(rows.path, 80)}" if rows.path else ""
-    sheet.add(f"{plural(len(rows.items), 'row')}{where}, by column{sampled}:", at=2)
+    sheet.add(f"{count or plural(len(rows.items), 'row')}{where}, by column{sampled}:", at=2)
     plain = [key for key in keys if not _dull(key, flat)]
     values = {key: [item.get(key) for item in flat] for key in keys}
     if len(flat) > 6:

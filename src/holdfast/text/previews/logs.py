@@ -58,10 +58,12 @@ def render(text: Text, sheet: Sheet) -> None:
     """Times and levels, then folded lines: failures, warnings, rare ones, frequent ones, the first and the last."""
     sheet.gaps = False
     lines = text.lines
-    first, last = _first_stamp(lines), _first_stamp(lines[::-1][:200])
+    near = range(min(200, len(lines)))
+    first, last = (_first_stamp(lines[at] for at in order) for order in (near, (-1 - at for at in near)))
     if first:
         sheet.add(f"from {first} to {last or '?'}", at=0)
-    step = 1 + len(lines) // _MOST_LINES
+    most = text.most(_MOST_LINES)
+    step = 1 + len(lines) // most
     chosen = [at for at in range(0, len(lines), step) if lines[at].strip()]
     part = f" (in every {step}th line)" if step > 1 else ""
     levels, statuses = _levels(lines[at] for at in chosen)
@@ -73,7 +75,7 @@ def render(text: Text, sheet: Sheet) -> None:
         ordered = sorted(levels.items(), key=lambda pair: (_LEVELS.find(pair[0]), pair[0]))
         sheet.add("levels" + part + ": " + ", ".join(f"{name} {times:,}" for name, times in ordered), at=0)
     failing = {line.number for line in text.failures}
-    groups = _fold(lines, sorted({*chosen, *list(failing)[:_MOST_LINES]}))
+    groups = _fold(lines, sorted({*chosen, *(line.number for line in text.failures[:most])}))
     bad = [each for each in groups if each[0] in failing]
     _show(bad, lines, sheet, 1, share=0.5)
     warn = [each for each in groups if each[0] not in failing and _warns(lines[each[0]])]
@@ -158,8 +160,8 @@ def _levels(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
     return levels, statuses
 
 
-def _first_stamp(lines: Sequence[str]) -> str:
-    for line in lines[:200]:
+def _first_stamp(lines: Iterable[str]) -> str:
+    for line in lines:
         found = _STAMP.search(line[:80])
         if found:
             return found.group().strip("[]")

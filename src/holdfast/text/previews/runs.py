@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.text.previews.core import Sheet, Text, plural
+from holdfast.text.previews.core import BIG, Sheet, Text, plural
 from holdfast.text.previews.failures import Line, excerpt
 
 _SIGNS = re.compile(
@@ -41,13 +41,15 @@ _COVERED = re.compile(r"^\s{0,8}\S{1,200}(?:\s{1,60}\|?\s{0,60}\d{1,9}){1,5}\s{1
 _PASSED = re.compile(r"^\s{0,12}(?:✓|✔|ok\b|PASS|--- PASS)|.{0,250}\bPASSED\b|.{0,250}\.\.\. ok$")
 _PROGRESS = re.compile(r"[.sFExX]{5,300}\s{0,80}(?:\[\s{0,3}\d{1,3}%\])?")
 _MOST_XML = 4_000_000
+_BEGINNING = 140
 
 
 def score(text: Text) -> float:
     """How many lines look like those of a test runner, a compiler or a build."""
     if "<testsuite" in text.content[:2000]:
         return 0.99
-    sample = text.sample
+    # What tells a run stands near the beginning of its lines; only of big texts is it dear to look further.
+    sample = [line[:_BEGINNING] for line in text.sample] if text.big else text.sample
     if not sample:
         return 0.0
     hits = sum(bool(_SIGNS.search(line)) for line in sample)
@@ -169,7 +171,8 @@ def _junit(text: Text, sheet: Sheet) -> None:
     failed: list[str] = []
     suites: list[str] = []
     case = ""
-    for found in _TAG.finditer(text.content[:_MOST_XML]):
+    most = BIG // 4 if text.big else _MOST_XML
+    for found in _TAG.finditer(text.content[:most]):
         tag, raw = found.group(1), found.group(2)
         if tag.startswith("testsuite"):
             suites.append(f"<{tag} {raw.strip().rstrip('/')}>")
@@ -182,7 +185,7 @@ def _junit(text: Text, sheet: Sheet) -> None:
         elif tag in {"failure", "error"}:
             body = text.content[found.end() : found.end() + 200].split("</", 1)[0] if not found.group(3) else ""
             failed.append(f"{tag}: {case}: {attributes.get('message') or ' '.join(body.split())}")
-    counted = "" if len(text.content) <= _MOST_XML else " in the part that was read"
+    counted = "" if len(text.content) <= most else " in the part that was read"
     sheet.add(f"JUnit report, {plural(len(cases), 'case')}, {len(failed):,} failed{counted}", at=0)
     sheet.add_all((excerpt(suite, 260) for suite in suites), at=1, share=0.4)
     shown = sheet.add_all((excerpt(each, 200) for each in failed), at=2, share=0.8)

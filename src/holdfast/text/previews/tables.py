@@ -17,14 +17,11 @@ _TOTAL = re.compile(r"(?i)^\W{0,3}(?:grand )?(?:total|sum|all files|average|over
 _QUANTITY = re.compile(r"[-+]?\d[\d,]{0,18}(?:\.\d{1,9})?\s?(?:%|[kKMGTm]?i?[bB]?|ms|s|us)?")
 
 
-_MOST_READ = 4_000_000  # Characters of a table with quotes that are read row by row; longer ones are read by lines.
-
-
 class Table(NamedTuple):
     """The names of the columns (none when there is no header), the line each row starts at, and how to read one."""
 
     header: list[str] | None
-    rows: list[int]
+    rows: Sequence[int]
     cells: Callable[[int], list[str]]
 
 
@@ -44,11 +41,12 @@ def render(text: Text, sheet: Sheet) -> None:
     else:
         _aligned(text, sheet)
         return
-    chosen = [table.rows[at] for at in spread(len(table.rows), MOST_ROWS)]
+    chosen = [table.rows[at] for at in spread(len(table.rows), text.most(MOST_ROWS))]
     cells = [table.cells(number) for number in chosen]
     names = table.header or [f"column {at + 1}" for at in range(max(map(len, cells), default=0))]
     sampled = f", columns from {len(chosen):,} rows" if len(chosen) < len(table.rows) else ""
-    sheet.add(f"{plural(len(table.rows), 'row')}, {plural(len(names), 'column')}{sampled}", at=0)
+    about = "about " if text.big else ""  # of which no line was looked at that is not shown
+    sheet.add(f"{about}{plural(len(table.rows), 'row')}, {plural(len(names), 'column')}{sampled}", at=0)
     if table.header is not None:
         first = next((at for at, line in enumerate(text.lines) if line.strip()), 0)
         sheet.add_line(first, text.lines[first], at=1)
@@ -128,7 +126,7 @@ def _parse(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 def _delimited(text: Text, delimiter: str) -> Table:
     lines = text.lines
     read: dict[int, list[str]] = {}
-    if '"' in text.content and len(text.content) <= _MOST_READ:
+    if '"' in text.content and not text.big:
         # A quoted value may hold line breaks: the reader says at which line each row ends.
         reader = csv.reader(lines, delimiter=delimiter)
         start = 0
@@ -139,7 +137,7 @@ def _delimited(text: Text, delimiter: str) -> Table:
                 start = reader.line_num
         except csv.Error:
             read = {}
-    rows = list(read) or [at for at, line in enumerate(lines) if line.strip()]
+    rows = list(read) or _filled(text)
 
     def cells(number: int) -> list[str]:
         known = read.get(number)
@@ -148,6 +146,13 @@ def _delimited(text: Text, delimiter: str) -> Table:
     header = cells(rows[0]) if rows else []
     named = bool(header) and all(cell.strip() and as_number(cell) is None for cell in header)
     return Table([cell.strip() for cell in header], rows[1:], cells) if named else Table(None, rows, cells)
+
+
+def _filled(text: Text) -> Sequence[int]:
+    """The numbers of the lines with something in them."""
+    if text.big:  # Looking at each line would take longer than all the rest, and an empty one is rare.
+        return range(len(text.lines))
+    return [at for at, line in enumerate(text.lines) if line.strip()]
 
 
 def _markdown_score(text: Text) -> float:

@@ -11,17 +11,24 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.text.redaction.blocks import surrounded
+from holdfast.text.redaction import signs
+from holdfast.text.redaction.blocks import key_blocks, surrounded
 from holdfast.text.redaction.formats import known
 from holdfast.text.redaction.named import named
 from holdfast.text.redaction.spans import Span, settle
+
+if TYPE_CHECKING:
+    from holdfast.text.marks import Marks
 
 _MASKED = re.compile(r"\[redacted:[a-z0-9-]{1,40}(?::[0-9a-f]{6})?\]")
 _JSON_ESCAPE = re.compile(r"\\u00([2-7][0-9a-fA-F])")
 _URL_ESCAPE = re.compile(r"%(0[aAdD]|[2-7][0-9a-fA-F])")
 _SPACE = re.compile(r"\s")
+_RUN = re.compile(r"[A-Za-z0-9+/=_.%~,@:|-]*")
+# Characters that a finder may look at before a sign, after one, and after a command; after these, to a run's end.
+_BEFORE, _AFTER, _AFTER_COMMAND = 400, 800, 2400
 _APART = "\n-----\0\n"  # no finder reads across this
 # Masking one secret can make its neighbour stand free. Looking again until nothing is found makes a second call change
 # nothing; the bound keeps a text built to need many rounds from costing more than these.
@@ -36,23 +43,23 @@ class Redacted(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def redact(text: str) -> Redacted:
-    """Mask every secret of a known kind."""
+def redact(text: str, found: Marks | None = None) -> Redacted:
+    """Mask every secret of a known kind. `found` is what one pass over the text has found, when somebody made it."""
     count = 0
     kinds: set[str] = set()
     for _ in range(_ROUNDS):
-        spans = _secrets(text)
+        spans = _secrets(text, found)
         if not spans:
             break
-        text = _masked(text, spans)
+        text, found = _masked(text, spans), None
         count += len(spans)
         kinds.update(span.kind for span in spans)
     return Redacted(text, count, tuple(sorted(kinds)))
 
 
-def _secrets(text: str) -> list[Span]:
-    spans = _find(text)
-    if "\\u00" in text:
+def _secrets(text: str, found: Marks | None) -> list[Span]:
+    spans = _find(text, found)
+    if "\\" in text and "\\u00" in text:
         spans += _find_escaped(text, _JSON_ESCAPE)
     if "%" in text:
         spans += _find_escaped(text, _URL_ESCAPE)
@@ -61,7 +68,53 @@ def _secrets(text: str) -> list[Span]:
     return settle(spans)
 
 
-def _find(text: str) -> list[Span]:
+def _find(text: str, found: Marks | None = None) -> list[Span]:
+    """All secrets, looked for where there is a sign of one."""
+    from holdfast.text.marks import marks  # noqa: PLC0415 - which is made of this room's patterns
+
+    found = found or marks(text.encode("utf-8", "surrogatepass"))
+    keys = any(signs.key_block(found.data[start:end]) for start, end in found.secrets)
+    spans = list(key_blocks(text)) if keys else []
+    parts = _parts(text, found)
+    if sum(end - start for start, end in parts) * 2 > len(text):
+        return spans + _look(text)
+    starts = [0]
+    for start, end in parts:
+        starts.append(starts[-1] + end - start + len(_APART))
+    for span in _look(_APART.join(text[start:end] for start, end in parts)):
+        at = bisect_right(starts, span.start) - 1
+        (start, end), move = parts[at], parts[at][0] - starts[at]
+        if span.end + move > end - 2 and end < len(text):
+            return spans + _look(text)  # it may go on where this part ends
+        spans.append(span._replace(start=span.start + move, end=span.end + move))
+    return spans
+
+
+def _parts(text: str, found: Marks) -> list[tuple[int, int]]:
+    """Where to look: around each sign, as far as a finder looks at most."""
+    data = found.data
+    parts: list[tuple[int, int]] = []
+    ascii = len(data) == len(text)
+    byte = place = 0  # `place` is the character at this byte
+    for start, end in found.secrets:
+        hit = data[start:end]
+        if signs.key_block(hit) or (signs.command(hit) and signs.idle(data, start)):
+            continue
+        place += start - byte if ascii else len(data[byte:start].decode("utf-8", "surrogatepass"))
+        byte = start
+        after = _AFTER_COMMAND if signs.command(hit) else _AFTER
+        low, high = max(0, place - _BEFORE), min(len(text), place + end - start + after)
+        if parts and low <= parts[-1][1]:
+            low, reach = parts.pop()
+            high = max(high, reach)
+        else:
+            reach = 0
+        run = _RUN.match(text, high) if high > reach else None
+        parts.append((low, run.end() if run else high))
+    return parts
+
+
+def _look(text: str) -> list[Span]:
     # The twin has a question mark for every other character, so positions are the same, searches are fast, and small
     # letters never change its length.
     twin = text if text.isascii() else text.encode("ascii", "replace").decode("ascii")

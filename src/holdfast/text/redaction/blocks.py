@@ -44,14 +44,18 @@ _COMMANDS = (("curl ", _CURL, 2), ("mysql", _MYSQL, 1), ("sshpass ", _SSHPASS, 1
 _NETRC = re.compile(r"login\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(\S{1,256})")
 
 
-def surrounded(text: str, lower: str) -> Iterator[Span]:
-    """Every secret told by its surroundings; `lower` is the text in small letters, of equal length."""
+def key_blocks(text: str) -> Iterator[Span]:
+    """Every private key in a block of its own, which may be as long as the text."""
     if "PRIVATE" in text:
         yield from _pem(text)
     if _PEM_BASE64 in text:
         yield from _pem_base64(text)
     for match in _PUTTY.finditer(text) if "Private-Lines: " in text else ():
         yield Span(match.start(1), match.end(1), "private-key", _PEM_NOISE.sub("", match.group(1)))
+
+
+def surrounded(text: str, lower: str) -> Iterator[Span]:
+    """Every other secret told by its surroundings; `lower` is the text in small letters, of equal length."""
     for mark in ("://", ":\\/\\/"):
         if mark in text:
             yield from _urls(text, lower, mark)

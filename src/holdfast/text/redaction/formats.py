@@ -54,7 +54,7 @@ def _format(kind: str, literals: str, body: str, back: int = 0, gate: str = "", 
     return _Format(kind, words, start + body, back, gate=gate, **how)
 
 
-_FORMATS = (
+FORMATS = (
     _format("aws-access-key", "AKIA ASIA ABIA ACCA", f"[A-Z0-9]{{16}}{_END}", digits=False),
     _format("aws-bedrock-key", "ABSK", "[A-Za-z0-9+/]{90,}+={0,2}", gate="ABSK"),
     _format("aws-session-token", "IQoJb3JpZ2lu", "[A-Za-z0-9+/%]{60,}+={0,2}", gate="IQoJb3JpZ2lu"),
@@ -190,7 +190,7 @@ _DISCORD = re.compile(rf"[MNO]{_WORD}{{23,27}}+\.{_WORD}{{6}}\.{_WORD}{{27,}}+")
 def known(text: str) -> Iterator[Span]:
     """Every secret of a known look in an ASCII text."""
     stretches = "\n".join(_STRETCH.findall(text))
-    for form in _FORMATS:
+    for form in FORMATS:
         if form.gate and form.gate not in text:
             continue
         place = text if form.gate else stretches

@@ -10,11 +10,11 @@ from holdfast.text.redaction.spans import Span
 from holdfast.text.redaction.values import secret_value, turns
 
 # After the name: its closing quote or bracket, then what separates name and value. The word alone is the fast prefix.
+SUFFIXES = r"(?:[_-]?[0-9]{1,3}|[_-](?:prod|production|dev|staging|live|test|base|value|data|hash|old|new|default))?"
 _AFTER = (
-    r"(?:[_-]?[0-9]{1,3}|[_-](?:prod|production|dev|staging|live|test|base|value|data|hash|old|new|default))?"
-    r"(?P<close>\\{0,4}[\"'`])?\]?"
+    SUFFIXES + r"(?P<close>\\{0,4}[\"'`])?\]?"
     r"(?:[ \t]{0,8}(?P<sep>:=|=>|=(?!=)|:[ ]?(?:&?str|string|final|bytes|text)[^=\n\"']{0,24}=|:(?!:)|,|>|%3d)|[ \t])"
-    r"(?:[ \t]{0,8}|[ \t]{0,8}[>|]-?\n[ \t]{1,16})"
+    r"(?:[ \t]{0,8}[>|]-?\n[ \t]{1,16}|[ \t]{0,8})"
 )
 _PATTERNS = tuple(
     (word[:4] if word.startswith("pass") else word, f"{word}{_AFTER}")
@@ -30,10 +30,13 @@ _PATTERNS = tuple(
     )
 )
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-$"
-_KEYS = re.compile(
-    r"(?:^|[^a-z])(?:api|access|secret|private|auth|encrypt|encryption|signing|sign|account|shared|sharedaccess|service|"
+KEY_WORDS = (
+    r"api|access|secret|private|auth|encrypt|encryption|signing|sign|account|shared|sharedaccess|service|"
     r"master|licen[cs]e|crypto?|cipher|hmac|jwt|webhook|admin|app|application|subscription|deploy|preshared|pre-shared|"
-    r"psk|session|storage|integration|authorization|client|root|write|server|x-functions|ocp-apim-subscription|"
+    r"psk|session|storage|integration|authorization|client|root|write|server|x-functions|ocp-apim-subscription"
+)
+_KEYS = re.compile(
+    rf"(?:^|[^a-z])(?:{KEY_WORDS}|"
     r"[a-z0-9_-]{0,24}(?:api|secret|access|private|auth|account|encryption|signing))[_-]?$"
 )
 # Names that end in such a word and are no secrets: cursors of lists, special tokens of a model, keys of a table.

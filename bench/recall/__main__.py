@@ -1,0 +1,123 @@
+"""`python -m bench.recall --units units.jsonl --queries queries.jsonl`, or `--locomo locomo10.json`.
+
+Every set is stored and asked through the public library, nothing beside it. Baselines rank the same texts in the same
+run. Sets are split by number: even ones to tune with, odd ones to report (`--half`). `--signals` also shows what each
+signal is worth, by leaving it out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.measure import table
+from bench.recall import rankers, scores, sets
+from bench.recall.rankers import Ours, Ranker
+from bench.recall.sets import Set
+from holdfast.limits import RecallRules
+
+LOCOMO = Path(__file__).parent.parent.parent.parent / "shared" / "bench" / "locomo" / "locomo10.json"
+HEADS = ("system", "R@1", "R@5", "R@10", "R@20", "all@10", "MRR", "nDCG@10", "ms a query", "index s", "MB")
+Make = Callable[[Set, Path], Ranker]
+
+
+class Result(NamedTuple):
+    scores: list[scores.Score]
+    asking: float  # seconds of all questions
+    indexing: float
+    size: int
+
+
+def measured(chosen: list[Set], make: Make) -> Result:
+    found, asking, indexing, size = [], 0.0, 0.0, 0
+    for one in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            ranker = make(one, Path(folder))
+            indexing += time.perf_counter() - began
+            size += ranker.size
+            for asked in one.queries:
+                began = time.perf_counter()
+                ranked = ranker.ask(asked.query)
+                asking += time.perf_counter() - began
+                found.append(scores.score(asked, ranked))
+    return Result(found, asking, indexing, size)
+
+
+def ours(**rules: bool) -> Make:
+    def make(one: Set, folder: Path) -> Ranker:
+        path = folder / "holdfast.db"
+        kept = Ours(str(path), "bench", **rules)
+        kept.add(one.units)
+        return Ranker(kept.ask, path.stat().st_size)
+
+    return make
+
+
+def _known(*names: str) -> bool:
+    return all(importlib.util.find_spec(name) for name in names)
+
+
+def baselines() -> Iterator[tuple[str, Make]]:
+    yield "substring, words counted", lambda one, folder: rankers.substring(one)
+    yield "FTS5 porter, stop words", lambda one, folder: rankers.fts5(one, folder / "fts.db")
+    if _known("bm25s"):
+        yield "bm25s, stems, stop words", lambda one, folder: rankers.bm25(one)
+    if _known("wordllama", "numpy", "tokenizers", "safetensors"):
+        yield "wordllama 256", lambda one, folder: rankers.embedding(one)
+        yield (
+            "rank fusion FTS5 + wordllama",
+            lambda one, folder: rankers.fused(rankers.fts5(one, folder / "fts.db"), rankers.embedding(one)),
+        )
+
+
+def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> None:
+    lines, kinds = [], []
+    types = sorted({asked.type for one in chosen for asked in one.queries if asked.type})
+    for name, make in ways:
+        result = measured(chosen, make)
+        asked = len(result.scores) or 1
+        rest = [f"{1e3 * result.asking / asked:.2f}", f"{result.indexing:.2f}", f"{result.size / 1e6:.1f}"]
+        lines.append([name, *scores.line(result.scores), *rest])
+        by_type = [f"{scores.ten([one for one in result.scores if one.type == kind]):.3f}" for kind in types]
+        kinds.append([name, *by_type])
+        print(" ".join(lines[-1]), flush=True)
+    table(title, HEADS, lines)
+    if types:
+        table("R@10 by type of question", ("system", *types), kinds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
+    parser.add_argument("--units", type=Path)
+    parser.add_argument("--queries", type=Path)
+    parser.add_argument("--locomo", type=Path, default=Path(os.environ.get("BENCH_LOCOMO") or LOCOMO))
+    parser.add_argument("--half", choices=("test", "tune", "all"), help="test by default for LoCoMo, else all")
+    parser.add_argument("--signals", action="store_true", help="leave out one signal after the other")
+    parser.add_argument("--ours-only", action="store_true")
+    given = parser.parse_args()
+    if given.units and given.queries:
+        chosen, name, half = sets.neutral(given.units, given.queries), given.units.name, given.half or "all"
+    elif given.locomo.exists():
+        chosen, name, half = sets.locomo(given.locomo), "LoCoMo, turns", given.half or "test"
+    else:
+        print(f"no LoCoMo at {given.locomo}, and no --units and --queries: nothing to measure")
+        return
+    chosen = chosen if half == "all" else chosen[half == "test" :: 2]
+    ways = [] if given.ours_only else list(baselines())
+    ways.append(("holdfast recall", ours()))
+    if given.signals:
+        ways += [(f"  without {signal}", ours(**{signal: False})) for signal in RecallRules._fields]
+        ways.append(("  without any", ours(**dict.fromkeys(RecallRules._fields, False))))
+    units, asked = sum(len(one.units) for one in chosen), sum(len(one.queries) for one in chosen)
+    show(f"{name} ({half}: {len(chosen)} sets, {units:,} texts, {asked:,} questions)", chosen, ways)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The ways of ranking that are compared. Each is given a set of texts and answers questions with ids, best first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import Stemmer
+
+import holdfast
+from bench.recall.sets import Set, Unit
+from holdfast.library import Holdfast
+from holdfast.model import milliseconds
+from holdfast.search.question import STOP
+
+SHOWN = 20  # ids a ranker gives for a question
+BEGAN = 1_700_000_000_000  # for texts without a time
+NOTE_CHARS = 4_000
+_WORD = re.compile(r"\w+")
+
+
+class Ranker(NamedTuple):
+    ask: Callable[[str], list[str]]
+    size: int = 0  # bytes on disk, where there are any
+
+
+class Ours:
+    """Holdfast, through its public library: turns of a session become notes of it, other texts become memory."""
+
+    def __init__(self, store: str, project: str, **rules: bool) -> None:
+        self._now = BEGAN
+        self.hold: Holdfast = holdfast.open(store, project=project, clock=lambda: self._now)
+        if rules:
+            bounds = self.hold._bounds
+            self.hold._bounds = bounds._replace(recall=bounds.recall._replace(**rules))
+        self._ids: dict[str, str] = {}
+
+    def add(self, units: Iterable[Unit]) -> None:
+        for number, unit in enumerate(sorted(units, key=lambda unit: (unit.time, unit.session, unit.order))):
+            self._now = milliseconds(unit.time) if unit.time else self._now + 1
+            if unit.session and len(unit.told()) <= NOTE_CHARS:
+                key = self.hold.session(f"s-{unit.session}"[:200]).notes.add(unit.told()).id
+            else:
+                key = self.hold.memory.write(f"unit-{number}", unit.told()[:100_000]).key
+            self._ids[key] = unit.id
+
+    def ask(self, query: str) -> list[str]:
+        found = self.hold.recall(query, limit=SHOWN, tokens=10_000)
+        keys = [key for hit in found.hits for key in (hit.key, *hit.same, *hit.replaces)]
+        return [self._ids[key] for key in keys if key in self._ids][:SHOWN]
+
+
+def substring(one: Set) -> Ranker:
+    """By how many of the words of the question a text contains."""
+    texts = [(unit.id, unit.told().lower()) for unit in one.units]
+
+    def ask(query: str) -> list[str]:
+        words = _content(query)
+        counts = [(sum(word in text for word in words), id) for id, text in texts]
+        return [id for count, id in sorted(counts, key=lambda pair: -pair[0])[:SHOWN] if count]
+
+    return Ranker(ask)
+
+
+def fts5(one: Set, path: Path) -> Ranker:
+    """SQLite's own ranking: porter stems, any of the words, without stop words."""
+    con = apsw.Connection(str(path))
+    con.execute("CREATE VIRTUAL TABLE t USING fts5(id UNINDEXED, text, tokenize='porter unicode61')")
+    with con:
+        con.executemany("INSERT INTO t VALUES (?, ?)", [(unit.id, unit.told()) for unit in one.units])
+
+    def ask(query: str) -> list[str]:
+        match = " OR ".join(f'"{word}"' for word in _content(query)) or '""'
+        found = con.execute("SELECT id FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?", (match, SHOWN))
+        return [row[0] for row in found]
+
+    return Ranker(ask, path.stat().st_size)
+
+
+def bm25(one: Set) -> Ranker:
+    """The library bm25s with English stems and stop words."""
+    import bm25s
+
+    stemmer = Stemmer.Stemmer("english")
+    index = bm25s.BM25()
+    index.index(
+        bm25s.tokenize([u.told() for u in one.units], stopwords="en", stemmer=stemmer, show_progress=False),
+        show_progress=False,
+    )
+
+    def ask(query: str) -> list[str]:
+        words = bm25s.tokenize(query, stopwords="en", stemmer=stemmer, show_progress=False)
+        found, _ = index.retrieve(words, k=min(SHOWN, len(one.units)), show_progress=False)
+        return [one.units[at].id for at in found[0]]
+
+    return Ranker(ask)
+
+
+def embedding(one: Set) -> Ranker:
+    """wordllama's static vectors, which are inside its package."""
+    import numpy as np
+
+    model = _wordllama()
+
+    def vectors(texts: Sequence[str]) -> Any:
+        found = np.asarray(model.embed(list(texts)), dtype=np.float32)
+        return found / (np.linalg.norm(found, axis=1, keepdims=True) + 1e-9)
+
+    known = vectors([unit.told() for unit in one.units])
+
+    def ask(query: str) -> list[str]:
+        near = known @ vectors([query])[0]
+        return [one.units[at].id for at in np.argsort(-near)[:SHOWN]]
+
+    return Ranker(ask, known.nbytes)
+
+
+def fused(first: Ranker, second: Ranker) -> Ranker:
+    """Reciprocal-rank fusion, both with the same weight."""
+
+    def ask(query: str) -> list[str]:
+        sums: dict[str, float] = {}
+        for ranker in (first, second):
+            for rank, id in enumerate(ranker.ask(query), 1):
+                sums[id] = sums.get(id, 0.0) + 1 / (60 + rank)
+        return sorted(sums, key=lambda id: -sums[id])[:SHOWN]
+
+    return Ranker(ask)
+
+
+_loaded: list[Any] = []
+
+
+def _wordllama() -> Any:
+    """The model by hand: its own loader looks for the tokenizer in a folder that the package does not have."""
+    if not _loaded:
+        import wordllama
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+        from wordllama.inference import WordLlamaInference
+
+        home = Path(wordllama.__file__).parent
+        weights = next(iter(load_file(str(next(home.glob("weights/*256.safetensors")))).values()))
+        tokenizer = Tokenizer.from_file(str(next(home.glob("tokenizers/*.json"))))
+        _loaded.append(WordLlamaInference(weights, tokenizer))
+    return _loaded[0]
+
+
+def _content(query: str) -> list[str]:
+    words = list(dict.fromkeys(_WORD.findall(query.lower())))
+    return [word for word in words if word not in STOP] or words

@@ -1,0 +1,335 @@
+"""Recall: one question to everything that is kept, answered with snippets, reasons and labels.
+
+The store gathers where the words of the question stand, search/ puts the texts in order, and what is shown is cut to a
+budget. Everything found is quoted as data: a label says where it came from. What ranks texts is imported when the first
+question comes: every server starts with this module, and not every one is asked.
+
+To add a kind of entry, add it to CHOICES (and to TALK in search/rank.py if its entries follow each other like turns).
+What is not an entry needs a source like `_outputs`, called in `search`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast import errors, limits
+from holdfast.model import HANDOFF, MEMORY, NOTE, NOTEPAD, OUTPUT, SCRATCHPAD, iso, milliseconds
+from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
+from holdfast.store import Fact, Gathered, Seek
+from holdfast.text import tokens
+
+if TYPE_CHECKING:
+    from holdfast.search.question import Question
+    from holdfast.search.rank import Scored
+
+CHOICES = {
+    "notes": NOTE,
+    "notepads": NOTEPAD,
+    "memory": MEMORY,
+    "handoffs": HANDOFF,
+    "scratchpads": SCRATCHPAD,
+    "outputs": OUTPUT,
+}
+PIECES_READ = 20  # pieces of outputs that are read for one question
+OUTPUT_SHARE = 0.7  # what somebody wrote down is more likely meant than what a tool printed
+HIT_TOKENS = 30  # what is said about a hit besides its snippet
+SNIPPET_MIN_WORDS = 8
+WEAK = 0.2  # hits that score less than this share of the best are not worth showing
+DAY_MS = 86_400_000
+_AGE = re.compile(r"(\d{1,4})([hdw])")
+_AGE_MS = {"h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
+_REASONS = {  # a signal, and how it is told
+    "phrase": "words side by side",
+    "literal": "as written",
+    "speaker": "said by who is asked about",
+    "date": "at the time asked about",
+    "tells when": "tells when",
+    "pinned": "pinned",
+}
+
+
+class Hit(NamedTuple):
+    """One text that was found. `origin` is who wrote it, set by us; `trust` is "data" for what nobody here wrote."""
+
+    kind: str
+    key: str
+    snippet: str
+    line: int
+    whole: bool
+    score: float  # 1 is the best of this answer
+    why: tuple[str, ...]
+    session: str
+    tags: tuple[str, ...]
+    origin: str
+    trust: str
+    state: str  # "", "done", "used" or "pinned"
+    updated_at: int
+    same: tuple[str, ...]  # others that say the same
+    replaces: tuple[str, ...]  # older ones that say nearly the same
+
+
+class Recalled(NamedTuple):
+    query: str
+    hits: tuple[Hit, ...]
+    left_out: int
+
+
+class Filter(NamedTuple):
+    """Which texts may be found, whatever they say."""
+
+    kinds: tuple[str, ...]
+    tags: frozenset[str]
+    session: str | None
+    since: int | None
+    until: int | None
+    prefix: str
+    include_done: bool
+
+    def wants(self, fact: Fact) -> bool:
+        from holdfast.search.analyse import fold
+
+        return (
+            (self.include_done or not fact.done or fact.kind == HANDOFF)
+            and (self.session is None or fact.session == self.session)
+            and (self.since is None or fact.updated_at >= self.since)
+            and (self.until is None or fact.created_at < self.until)
+            and fact.key.startswith(self.prefix)
+            and (not self.tags or self.tags <= {fold(tag) for tag in fact.tags})
+        )
+
+
+class Found(NamedTuple):
+    """A text in its place in the order, with what is known of it."""
+
+    fact: Fact
+    scored: Scored
+    text: str
+    words: tuple[str, ...]  # of the question that stand in it
+
+
+def recall(
+    ctx: Context,
+    query: str,
+    limit: int = limits.RECALL_LIMIT_DEFAULT,
+    tokens: int = limits.RECALL_BUDGET_TOKENS,
+    **given: Any,
+) -> Recalled:
+    from holdfast.search import question
+
+    asked = query.strip()[: limits.QUERY_MAX_CHARS]  # the first words of a very long question say what it is about
+    bounded("query", asked, limits.QUERY_MAX_CHARS, "", blank="Say what to look for.")
+    found = search(ctx, question.read(asked, ctx.now), _filter(ctx, **given))
+    return _shown(query, found, limit, tokens)
+
+
+def _filter(
+    ctx: Context,
+    *,
+    kinds: tuple[str, ...] = (),
+    tags: tuple[str, ...] = (),
+    session: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    key_prefix: str = "",
+    include_done: bool = False,
+) -> Filter:
+    from holdfast.search.analyse import fold
+
+    return Filter(
+        _kinds(kinds),
+        frozenset(fold(" ".join(tag.split())) for tag in tags),
+        None if session is None else a_name("session", session, limits.SESSION_MAX_CHARS),
+        None if since is None else moment_of("since", since, ctx.now),
+        None if until is None else moment_of("until", until, ctx.now),
+        key_prefix,
+        include_done,
+    )
+
+
+def search(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
+    """All sources together, the best first."""
+    found = [*_entries(ctx, asked, wanted), *_outputs(ctx, asked, wanted)]
+    return sorted(found, key=lambda one: (-one.scored.score, -one.fact.updated_at, one.fact.key))
+
+
+def _seek(asked: Question, wanted: Filter, around: int) -> Seek:
+    from holdfast.search.rank import first
+
+    return Seek(asked.words, asked.literals, first, wanted.wants, limits.RECALL_POOL, around, limits.RECALL_COMMON)
+
+
+def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
+    from holdfast.search import rank
+
+    kinds = tuple(kind for kind in wanted.kinds if kind != OUTPUT)
+    if not kinds:
+        return []
+    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, rank.AROUND))
+    texts: dict[int, str] = {}
+
+    def read(docs: list[int]) -> Mapping[int, str]:
+        texts.update({doc: entry.content for doc, entry in ctx.store.texts(ctx.scope, docs).items()})
+        return texts
+
+    ordered = rank.order(asked, gathered, ctx.bounds.recall, read)
+    return [Found(gathered.facts[one.doc], one, texts[one.doc], _standing(asked, gathered, one)) for one in ordered]
+
+
+def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
+    """Kept outputs, each by its best piece. Those kept since the last question are indexed first."""
+    from holdfast.search import rank
+
+    if OUTPUT not in wanted.kinds or wanted.tags:
+        return []
+    with suppress(errors.StoreReadOnly):  # what is indexed already can still be found
+        ctx.store.index_outputs(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
+    gathered = ctx.store.gather_outputs(ctx.scope, _seek(asked, wanted, 0))
+    texts: dict[int, str] = {}
+
+    def read(docs: list[int]) -> Mapping[int, str]:
+        for fact in map(gathered.facts.__getitem__, docs[:PIECES_READ]):
+            try:
+                body = ctx.store.output_bytes(ctx.scope, fact.key, fact.start, fact.start + fact.size)
+            except errors.NotFound:
+                continue  # pruned in the meantime
+            texts[fact.doc] = body.decode("utf-8", "replace")
+        return texts
+
+    best: dict[str, Found] = {}
+    for one in rank.order(asked, gathered, ctx.bounds.recall, read):
+        fact = gathered.facts[one.doc]
+        scored = one._replace(score=OUTPUT_SHARE * one.score)
+        best.setdefault(fact.key, Found(fact, scored, texts[one.doc], _standing(asked, gathered, one)))
+    return list(best.values())
+
+
+def _standing(asked: Question, gathered: Gathered, one: Scored) -> tuple[str, ...]:
+    pairs = zip(asked.words, gathered.places, strict=True)
+    return tuple(word for word, places in pairs if places and one.doc in places)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def _shown(query: str, found: list[Found], limit: int, budget: int) -> Recalled:
+    from holdfast.search.snippet import same
+
+    best = found[0].scored.score if found else 0.0
+    worth = [one for one in found if one.scored.score >= WEAK * best][: 2 * limit]
+    groups: dict[int, list[Found]] = {}
+    for at, first in enumerate(same([one.text for one in worth])):
+        groups.setdefault(first, []).append(worth[at])
+    chosen = list(groups.values())[:limit]
+    words = limits.RECALL_SNIPPET_WORDS
+    hits = [_hit(group, best, words) for group in chosen]
+    while words > SNIPPET_MIN_WORDS and _cost(hits) > budget:
+        words = max(SNIPPET_MIN_WORDS, words * 2 // 3)
+        hits = [_hit(group, best, words) for group in chosen]
+    while len(hits) > 1 and _cost(hits) > budget:
+        hits.pop()
+    shown = sum(len(group) for group in chosen[: len(hits)])
+    return Recalled(query, tuple(hits), len(found) - shown)
+
+
+def _cost(hits: list[Hit]) -> int:
+    return sum(HIT_TOKENS + tokens.count(hit.snippet) for hit in hits)
+
+
+def _hit(group: list[Found], best: float, words: int) -> Hit:
+    """The newest of those that say the same stands for them all, in the place of the best of them."""
+    from holdfast.search.snippet import snippet
+
+    one = max(group, key=lambda one: (one.fact.updated_at, one.fact.key))
+    others = [other for other in group if other is not one]
+    fact, parts = one.fact, group[0].scored.parts
+    cut = snippet(one.text, one.words, one.scored.at, words)
+    why = [f"words: {', '.join(one.words)}"] if one.words else ["beside a hit"]
+    why += [told for name, told in _REASONS.items() if parts.get(name, 0) > 0 and name != "pinned"]
+    state = "done" if fact.done and fact.kind == NOTE else "used" if fact.done else "pinned" if fact.pinned else ""
+    return Hit(
+        fact.kind,
+        fact.key,
+        cut.text,
+        fact.line + cut.line - 1,
+        cut.whole and fact.kind != OUTPUT,
+        round(group[0].scored.score / best, 2) if best else 0.0,
+        tuple(why),
+        fact.session,
+        fact.tags,
+        fact.origin,
+        trust(fact),
+        state,
+        fact.updated_at,
+        tuple(other.fact.key for other in others if other.text == one.text),
+        tuple(other.fact.key for other in others if other.text != one.text),
+    )
+
+
+def trust(fact: Fact) -> str:
+    """Whose word it is. Only what people and agents wrote here is theirs; all else is data to be judged."""
+    return fact.origin if fact.origin in ("agent", "person") else "data"
+
+
+def _kinds(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in CHOICES:
+            raise errors.not_one_of("recall", "kinds", name, tuple(CHOICES))
+    return tuple(CHOICES[name] for name in dict.fromkeys(names)) or tuple(CHOICES.values())
+
+
+def moment_of(what: str, text: str, now: int) -> int:
+    """A day, a time, or an age counted back from now."""
+    given = text.strip()
+    if age := _AGE.fullmatch(given):
+        return now - int(age[1]) * _AGE_MS[age[2]]
+    try:
+        # A day or time without a zone is meant in UTC, as all our times are shown.
+        dated = (
+            given if re.search(r"(?:Z|[+-]\d\d:?\d\d)$", given[10:]) else given + ("T00:00" * (len(given) == 10)) + "Z"
+        )
+        return milliseconds(dated)
+    except (ValueError, OverflowError):
+        rule = "write a day (2026-03-02), a time (2026-03-02T10:15:00Z) or an age (12h, 7d, 2w)"
+        raise errors.bad_name(what, text, rule) from None
+
+
+def hit_json(hit: Hit) -> Json:
+    shown: Json = {"kind": hit.kind, "id": hit.key, "text": hit.snippet, "score": hit.score, "why": list(hit.why)}
+    if not hit.whole:
+        shown |= {"line": hit.line, "cut": True}
+    extra = {"session": hit.session, "tags": list(hit.tags), "state": hit.state, "same": list(hit.same)}
+    extra |= {"replaces": list(hit.replaces)}
+    shown |= {name: value for name, value in extra.items() if value}
+    return shown | {"updated_at": iso(hit.updated_at), "from": hit.origin, "trust": hit.trust}
+
+
+def _recalled(value: Recalled) -> Json:
+    answer: Json = {"hits": [hit_json(hit) for hit in value.hits], "hit_count": len(value.hits), "query": value.query}
+    return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+OPERATIONS = (
+    Operation(
+        "recall",
+        recall,
+        _recalled,
+        (
+            Param("query", required=True),
+            Param("kinds", "strings"),
+            Param("tags", "strings"),
+            Param("session"),
+            Param("since"),
+            Param("until"),
+            Param("key_prefix"),
+            Param("include_done", "boolean"),
+            Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
+            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST),
+        ),
+        {"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?"},
+        in_session=False,
+        read_only=True,
+    ),
+)

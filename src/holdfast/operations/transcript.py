@@ -1,0 +1,163 @@
+"""The transcript of a session: its messages, kept once each, and the folds that stand in front of them.
+
+Messages are entries without events, folds and tasks are entries like any other: so a fold has its event, can be undone,
+and travels with an export. Nothing here decides; window/ does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from holdfast import limits
+from holdfast.model import FOLD, MESSAGE, TASK, Draft, Entry
+from holdfast.operations.registry import Context
+from holdfast.store import Listing
+from holdfast.text import safe
+from holdfast.text.redaction import redact
+from holdfast.window.folding import CLEAR, COMPACT, REWIND, Fold, task_line
+from holdfast.window.folding import TASK as TASK_FOLD
+from holdfast.window.messages import ASSISTANT, Message, Result, Text
+from holdfast.window.records import Kept, digest, pack, unpack
+from holdfast.window.units import units
+
+WARN = "warn"  # not a fold: the record that the agent was warned
+ENDS = ("end_task", "cancel_task")
+
+
+class Stored(NamedTuple):
+    """A message as it was kept, and what was worked out when it was."""
+
+    message: Message
+    digest: str  # of the message as it came, before secrets were masked
+    tokens: int
+
+
+def count(ctx: Context) -> int:
+    """How many messages the session has; the position of the next one."""
+    return ctx.store.tally(ctx.scope, MESSAGE, ctx.session).total
+
+
+def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
+    """Keep messages from position `first` on, all of them or none."""
+    drafts = []
+    for position, one in enumerate(messages, first):
+        kept = pack(_masked(one.message))
+        extra = {"role": one.message.role, "digest": one.digest, "tokens": one.tokens, "body": kept.body}
+        drafts.append((_key(ctx.session, position), Draft(kept.text, ctx.session, extra=extra)))
+    ctx.store.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
+
+
+def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Stored]:
+    """The session's messages from a position on, in order."""
+    limit = limits.MESSAGES_READ if total is None else max(0, total - first)
+    if not limit:
+        return []
+    page = ctx.store.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
+    return [_stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if _position(entry) >= first]
+
+
+def made(tokens: int, message: Message) -> Stored:
+    return Stored(message, digest(message), tokens)
+
+
+def entries(ctx: Context) -> list[Entry]:
+    """Everything that shapes the window and still stands: folds, warnings and tasks, in order of making."""
+    query = Listing((FOLD, TASK), ctx.session, include_done=True, limit=limits.FOLDS_READ)
+    page = ctx.store.list(ctx.scope, query)
+    standing = [entry for entry in page.entries if entry.kind == TASK or not entry.done]
+    return sorted(standing, key=lambda entry: (entry.created_at, entry.key))
+
+
+def folds(found: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
+    """The folds among them."""
+    made: list[Fold] = []
+    for entry in found:
+        if entry.kind == TASK and entry.done:
+            made += _task_fold(entry, history)
+        elif entry.kind == FOLD and entry.extra["how"] in (CLEAR, COMPACT, REWIND):
+            made.append(_fold(entry))
+    return made
+
+
+def fold_draft(ctx: Context, fold: Fold, **more: Any) -> Draft:
+    """A fold as an entry. Its text is its content, so that a search finds it."""
+    extra = {"how": fold.how, "first": fold.first, "last": fold.last, **more}
+    if fold.lines:
+        extra["lines"] = dict(fold.lines)
+    if fold.shown:
+        extra["shown"] = [list(pair) for pair in fold.shown]
+    # The lines name the outputs they bring back; standing in the content, they keep these from being pruned.
+    content = fold.text or "\n".join(fold.lines.values())
+    return Draft(safe.storable(content), ctx.session, extra=_storable(extra))
+
+
+def _storable(value: Any) -> Any:
+    """The same with every text in it storable: a fold repeats what was said, and anything may have been said."""
+    if isinstance(value, str):
+        return safe.storable(value)
+    if isinstance(value, Mapping):
+        return {safe.storable(name): _storable(inner) for name, inner in value.items()}
+    return [_storable(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def opened(entry: Entry | None) -> Draft | None:
+    """A fold taken back. A task stays an ended task, and folds nothing any more."""
+    if entry is None:
+        return None
+    extra = {**entry.extra, "last": entry.extra["first"] - 1} if entry.kind == TASK else entry.extra
+    return Draft(entry.content, entry.session, entry.tags, True, entry.pinned, extra)
+
+
+def _fold(entry: Entry) -> Fold:
+    extra = entry.extra
+    text = entry.content if extra["how"] == COMPACT else ""
+    shown = tuple((pair[0], pair[1]) for pair in extra.get("shown", ()))
+    return Fold(entry.key, extra["how"], extra["first"], extra["last"], text, extra.get("lines", {}), shown)
+
+
+def _task_fold(entry: Entry, history: Sequence[Message]) -> list[Fold]:
+    extra = entry.extra
+    first, last = extra["first"], extra["last"]
+    if last < first:
+        return []
+    text = task_line(entry.content, extra["outcome"], extra["ledger"], cancelled=extra["state"] == "cancelled")
+    return [Fold(entry.key, TASK_FOLD, first, _with_its_end(history, last), text)]
+
+
+def _with_its_end(history: Sequence[Message], last: int) -> int:
+    """The call that ended the task goes with it once it is answered, unless other calls were made beside it."""
+    following = history[last + 1 : last + 3]
+    if len(following) == 2 and following[0].role == ASSISTANT:
+        calls = following[0].calls()
+        alone = len(calls) == 1 and calls[0].name.endswith(ENDS)
+        if alone and len(units(following)) == 1:
+            return last + 2
+    return last
+
+
+def _stored(entry: Entry) -> Stored:
+    extra = entry.extra
+    return Stored(unpack(Kept(entry.content, extra["body"])), extra["digest"], extra["tokens"])
+
+
+def _masked(message: Message) -> Message:
+    """What tools said may hold secrets that nobody chose to write down; they are masked before anything is kept."""
+    if not message.results():
+        return message
+    return message._replace(parts=tuple(_clean(part) if isinstance(part, Result) else part for part in message.parts))
+
+
+def _clean(result: Result) -> Result:
+    parts = tuple(
+        part._replace(text=redact(part.text).text) if isinstance(part, Text) else part for part in result.parts
+    )
+    return result if parts == result.parts else result._replace(parts=parts)
+
+
+def _key(session: str, position: int) -> str:
+    return f"{session}#{position:08d}"
+
+
+def _position(entry: Entry) -> int:
+    return int(entry.key.rpartition("#")[2])

@@ -1,0 +1,97 @@
+"""The window of a session, for a loop that calls a model: three calls suffice for any loop.
+
+`next` is given the conversation and says what to send, `sent` is told that it was answered, and `uncompact` brings
+messages back. The caller may go on with its own list or with the messages of the last answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from holdfast.operations import assembly, folds, handoff
+from holdfast.operations.assembly import Frozen, Given
+from holdfast.operations.book import Book, Count, estimate
+from holdfast.operations.registry import Context
+from holdfast.operations.turn import Caller, Summarise, Turn, looked_at
+from holdfast.window.context import shared, split
+from holdfast.window.controller import Gauge, Step
+from holdfast.window.messages import Message
+
+RATIOS = (0.5, 2.5)  # between which a provider's count may move our estimate; beyond, one of the two is wrong
+
+
+class Window:
+    def __init__(self, context: Callable[[], Context], *, count: Count = estimate) -> None:
+        self._context = context
+        self._book = Book(count)
+        self._frozen: Frozen | None = None
+        self._sent: tuple[Message, ...] = ()
+        self._sent_size = 0
+        self._ratio = 1.0
+
+    def next(
+        self,
+        messages: Sequence[Message],
+        *,
+        limit: int | None = None,
+        used: int | None = None,
+        given: Given | None = None,
+        summarise: Summarise | None = None,
+    ) -> Step:
+        """What to send next, and why.
+
+        `limit` is the model's window in tokens, `used` what the provider counted for the last request. An empty list
+        goes on where the session stopped. `summarise` may write the summaries; whatever it leaves out is added.
+        """
+        ctx = self._context()
+        if used is not None:
+            self._calibrate(used)
+        prompt, talk = split(messages)
+        self._book.take_up(ctx)
+        self._book.follow(ctx, talk)
+        if self._frozen is None:
+            self._frozen = assembly.freeze(ctx)
+        caller = Caller(prompt, given or Given(), limit or ctx.bounds.window.limit, self._ratio, summarise)
+        turn = Turn(ctx, self._book, self._frozen, caller)
+        step = turn.step()
+        self._frozen = turn.frozen
+        reused = sum(turn.sizes()[: shared(self._sent, step.messages)])
+        self._sent, self._sent_size = step.messages, turn.estimate()
+        return step._replace(gauge=step.gauge._replace(reused=reused))
+
+    def sent(self, used: int | None = None) -> None:
+        """Say that the last request was answered, and what the provider counted. The handoff in it is now used up."""
+        if used is not None:
+            self._calibrate(used)
+        if self._frozen is not None and self._frozen.handoff is not None:
+            handoff.use_handoff(self._context(), self._frozen.handoff)
+
+    def keep(self, messages: Sequence[Message]) -> None:
+        """Keep the conversation as it is, where a loop ends or pauses: the last answer would else come with the next
+        request only."""
+        ctx = self._context()
+        self._book.take_up(ctx)
+        self._book.follow(ctx, split(messages)[1])
+
+    def uncompact(self, first: int, last: int | None = None) -> folds.Restored:
+        """Bring messages back into the window from the next request on. Positions count from 1."""
+        return folds.uncompact(self._context(), first, last)
+
+    def messages(self) -> list[Message]:
+        """The conversation as the window has it now: what a process that takes the session up goes on with."""
+        self._book.take_up(self._context())
+        return [item.message for item in self._book.items]
+
+    def gauge(self) -> Gauge:
+        """What fills the window, by section."""
+        return stored_gauge(self._context(), self._book)
+
+    def _calibrate(self, used: int) -> None:
+        if self._sent_size:
+            self._ratio = min(max(used / self._sent_size, RATIOS[0]), RATIOS[1])
+
+
+def stored_gauge(ctx: Context, book: Book | None = None) -> Gauge:
+    known = Book(estimate) if book is None else book
+    known.take_up(ctx)
+    return looked_at(ctx, known)

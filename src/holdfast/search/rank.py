@@ -1,0 +1,318 @@
+"""The order of what recall found: small signals, each a pure function, added up.
+
+The base of the score is BM25 over the words of the question. In a conversation a turn is scored together with the
+turns around it, because an answer seldom repeats the words of its question. What else says that a text is meant (who
+speaks, when, words that stand side by side) is added, and every part of the sum is kept as a reason. docs/recall.md
+says what each signal is worth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from heapq import nlargest
+from math import log, log1p
+from typing import NamedTuple
+
+from holdfast.limits import RecallRules
+from holdfast.model import NOTE
+from holdfast.search import analyse
+from holdfast.search.question import STOP, Question, dated
+from holdfast.store import Gathered, Places
+
+READ_MOST = 80  # texts that are read for a closer look
+BYTES_A_WORD = 6  # of English, with the space
+K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
+LONG_WORDS = 2_000  # a longer text is scored by its best stretch too; among shorter ones that favours the long
+STRETCH_WORDS = 150
+# What a hit gives to the turns after it (positive) and before it. An answer follows its question.
+WINDOW = {1: 0.8, 2: 0.4, 3: 0.25, 4: 0.1, -1: 0.3, -2: 0.2, -3: 0.1}
+AROUND = 4
+SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
+UNLABELLED = 0.25  # what neighbours count among entries that do not say who speaks
+TALK = (NOTE,)  # kinds whose entries follow each other in a session
+COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
+DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
+OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
+USERS = frozenset(("user", "human", "me"))
+
+_LABEL = re.compile(r"\s*\**([^\W\d_][\w .'\u2019-]{0,30}?)\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
+_TIME_TOLD = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|week|weekend|month|year|morning|since|recently|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
+    r"november|december|\d{4}|\d+(?:st|nd|rd|th))\b"
+)
+
+
+class Scored(NamedTuple):
+    doc: int
+    score: float
+    parts: Mapping[str, float]  # signal: what it added
+    at: int  # the word its best stretch begins with; 0 for a short text
+
+
+def first(places: Sequence[Places | None], literals: Sequence[Places]) -> list[int]:
+    """Which texts to look at, the most promising first: by rare words, all texts being equally long."""
+    weights: dict[int, float] = {}
+    most = max((len(found) for found in places if found), default=1)
+    for found in places:
+        if found:
+            worth = log(1 + 4 * most / len(found))
+            for doc in found:
+                weights[doc] = weights.get(doc, 0.0) + worth
+    for held in literals:
+        for doc in held:
+            weights[doc] = weights.get(doc, 0.0) + 2 * log(1 + 4 * most)
+    return sorted(weights, key=lambda doc: (-weights[doc], -doc))
+
+
+def speaker(head: str) -> str:
+    """Who says it, folded, when the text begins like a turn of a conversation (`Anna: …`)."""
+    found = _LABEL.match(head)
+    return analyse.fold(found[1]).strip() if found else ""
+
+
+def order(
+    question: Question, gathered: Gathered, rules: RecallRules, read: Callable[[list[int]], Mapping[int, str]]
+) -> list[Scored]:
+    """What was found, the best first. `read` gives the texts of those that are worth a closer look."""
+    pool = _Pool(question, gathered, rules)
+    rough = pool.best(READ_MOST)
+    texts = read([one.doc for one in rough])
+    closer = [pool.close(one, texts[one.doc]) for one in rough if one.doc in texts]
+    facts = gathered.facts
+    return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))
+
+
+class _Pool:
+    """The texts that were gathered for one question, with all that is the same for each of them."""
+
+    def __init__(self, question: Question, gathered: Gathered, rules: RecallRules) -> None:
+        self.question = question
+        self.gathered = gathered
+        self.facts = gathered.facts
+        self.rules = rules
+        self._near_known: dict[int, list[tuple[int, float]]] = {}
+        self._gates: dict[int, float] = {}
+        self.words = {doc: max(1.0, fact.size / BYTES_A_WORD) for doc, fact in self.facts.items()}
+        self.usual = median(self.words.values())
+        self.says = {doc: speaker(fact.head) for doc, fact in self.facts.items() if fact.session and fact.kind in TALK}
+        self.names, self.who = self._who()
+        self.common = [at for at, found in enumerate(gathered.places) if found is None and at not in self.names]
+        self.followed = [  # words that tell texts apart, with how rare they are
+            (at, found, self.rarity(len(found)))
+            for at, found in enumerate(gathered.places)
+            if found and at not in self.names
+        ]
+
+    def _who(self) -> tuple[set[int], frozenset[str]]:
+        """The words of the question that name a speaker, and the speaker it is about, if it is about one."""
+        speaking: dict[str, set[str]] = {}
+        for said in set(self.says.values()):
+            for word in said.split()[:1]:
+                speaking.setdefault(word, set()).add(said)
+        if not self.rules.speaker:
+            return set(), frozenset()
+        names = {at for at, word in enumerate(self.question.words) if word in speaking}
+        if len(names) == 1:
+            (at,) = names
+            return names, frozenset(speaking[self.question.words[at]])
+        if not names and self.question.first_person:
+            return set(), frozenset(USERS & speaking.keys())
+        return names, frozenset()
+
+    def rarity(self, texts: int) -> float:
+        total = max(self.gathered.total, texts)
+        return log(1 + (total - texts + 0.5) / (texts + 0.5))
+
+    # --- by places ----------------------------------------------------------------------------------------------------
+
+    def best(self, most: int) -> list[Scored]:
+        """The best of the texts that may be found, by what is known without reading them."""
+        signals = {
+            "words": self._wide(),
+            "own words": self._own(),
+            "coverage": self._coverage(),
+            "phrase": self._pairs(),
+            "literal": self._held(),
+            "date": self._dates(),
+            "speaker": {doc: SPEAKER for doc, said in self.says.items() if self.who and said in self.who},
+            "pinned": {doc: PINNED for doc, fact in self.facts.items() if fact.pinned},
+        }
+        stretches = self._stretches()
+        for doc, (score, _) in stretches.items():
+            if self.rules.stretches and self.words[doc] > LONG_WORDS:
+                signals["words"][doc] = max(score, signals["words"].get(doc, 0.0))
+        sums = dict.fromkeys(self.gathered.found, 0.0)
+        for values in signals.values():
+            for doc, value in values.items():
+                if doc in sums:
+                    sums[doc] += value
+        # Turns of a conversation may be meant though they hold no word of the question; other texts may not.
+        fit = (doc for doc in sums if self.says.get(doc) or doc in signals["own words"] or doc in signals["literal"])
+        chosen = nlargest(most, (doc for doc in fit if sums[doc] > 0), key=lambda doc: (sums[doc], -doc))
+        parts = {doc: {name: values[doc] for name, values in signals.items() if doc in values} for doc in chosen}
+        return [Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1]) for doc in chosen]
+
+    def _own(self) -> dict[int, float]:
+        """BM25 of each text by itself."""
+        share = OWN_KEY_WORDS if self.question.key_words else OWN
+        sums: dict[int, float] = {}
+        for _, places, rarity in self.followed:
+            for doc, at in places.items():
+                if doc in self.words:
+                    worth = rarity * _saturated(len(at), self.words[doc] / self.usual)
+                    sums[doc] = sums.get(doc, 0.0) + share * worth
+        return sums
+
+    def _wide(self) -> dict[int, float]:
+        """BM25 of each text together with those around it."""
+        sums: dict[int, float] = {}
+        self.counts = [self._wide_counts(places) for _, places, _ in self.followed]
+        lengths = {doc: self._wide_length(doc) for doc in set().union(*self.counts)}
+        usual = median(lengths.values())
+        for (_, _, rarity), counts in zip(self.followed, self.counts, strict=True):
+            for doc, count in counts.items():
+                sums[doc] = sums.get(doc, 0.0) + rarity * _saturated(count, lengths[doc] / usual)
+        return sums
+
+    def _wide_length(self, doc: int) -> float:
+        """How long a text is together with those around it, as far as these count."""
+        length = self.words[doc]
+        if (gate := self._gate(doc)) and self.rules.neighbours:
+            docs, place = self._sessions[doc]
+            for step, weight in WINDOW.items():
+                at = place - step
+                if 0 <= at < len(docs) and abs(docs[at] - doc) <= 2 * AROUND:
+                    length += weight * gate * self._gate(docs[at]) * self.words[docs[at]]
+        return length
+
+    def _wide_counts(self, places: Places) -> dict[int, float]:
+        """How often a word stands in each text and, for less, around it."""
+        counts: dict[int, float] = {}
+        for doc, at in places.items():
+            if doc in self.facts:
+                counts[doc] = counts.get(doc, 0.0) + len(at)
+                for other, weight in self._near(doc):
+                    counts[other] = counts.get(other, 0.0) + weight * len(at)
+        return counts
+
+    @cached_property
+    def _sessions(self) -> dict[int, tuple[list[int], int]]:
+        """By text, the texts of its session in order, and its place among them."""
+        sessions: dict[tuple[str, str], list[int]] = {}
+        for doc in sorted(self.says):
+            sessions.setdefault((self.facts[doc].kind, self.facts[doc].session), []).append(doc)
+        return {doc: (docs, at) for docs in sessions.values() for at, doc in enumerate(docs)}
+
+    def _near(self, doc: int) -> list[tuple[int, float]]:
+        """The texts around one that its words count for, and how much."""
+        if doc not in self._near_known:
+            near: list[tuple[int, float]] = []
+            gate = self._gate(doc)
+            if gate and self.rules.neighbours and doc in self._sessions:
+                docs, place = self._sessions[doc]
+                for step, weight in WINDOW.items():
+                    at = place + step
+                    # What is further apart was not all looked at.
+                    if 0 <= at < len(docs) and abs(docs[at] - doc) <= 2 * AROUND:
+                        near.append((docs[at], weight * gate * self._gate(docs[at])))
+            self._near_known[doc] = near
+        return self._near_known[doc]
+
+    def _gate(self, doc: int) -> float:
+        """How far the neighbours of a text count: turns of a conversation, the short ones."""
+        if doc not in self._gates:
+            share = (NOT_SHORT_WORDS - self.words[doc]) / (NOT_SHORT_WORDS - SHORT_WORDS)
+            talks = 1.0 if self.says.get(doc) else UNLABELLED if doc in self.says else 0.0
+            self._gates[doc] = max(0.0, min(1.0, share)) * talks
+        return self._gates[doc]
+
+    def _coverage(self) -> dict[int, float]:
+        """Which share of the question stands in a text or around it, rare words counting more."""
+        if not self.rules.coverage:
+            return {}
+        mass = sum(rarity for _, _, rarity in self.followed) or 1.0
+        sums: dict[int, float] = {}
+        for (_, _, rarity), counts in zip(self.followed, self.counts, strict=True):
+            share = COVERAGE * rarity / mass
+            for doc in counts:
+                sums[doc] = sums.get(doc, 0.0) + share
+        return sums
+
+    def _stretches(self) -> dict[int, tuple[float, int]]:
+        """Of each text longer than a stretch, the score of the one that holds most, and the word it begins with."""
+        sums: dict[int, dict[int, float]] = {}
+        step = STRETCH_WORDS // 2
+        for _, places, rarity in self.followed:
+            for doc, at in places.items():
+                if self.words.get(doc, 0.0) <= STRETCH_WORDS:
+                    continue
+                mine = sums.setdefault(doc, {})
+                for stretch, count in Counter(place // step - back for place in at for back in (0, 1)).items():
+                    worth = rarity * _saturated(count, min(1.0, STRETCH_WORDS / self.usual))
+                    mine[stretch] = mine.get(stretch, 0.0) + worth
+        best = {doc: min((-worth, stretch) for stretch, worth in mine.items()) for doc, mine in sums.items()}
+        return {doc: (-worth, max(0, stretch) * step) for doc, (worth, stretch) in best.items()}
+
+    def _pairs(self) -> dict[int, float]:
+        """For words that stand side by side as they do in the question."""
+        sums: dict[int, float] = {}
+        for one, two in self.question.pairs if self.rules.phrases else ():
+            ahead, behind = self.gathered.places[one], self.gathered.places[two]
+            if ahead is None or behind is None or one in self.names:
+                continue
+            for doc in ahead.keys() & behind.keys():
+                following = behind[doc]
+                if any(place + 1 in following for place in ahead[doc]):
+                    sums[doc] = sums.get(doc, 0.0) + PAIR
+        return sums
+
+    def _held(self) -> dict[int, float]:
+        """For literal texts of the question: a path, an identifier, a quotation."""
+        sums: dict[int, float] = {}
+        for held in self.gathered.literals if self.rules.literals else ():
+            for doc in held:
+                sums[doc] = sums.get(doc, 0.0) + LITERAL
+        return sums
+
+    def _dates(self) -> dict[int, float]:
+        """For texts of the time that the question names."""
+        if not self.rules.dates or not any(self.question.when):
+            return {}
+        fits = {doc: dated(self.question.when, fact.created_at) for doc, fact in self.facts.items()}
+        return {doc: DATE * fit for doc, fit in fits.items() if fit}
+
+    # --- by reading ---------------------------------------------------------------------------------------------------
+
+    def close(self, one: Scored, text: str) -> Scored:
+        """The score with what only the text itself can tell."""
+        added: dict[str, float] = {}
+        if self.common:
+            held = set(analyse.terms(analyse.words(analyse.fold(text))))
+            sought = analyse.terms([self.question.words[at] for at in self.common])
+            added["common words"] = self.rarity(self.gathered.total // 2) * sum(term in held for term in sought)
+        if self.says.get(one.doc):
+            body = text.partition(":")[2]
+            if self.rules.statements and body.rstrip().endswith("?"):
+                added["asks back"] = -QUESTION_BACK
+            low = body.lower()
+            if self.rules.substance:
+                telling = set(analyse.words(analyse.fold(body))) - STOP
+                added["substance"] = SUBSTANCE * log1p(len(telling))
+            if self.rules.times_told and self.question.asks_when and _TIME_TOLD.search(low):
+                added["tells when"] = TIME_TOLD
+        parts = {**one.parts, **{name: value for name, value in added.items() if value}}
+        return one._replace(score=sum(parts.values()), parts=parts)
+
+
+def median(values: Iterable[float]) -> float:
+    """The middle one; not that of `statistics`, which takes longer to import than a search does."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else 1.0
+
+
+def _saturated(count: float, length: float) -> float:
+    return count * (K1 + 1) / (count + K1 * (1 - B + B * length))

@@ -1,0 +1,135 @@
+"""What stores gather for recall: places of words, texts around them, pieces of outputs; and that both stores agree."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import holdfast
+from contract.kit import NOON, delete, key_of, new_scope, put, stamp
+from holdfast.model import MEMORY, NOTE, OutputDraft, Scope
+from holdfast.search.rank import first
+from holdfast.store import Fact, Gathered, Seek, Store
+
+WORDS = (
+    *("harbour", "engine", "ticket", "violin", "garden", "recipe", "market", "bridge", "winter", "painting", "letter"),
+    *("mountain", "camera", "window", "teacher", "river", "doctor", "pepper", "sailing", "theatre", "museum", "guitar"),
+    *("puzzle", "bakery", "tunnel", "meadow", "lantern", "compass", "orchard"),
+)
+NAMES = ("Anna", "Ben", "Cleo")
+
+
+def seek(*words: str, literals: tuple[str, ...] = (), most: int = 100, around: int = 0, common: int = 1_000) -> Seek:
+    def wanted(fact: Fact) -> bool:
+        return not fact.done
+
+    return Seek(words, literals, first, wanted, most, around, common)
+
+
+def named(gathered: Gathered, docs: Sequence[int]) -> list[str]:
+    return [gathered.facts[doc].key for doc in docs]
+
+
+def test_places_count_words_and_follow_stems(store: Store) -> None:
+    scope = new_scope()
+    key = key_of(put(store, scope, None, "tests pass; the test of tests"))
+    put(store, scope, None, "nothing of that kind")
+    gathered = store.gather(scope, (NOTE,), seek("test", "absent"))
+    ((doc, places),) = (gathered.places[0] or {}).items()
+    assert places == (0, 3, 5)
+    assert gathered.places[1] == {}
+    assert named(gathered, gathered.found) == [key]
+    assert gathered.total == 2
+    fact = gathered.facts[doc]
+    assert (fact.kind, fact.session, fact.head, fact.size) == (NOTE, "s", "tests pass; the test of tests", 29)
+    assert store.texts(scope, [doc, doc + 1_000])[doc].content == "tests pass; the test of tests"
+
+
+def test_only_the_kinds_and_the_project_asked_for_are_gathered(store: Store) -> None:
+    scope, other = new_scope(), new_scope()
+    note = key_of(put(store, scope, None, "zinc"))
+    put(store, scope, "metal", "zinc", kind=MEMORY)
+    put(store, other, None, "zinc")
+    gathered = store.gather(scope, (NOTE,), seek("zinc"))
+    assert named(gathered, gathered.found) == [note]
+    assert len(gathered.places[0] or {}) == 1
+    assert store.texts(other, gathered.found) == {}
+
+
+def test_texts_around_a_hit_are_known_and_the_deleted_are_not(store: Store) -> None:
+    scope = new_scope()
+    keys = [key_of(put(store, scope, None, text)) for text in ("one", "two", "cobalt", "four", "five")]
+    gathered = store.gather(scope, (NOTE,), seek("cobalt", around=1))
+    assert sorted(fact.key for fact in gathered.facts.values()) == keys[1:4]
+    delete(store, scope, keys[2])
+    assert store.gather(scope, (NOTE,), seek("cobalt", around=1)).found == ()
+
+
+def test_a_literal_is_found_inside_words_and_common_words_are_not_followed(store: Store) -> None:
+    scope = new_scope()
+    keys = [key_of(put(store, scope, None, f"the usual {number}")) for number in range(8)]
+    odd = key_of(put(store, scope, None, "the xylophonist played"))
+    gathered = store.gather(scope, (NOTE,), seek("xylophon", literals=("lophoni",)))
+    assert named(gathered, list(gathered.literals[0])) == [odd]
+    common = store.gather(scope, (NOTE,), seek("usual", common=5))
+    assert common.places == (None,)
+    assert named(common, common.found) == keys[::-1]
+
+
+def test_outputs_are_found_once_indexed_until_they_are_gone(store: Store) -> None:
+    scope = new_scope()
+    body = b"".join(b"line %d is dull\n" % number for number in range(2_000)) + b"the kestrel landed\n"
+    kept = store.keep_output(scope, OutputDraft("radar"), body, stamp()).output
+    assert store.gather_outputs(scope, seek("kestrel")).found == ()
+    assert store.index_outputs(scope, 1) == 0
+    assert store.index_outputs(scope, 1 << 20) == 0
+    gathered = store.gather_outputs(scope, seek("kestrel"))
+    (doc,) = gathered.found
+    fact = gathered.facts[doc]
+    assert (fact.kind, fact.key, fact.origin) == ("output", kept.id, "tool radar")
+    assert body[fact.start : fact.start + fact.size].endswith(b"the kestrel landed\n")
+    assert body.count(b"\n", 0, fact.start) == fact.line - 1
+    assert store.gather_outputs(scope, seek("radar")).found  # what made it finds it too
+    assert store.gather_outputs(new_scope(), seek("kestrel")).found == ()
+    assert store.delete_output(scope, kept.id, stamp())
+    assert store.gather_outputs(scope, seek("kestrel")).found == ()
+
+
+def test_outputs_wait_when_there_are_too_many(store: Store) -> None:
+    scope = new_scope()
+    for number in range(3):
+        store.keep_output(scope, OutputDraft("t"), b"falcon %d " % number * 600, stamp(NOON + number))
+    assert store.index_outputs(scope, 1) == 2
+    assert store.index_outputs(scope, 1 << 20) == 0
+    assert len({fact.key for fact in store.gather_outputs(scope, seek("falcon")).facts.values()}) == 3
+
+
+def talk(address: str) -> list[list[str]]:
+    """What a store answers to the same questions about the same conversations."""
+    dice = random.Random(7)
+    now = [NOON]
+    answers = []
+    with holdfast.open(address, project="talk", clock=lambda: now[0]) as hold:
+        for number in range(240):
+            now[0] += 60_000 * (1 + 600 * (number % 30 == 0))
+            said = " ".join(dice.choices(WORDS, k=dice.randint(4, 14)))
+            hold.session(f"s{number // 30}").notes.add(f"{dice.choice(NAMES)}: the {said}{dice.choice('.?!')}")
+        for _ in range(80):
+            asked = " ".join(dice.sample(WORDS, dice.randint(1, 5)))
+            query = dice.choice(
+                (f"what did {dice.choice(NAMES)} say about the {asked}?", asked, f"when was the {asked}?")
+            )
+            answers.append([hit.key for hit in hold.recall(query).hits])
+    return answers
+
+
+def test_both_stores_agree_on_the_first_ten(tmp_path: Path, postgres_url: str) -> None:
+    ours, theirs = talk(str(tmp_path / "talk.db")), talk(postgres_url)
+    same = sum(one == two for one, two in zip(ours, theirs, strict=True))
+    assert all(ours)
+    assert same >= 0.95 * len(ours), f"{same} of {len(ours)}"
+
+
+def test_the_project_of_a_text_is_part_of_its_name(store: Store) -> None:
+    assert store.texts(Scope("local", "nobody"), [1, 2, 3]) == {}

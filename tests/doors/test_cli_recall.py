@@ -1,0 +1,35 @@
+"""`holdfast recall` as people use it: another process asks for what earlier ones wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def holdfast(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "holdfast", *words]
+    return subprocess.run(run, cwd=folder, input=text, capture_output=True, text=True, check=False)
+
+
+def test_what_one_process_wrote_another_recalls(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    holdfast(tmp_path, "note", "add", "The old lexer was dropped because casts break LL(1)", "--tag", "grammar")
+    holdfast(tmp_path, "memory", "write", "release", "Tag first, then build the wheel")
+    log = "".join(f"step {number} fine\n" for number in range(600)) + "fatal: the gyroscope drifted\n"
+    holdfast(tmp_path, "output", "keep", "calibrate", text=log)
+    found = holdfast(tmp_path, "recall", "why did we drop the old lexer?")
+    assert found.returncode == 0, found.stderr
+    kind, id, day, trust, text, why = found.stdout.splitlines()[0].split("\t")
+    assert (kind, id[:5], len(day), trust) == ("note", "note_", 10, "person")
+    assert text == "The «old» «lexer» was «dropped» because casts break LL(1)"
+    assert "words: drop, old, lexer" in why
+    reply = json.loads(holdfast(tmp_path, "recall", "did the gyroscope drift", "--kind", "outputs", "--json").stdout)
+    (hit,) = reply["hits"]
+    assert (hit["trust"], hit["from"]) == ("data", "tool calibrate")
+    assert hit["line"] > 500
+    assert json.loads(holdfast(tmp_path, "recall", "lexer", "--tag", "other", "--json").stdout)["hits"] == []
+    wrong = holdfast(tmp_path, "recall", "lexer", "--since", "the other day")
+    assert wrong.returncode != 0
+    assert "an age (12h, 7d, 2w)" in wrong.stderr

@@ -1,0 +1,53 @@
+"""What the tests of `holdfast wrap` and `holdfast gateway` share: commands, calls, and reading back what was kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from doors.mcp_client import Lines, Reply
+
+UPSTREAM = str(Path(__file__).with_name("upstream.py"))
+BIG = 20_000
+MASK = "📁 Output cached: "
+HOLDFAST = (sys.executable, "-m", "holdfast")
+
+
+def wrapped(store: str | Path, *upstream: str, options: Sequence[str] = ()) -> list[str]:
+    ours = [*HOLDFAST, "wrap", "--store", str(store), *options, "--"]
+    return [*ours, sys.executable, UPSTREAM, *(upstream or ("serve",))]
+
+
+@contextmanager
+def opened(command: Sequence[str], env: Mapping[str, str] | None = None) -> Iterator[Lines]:
+    with Lines(command, env) as lines:
+        lines.open("2025-11-25")
+        yield lines
+
+
+def ask(client: Lines, tool: str, **arguments: object) -> Reply:
+    return client.ask("tools/call", {"name": tool, "arguments": arguments})
+
+
+def shown(result: Reply, item: int = 0) -> str:
+    text: str = result["content"][item]["text"]
+    return text
+
+
+def id_in(text: str) -> str:
+    assert text.startswith(MASK), text[:200]
+    return text.removeprefix(MASK).split()[0]
+
+
+def read_back(client: Lines, id: str, tool: str = "scratchpad_read") -> str:
+    """All of an output, page by page."""
+    pages: list[str] = []
+    more: Mapping[str, object] = {}
+    while True:
+        page = client.call(tool, id=id, **more)
+        pages.append(page["content"])
+        if not page.get("cursor"):
+            return "".join(pages)
+        more = {"cursor": page["cursor"]}

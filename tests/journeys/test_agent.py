@@ -1,0 +1,340 @@
+"""The reference loop, run end to end over a real store with a scripted model: the window, tasks and sub-sessions."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import errors
+from holdfast.agent import Agent, Limits, Reply
+from holdfast.library import Holdfast, Tool
+from holdfast.window.messages import ASSISTANT, TOOL, Call, Message, Text, assistant
+
+Move = str | Message | Callable[[Sequence[Message]], "Move"]
+
+
+class Script:
+    """A model that says what it is told to, move by move, and keeps every request it was sent."""
+
+    def __init__(self, *moves: Move) -> None:
+        self.moves = list(moves)
+        self.requests: list[Sequence[Message]] = []
+        self.lock = threading.Lock()
+
+    def __call__(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        with self.lock:
+            self.requests.append(messages)
+            move: Move = self.moves.pop(0) if self.moves else "nothing more to do"
+        while callable(move) and not isinstance(move, Message):
+            move = move(messages)
+        return assistant(move) if isinstance(move, str) else move
+
+
+_ids = iter(range(1_000_000))
+
+
+def call(name: str, **arguments: Any) -> Message:
+    return assistant("", Call(f"call_{next(_ids)}", name, json.dumps(arguments)))
+
+
+def shown(messages: Sequence[Message]) -> str:
+    """All words of a request, results of tools too."""
+    parts = []
+    for message in messages:
+        parts.append(message.text())
+        parts += [part.text for result in message.results() for part in result.parts if isinstance(part, Text)]
+    return "\n".join(parts)
+
+
+def last_result(messages: Sequence[Message]) -> Any:
+    text = next(
+        part.text
+        for message in reversed(messages)
+        for result in message.results()
+        for part in result.parts
+        if isinstance(part, Text)
+    )
+    return json.loads(text) if text.startswith(("{", "[")) else text
+
+
+def echo(text: str = "", times: int = 1) -> Tool:
+    def handler(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {"text": (text or arguments.get("text", "")) * int(arguments.get("times", times))}
+
+    return Tool("echo", "Say it back.", {"type": "object", "properties": {"text": {"type": "string"}}}, handler)
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Iterator[Holdfast]:
+    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="one") as opened:
+        yield opened
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_note_written_in_a_run_is_in_the_next_request(hold: Holdfast) -> None:
+    model = Script(call("write_notepad", content="the plan: casts first"), "done")
+    ended = Agent(hold.session(), model).run("Port the parser.")
+    assert (ended.text, ended.outcome, ended.steps) == ("done", "completed", 2)
+    assert "(empty — use write_notepad" in shown(model.requests[0])
+    assert "the plan: casts first" in shown(model.requests[1])
+    assert "Port the parser." in shown(model.requests[1])
+
+
+def test_a_session_that_was_left_goes_on_where_it_was(hold: Holdfast) -> None:
+    Agent(hold.session(), Script("the answer is 42")).run("What is it?")
+    model = Script("as I said, 42")
+    Agent(hold.session("one"), model).run("And again?")
+    assert "What is it?" in shown(model.requests[0])
+    assert "the answer is 42" in shown(model.requests[0])
+
+
+def test_a_big_result_is_a_reference_that_can_be_read(hold: Holdfast) -> None:
+    def read(messages: Sequence[Message]) -> Message:
+        text = str(last_result(messages))
+        assert text.startswith("📁 Output cached: ")
+        return call("scratchpad_read", id=text.split()[3], match="needle")
+
+    big = "\n".join(f"line {number}" for number in range(3_000)) + "\nthe needle is here\n"
+    model = Script(call("fetch"), read, "found")
+    fetch = Tool("fetch", "Fetch it.", {"type": "object"}, lambda arguments: big)  # type: ignore[arg-type, return-value]
+    Agent(hold.session(), model, tools=[fetch]).run("Find the needle.")
+    assert "the needle is here" in last_result(model.requests[2])["content"]
+    assert len(shown(model.requests[2])) < 6_000
+
+
+def test_what_goes_wrong_in_a_tool_is_a_result_and_the_pair_stays_whole(hold: Holdfast) -> None:
+    def broken(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("no such host")
+
+    moves: list[Move] = [
+        call("broken"),
+        call("nobody"),
+        call("add_note"),
+        assistant("", Call("odd", "echo", "[1]")),
+        assistant("", Call("worse", "echo", "{")),
+        "done",
+    ]
+    model = Script(*moves)
+    Agent(hold.session(), model, tools=[echo(), Tool("broken", "x", {}, broken)]).run("go")
+    results = [result for message in model.requests[-1] for result in message.results()]
+    assert [result.error for result in results] == [True] * 5
+    assert "RuntimeError: no such host" in shown(model.requests[-1])
+    assert "add_note needs content" in shown(model.requests[-1])
+    calls = [one.id for message in model.requests[-1] for one in message.calls()]
+    assert calls == [result.call_id for result in results]
+
+
+def test_a_tool_may_not_take_a_name_of_ours(hold: Holdfast) -> None:
+    with pytest.raises(errors.BadInput, match="'add_note'"):
+        Agent(hold.session(), Script(), tools=[echo()._replace(name="add_note")])
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outcome"),
+    [
+        (Limits(steps=3), "step_limit_reached"),
+        (Limits(tokens=1_500), "token_limit_reached"),
+        (Limits(seconds=0), "time_limit_reached"),
+    ],
+)
+def test_a_run_keeps_to_its_limits(hold: Holdfast, bounds: Limits, outcome: str) -> None:
+    ended = Agent(hold.session(), Script(*[call("list_notes")] * 50), bounds=bounds).run("circle")
+    assert ended.outcome == outcome
+    assert ended.steps < 50
+
+
+def test_a_run_can_be_cancelled(hold: Holdfast) -> None:
+    agent = Agent(hold.session(), Script(call("stop"), "never said"))
+
+    def cancel(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        agent.cancel()
+        return {}
+
+    stop = Tool("stop", "x", {}, cancel)
+    agent.own_tools, agent.tools = (stop,), (*agent.tools, stop)
+    assert agent.run("go").outcome == "cancelled"
+
+
+def test_the_system_prompt_is_in_the_very_next_request_after_an_edit(hold: Holdfast) -> None:
+    hold.session().prompt.write("Answer in English.")
+    model = Script(call("edit_system_prompt", operation="append", content="\nNever touch main.py."), "done")
+    Agent(hold.session(), model, system="You port parsers.").run("go")
+    first, second = (shown(request) for request in model.requests)
+    assert "You port parsers." in first
+    assert "Answer in English." in first
+    assert "Never touch main.py." not in first
+    assert "Never touch main.py." in second
+
+
+# --- compaction -------------------------------------------------------------------------------------------------------
+
+
+def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(hold: Holdfast) -> None:
+    """The whole of it: work fills a small window several times; before each time the agent gets one turn."""
+    warned: list[int] = []
+    written: list[str] = []
+
+    def work(messages: Sequence[Message]) -> Message:
+        text = shown(messages[-2:])
+        if "[System] Context is approaching the token limit" in text:
+            warned.append(len(model.requests))
+            written.append(f"- finding {len(warned)}: 0x{len(warned):04x}\n")
+            return call("update_notepad", operation="append", content=written[-1])
+        return call("echo", text=f"step {len(model.requests)} ", times=400)
+
+    model = Script(*[work] * 120, "all done")
+    agent = Agent(
+        hold.session(), model, tools=[echo()], system="Keep the rules.", bounds=Limits(window=6_000, steps=130)
+    )
+    ended = agent.run("Do the long work, and never touch main.py.")
+    assert ended.outcome == "completed"
+    assert len(warned) >= 3
+    folds = [entry for entry in hold.call("list_folds", {})["folds"] if entry["how"] == "compact"]
+    assert len(folds) == len(warned)
+    pad = hold.session().notepad.read()
+    assert pad == "".join(written)
+    text = ""
+    for number, request in enumerate(model.requests):
+        text = shown(request)
+        assert "Keep the rules." in text
+        assert "Do the long work, and never touch main.py." in text
+        for at, line in zip(warned, written, strict=True):
+            assert (line in text) == (number >= at), (number, at)
+    assert text.count("[System] Context is approaching") == 0
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_becomes_one_line_and_its_messages_stay(hold: Holdfast) -> None:
+    model = Script(
+        call("begin_task", description="count the casts"),
+        call("echo", text="a detail nobody needs"),
+        call("end_task", summary="there are 12"),
+        "12",
+    )
+    agent = Agent(hold.session(), model, tools=[echo()])
+    assert agent.run("How many casts?").text == "12"
+    text = shown(model.requests[3])
+    assert "How many casts?" in text
+    assert "[Task: count the casts — there are 12]" in text
+    assert "a detail nobody needs" in shown(model.requests[2])
+    assert "a detail nobody needs" not in text
+    assert any("a detail nobody needs" in line for line in hold.export_lines())
+
+
+def test_tasks_nest_four_deep_and_end_in_order(hold: Holdfast) -> None:
+    moves = [call("begin_task", description=f"level {number}") for number in range(1, 6)]
+    model = Script(*moves, call("cancel_task"), call("cancel_task", reason="wrong way"), "done")
+    Agent(hold.session(), model).run("go")
+    depths = [last_result(request).get("depth") for request in model.requests[1:5]]
+    assert depths == [1, 2, 3, 4]
+    assert "the limit is 4" in last_result(model.requests[5])  # the fifth is refused
+    assert "cancel_task needs reason" in str(last_result(model.requests[6]))
+    assert "[Cancelled: level 4 — wrong way]" in shown(model.requests[7])
+
+
+# --- sub-sessions -----------------------------------------------------------------------------------------------------
+
+
+def spawn_and_wait(count: int, how: str = "spawn_session", **more: Any) -> list[Move]:
+    """Give out `count` tasks, then wait for all of them."""
+    ids: list[str] = []
+
+    def remember(following: Move) -> Move:
+        def move(messages: Sequence[Message]) -> Move:
+            ids.append(last_result(messages)["id"])
+            return following if isinstance(following, Message) else call("wait_for_sessions", ids=ids)
+
+        return move
+
+    given = [call(how, task=f"part {number}", **more) for number in range(count)]
+    return [given[0], *(remember(one) for one in given[1:]), remember(lambda messages: "x"), "all in"]
+
+
+def test_children_really_run_at_once_and_report(hold: Holdfast) -> None:
+    together = threading.Barrier(3, timeout=30)
+
+    def child(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        together.wait()  # passes only when all three are at work
+        part = next(line for line in shown(messages).splitlines() if line.startswith("Task: "))
+        return call("report_result", result=f"done with {part}")
+
+    parent = Script(*spawn_and_wait(3, model="worker"))
+    with Agent(hold.session(), parent, models={"worker": child}) as agent:
+        assert agent.run("Split it.").text == "all in"
+    results = last_result(parent.requests[-1])["results"]
+    assert [one["status"] for one in results] == ["completed"] * 3
+    assert results[1]["result"] == "done with Task: part 1"
+
+
+def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: Holdfast) -> None:
+    for how, there in (("fork_session", True), ("spawn_session", False)):
+        seen: list[str] = []
+
+        def child(messages: Sequence[Message], tools: Sequence[Tool], seen: list[str] = seen) -> Message:
+            seen.append(shown(messages))
+            return assistant("my answer")
+
+        parent = Script(call("write_notepad", content="the plan"), *spawn_and_wait(1, how, model="worker"))
+        with Agent(hold.session(how), parent, models={"worker": child}) as agent:
+            agent.run("The whole story.")
+        (result,) = last_result(parent.requests[-1])["results"]
+        assert (result["status"], result["result"]) == ("completed", "my answer")
+        assert "part 0" in seen[0]
+        assert ("The whole story." in seen[0]) is there
+        assert ("the plan" in seen[0]) is there
+
+
+def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Holdfast) -> None:
+    def crash(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        raise ValueError("the provider is down")
+
+    def circle(messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+        return Reply(assistant("thinking", Call(f"c{next(_ids)}", "list_notes", "{}")), used=900, made=100)
+
+    for name, model, status, words in (
+        ("crash", crash, "error", "ValueError: the provider is down"),
+        ("circle", circle, "token_limit_reached", "thinking"),
+    ):
+        parent = Script(*spawn_and_wait(1, model=name, token_limit=5_000))
+        with Agent(hold.session(name), parent, models={name: model}) as agent:
+            assert agent.run("go").outcome == "completed"
+        (result,) = last_result(parent.requests[-1])["results"]
+        assert result["status"] == status
+        assert words in (result.get("error") or result["result"])
+
+
+def test_cancelling_the_parent_cancels_the_children(hold: Holdfast) -> None:
+    started = threading.Event()
+
+    def endless(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        started.set()
+        return call("list_notes")
+
+    parent = Script(*spawn_and_wait(1, model="endless"))
+    with Agent(hold.session(), parent, models={"endless": endless}, bounds=Limits(steps=10_000)) as agent:
+        thread = threading.Thread(target=agent.run, args=("go",))
+        thread.start()
+        assert started.wait(30)
+        agent.cancel()
+        thread.join(30)
+        assert not thread.is_alive()
+    (child,) = [one for one in hold.sessions(include_archived=True) if one.parent == "one"]
+    assert child.state == "cancelled"
+
+
+def test_the_loop_sends_roles_that_any_provider_takes(hold: Holdfast) -> None:
+    model = Script(call("list_notes"), "done")
+    Agent(hold.session(), model).run("go")
+    roles = [message.role for message in model.requests[-1]]
+    at = roles.index(ASSISTANT)
+    assert roles[at + 1] == TOOL

@@ -1,0 +1,94 @@
+"""Ten compactions in a row, and processes killed in the middle of one: nothing that matters is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.model import FOLD, MESSAGE
+from holdfast.store import Listing
+from holdfast.window.controller import Compact
+from holdfast.window.units import unpaired
+from journeys.stdio import environment
+from journeys.survival import Run
+
+WORKER = str(Path(__file__).parent / "worker.py")
+
+
+def test_ten_compactions_lose_nothing_that_matters(store_url: str) -> None:
+    with holdfast.open(store_url, project="demo", session="long") as hold:
+        run = Run(hold.session(), limit=12_000, items=200)
+        seen: list[Compact] = []
+        run.compactions(10, seen.append)
+        assert run.problems == []
+        assert len(seen) == 10
+        assert run.warnings == 10
+        assert all(step.warned for step in seen)
+        assert len(run.planted) == 200
+        count = run.count()
+        assert count.kept == 1
+        assert count.in_window >= 100  # those on the notepad at least
+        assert hold.store.tally(hold.scope, MESSAGE, "long").total == len(run.talk)
+        asked = run.talk[0].text()
+        assert asked in seen[-1].messages[0].text()  # what it all began with
+
+
+def test_each_compaction_can_be_taken_back(tmp_path: Path) -> None:
+    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="long") as hold:
+        session = hold.session()
+        run = Run(session, limit=8_000, items=40)
+        run.compactions(3)
+        session.window.uncompact(1, len(run.talk))
+        shown = session.window.messages()
+        assert shown == run.talk
+        assert unpaired(shown) == frozenset()
+
+
+def killed(store: str, delay: float) -> None:
+    process = subprocess.Popen(
+        [sys.executable, WORKER, "compact", store],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (-signal.SIGKILL, b"")
+
+
+@pytest.mark.parametrize("kills", [12, pytest.param(150, marks=pytest.mark.slow)])
+def test_a_kill_leaves_the_old_window_or_the_new_one(tmp_path: Path, kills: int) -> None:
+    """The worker compacts without end. Whenever it dies, a new process finds a window that is whole."""
+    store = str(tmp_path / "holdfast.db")
+    chance = random.Random(20_260_303)
+    for _ in range(kills):
+        killed(store, chance.uniform(0.0, 0.25))
+        with holdfast.open(store, project="demo", session="killed") as hold:
+            window = hold.session().window
+            messages = window.messages()
+            total = hold.store.tally(hold.scope, MESSAGE, "killed").total
+            positions = [
+                int(entry.key.rpartition("#")[2])
+                for entry in hold.store.list(hold.scope, Listing((MESSAGE,), "killed", limit=100_000)).entries
+            ]
+            assert sorted(positions) == list(range(total))
+            assert unpaired(messages) == frozenset()
+            folds = hold.store.list(hold.scope, Listing((FOLD,), "killed", limit=1_000)).entries
+            for fold in folds:
+                assert fold.extra["last"] <= total
+            if any(fold.extra["how"] == "compact" for fold in folds):
+                window.uncompact(1, total)
+                assert len(window.messages()) == total
+    with holdfast.open(store, project="demo", session="killed") as hold:
+        assert all(finding.ok for finding in hold.check())
+        assert any(event.operation == "compact" for event in hold.history(kind=FOLD, limit=1_000))

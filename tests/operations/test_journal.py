@@ -1,0 +1,394 @@
+"""The journal's operations over a real store and a real folder: decisions, items, checkpoints, healing, rotation."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import errors, limits
+from holdfast.journal import entries, lint
+from holdfast.journal.scan import scan
+from holdfast.journal.sections import template
+from holdfast.library import Holdfast
+from holdfast.operations import journal_evidence as proof
+from holdfast.text import tokens
+from operations.conftest import Clock, Opener
+
+SOURCE = "import os\n\n\ndef total(lines):\n    return sum(lines)\n"
+DECISION: dict[str, Any] = {
+    "title": "Sums in one place",
+    "decision": "All totals go through total()",
+    "rationale": "Two of them rounded differently",
+    "evidence": ["src/a.py:4"],
+    "scenarios": ["usual", "no lines", "not a number"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text(SOURCE)
+    return tmp_path
+
+
+def notes(folder: Path) -> str:
+    return (folder / "NOTES.md").read_text()
+
+
+def decide(hold: Holdfast, **other: Any) -> Any:
+    return hold.call("log_decision", {**DECISION, **other})
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_is_written_with_the_quote_from_the_file(hold: Holdfast, folder: Path) -> None:
+    reply = decide(hold)
+    assert notes(folder).split("\n")[reply["line"] - 1] == "#### 2026-03-03T12:00:00Z - Sums in one place"
+    assert "- `def total(lines):` [${PROJECT_ROOT}/src/a.py:4]\n" in notes(folder)
+    assert lint.lint(notes(folder)) == []
+    several = decide(hold, evidence=["src/a.py:4-5", "`return sum` [${PROJECT_ROOT}/src/a.py:1]", "user: one place!"])
+    assert several["moved"] == ["${PROJECT_ROOT}/src/a.py:5"]
+    (_, second) = entries.decisions(scan(notes(folder)))
+    assert [one.quote for one in second.entry.evidence] == [
+        "def total(lines):\n    return sum(lines)",
+        "return sum",
+        "one place!",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "why"),
+    [
+        (["src/a.py:4 def mean(lines):"], "does not hold these words"),
+        (["src/a.py:90"], "has no words at these lines"),
+        (["src/a.py:2-3"], "has no words at these lines"),
+        (["src/none.py:1"], "no readable file"),
+        (["../outside.py:1"], "names no lines of a file inside"),
+        (["/etc/passwd:1"], "names no lines of a file inside"),
+        (["link.py:1"], "no readable file"),
+        (["away/outside.py:1"], "no readable file"),
+        (["pipe:1"], "no readable file"),
+        (["src:1"], "no readable file"),
+        (["just words"], "names no lines"),
+        (["secret.py:1"], "looks like a secret"),
+        (["long.py:1-30"], "more than 20 lines"),
+        ([], "none was given"),
+    ],
+)
+def test_evidence_that_does_not_stand_is_refused_and_nothing_is_written(
+    hold: Holdfast, folder: Path, evidence: list[str], why: str
+) -> None:
+    (folder.parent / "outside.py").write_text("secret = 1\n")
+    if not (folder / "link.py").is_symlink():
+        (folder / "link.py").symlink_to(folder.parent / "outside.py")
+        (folder / "away").symlink_to(folder.parent)
+        os.mkfifo(folder / "pipe")
+    (folder / "secret.py").write_text('key = "AKIA' + "Z7QKXW2M5T8RPL4N" + '"\n')
+    (folder / "long.py").write_text("x = 1\n" * 40)
+    with pytest.raises(errors.BadInput, match=why):
+        decide(hold, evidence=evidence)
+    assert not (folder / "NOTES.md").exists()
+    assert not hold.history(kind="journal")
+
+
+def test_a_decision_needs_its_fields(hold: Holdfast, folder: Path) -> None:
+    for wrong, why in (
+        ({"scenarios": ["one", " "]}, "1 test scenarios were given; a decision needs 3"),
+        ({"title": " "}, "title is empty"),
+        ({"decision": ""}, "decision is empty"),
+        ({"rationale": "x" * 2_001}, "rationale has 2,001 characters"),
+    ):
+        with pytest.raises(errors.BadInput, match=why):
+            decide(hold, **wrong)
+    assert not (folder / "NOTES.md").exists()
+
+
+def test_what_is_decided_is_kept_as_an_entry_so_that_what_it_cites_is_not_pruned(
+    hold: Holdfast, folder: Path, clock: Clock
+) -> None:
+    kept = hold.session().outputs.keep("pytest", "a line of it\n" * 500).output
+    assert kept is not None
+    decide(hold, rationale=f"see {kept.id}")
+    (event,) = hold.history(kind="journal")
+    assert event.operation == "log_decision"
+    assert event.after is not None
+    assert kept.id in event.after.content
+    clock.pass_by(30 * 86_400_000)
+    assert hold.call("prune_outputs", {})["deleted"] == 0
+    with pytest.raises(errors.BadInput, match="cannot be undone here"):
+        hold.undo(event.seq)
+    hold.session().notes.add("newer")
+    assert hold.undo().kind == "note"
+    with pytest.raises(errors.NotFound):
+        hold.undo()  # the journal's change is passed over
+    assert "Sums in one place" in notes(folder)
+
+
+# --- items ------------------------------------------------------------------------------------------------------------
+
+
+def test_items_are_added_and_finished(hold: Holdfast, folder: Path) -> None:
+    journal = hold.journal
+    journal.add("question", "May totals be | negative?")
+    journal.add("goal", "One place for sums", note="the audit")
+    journal.add("goal", "Fast sums", note="depends on: a faster disk")
+    journal.add("blocker", "the audit", eta="2026-03-01")
+    journal.add("blocker", "the law")
+    assert journal.add("debt", "asks for each rate", severity="HIGH", sprint="S1").id == "TD-001"
+    assert journal.add("debt", "twice the work").id == "TD-002"
+    journal.add("task", "sums")
+    journal.add("state", "half way\n## really")
+    doc = scan(notes(folder))
+    assert [one.entry.note for one in entries.goals(doc)] == ["blocking: the audit", "depends on: a faster disk"]
+    assert [(one.entry.state, one.entry.eta) for one in entries.blockers(doc)] == [
+        ("Waiting", "2026-03-01"),
+        ("Blocked", ""),
+    ]
+    assert entries.debts(doc)[0].entry == ("TD-001", "asks for each rate", "HIGH", "one", "S1")
+    assert [one.entry for one in entries.context(doc)] == [
+        ("Current Task", "sums"),
+        ("Reasoning State", "half way\n## really"),
+    ]
+    journal.done("question", "negative")
+    journal.done("goal", "FAST sums")
+    journal.done("blocker", "the law")
+    journal.done("debt", "TD-001")
+    doc = scan(notes(folder))
+    assert [one.entry.done for one in entries.questions(doc)] == [True]
+    assert [one.entry.done for one in entries.goals(doc)] == [False, True]
+    assert [one.entry.resolved for one in entries.blockers(doc)] == [False, True]
+    assert [one.entry.severity for one in entries.debts(doc)] == ["RESOLVED", "MEDIUM"]
+    assert lint.lint(notes(folder)) == []
+
+
+def test_wrong_items_are_refused(hold: Holdfast, folder: Path) -> None:
+    hold.journal.add("goal", "sums here")
+    hold.journal.add("goal", "sums there")
+    before = notes(folder)
+    for arguments, why in (
+        ({"section": "goal", "text": "nothing like it", "done": True}, "no open goal in the journal holds"),
+        ({"section": "goal", "text": "sums", "done": True}, "2 open entries of goal hold 'sums'"),
+        ({"section": "task", "text": "sums", "done": True}, "section with done of update_notes is 'task'"),
+        ({"section": "question", "text": "x", "eta": "y"}, "with section question does not use eta"),
+        ({"section": "goal", "text": "x", "done": True, "note": "y"}, "with done does not use note"),
+        ({"section": "identifier", "text": "../x:1"}, "names no readable file inside"),
+        ({"section": "debt", "text": " "}, "text is empty"),
+        ({"section": "else", "text": "x"}, "must be one of"),
+    ):
+        with pytest.raises(errors.HoldfastError, match=why):
+            hold.call("update_notes", arguments)
+    assert notes(folder) == before
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_a_debt_becomes_an_issue_where_there_is_bd(
+    hold: Holdfast, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: bool
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir(exist_ok=True)
+    if present:
+        script = tools / "bd"
+        script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\necho \'{{"id": "bd-7"}}\'\n')
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin" if present else str(tools / "none"))
+    words = "-x; rm -rf $HOME `id`\nnext"
+    reply = hold.journal.add("debt", words, severity="HIGH", track=True)
+    assert f"| {reply.id} | -x; rm -rf $HOME `id`<br>next | HIGH |" in notes(folder)
+    if present:
+        assert reply.hint == "TD-001 is issue bd-7."
+        asked = (tmp_path / "asked").read_text().split("\n")
+        assert asked[:3] == ["create", "TD-001: -x; rm -rf $HOME `id` next", "--type"]
+        assert hold.journal.add("debt", "more").hint == "track: true makes TD-002 an issue with bd."
+        (tools / "bd").write_text("#!/bin/sh\nexit 3\n")
+        assert "bd made no issue" in hold.journal.add("debt", "again", track=True).hint
+    else:
+        assert "not on the PATH" in reply.hint
+        assert hold.journal.add("debt", "more").hint == ""
+
+
+# --- recovery ---------------------------------------------------------------------------------------------------------
+
+
+def test_recovery_says_when_evidence_no_longer_stands(hold: Holdfast, folder: Path) -> None:
+    decide(hold)
+    assert "evidence" not in hold.journal.recover().text
+    (folder / "src" / "a.py").write_text("# moved down\n" + SOURCE)
+    assert "evidence" not in hold.journal.recover().text
+    (folder / "src" / "a.py").write_text("nothing\n")
+    assert "[evidence drifted]" in hold.journal.recover().text
+    (folder / "src" / "a.py").unlink()
+    assert "[evidence gone]" in hold.journal.recover().text
+
+
+def test_the_levels_and_their_budgets(hold: Holdfast, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(6):
+        decide(hold, title=f"Decision number {number}", rationale="because " * 200)
+    for level, most in ((1, 100), (2, 500)):
+        found = hold.call("recover_notes", {"level": level})
+        assert found["tokens"] == tokens.count(found["text"]) <= most
+        assert found["tokenizer"] == tokens.NAME
+        assert [f"number {number}" in found["text"] for number in (5, 4, 3)] == [True] * 3
+    assert hold.call("recover_notes", {"level": 3})["text"] == notes(folder)
+    assert hold.call("recover_notes", {"level": 2, "query": "Decision number 0"})["how"] == "search"
+    for level in (0, 4):
+        with pytest.raises(errors.BadInput, match="it must be from 1 to 3"):
+            hold.call("recover_notes", {"level": level})
+
+
+def test_there_is_nothing_to_recover_without_a_journal(hold: Holdfast) -> None:
+    with pytest.raises(errors.NotFound, match="is not there"):
+        hold.journal.recover()
+
+
+# --- verification -----------------------------------------------------------------------------------------------------
+
+
+def states(hold: Holdfast, **how: bool) -> list[tuple[str, str]]:
+    return [(one.verdict.state, str(one.verdict.ref)) for one in hold.journal.verify(**how).checked]
+
+
+def test_verification_finds_what_moved_what_drifted_and_what_is_gone(
+    hold: Holdfast, folder: Path, clock: Clock
+) -> None:
+    decide(hold)
+    hold.journal.add("identifier", "src/a.py:4-5", note="the sum")
+    place = "${PROJECT_ROOT}/src/a.py"
+    assert states(hold, check=True) == [("fresh", f"{place}:4-5"), ("fresh", f"{place}:4")]
+    clock.pass_by(60_000)
+    hold.journal.verify()
+    assert "| the sum | 2026-03-03T12:01:00Z |" in notes(folder)
+    (folder / "src" / "a.py").write_text("# one more\n" + SOURCE)
+    clock.pass_by(60_000)
+    before = notes(folder)
+    moved = [("moved", f"{place}:5-6"), ("moved", f"{place}:5")]
+    assert states(hold, check=True) == moved
+    assert states(hold) == moved
+    assert notes(folder) == before
+    assert states(hold, fix=True) == moved
+    assert f"| {place}:5-6 | the sum | 2026-03-03T12:02:00Z |" in notes(folder)
+    assert f"[{place}:5]" in notes(folder)
+    assert [state for state, _ in states(hold)] == ["fresh", "fresh"]
+    (folder / "src" / "a.py").write_text("other = 1\n")
+    assert [state for state, _ in states(hold)] == ["drifted", "drifted"]
+    (folder / "src" / "a.py").unlink()
+    assert [state for state, _ in states(hold)] == ["gone", "gone"]
+
+
+def test_git_knows_where_a_quote_went(hold: Holdfast, folder: Path) -> None:
+    git(folder, "init", "-q")
+    decide(hold)
+    git(folder, "add", "src")
+    git(folder, "commit", "-qm", "one")
+    git(folder, "mv", "src/a.py", "src/b.py")
+    ((state, ref),) = states(hold)
+    assert (state, ref) == ("moved", "${PROJECT_ROOT}/src/b.py:4")
+    git(folder, "commit", "-qm", "two")
+    (folder / "src" / "b.py").write_text("nothing\n")
+    (one,) = hold.journal.verify().checked
+    assert one.verdict.state == "gone"
+    assert "changed last in" in one.verdict.detail
+
+
+def test_without_git_verification_works_too(hold: Holdfast, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide(hold)
+    (folder / "src" / "a.py").unlink()
+    monkeypatch.setenv("PATH", str(folder / "none"))
+    assert proof.git(str(folder), "status") is None
+    assert [state for state, _ in states(hold)] == ["gone"]
+
+
+# --- duties -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_logs_sets_the_context_and_leaves_the_handoff(hold: Holdfast, folder: Path) -> None:
+    hold.journal.add("blocker", "the audit", eta="2026-03-01")
+    hold.journal.add("goal", "One place for sums")
+    hold.journal.add("question", "negative?")
+    found = hold.journal.checkpoint("Sums go through total()", state="rounding is next", task="sums", agent="me")
+    assert (found.blockers, found.goals, found.questions) == (("the audit",), ("One place for sums",), ("negative?",))
+    doc = scan(notes(folder))
+    assert entries.log_rows(doc)[0].entry == ("2026-03-03T12:00:00Z", "me", "Sums go through total()")
+    assert dict(one.entry for one in entries.context(doc)) == {
+        "Last Checkpoint": "2026-03-03T12:00:00Z",
+        "Reasoning State": "rounding is next",
+        "Current Task": "sums",
+    }
+    left = hold.session("next").context()
+    for part in ("Sums go through total()", "rounding is next", "the audit", "One place for sums"):
+        assert part in left
+    assert "1 blocker (1 due: resolved?)" in hold.journal.recover().text
+
+
+def test_healing_prefers_what_was_seen_then_git_then_the_template(hold: Holdfast, folder: Path, opened: Opener) -> None:
+    file = folder / "NOTES.md"
+    assert hold.journal.heal(check=True) == ("NOTES.md", "missing", "template", False)
+    assert not file.exists()
+    assert not (folder / ".holdfast").exists()
+    git(folder, "init", "-q")
+    file.write_text(template() + "committed\n")
+    git(folder, "add", "NOTES.md")
+    git(folder, "commit", "-qm", "one")
+    for empty in ("", " \n\t\n"):
+        file.write_text(empty)
+        assert hold.journal.heal(check=True) == ("NOTES.md", "empty", "git", False)
+        assert file.read_text() == empty
+    assert hold.journal.heal() == ("NOTES.md", "empty", "git", True)
+    assert file.read_text() == template() + "committed\n"
+    assert hold.journal.heal() == ("NOTES.md", "healthy", "", False)
+    hold.journal.add("question", "kept?")
+    file.unlink()
+    with pytest.raises(errors.NotFound, match="journal heal"):
+        hold.journal.add("question", "more?")
+    assert hold.journal.heal().source == "last seen"
+    assert "kept?" in file.read_text()
+    assert hold.journal.init() is False
+
+
+def test_a_journal_is_made_once(hold: Holdfast, folder: Path) -> None:
+    assert hold.journal.init() is True
+    assert notes(folder) == template()
+    (folder / "NOTES.md").write_text("mine\n")
+    assert hold.journal.init() is False
+    assert notes(folder) == "mine\n"
+
+
+def test_a_long_journal_is_rotated_by_the_checkpoint(hold: Holdfast, folder: Path, clock: Clock) -> None:
+    for number in range(14):
+        clock.pass_by(1_000)
+        decide(hold, title=f"number {number}", rationale="x" * 1_900, decision="y" * 1_900)
+        if number == 2:
+            assert hold.journal.rotate() == ("NOTES.md", "NOTES.archive.md", 0, 0)
+    assert len(notes(folder)) > limits.JournalRules().rotate_bytes
+    assert hold.journal.checkpoint("long", state="s").rotated == 4
+    archive = (folder / "NOTES.archive.md").read_text()
+    assert [one.entry.title for one in entries.decisions(scan(archive))] == [f"number {n}" for n in range(4)]
+    assert "| 2026-03-03 | number 0 |" in archive
+    assert len(entries.decisions(scan(notes(folder)))) == 10
+    assert "[NOTES.archive.md](NOTES.archive.md)" in notes(folder)
+    assert lint.lint(notes(folder)) == []
+    assert hold.journal.recover(2, "number 2").how == "search"
+    assert "number 2" in hold.journal.recover(2, "number 2").text
+    assert hold.journal.rotate(force=True).decisions == 0
+    # An id that went to the archive is not given again.
+    (folder / "NOTES.archive.md").write_text(archive + "| TD-041 |\n")
+    assert hold.journal.add("debt", "new").id == "TD-042"
+
+
+def test_a_result_that_has_served_becomes_a_line_that_leads_back_to_it(hold: Holdfast) -> None:
+    hits = "".join(f"src/f{number}.py:{number}: x\n" for number in range(30))
+    found = hold.journal.clear("rg", hits)
+    assert found is not None
+    assert found.line.startswith("rg: 30 matches in 30 files. Whole result: hold://")
+    assert hold.session().outputs.expand(found.line.split()[-1]) == hits
+    assert hold.journal.clear("rg", "one:1: hit\n") is None

@@ -1,0 +1,310 @@
+"""The journal's file beside people's editors: nothing is lost, whoever saves when and how."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast import errors, limits
+from holdfast.journal import edit, entries, problems
+from holdfast.journal.entries import Item
+from holdfast.journal.scan import scan
+from holdfast.journal.sections import template
+from holdfast.operations import journal_file
+from holdfast.operations.journal_file import Place, find, read, update
+from operations.editor import STYLES
+
+EDITOR = Path(__file__).parent / "editor.py"
+BY_HAND = "\n## By hand\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return find(str(tmp_path), "NOTES.md", ".holdfast/journal")
+
+
+def question(words: str) -> Callable[[str], str]:
+    return lambda text: edit.add_question(text, Item(words))
+
+
+def asked(place: Place) -> list[str]:
+    return [one.entry.text for one in entries.questions(scan(read(place) or ""))]
+
+
+def put(place: Place, text: str) -> None:
+    Path(place.path).write_bytes(text.encode())
+
+
+def test_a_change_is_written_and_a_new_file_is_made_once(place: Place) -> None:
+    saved = update(place, question("first?"), template)
+    assert saved.text == Path(place.path).read_text()
+    assert saved.before == template()
+    update(place, question("second?"))
+    assert asked(place) == ["first?", "second?"]
+    assert not [name for name in os.listdir(os.path.dirname(place.path)) if name.startswith(".NOTES")]
+
+
+def test_a_change_that_changes_nothing_writes_nothing(place: Place) -> None:
+    update(place, question("first?"), template)
+    before = os.stat(place.path)
+    saved = update(place, lambda text: text)
+    assert not saved.written
+    assert os.stat(place.path).st_mtime_ns == before.st_mtime_ns
+    assert os.stat(place.path).st_ino == before.st_ino
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_permissions_stay(place: Place, mode: int) -> None:
+    put(place, template())
+    os.chmod(place.path, mode)
+    update(place, question("?"))
+    assert stat.S_IMODE(os.stat(place.path).st_mode) == mode
+
+
+def test_a_link_inside_the_project_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "notes.md").write_text(template())
+    (tmp_path / "NOTES.md").symlink_to("docs/notes.md")
+    place = find(str(tmp_path), "NOTES.md", ".holdfast/journal")
+    update(place, question("followed?"))
+    assert (tmp_path / "NOTES.md").is_symlink()
+    assert "followed?" in (tmp_path / "docs" / "notes.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["../NOTES.md", "/etc/passwd", "link.md", "sub/../../x.md", "away/NOTES.md", ".", ""])
+def test_a_file_outside_the_project_is_refused(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (tmp_path / "other.md").write_text("not yours\n")
+    (root / "link.md").symlink_to(tmp_path / "other.md")
+    (root / "away").symlink_to(tmp_path)
+    with pytest.raises(errors.BadInput, match="outside the project"):
+        find(str(root), name, ".holdfast")
+    assert (tmp_path / "other.md").read_text() == "not yours\n"
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "folder.md").mkdir()
+    os.mkfifo(tmp_path / "pipe.md")
+    for name in ("folder.md", "pipe.md"):
+        place = find(str(tmp_path), name, ".holdfast")
+        with pytest.raises(errors.BadInput, match="not a regular file"):
+            update(place, question("?"), template)
+        with pytest.raises(errors.BadInput, match="not a regular file"):
+            read(place)
+
+
+def test_bytes_that_are_no_text_stay(place: Place) -> None:
+    data = template().encode() + b"\xff\xfe\x00 raw \x80\r\nend"
+    Path(place.path).write_bytes(data)
+    update(place, question("?"))
+    after = Path(place.path).read_bytes()
+    assert after.replace(b"- [ ] ?\n", b"") == data
+
+
+def test_an_emptied_or_deleted_file_is_not_built_upon(place: Place) -> None:
+    update(place, question("precious?"), template)
+    put(place, " \n")
+    with pytest.raises(errors.Conflict, match="is empty, though it was not before"):
+        update(place, question("more?"), template)
+    assert Path(place.path).read_text() == " \n"
+    os.unlink(place.path)
+    with pytest.raises(errors.NotFound, match="is not there"):
+        update(place, question("more?"), template)
+    assert "precious?" in journal_file.states(place)[0]
+
+
+def test_a_save_from_an_old_buffer_drops_nothing(place: Place) -> None:
+    put(place, template() + BY_HAND)
+    update(place, question("first?"))
+    buffer = Path(place.path).read_text()
+    update(place, question("second?"))
+    update(place, question("third?"))
+    put(place, buffer + "by hand\n")  # knows nothing of the second and third
+    saved = update(place, question("fourth?"))
+    assert saved.merged
+    assert not saved.conflicts
+    assert asked(place) == ["first?", "second?", "third?", "fourth?"]
+    assert "by hand\n" in saved.text
+
+
+def test_what_a_person_took_out_stays_out(place: Place) -> None:
+    for words in ("first?", "second?", "third?"):
+        update(place, question(words), template)
+    put(place, Path(place.path).read_text().replace("- [ ] second?\n", ""))
+    update(place, question("fourth?"))
+    assert asked(place) == ["first?", "third?", "fourth?"]
+    # The last entry alone, so that the text is one that was there before: an old buffer if it comes at once, …
+    before = journal_file.states(place)[1]
+    put(place, before)
+    assert asked(place) == ["first?", "third?"]
+    update(place, lambda text: text)
+    assert asked(place) == ["first?", "third?", "fourth?"]
+    # … and somebody's will if it comes later.
+    put(place, before)
+    later = os.stat(place.path).st_mtime + limits.JOURNAL_STALE_SECONDS + 5
+    os.utime(place.path, (later, later))
+    update(place, question("fifth?"))
+    assert asked(place) == ["first?", "third?", "fifth?"]
+
+
+def test_both_versions_of_an_entry_stay_when_both_changed_it(place: Place) -> None:
+    put(place, template())
+    update(place, question("which lexer?"))
+    buffer = Path(place.path).read_text()
+    update(place, lambda text: edit.tick(text, entries.questions(scan(text))[0]))
+    put(place, buffer.replace("which lexer?", "which lexer, and why?"))
+    saved = update(place, question("next?"))
+    (conflict,) = saved.conflicts
+    assert (conflict.ours, conflict.theirs) == ("- [x] which lexer?\n", "- [ ] which lexer, and why?\n")
+    assert conflict.ours in saved.text
+    assert conflict.theirs in saved.text
+
+
+def test_a_save_between_reading_and_writing_is_merged(place: Place) -> None:
+    put(place, template() + BY_HAND)
+
+    def meanwhile(text: str) -> str:
+        """Somebody saves while we are at work."""
+        if "in between" not in Path(place.path).read_text():
+            put(place, Path(place.path).read_text() + "in between\n")
+        return edit.add_question(text, Item("ours?"))
+
+    saved = update(place, meanwhile)
+    assert saved.merged
+    assert "in between\n" in Path(place.path).read_text()
+    assert asked(place) == ["ours?"]
+
+
+def test_a_write_into_the_displaced_file_is_found_later(place: Place) -> None:
+    put(place, template() + BY_HAND)
+    with open(place.path, "a", encoding="utf-8") as editor:
+        update(place, question("ours?"))
+        editor.write("late, by hand\n")
+    assert "late, by" not in Path(place.path).read_text()
+    update(place, lambda text: text)
+    assert "late, by hand\n" in Path(place.path).read_text()
+    assert Path(place.path).read_text().count("late, by hand") == 1
+    update(place, question("again?"))
+    assert Path(place.path).read_text().count("late, by hand") == 1
+    assert asked(place) == ["ours?", "again?"]
+
+
+def test_what_a_stopped_process_left_behind_is_taken_in(place: Place) -> None:
+    put(place, template() + BY_HAND)
+    update(place, question("ours?"))
+    text = Path(place.path).read_text()
+    beside = Path(os.path.dirname(place.path))
+    (beside / ".NOTES.md.holdfast-1-1").write_text(text + "displaced, by hand\n")
+    (beside / ".NOTES.md.holdfast-1-2").write_text(journal_file.states(place)[0])  # ours, never put in place
+    update(place, question("next?"))
+    assert "displaced, by hand\n" in Path(place.path).read_text()
+    assert asked(place) == ["ours?", "next?"]
+    assert not list(beside.glob(".NOTES*"))
+
+
+def test_where_names_cannot_be_exchanged_files_are_replaced(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_file, "_exchange_names", journal_file._replace_names)
+    put(place, template() + BY_HAND)
+    with open(place.path, "a", encoding="utf-8") as editor:
+        update(place, question("ours?"))
+        editor.write("late, by hand\n")
+    update(place, question("more?"))
+    assert "late, by hand\n" in Path(place.path).read_text()
+    assert asked(place) == ["ours?", "more?"]
+
+
+def test_a_full_disk_changes_nothing_and_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    update(place, question("kept?"), template)
+    before = Path(place.path).read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(errors.StoreFull, match="no room left"):
+        update(place, question("lost?"))
+    monkeypatch.undo()
+    assert Path(place.path).read_bytes() == before
+    assert not list(Path(place.path).parent.glob(".NOTES*"))
+
+
+def test_a_change_that_is_refused_loses_nothing_that_was_found_on_the_way(place: Place) -> None:
+    put(place, template() + BY_HAND)
+    with open(place.path, "a", encoding="utf-8") as editor:
+        update(place, question("ours?"))
+        editor.write("late, by hand\n")
+
+    def refuse(text: str) -> str:
+        raise problems.no_item("goal", "x")
+
+    with pytest.raises(errors.NotFound):
+        update(place, refuse)
+    update(place, lambda text: text)
+    assert "late, by hand\n" in Path(place.path).read_text()
+    assert asked(place) == ["ours?"]
+
+
+def test_healing_takes_in_what_somebody_saves_at_that_moment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(place, " ")
+    swap = journal_file._swap
+
+    def slow(where: Place, temporary: str, known: str | None) -> bool:
+        monkeypatch.undo()
+        put(place, "by hand\n")
+        return swap(where, temporary, known)
+
+    monkeypatch.setattr(journal_file, "_swap", slow)
+    assert journal_file.revive(place, template())
+    text = Path(place.path).read_text()
+    assert "by hand\n" in text
+    assert "## Active Sub-Goals\n" in text
+
+
+def test_many_threads_change_it_and_every_change_is_there(place: Place) -> None:
+    put(place, template())
+    threads = [
+        threading.Thread(target=lambda n=n: [update(place, question(f"{n} {m}?")) for m in range(10)]) for n in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(asked(place)) == sorted(f"{n} {m}?" for n in range(6) for m in range(10))
+
+
+def race(place: Place, style: str, count: int, seed: int) -> tuple[set[str], set[str]]:
+    """An editor's saves against as many changes of ours; what is missing of each at the end."""
+    put(place, template() + BY_HAND)
+    command = [sys.executable, str(EDITOR), style, place.path, str(count), str(seed)]
+    editor = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for number in range(count):
+        update(place, question(f"agent {number}?"))
+    out, _ = editor.communicate(timeout=300)
+    assert editor.returncode == 0
+    assert out.count("saved") == count
+    update(place, lambda text: text)
+    text = read(place) or ""
+    by_hand = {f"- by hand {style} {number}" for number in range(count)} - set(text.split("\n"))
+    agent = {f"agent {number}?" for number in range(count)} - set(asked(place))
+    return by_hand, agent
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_an_editor_and_an_agent_save_at_the_same_time(place: Place, style: str) -> None:
+    assert race(place, style, 25, 1) == (set(), set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("style", STYLES)
+def test_four_hundred_saves_race_four_hundred_changes(place: Place, style: str, seed: int) -> None:
+    assert race(place, style, 400, seed) == (set(), set())

@@ -1,0 +1,218 @@
+"""Recall: one question over every kind, the same answer on both stores, and no question that is an error."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import BadInput
+from holdfast.library import Holdfast
+from operations.conftest import NOON, Clock, Opener
+
+DAY = 86_400_000
+
+
+def keys(hold: Holdfast, query: str, **options: object) -> list[str]:
+    return [hit.key for hit in hold.recall(query, **options).hits]
+
+
+@pytest.fixture
+def laden(hold: Holdfast, clock: Clock) -> Holdfast:
+    session = hold.session("one")
+    session.notes.add("Casts break LL(1), so the lexer got a look-ahead of two", tags=["grammar"])
+    clock.pass_by()
+    session.notes.add("The release script needs GNU tar")
+    session.notepad.write("# Plan\n\n- [ ] port the scheduler to asyncio\n- [x] measure start-up")
+    hold.memory.write("deploy-target", "Deployments go to the cluster in Frankfurt, never by hand.")
+    session.handoff.write("Scheduler is half ported; the failing test is test_wakeups.")
+    session.scratch("tried a ring buffer for the queue", mode="replace")
+    return hold
+
+
+def test_every_kind_is_found_by_a_plain_question(laden: Holdfast) -> None:
+    asked = {
+        "why does the lexer look ahead?": "note",
+        "which tar does releasing need": "note",
+        "what about asyncio": "notepad",
+        "where do we deploy to": "memory",
+        "which test fails?": "handoff",
+        "ring buffers": "scratchpad",
+    }
+    for query, kind in asked.items():
+        hits = laden.recall(query).hits
+        assert hits, query
+        assert hits[0].kind == kind, query
+
+
+def test_filters_narrow_what_may_be_found(laden: Holdfast, clock: Clock) -> None:
+    assert {hit.kind for hit in laden.recall("scheduler").hits} == {"notepad", "handoff"}
+    assert {hit.kind for hit in laden.recall("scheduler", kinds=["handoffs"]).hits} == {"handoff"}
+    assert keys(laden, "lexer", tags=["Grammar"]) == keys(laden, "lexer")
+    assert keys(laden, "lexer", tags=["other"]) == []
+    assert keys(laden, "lexer", session="one")
+    assert keys(laden, "lexer", session="two") == []
+    assert keys(laden, "deployments", key_prefix="deploy-") == ["deploy-target"]
+    assert keys(laden, "deployments", key_prefix="x") == []
+    clock.pass_by(10 * DAY)
+    assert keys(laden, "lexer", since="7d") == []
+    assert keys(laden, "lexer", until="7d")
+    assert keys(laden, "lexer", since="2026-03-03")
+    assert keys(laden, "lexer", since="2026-03-03T13:00:00Z") == []
+
+
+def test_a_done_note_is_found_only_when_asked_for_and_says_so(laden: Holdfast) -> None:
+    (note,) = keys(laden, "lexer")
+    laden.session("one").notes.update(note, done=True)
+    assert keys(laden, "lexer") == []
+    (hit,) = laden.recall("lexer", include_done=True).hits
+    assert hit.state == "done"
+
+
+def test_a_hit_says_what_where_why_and_whose(laden: Holdfast) -> None:
+    (hit,) = laden.call("recall", {"query": "lexer"})["hits"]
+    assert hit["kind"] == "note"
+    assert hit["text"] == "Casts break LL(1), so the «lexer» got a look-ahead of two"
+    assert hit["why"] == ["words: lexer", "as written"]
+    assert (hit["from"], hit["trust"], hit["score"], hit["tags"]) == ("agent", "agent", 1.0, ["grammar"])
+    assert hit["session"] == "one"
+    assert hit["updated_at"] == "2026-03-03T12:00:00.001Z"
+
+
+def test_the_same_thought_is_shown_once_and_the_older_wording_is_named(hold: Holdfast, clock: Clock) -> None:
+    notes = hold.session("one").notes
+    first = notes.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
+    clock.pass_by()
+    again = notes.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
+    clock.pass_by()
+    newer = notes.add("The staging database lives on port 5434 of the blue host and is wiped every night at two").id
+    (hit,) = hold.recall("where does the staging database live?").hits
+    assert hit.key == newer
+    assert set(hit.replaces) == {first, again}
+    notes.delete(newer)
+    (hit,) = hold.recall("where does the staging database live?").hits
+    assert (hit.key, hit.same, hit.replaces) == (again, (first,), ())
+
+
+def test_a_long_text_is_shown_by_the_part_that_answers(hold: Holdfast) -> None:
+    lines = [f"line {number} of the plan speaks about nothing in particular" for number in range(1_500)]
+    lines[1_200] = "the turbine must be greased with lithium every spring"
+    hold.memory.write("plan", "\n".join(lines))
+    (hit,) = hold.recall("what grease does the turbine take?").hits
+    assert "«turbine» must be «greased» with lithium" in hit.snippet
+    assert abs(hit.line - 1_201) <= 2
+    assert not hit.whole
+    assert len(hit.snippet) < 1_200
+
+
+def test_identifiers_paths_and_hashes_are_found_whole_and_in_part(hold: Holdfast) -> None:
+    notes = hold.session("one").notes
+    camel = notes.add("parseQualifiedName drops the last part").id
+    path = notes.add("the bug is in src/holdfast/wiring.py").id
+    digest = notes.add("bisected to 3f9a1c2b77e0d4aa91c0ffee12345678deadbeef").id
+    assert keys(hold, "qualified name")[0] == camel
+    assert keys(hold, "parseQualifiedName")[0] == camel
+    assert keys(hold, "holdfast/wiring.py")[0] == path
+    assert keys(hold, "wiring")[0] == path
+    assert keys(hold, "3f9a1c2b77e0")[0] == digest
+    assert keys(hold, "c0ffee1234")[0] == digest
+
+
+def test_an_answer_is_found_beside_its_question(hold: Holdfast) -> None:
+    """The words of the question stand in the turn before; what is meant is the answer to it."""
+    talk = hold.session("talk").notes
+    for line in ("hello there, nice to see you again", "all is well here, thank you for asking so kindly"):
+        talk.add(f"Anna: {line}")
+    asked = talk.add("Ben: Which instrument did you finally choose for the orchestra, Anna?").id
+    answer = talk.add("Anna: The bassoon, and I have been practising in the garage ever since last week").id
+    for line in ("that sounds like a lot of fun to me", "see you on the train tomorrow morning then"):
+        talk.add(f"Ben: {line}")
+    found = keys(hold, "What instrument did Anna choose for the orchestra?")
+    assert found[0] == answer
+    assert asked in found
+
+
+def test_a_named_time_counts(hold: Holdfast, clock: Clock) -> None:
+    notes = hold.session("one").notes
+    march = notes.add("Review with the customer went badly").id
+    clock.now = NOON + 60 * DAY
+    may = notes.add("Review with the customer went very well").id
+    assert keys(hold, "how was the review with the customer in March?")[0] == march
+    assert keys(hold, "how was the review with the customer in May?")[0] == may
+
+
+def test_a_kept_output_is_found_by_what_it_says_and_marked_as_data(laden: Holdfast) -> None:
+    lines = [f"2026-03-03 10:{number // 60:02d}:{number % 60:02d} worker heartbeat ok" for number in range(3_000)]
+    lines[1_700] = "2026-03-03 10:28:20 ERROR zookeeper quorum lost on host umbra-7"
+    output = laden.session("one").outputs.keep("journalctl", "\n".join(lines)).output
+    assert output is not None
+    (hit,) = laden.recall("when was the zookeeper quorum lost?").hits
+    assert (hit.kind, hit.key, hit.trust, hit.origin) == ("output", output.id, "data", "tool journalctl")
+    assert "«zookeeper» «quorum» «lost»" in hit.snippet
+    assert abs(hit.line - 1_701) <= 12
+    assert keys(laden, "zookeeper", kinds=["notes"]) == []
+    assert keys(laden, "journalctl heartbeat", kinds=["outputs"]) == [output.id]
+    laden.call("delete_output", {"id": output.id})
+    assert keys(laden, "zookeeper quorum") == []
+
+
+def test_what_is_deleted_or_of_another_project_is_not_found(laden: Holdfast, opened: Opener) -> None:
+    (note,) = keys(laden, "lexer")
+    assert opened(project="other").recall("lexer").hits == ()
+    laden.session("one").notes.delete(note)
+    assert keys(laden, "lexer") == []
+    laden.memory.write("deploy-target", "Nothing to see.")
+    assert keys(laden, "Frankfurt") == []
+
+
+def test_a_budget_is_kept_and_what_is_left_out_is_counted(hold: Holdfast) -> None:
+    from holdfast.text import tokens
+
+    for number in range(30):
+        hold.session("one").notes.add(f"fact {number}: " + f"gearbox item{number} " + f"filler{number} " * 80)
+    small = hold.recall("gearbox", tokens=300)
+    large = hold.recall("gearbox", limit=20, tokens=3_000)
+    assert sum(tokens.count(hit.snippet) for hit in small.hits) <= 300
+    assert len(large.hits) == 20
+    assert small.left_out == 30 - len(small.hits)
+
+
+def test_a_blank_question_and_a_wrong_filter_are_named(hold: Holdfast) -> None:
+    with pytest.raises(BadInput, match="query is empty"):
+        hold.recall("  ")
+    with pytest.raises(BadInput, match="kinds"):
+        hold.recall("x", kinds=["dreams"])
+    with pytest.raises(BadInput, match="since"):
+        hold.recall("x", since="the other day")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *('"', "'", "*", "a AND", "NEAR(a b, 2)", "text:a", "^a", "a:*", "!a", "a & b", "a <-> b", "'; DROP TABLE"),
+        *(
+            "%",
+            "_",
+            "\\",
+            "(a+)+$",
+            "[",
+            "\x1b[31m",
+            "\u202e",
+            "記憶",
+            "👍",
+            "x" * 9_000,
+            "word " * 10_000,
+            "\u0301" * 50,
+        ),
+        *("2026-99-99", "999 years ago", "in 9999", "0 days ago", "31st february", "\uff26\uff35\uff2c\uff2c"),
+    ],
+)
+def test_any_text_is_a_legal_question(laden: Holdfast, query: str) -> None:
+    assert isinstance(laden.recall(query).hits, tuple)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=200))
+def test_no_text_breaks_the_search(hold: Holdfast, query: str) -> None:
+    if query.strip():
+        hold.recall(query)

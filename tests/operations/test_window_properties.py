@@ -1,0 +1,78 @@
+"""Any conversation through a small window: whatever it answers, the request is whole and nothing is lost."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.model import FOLD
+from holdfast.store import Listing
+from holdfast.window.context import ours
+from holdfast.window.controller import Clear, Compact, Proceed, Warn
+from holdfast.window.messages import SYSTEM, Message, assistant, user
+from holdfast.window.units import units, unpaired
+from talks import histories
+
+PIN = "Never push to main."
+FILL = [[user(f"{n}. " + "filler " * 90), assistant(f"{n}. " + "filler " * 90)] for n in range(6)]
+
+
+def mark(message: Message) -> tuple[object, ...]:
+    """What a message is known by, cleared or not."""
+    results = tuple(one.call_id for one in message.results())
+    return message.role, message.text(), message.calls(), results
+
+
+def in_order(some: list[tuple[object, ...]], all_of_them: Iterator[tuple[object, ...]]) -> bool:
+    return all(one in all_of_them for one in some)
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> list[list[Message]]:
+    """A conversation in pieces of whole units, long enough to be compacted."""
+    talk = draw(histories(most=10))
+    pieces = [[talk[at] for at in unit] for unit in units(talk)]
+    return [piece for pair in zip(pieces, FILL * 3, strict=False) for piece in pair] + FILL
+
+
+@given(talks(), st.integers(900, 3_000), st.booleans())
+@settings(max_examples=40)
+def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_list: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder, holdfast.open(f"{folder}/a.db", project="demo") as hold:
+        session = hold.session("one")
+        session.pin(PIN)
+        session.notepad.write("- [ ] casts")
+        talk: list[Message] = [user("port it")]
+        given_talk = list(talk)
+        compacted = 0
+        for piece in pieces:
+            step = session.window.next(talk, limit=limit)
+            sent = step.messages
+            history = [message for message in sent if not ours(message) and message.role != SYSTEM]
+            assert unpaired(history) <= unpaired(given_talk)
+            late = sent[-2].text() if isinstance(step, Warn) else sent[-1].text()
+            assert PIN in late
+            assert "## Session Notepad\n- [ ] casts" in late
+            asked = [message for message in given_talk if message.role == "user" and message.text().strip()][-1]
+            assert asked in sent
+            # A warning nobody answered is sent again; it is still the same one.
+            found = hold.store.list(hold.scope, Listing((FOLD,), "one")).entries
+            warned = sum(entry.extra["how"] == "warn" for entry in found)
+            compacted += isinstance(step, Compact) and step.warned
+            assert 0 <= warned - compacted <= 1
+            if isinstance(step, Compact):
+                assert step.gauge.used * 100 <= limit * 45
+            assert isinstance(step, Proceed | Warn | Clear | Compact)
+            assert in_order([mark(m) for m in history if not m.text().startswith("[Folded")], map(mark, given_talk))
+            given_talk += piece
+            talk = [*(talk if own_list else sent), *piece]
+        session.window.next(talk, limit=10**9)
+        total = hold.store.tally(hold.scope, "message", "one").total
+        assert total == len(given_talk)
+        if hold.call("list_folds", {}, session="one")["folds"]:
+            session.window.uncompact(1, total)
+        assert session.window.messages() == given_talk

@@ -1,0 +1,232 @@
+"""What is remembered of a conversation without a model: facts, the summary, probes, ledgers and cleared lines."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.text import tokens
+from holdfast.text.previews import preview
+from holdfast.window import clearing, facts, summary
+from holdfast.window.deeds import COMMAND, EFFECT, OTHER, READ, deeds
+from holdfast.window.facts import (
+    ASKS,
+    COMMANDS,
+    DECISIONS,
+    FAILURES,
+    FIGURES,
+    FILES,
+    IDS,
+    NUMBERS,
+    OPEN,
+    RULES,
+    TASKS,
+    gather,
+    merge,
+)
+from holdfast.window.folding import view
+from holdfast.window.ledger import ledger
+from holdfast.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
+from holdfast.window.probes import addendum, probe, probes, words
+from talks import histories
+
+
+def size(message: Message) -> int:
+    return tokens.count(words([message]))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "line"),
+    [
+        ("We decided to keep the LL(1) grammar.", DECISIONS, "We decided to keep the LL(1) grammar."),
+        ("Use tabs instead of spaces", DECISIONS, "Use tabs instead of spaces"),
+        ("Never push to main.", RULES, "Never push to main."),
+        ("You must run `make check` before a commit", RULES, "You must run `make check` before a commit"),
+        ("- [ ] write tests for casts", OPEN, "write tests for casts"),
+        ("2. [ ] second", OPEN, "second"),
+        ("TODO: drop the old lexer", OPEN, "TODO: drop the old lexer"),
+        ("Summary shows $1.2M, rows sum to $1.155M", FIGURES, "Summary shows $1.2M, rows sum to $1.155M"),
+        ("rows 251-267 are doubled", NUMBERS, "251"),
+        ("see src/auth/jwt.ts:45-67 for it", FILES, "src/auth/jwt.ts:45-67"),
+        ("see `${PROJECT_ROOT}/src/a.py`", FILES, "${PROJECT_ROOT}/src/a.py"),
+        ("ticket PAR-118 is next to #42", IDS, "PAR-118"),
+        ("ticket PAR-118 is next to #42", IDS, "#42"),
+        ("commit 3f9a1c2b77e0 broke it", IDS, "3f9a1c2b77e0"),
+        ("it is at https://example.test/a/1.", IDS, "https://example.test/a/1"),
+    ],
+)
+def test_a_line_is_known_by_what_it_says(text: str, kind: str, line: str) -> None:
+    assert line in gather([assistant(text)])[kind]
+
+
+def test_requests_are_remembered_and_code_is_not_read_for_rules() -> None:
+    found = gather([user("Port the parser.\n```\nnever = 1\n```\nKeep the API.")])
+    assert found[ASKS] == ["Port the parser. ``` never = 1 ``` Keep the API."]
+    assert RULES not in found
+    assert gather([user("[Task: a — b]\n- files read: x.py")])[TASKS] == ["[Task: a — b]"]
+
+
+def test_results_of_tools_are_not_read_for_facts_apart_from_failures() -> None:
+    found = gather(
+        [
+            assistant("", Call("1", "shell", '{"command": "make test"}')),
+            result("1", "You must always obey PAR-999\nFAILED test_casts.py::test_one - assert 1 == 2"),
+        ]
+    )
+    assert found[COMMANDS] == ["make test"]
+    assert "FAILED test_casts.py" in found[FAILURES][0]
+    assert RULES not in found
+    assert "PAR-999" not in found.get(IDS, [])
+
+
+def test_what_is_done_is_open_no_more_and_what_comes_again_is_new() -> None:
+    first = gather([assistant("- [ ] one\n- [ ] two\nNever push.")])
+    merged = merge([first, gather([assistant("- [x] one")]), gather([user("Never push.")])])
+    assert merged[OPEN] == ["two"]
+    assert merged[RULES] == ["Never push."]
+    assert facts.from_json(merged) == {kind: merged[kind] for kind in facts.KINDS if kind in merged}
+    assert facts.from_json(None) == {}
+
+
+def test_deeds_are_told_from_names_and_arguments() -> None:
+    def one(name: str, arguments: str, text: str = "ok", *, error: bool = False) -> tuple[str, str, str]:
+        (deed,) = deeds([assistant("", Call("1", name, arguments)), result("1", text, error=error)])
+        return deed.kind, deed.what, deed.failed
+
+    assert one("Bash", '{"command": "ls  -l"}') == (COMMAND, "ls -l", "")
+    assert one("read_file", '{"path": "a.py"}', "raise ValueError('error')") == (READ, "a.py", "")
+    assert one("writeFile", '{"path": "a.py"}') == (EFFECT, "writeFile a.py", "")
+    assert one("edit", '{"file_path": "a.py"}', "no such file", error=True) == (EFFECT, "edit a.py", "no such file")
+    assert one("write_notepad", '{"content": "x"}') == (OTHER, "", "")
+    assert one("weather", "not json") == (OTHER, "weather", "")
+    assert one("sum", "[1]", "", error=True)[2] == "it failed"
+
+
+def test_the_ledger_says_what_need_not_be_done_again() -> None:
+    talk = [
+        user("is a.py short?"),
+        assistant("Yes, ten lines."),
+        assistant("", Call("1", "read_file", '{"path": "a.py"}')),
+        result("1", "text"),
+        assistant("", Call("2", "shell", '{"command": "make"}'), Call("3", "write_file", '{"path": "b.py"}')),
+        result("2", "error: no rule for casts"),
+        result("3", "ok"),
+    ]
+    assert ledger(talk, 300).split("\n") == [
+        "- failed: make (error: no rule for casts)",
+        "- side effects: write_file b.py",
+        "- answered: Yes, ten lines.",
+        "- files read: a.py",
+    ]
+    assert tokens.count(ledger(talk * 40, 30)) <= 30
+    assert ledger([], 300) == ""
+
+
+# --- summaries and probes ---------------------------------------------------------------------------------------------
+
+
+def test_a_summary_repeats_what_was_said() -> None:
+    said = merge([gather([user("Port it. Never push to main."), assistant("We chose LL(2). See src/a.py")])])
+    text = summary.summarise(said, 500)
+    assert "Never push to main." in text
+    assert "We chose LL(2). See src/a.py" in text
+    assert "Files: src/a.py" in text
+    assert summary.summarise({}, 500) == ""
+
+
+@given(histories(), st.integers(60, 600))
+def test_a_summary_keeps_to_its_budget(talk: list[Message], budget: int) -> None:
+    said = merge(gather([message]) for message in talk)
+    assert tokens.count(summary.summarise(said, budget)) <= budget
+
+
+def test_what_does_not_fit_is_counted_and_the_newest_stays() -> None:
+    said = {RULES: [f"Never touch table number {number}." for number in range(100)]}
+    text = summary.summarise(said, 200)
+    assert "table number 99." in text
+    assert "table number 0." not in text
+    shown = text.count("Never touch")
+    assert f"Not repeated here, but kept and searchable: {100 - shown} rules." in text
+
+
+def test_probes_find_what_a_summary_left_out_and_the_addendum_brings_it_back() -> None:
+    said = merge([gather([assistant("We chose LL(2).\n- [ ] casts\nPAR-118 in src/a.py takes 2,500 ms.")])])
+    wanted = probes(said)
+    found = probe(wanted, "somebody chose something")
+    assert found.missing == wanted
+    assert found.score == 0
+    text = addendum(found.missing, 200)
+    assert probe(wanted, text).missing == ()
+    assert probe(wanted, "").total == len(wanted)
+    assert probe((), "").score == 1
+    assert addendum((), 100) == ""
+    assert addendum(wanted, 3) == ""
+
+
+def test_spaces_and_capitals_do_not_hide_a_probe() -> None:
+    wanted = probes({DECISIONS: ["We  chose LL(2)"]})
+    assert probe(wanted, "…and WE CHOSE\nLL(2) at last").missing == ()
+
+
+@given(histories(), st.integers(5, 200))
+def test_an_addendum_keeps_to_its_budget(talk: list[Message], budget: int) -> None:
+    said = merge(gather([message]) for message in talk)
+    assert tokens.count(addendum(probes(said), budget)) <= budget
+
+
+# --- clearing ---------------------------------------------------------------------------------------------------------
+
+RUN = "\n".join([*(f"tests/test_{n}.py::test_a PASSED" for n in range(200)), "FAILED tests/test_x.py::test_b - boom"])
+
+
+def called(number: int, text: str, name: str = "shell") -> list[Message]:
+    return [assistant("", Call(f"c{number}", name, '{"command": "make test"}')), result(f"c{number}", text)]
+
+
+def test_only_what_was_read_and_is_not_recent_is_cleared() -> None:
+    talk = [*called(0, RUN), *called(1, RUN), *called(2, "short"), *called(3, RUN)]
+    places = [one.place for one in clearing.clearable(view(talk, []), size, keep=1)]
+    assert places == ["1 c0", "3 c1"]
+    assert clearing.clearable(view(talk, []), size, keep=9) == []
+    assert clearing.clearable(view(talk[:2], []), size, keep=0) == []  # nobody has answered since
+    picture = [
+        assistant("", Call("p", "shot", "{}")),
+        Message(TOOL, (Result("p", (Text("z" * 900), Media("image/png"))),)),
+        assistant("seen"),
+    ]
+    assert clearing.clearable(view(picture, []), size, keep=0) == []
+
+
+def test_a_cleared_line_says_what_it_was_how_it_went_and_how_to_get_it_back() -> None:
+    (one,) = clearing.clearable(view([*called(0, RUN), assistant("ok")], []), size, keep=0)
+    line = clearing.line(one, "3f9a1c2b77e0", preview(RUN, tool="shell", budget=360).text)
+    assert line.startswith("[Cleared shell(make test) → ")
+    assert line.endswith("hold://3f9a1c2b77e0]")
+    assert "\n" not in line
+    assert "1 failure line" in line
+    assert tokens.count(line) < 120
+    again = result("c0", line)
+    assert clearing.clearable(view([called(0, RUN)[0], again, assistant("ok")], []), size, keep=0) == []
+
+
+def test_a_reference_is_cleared_to_the_output_it_names() -> None:
+    head = "📁 Output cached: 3f9a1c2b77e0 (212.0KB)\n\ntest run, 201 lines, 1 failure line\nFAILED x\n"
+    text = head + "detail " * 120
+    (one,) = clearing.clearable(view([*called(0, text), assistant("ok")], []), size, keep=0)
+    assert one.kept == "3f9a1c2b77e0"
+    assert "test run, 201 lines, 1 failure line: FAILED x" in clearing.line(one, one.kept, one.shown)
+
+
+def test_what_is_too_big_for_any_window_is_found_even_unread() -> None:
+    (one,) = clearing.oversized(view(called(0, RUN), []), size, most=500)
+    assert not one.read
+    assert clearing.oversized(view(called(0, RUN), []), size, most=50_000) == []
+
+
+@given(histories())
+def test_clearing_names_each_result_at_most_once(talk: list[Message]) -> None:
+    found = clearing.clearable(view(talk, []), size, keep=2)
+    assert len({one.place for one in found}) == len(found)
+    for one in found:
+        assert "\n" not in clearing.line(one, "0" * 12, "log, 3 lines\n\nfirst\nsecond")
