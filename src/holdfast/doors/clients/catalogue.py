@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from holdfast.doors.clients.edits import Block, Edit, Entry, Hook, Member, Whole
 
+MCP = ("mcp", "--no-handoff")  # the hooks give it
 TIMEOUT = 20  # seconds a hook may take; ours takes a tenth of one
 
 
@@ -47,7 +48,7 @@ def _quoted(word: str) -> str:
 
 
 def _server(where: Where, **more: Any) -> dict[str, Any]:
-    return {"command": where.command[0], "args": [*where.command[1:], "mcp"], **more}
+    return {"command": where.command[0], "args": [*where.command[1:], *MCP], **more}
 
 
 def _nested(where: Where, client: str, events: dict[str, tuple[str, str]], timeout: int = TIMEOUT) -> tuple[Hook, ...]:
@@ -106,7 +107,7 @@ def _gemini(where: Where) -> dict[str, tuple[Edit, ...]]:
 def _cursor(where: Where) -> dict[str, tuple[Edit, ...]]:
     events = {
         "sessionStart": "session-start",
-        "afterMCPExecution": "after-tool",
+        "postToolUse": "after-tool",
         "preCompact": "before-compact",
         "stop": "stop",
         "sessionEnd": "session-end",
@@ -147,7 +148,7 @@ def _opencode(where: Where) -> dict[str, tuple[Edit, ...]]:
     from holdfast import texts
 
     command = list(where.command)
-    server = Entry(("mcp",), {"type": "local", "command": [*command, "mcp"], "enabled": True})
+    server = Entry(("mcp",), {"type": "local", "command": [*command, *MCP], "enabled": True})
     plugin = texts.client("opencode_plugin.js").replace("__COMMAND__", json.dumps(command))
     for_all = where.path(".config", "opencode")
     config = os.path.join(for_all if where.scope == "user" else where.root, "opencode.json")
