@@ -1,8 +1,8 @@
 """What is done about an event: the memory given back at a start and after a compaction, big results kept aside.
 
-A hook may be one of many at once, and the client waits for it. So each does one thing, with as few writes as that takes,
-and says nothing unless there is something to say. What it remembers for later ones is in operations/hosted.py. What only
-some events need is imported by them: most hooks find nothing to do.
+A hook may be one of many at once, and the client waits for it. So each does one thing, with as few writes as it takes,
+and says nothing unless there is something to say. What it remembers for later ones is in operations/hosted.py. What
+only some events need is imported by them: most hooks find nothing to do.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def prompt(call: Call) -> Done:
     if not call.known():
         return NOTHING
     from holdfast.model import NOTEPAD
-    from holdfast.operations import hosted, notepad
+    from holdfast.operations import hosted
 
     ctx = call.opened()
     if hosted.take(ctx):
@@ -84,6 +84,7 @@ def prompt(call: Call) -> Done:
     if pad is None or pad.origin == "agent" or pad.version <= hosted.look(ctx).pad:
         return NOTHING
     from holdfast.doors.hooks.fitting import Section, fitted
+    from holdfast.operations import notepad
 
     told = f"The notepad was changed by somebody else.\n\n{notepad.HEADING}\n{pad.content}"
     text = fitted([Section(told, 9_000, "read_notepad gives all of it")], limits.HOOK_CONTEXT_CHARS, _measure(call))

@@ -17,6 +17,7 @@ from holdfast.window.messages import ASSISTANT, USER, Message, Text
 
 # What clients put into a user's messages by themselves.
 _INSERTED = re.compile(r"<(system-reminder|holdfast|hook_context)>.*?</\1>", re.DOTALL)
+_ASIDE = ("isSidechain", "isMeta", "isCompactSummary")  # lines of Claude Code that are no part of the talk
 _NOT_SAID = (
     *("<local-command", "<command-", "<environment_context", "<user_instructions", "<turn_aborted", "# AGENTS.md"),
     *("Caveat: The messages below", "This session is being continued from a previous conversation"),
@@ -31,9 +32,8 @@ def read(path: str) -> tuple[Message, ...]:
         kind = line.get("type")
         if kind == "response_item" and isinstance(line.get("payload"), dict):
             codex.append(line["payload"])
-        elif kind in (USER, ASSISTANT) and isinstance(line.get("message"), dict):
-            if not (line.get("isSidechain") or line.get("isMeta") or line.get("isCompactSummary")):
-                claude.append({name: line["message"].get(name) for name in ("role", "content")})
+        elif kind in (USER, ASSISTANT) and isinstance(line.get("message"), dict) and not any(map(line.get, _ASIDE)):
+            claude.append({name: line["message"].get(name) for name in ("role", "content")})
     return tuple(_said(_converted(claude, codex)))
 
 
