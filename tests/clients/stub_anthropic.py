@@ -1,6 +1,6 @@
-"""A model on this machine that says what a script tells it to: Anthropic's Messages API as far as Claude Code uses it.
+"""A model on this machine that says what a script tells it: Anthropic's Messages API as far as Claude Code uses it.
 
-Every request is kept, so that tests can look at what a client really sent. Turns are given as functions from the request
+Every request is kept, so that tests can look at what a client really sent. Turns are functions from the request
 to content blocks; requests that are no turns of the conversation (titles, summaries) get a fixed answer.
 """
 
@@ -51,12 +51,12 @@ class Stub:
             def log_message(self, format: str, *args: Any) -> None:
                 return
 
-            def do_GET(self) -> None:  # noqa: N802 - named by the library
+            def do_GET(self) -> None:
                 self.reply(404, b"{}", "application/json")
 
             do_HEAD = do_GET  # noqa: N815
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 if "count_tokens" in self.path:
                     return self.reply(200, b'{"input_tokens": 100}', "application/json")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from holdfast.operations.registry import Context
     from holdfast.settings import Settings
 
-TICK = 0.05  # seconds between two looks at how long it may take, which is known only once the settings are read
+START_SECONDS = 15.0  # until the event and the settings are read, which say how long it may take
+TICK = 0.05  # seconds between two looks at that
 
 
 class Job:
@@ -31,7 +32,7 @@ class Job:
     def __init__(self, client: str | None, event: str) -> None:
         self.client = client
         self.event = event
-        self.seconds: float = limits.HookRules().seconds
+        self.seconds = START_SECONDS
         self.began = time.monotonic()
 
     def within(self, work: Callable[[], Any]) -> Any:
