@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from clients.install import installed
-from clients.stub_anthropic import Json, Stub, Turn, say, too_long, use
+from clients.stub import Json, Say, TooLong, Turn, Use
+from clients.stub_anthropic import Anthropic
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 UPSTREAM = Path(__file__).parents[1] / "doors" / "upstream.py"
@@ -54,9 +55,10 @@ class Claude:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def ask(self, prompt: str, *turns: Turn, more: tuple[str, ...] = ()) -> tuple[Stub, str]:
+    def ask(self, prompt: str, *turns: Turn, more: tuple[str, ...] = ()) -> tuple[Anthropic, str]:
         """One run with a prompt. The stub with what was sent, and the client's session id."""
-        with Stub(turns) as stub:
+        stub = Anthropic(turns)
+        with stub:
             command = [str(self.program), "-p", prompt, "--model", "claude-sonnet-4-5", "--output-format", "json"]
             command += ["--mcp-config", str(self.servers), "--debug-file", str(self.home / "debug.log")]
             command += ["--allowedTools", "mcp__holdfast,mcp__wrapped,mcp__plain,Bash", *more]
@@ -96,15 +98,15 @@ def sent(request: Json) -> str:
 def test_it_calls_our_tools_and_the_notepad_is_there_after_a_compaction(claude: Claude) -> None:
     stub, session = claude.ask(
         "port the parser",
-        use("mcp__holdfast__write_notepad", content="- [ ] casts break LL(1)"),
-        say("noted"),
+        Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, "holdfast"),
+        Say("noted"),
     )
     assert any('"ok":true' in one.replace(" ", "").replace("\\", "") for one in results(stub.requests[1])), results(
         stub.requests[1]
     )
     assert "casts break" in claude.holdfast("pad", "show", "--session", session)
 
-    stub, again = claude.ask("go on", too_long, say("going on"), more=("--resume", session))
+    stub, again = claude.ask("go on", TooLong(), Say("going on"), more=("--resume", session))
     assert stub.summaries, "the client did not compact"
     after = sent(stub.requests[-1])
     assert again == session
@@ -115,10 +117,10 @@ def test_it_calls_our_tools_and_the_notepad_is_there_after_a_compaction(claude: 
 
 def test_a_new_session_gets_handoff_and_notepad_once(claude: Claude) -> None:
     claude.holdfast("handoff", "write", "Casts come next; the grammar is done.", "--session", "earlier")
-    stub, first = claude.ask("hello", say("hi"))
+    stub, first = claude.ask("hello", Say("hi"))
     assert sent(stub.requests[0]).count("Casts come next; the grammar is done.") == 1
     assert "Casts come next" not in json.dumps(stub.requests[0].get("system"))
-    stub, second = claude.ask("hello again", say("hi"))
+    stub, second = claude.ask("hello again", Say("hi"))
     assert first != second
     assert "Casts come next" not in sent(stub.requests[0])
 
@@ -126,11 +128,11 @@ def test_a_new_session_gets_handoff_and_notepad_once(claude: Claude) -> None:
 def test_big_outputs_are_previews_and_references(claude: Claude) -> None:
     stub, _ = claude.ask(
         "look around",
-        use("Bash", command="seq 1 20000; echo FAILED tests/test_x.py::test_y", description="count"),
-        use("mcp__wrapped__text", size=100_000),
-        use("mcp__plain__text", size=30_000, seed="other"),  # the client would take it whole
-        use("mcp__plain__text", size=400_000, seed="more"),  # the client puts it into a file of its own
-        say("done"),
+        Use("Bash", {"command": "seq 1 20000; echo FAILED tests/test_x.py::test_y", "description": "count"}),
+        Use("text", {"size": 100_000}, "wrapped"),
+        Use("text", {"size": 30_000, "seed": "other"}, "plain"),  # the client would take it whole
+        Use("text", {"size": 400_000, "seed": "more"}, "plain"),  # the client puts it into a file of its own
+        Say("done"),
     )
     bash, *others = results(stub.requests[-1])
     assert len(others) == 3
