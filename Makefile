@@ -14,10 +14,10 @@ CODE := src tests docs $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test torture bench docs run lock clean
+.PHONY: help setup check test torture test-clients bench docs run lock clean
 
 help: ## List the commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 setup: $(STAMP) ## Make .venv with everything needed; does nothing when nothing changed
 
@@ -33,6 +33,9 @@ test: check ## All checks, then all tests with a coverage report
 
 torture: $(STAMP) ## The slow tests: kills, races, full disks
 	$(PY) -m pytest -m slow --timeout 900
+
+test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model on this machine
+	$(PY) -m pytest -m clients tests/clients
 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench

@@ -123,6 +123,20 @@ def session_over(id: str, outcome: str) -> Conflict:
     )
 
 
+def bad_config_file(path: str, why: str) -> BadInput:
+    return BadInput(
+        "bad_config_file", f"{path} was left as it is: {why}. Mend the file or give another one, then call again."
+    )
+
+
+def unknown_client(name: str, known: list[str]) -> BadInput:
+    return BadInput(
+        "unknown_client",
+        f"there is no client {shown(name)}. Known are: {', '.join(known)}. Any other one takes the entry that "
+        "`holdfast install generic` prints.",
+    )
+
+
 def output_too_big(got: int, limit: int) -> BadInput:
     return BadInput(
         "output_too_big",

@@ -149,6 +149,23 @@ class JournalRules(NamedTuple):
     keep_log_rows: int = 20
 
 
+HOOK_CONTEXT_CHARS = 9_500  # what a hook gives a coding agent: past 10,000 clients move it to a file or drop it
+HOOK_INPUT_BYTES = 64 << 20  # one event on standard input, with a whole tool result in it
+HOOK_END_SECONDS = 2.5  # at the end of a session: one client ends every hook after three
+HOOK_LOG_BYTES = 256 << 10  # of the log of what went wrong in hooks; then it starts anew beside the old one
+TRANSCRIPT_BYTES = 4 << 20  # of a client's transcript that are read, from its end: a second's work
+CHECKPOINT_TOKENS = 600  # of what is kept of a conversation before a client compacts it
+
+
+class HookRules(NamedTuple):
+    """What hooks of coding agents may do. Fields of [hooks] in the config file."""
+
+    enabled: bool = True  # `holdfast off` and `holdfast on` switch it for a project
+    seconds: int = 5  # a hook that is not done by then answers nothing; agents wait for it
+    off_clients: tuple[str, ...] = ()  # clients whose hooks do nothing here
+    off_tools: tuple[str, ...] = ()  # tools, as names or patterns, whose results are left as they are
+
+
 class OutputRules(NamedTuple):
     """What is kept outside the window, and for how long. Fields of [outputs] in the config file."""
 
@@ -202,3 +219,4 @@ class Bounds(NamedTuple):
     window: WindowRules = WindowRules()
     recall: RecallRules = RecallRules()
     journal: JournalRules = JournalRules()
+    hooks: HookRules = HookRules()

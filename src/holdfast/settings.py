@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, JournalRules, OutputRules, RecallRules, ToolRule, WindowRules
+from holdfast.limits import Bounds, HookRules, JournalRules, OutputRules, RecallRules, ToolRule, WindowRules
 from holdfast.model import Folder
 
 FOLDER = ".holdfast"
@@ -20,8 +20,18 @@ SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 # Where coding agents put the id of their own session, so that a server they start belongs to it.
 SESSION_NAMES = ("HOLDFAST_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID")
 
-Rules = Bounds | OutputRules | WindowRules | RecallRules | JournalRules
-TABLES = (OutputRules, WindowRules, RecallRules, JournalRules)
+# A variable that a coding agent sets for what it starts: which agent that is. Several also set that of Claude Code.
+AGENT_NAMES = {
+    "COPILOT_CLI": "copilot",
+    "CURSOR_VERSION": "cursor",
+    "GEMINI_CLI": "gemini",
+    "GEMINI_SESSION_ID": "gemini",
+    "CLAUDE_PROJECT_DIR": "claude-code",
+}
+OFF = "off"  # a file of this name beside the store: hooks do nothing in the project
+
+Rules = Bounds | OutputRules | WindowRules | RecallRules | JournalRules | HookRules
+TABLES = (OutputRules, WindowRules, RecallRules, JournalRules, HookRules)
 
 
 class Settings(NamedTuple):
@@ -56,7 +66,7 @@ def load(
         env.get("HOLDFAST_TENANT") or TENANT,
         next((env[known] for known in SESSION_NAMES if env.get(known)), None),
         env.get("HOLDFAST_TOKEN") or None,
-        _bounds(config, env),
+        _switched(_bounds(config, env), root, env),
         _skills(config, env, root),
         _switch("strict", env.get("HOLDFAST_STRICT") or config.get("strict", False)),
         root or os.path.abspath(here),
@@ -99,6 +109,27 @@ def data_folder(env: Mapping[str, str]) -> str:
     if os.name == "nt":
         return os.path.join(env.get("LOCALAPPDATA") or os.path.expanduser("~"), "holdfast")
     return os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "share", "holdfast")
+
+
+def coding_agent(environment: Mapping[str, str] | None = None) -> str:
+    """The coding agent that started us, as far as the environment tells; else nothing."""
+    env = os.environ if environment is None else environment
+    return next((name for variable, name in AGENT_NAMES.items() if env.get(variable)), "")
+
+
+def off_file(folder: str, environment: Mapping[str, str] | None = None) -> str:
+    """The file that switches hooks off in the project of a folder."""
+    return _off_file(project_root(folder), os.environ if environment is None else environment)
+
+
+def _off_file(root: str | None, env: Mapping[str, str]) -> str:
+    return os.path.join(data_folder(env) if root is None else os.path.join(root, FOLDER), OFF)
+
+
+def _switched(bounds: Bounds, root: str | None, env: Mapping[str, str]) -> Bounds:
+    if not os.path.exists(_off_file(root, env)):
+        return bounds
+    return bounds._replace(hooks=bounds.hooks._replace(enabled=False))
 
 
 def _default_store(root: str | None, env: Mapping[str, str]) -> str:
@@ -149,8 +180,9 @@ def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
     window = WindowRules(**_fields(WindowRules(), _table(config, "window"), env, "WINDOW_"))
     recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
     journal = JournalRules(**_fields(JournalRules(), _table(config, "journal"), env, "JOURNAL_"))
-    plain = _fields(Bounds(), config, env, "")
-    return Bounds(**{**plain, "outputs": outputs, "window": window, "recall": recall, "journal": journal})
+    hooks = HookRules(**_fields(HookRules(), _table(config, "hooks"), env, "HOOKS_"))
+    tables = {"outputs": outputs, "window": window, "recall": recall, "journal": journal, "hooks": hooks}
+    return Bounds(**{**_fields(Bounds(), config, env, ""), **tables})
 
 
 def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -6,9 +6,12 @@ import builtins
 import os
 
 from holdfast import errors, settings
-from holdfast.library import Clock, Holdfast, wall_clock
 from holdfast.model import Scope
-from holdfast.store import Store
+
+TYPE_CHECKING = False  # see holdfast/__init__.py
+if TYPE_CHECKING:
+    from holdfast.library import Clock, Holdfast
+    from holdfast.store import Store
 
 
 def open(
@@ -17,7 +20,7 @@ def open(
     project: str | None = None,
     session: str | None = None,
     folder: str | None = None,
-    clock: Clock = wall_clock,
+    clock: Clock | None = None,
 ) -> Holdfast:
     """A project's memory.
 
@@ -27,13 +30,15 @@ def open(
     return open_with(settings.load(store, project, folder=folder), session=session, clock=clock)
 
 
-def open_with(chosen: settings.Settings, *, session: str | None = None, clock: Clock = wall_clock) -> Holdfast:
+def open_with(chosen: settings.Settings, *, session: str | None = None, clock: Clock | None = None) -> Holdfast:
+    from holdfast.library import Holdfast, wall_clock  # late: a hook needs a store and a few operations, not all
+
     return Holdfast(
         choose_store(chosen.store),
         Scope(chosen.tenant, chosen.project),
         session=session or chosen.session,
         bounds=chosen.bounds,
-        clock=clock,
+        clock=clock or wall_clock,
         skills=chosen.skills,
         root=chosen.root,
     )

@@ -38,7 +38,7 @@ def test_every_command_of_the_table_exists_and_stands_for_that_operation() -> No
 def test_the_commands_are_those_that_were_asked_for() -> None:
     assert set(ALL) - set(COMMANDS) == {
         *("init", "mcp", "serve", "export", "import", "backup", "doctor", "tools", "context", "completion", "demo"),
-        *("output keep", "wrap", "gateway"),
+        *("output keep", "wrap", "install", "uninstall", "status", "gateway", "hook", "on", "off"),
     }
 
 

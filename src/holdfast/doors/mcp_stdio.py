@@ -127,13 +127,14 @@ def _own(descriptor: int, stand_in: int) -> int:
     return ours
 
 
-def serve(hold: Holdfast, profile: str, session: str | None = None) -> None:
+def serve(hold: Holdfast, profile: str, session: str | None = None, *, handoff: bool = True) -> None:
     """Speak MCP on stdin and stdout until the client closes them or the process gets SIGTERM or SIGINT.
 
     `session` is the user's choice and wins over what a client says in the `_meta` of a call. Without
-    both, calls work in the session `hold` was opened with.
+    both, calls work in the session `hold` was opened with. Without `handoff` the instructions leave
+    it out, for a client whose hooks give it.
     """
-    loop = Loop(Surface(hold, profile, session=session), Client())
+    loop = Loop(Surface(hold, profile, session=session, handoff=handoff), Client())
     nothing = os.open(os.devnull, os.O_RDWR)
     # A child process, say git, must not read the client's messages; and nobody else may write ours.
     reader = os.fdopen(_own(0, nothing), "rb")

@@ -135,8 +135,9 @@ def session_named_by(meta: object) -> str | None:
 class Surface:
     """One MCP server over one open Holdfast. Holds no state of a client, so many may share it."""
 
-    def __init__(self, hold: Holdfast, profile: str, *, session: str | None = None) -> None:
+    def __init__(self, hold: Holdfast, profile: str, *, session: str | None = None, handoff: bool = True) -> None:
         self._hold = hold
+        self._gives_handoff = handoff
         self._profile = profile
         self._session = session
         self._operations = {operation.name: operation for operation in operations_of(profile)}
@@ -183,6 +184,8 @@ class Surface:
         }
 
     def _instructions(self, params: Json, client: Client) -> str:
+        if not self._gives_handoff:
+            return self._hold.guidance(self._profile)
         try:
             client.unused = self._hold.instructions(self._profile, self._session_of(params, client))
         except HoldfastError as problem:

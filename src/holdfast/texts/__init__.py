@@ -24,6 +24,12 @@ def tool(name: str) -> ToolText:
     return ToolText(" ".join(description.split()), params)
 
 
+def client(file: str) -> str:
+    """A file that goes into a coding agent's configuration as it is."""
+    with open(os.path.join(_HERE, "clients", file), encoding="utf-8") as found:
+        return found.read()
+
+
 @lru_cache
 def prompt(name: str) -> str:
     return _read("prompts", name).strip()

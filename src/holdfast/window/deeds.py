@@ -41,7 +41,7 @@ def deeds(unit: Sequence[Message]) -> Iterator[Deed]:
 def _deed(call: Call, result: Result | None) -> Deed:
     given = _given(call.arguments)
     name = _HUMP.sub("_", call.name).lower()
-    command = next((given[key] for key in _COMMANDS if isinstance(given.get(key), str)), "")
+    command = next((line for key in _COMMANDS if (line := _line(given.get(key)))), "")
     failed = "" if result is None else _failure(result, whole=bool(command))
     if command:
         return Deed(COMMAND, _one_line(command, 160), call.name, failed)
@@ -53,6 +53,13 @@ def _deed(call: Call, result: Result | None) -> Deed:
     if path:
         return Deed(READ, _one_line(path, 160), call.name, failed)
     return Deed(OTHER, _one_line(f"{call.name} {_first(given)}", 160), call.name, failed)
+
+
+def _line(command: object) -> str:
+    """A command as it is typed; some tools take its words one by one."""
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        return " ".join(command)
+    return command if isinstance(command, str) else ""
 
 
 def _given(arguments: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The command line: `main`. Commands are in one file a noun; commands.py says which operation each of them is.
 
-`holdfast --version`, `holdfast mcp` and `holdfast journal recover` must start at once, because people, clients and
-hooks wait for them again and again. They are recognised here by hand, before click is imported. Whatever looks unusual
-goes to click, which knows them too.
+`holdfast --version`, `holdfast mcp`, `holdfast hook` and `holdfast journal recover` must start at once,
+because people and clients wait for them again and again. They are recognised here by hand, before click is imported.
+Whatever looks unusual goes to click, which knows them too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ def main(argv: list[str] | None = None) -> int:
 
         sys.stdout.write(f"holdfast {__version__}\n")
         return 0
+    if args[:1] == ["hook"] and (hook := _hook(args[1:])) is not None:
+        from holdfast.doors.hooks import run
+
+        run.main(*hook)
     from holdfast.doors.cli.guard import guarded
 
     if args[:2] == ["journal", "recover"]:
@@ -40,3 +44,10 @@ def main(argv: list[str] | None = None) -> int:
         return run(args, as_json=as_json)
 
     return guarded(with_click, as_json=as_json)
+
+
+def _hook(words: list[str]) -> tuple[str | None, str] | None:
+    """The client, if it is named, and the event; None when there is anything unusual, which is left to click."""
+    if len(words) == 1 and not words[0].startswith("-"):
+        return None, words[0]
+    return (words[1], words[2]) if len(words) == 3 and words[0] == "--client" else None

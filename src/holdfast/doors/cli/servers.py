@@ -52,9 +52,10 @@ def add_to(root: Group) -> None:
         session=True,
     )
     @PROFILE
+    @click.option("--no-handoff", is_flag=True, help="Leave the handoff to the client's hooks, which give it too.")
     @pass_state
-    def mcp(state: State, profile: str) -> int:
-        return stdio.run(stdio.Wanted(state.store, state.project, state.session, profile))
+    def mcp(state: State, profile: str, no_handoff: bool) -> int:
+        return stdio.run(stdio.Wanted(state.store, state.project, state.session, profile, no_handoff))
 
     _add_wrap(root)
     _add_gateway(root)

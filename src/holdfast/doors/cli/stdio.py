@@ -1,4 +1,4 @@
-"""`holdfast mcp`, `wrap` and `gateway` without click: clients start them anew at every launch and wait for them.
+"""`holdfast mcp`, `wrap`, `gateway` and `hook` without click: clients start them again and again and wait for them.
 
 Their few options are read by hand.
 """
@@ -21,6 +21,7 @@ class Wanted(NamedTuple):
     project: str | None = None
     session: str | None = None
     profile: str = DEFAULT_PROFILE
+    no_handoff: bool = False
 
 
 class Wrapped(NamedTuple):
@@ -161,5 +162,5 @@ def mcp(wanted: Wanted) -> int:
     profile(wanted.profile)  # a wrong name must not make a store first
     chosen = settings.load(wanted.store, wanted.project)
     with wiring.open_with(chosen, session=wanted.session) as hold:
-        mcp_stdio.serve(hold, wanted.profile, wanted.session)
+        mcp_stdio.serve(hold, wanted.profile, wanted.session, handoff=not wanted.no_handoff)
     return 0

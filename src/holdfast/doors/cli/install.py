@@ -1,0 +1,173 @@
+"""`holdfast install`, `uninstall`, `status`, `hook`, `off` and `on`: Holdfast in coding agents."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from holdfast import errors, settings
+from holdfast.doors.cli.build import Group, command, pass_state
+from holdfast.doors.cli.state import State
+from holdfast.doors.render import Screen
+
+Json = dict[str, Any]
+_SCOPE = click.option(
+    "--user/--project-only", "user", default=None, help="In your home folder, or (the default) in this project alone."
+)
+_DRY = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+
+
+def add_to(root: Group) -> None:
+    @command(
+        root,
+        "install",
+        "holdfast install claude-code\nholdfast install codex --user --dry-run\nholdfast install generic",
+        "Put Holdfast into a coding agent's configuration: its MCP server and its hooks. Everything else in the files "
+        "stays as it is, and `holdfast uninstall` gives them back as they were. Without a client, it lists them.",
+    )
+    @click.argument("client", required=False)
+    @_SCOPE
+    @_DRY
+    @pass_state
+    def install(state: State, client: str | None, user: bool | None, dry_run: bool) -> None:
+        if client is None:
+            _status(state)
+        elif client == "generic":
+            _generic(state)
+        else:
+            _change(state, client, bool(user), dry_run, takes_out=False)
+
+    @command(
+        root,
+        "uninstall",
+        "holdfast uninstall claude-code",
+        "Take Holdfast out of a coding agent's configuration. A file nobody changed since is given back byte for byte; "
+        "from any other only our own part is removed. Notes and everything else that was kept stay.",
+    )
+    @click.argument("client")
+    @_SCOPE
+    @_DRY
+    @pass_state
+    def uninstall(state: State, client: str, user: bool | None, dry_run: bool) -> None:
+        _change(state, client, bool(user), dry_run, takes_out=True)
+
+    @command(root, "status", "holdfast status", "Show which coding agents have Holdfast, here and in your home folder.")
+    @pass_state
+    def status(state: State) -> None:
+        _status(state)
+
+    @command(
+        root,
+        "hook",
+        "holdfast hook --client claude-code session-start",
+        "Answer one event of a coding agent: a JSON object on standard input, one on standard output. The agents call "
+        "this themselves. It ends with 0 whatever happens; what goes wrong is in hooks.log in your data folder.",
+    )
+    @click.option("--client", metavar="NAME", help="The coding agent. [default: the one that started it]")
+    @click.argument("event")
+    @pass_state
+    def hook(state: State, client: str | None, event: str) -> None:
+        from holdfast.doors.hooks import run
+
+        run.main(client, event)
+
+    @command(root, "off", "holdfast off", "Switch the hooks of coding agents off in this project. Nothing is deleted.")
+    @pass_state
+    def off(state: State) -> None:
+        _switch(state, on=False)
+
+    @command(root, "on", "holdfast on", "Switch the hooks of coding agents on again in this project.")
+    @pass_state
+    def on(state: State) -> None:
+        _switch(state, on=True)
+
+
+def _switch(state: State, *, on: bool) -> None:
+    path = settings.off_file(os.getcwd())
+    try:
+        if on:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        else:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            with open(path, "a", encoding="utf-8"):
+                pass
+    except OSError as problem:
+        raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
+    word = "on" if on else "off"
+    state.answer({"hooks": word}, lambda screen: screen.line(f"The hooks of coding agents are {word} in this project."))
+
+
+def _start() -> tuple[str, ...]:
+    import shutil  # late, like all that only one command needs
+
+    return ("holdfast",) if shutil.which("holdfast") else (sys.executable, "-m", "holdfast")
+
+
+def _places(user: bool) -> tuple[str, str]:
+    """The scope and its folder."""
+    if user:
+        return "user", os.path.expanduser("~")
+    return "project", settings.project_root(os.getcwd()) or os.getcwd()
+
+
+def _change(state: State, name: str, user: bool, dry_run: bool, *, takes_out: bool) -> None:
+    from holdfast.doors.clients import install
+    from holdfast.doors.clients.catalogue import CLIENTS, Where
+
+    if name not in CLIENTS:
+        raise errors.unknown_client(name, [*CLIENTS, "generic"])
+    client = CLIENTS[name]
+    data = settings.data_folder(os.environ)
+    where = Where(*_places(user), _start())
+    changes = install.plan_uninstall(client, where, data) if takes_out else install.plan_install(client, where)
+    if not dry_run:
+        (install.apply_uninstall if takes_out else install.apply_install)(changes, data)
+    files = [{"path": change.path, "changed": change.needed} for change in changes]
+    reply: Json = {"client": name, "scope": where.scope, "dry_run": dry_run, "files": files}
+
+    def draw(screen: Screen) -> None:
+        for change in changes:
+            if dry_run:
+                screen.block(install.shown(change) or f"{change.path}: nothing to change")
+            else:
+                screen.line(f"{change.path}: {'written' if change.needed else 'nothing to change'}")
+        if not takes_out and client.advice:
+            screen.line(client.advice)
+
+    state.answer(reply, draw)
+
+
+def _status(state: State) -> None:
+    from holdfast.doors.clients import install
+    from holdfast.doors.clients.catalogue import CLIENTS, Where
+
+    found = []
+    for client in CLIENTS.values():
+        row: Json = {"client": client.name, "title": client.title}
+        row["used_here"] = os.path.isdir(os.path.join(os.path.expanduser("~"), client.mark))
+        for user in (False, True):
+            where = Where(*_places(user), _start())
+            try:
+                row[where.scope] = install.installed(client, where)
+            except errors.BadInput as problem:
+                row[where.scope] = problem.message
+        found.append(row)
+    rows = [(row["client"], *(_word(row[name]) for name in ("used_here", "project", "user"))) for row in found]
+    state.answer({"clients": found}, lambda screen: screen.table(("client", "used here", "project", "user"), rows))
+
+
+def _word(value: bool | str) -> str:
+    return value if isinstance(value, str) else "yes" if value else "no"
+
+
+def _generic(state: State) -> None:
+    start = _start()
+    entry = {"mcpServers": {"holdfast": {"command": start[0], "args": [*start[1:], "mcp"]}}}
+    import json
+
+    state.answer(entry, lambda screen: screen.block(json.dumps(entry, indent=2)))

@@ -1,0 +1,146 @@
+"""What may be done to a client's file, as values, and what the file's text is after it and without it.
+
+Ours is told from theirs by what it says: an entry named `holdfast`, a hook whose command runs `holdfast hook`, a block
+between two marks, or a whole file that we wrote. So an installation can be taken out again although people changed the
+file since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from holdfast.text import jsonc
+
+NAME = "holdfast"
+HOOK = "hook --client"  # stands in every hook command of ours and in nobody else's
+BEGIN = "# >>> holdfast: `holdfast uninstall` removes what is between these marks"
+END = "# <<< holdfast"
+
+
+class Entry(NamedTuple):
+    """A member named `holdfast` in the object at the path."""
+
+    path: tuple[str, ...]
+    value: Any
+
+
+class Hook(NamedTuple):
+    """An item of the list at the path that runs one of our hooks."""
+
+    path: tuple[str, ...]
+    value: Any
+
+
+class Member(NamedTuple):
+    """A member some clients insist on. It is set where it is missing, and stays when we go unless we made the file."""
+
+    path: tuple[str, ...]
+    value: Any
+
+
+class Block(NamedTuple):
+    """Lines at the end of a file, between two marks; for formats with comments."""
+
+    lines: str
+
+
+class Whole(NamedTuple):
+    """A file that is ours alone."""
+
+    text: str
+
+
+Edit = Entry | Hook | Member | Block | Whole
+
+
+class Unreadable(ValueError):
+    """The file is not what its client would read either; it is left alone. Says why."""
+
+
+def with_edits(text: str, edits: tuple[Edit, ...]) -> str:
+    """The text with all of it in. Doing it again changes nothing; an older edit of ours is replaced."""
+    for edit in edits:
+        text = _with(text, edit)
+    return text
+
+
+def without_edits(text: str, edits: tuple[Edit, ...]) -> str:
+    """The text without any of it. An empty text: nothing is left that anybody wrote."""
+    for edit in edits:
+        text = _without(text, edit)
+    return text
+
+
+def _with(text: str, edit: Edit) -> str:
+    if isinstance(edit, Whole):
+        return edit.text
+    if isinstance(edit, Block):
+        return _with_block(_without(text, edit), edit)
+    return _json(_put, text, edit)
+
+
+def _put(text: str, edit: Entry | Hook | Member) -> str:
+    if isinstance(edit, Entry):
+        return jsonc.put(text, (*edit.path, NAME), edit.value)
+    if isinstance(edit, Member):
+        there = jsonc.find(text, edit.path) if text.strip() else None
+        return text if there else jsonc.put(text, edit.path, edit.value)
+    node = jsonc.find(text, edit.path) if text.strip() else None
+    if node is not None and edit.value in jsonc.value(text, node):
+        return text
+    return jsonc.append(_take(text, edit), edit.path, edit.value)
+
+
+def _without(text: str, edit: Edit) -> str:
+    if isinstance(edit, Whole):
+        return ""
+    if isinstance(edit, Block):
+        return _without_block(text)
+    return _json(_take, text, edit) if text.strip() else text
+
+
+def _take(text: str, edit: Entry | Hook | Member) -> str:
+    if isinstance(edit, Member) or not text.strip():
+        return text
+    if isinstance(edit, Entry):
+        text = jsonc.drop(text, edit.path, lambda name, value: name == NAME)
+    else:
+        text = jsonc.drop(text, edit.path, lambda name, value: HOOK in json.dumps(value))
+    return _prune(text, edit.path)
+
+
+def _prune(text: str, path: tuple[str, ...]) -> str:
+    """Without the objects and lists on the way that are now empty; they mean nothing to any client."""
+    while path:
+        node = jsonc.find(text, path)
+        if node is None or node.members or node.kind == "value":
+            return text
+        last = path[-1]
+        path = path[:-1]
+        text = jsonc.drop(text, path, lambda name, value, last=last: name == last and not value)  # type: ignore[misc]
+    return text
+
+
+def _json(change: Callable[[str, Any], str], text: str, edit: Entry | Hook | Member) -> str:
+    try:
+        return change(text, edit)
+    except jsonc.NotJson as problem:
+        raise Unreadable(str(problem)) from None
+
+
+def _with_block(text: str, edit: Block) -> str:
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    return f"{text}{gap}{BEGIN}\n{edit.lines.strip()}\n{END}\n"
+
+
+def _without_block(text: str) -> str:
+    start = text.find(BEGIN)
+    stop = text.find(END, start)
+    if start < 0 or stop < 0:
+        return text
+    before = text[:start]
+    if before.endswith("\n\n"):
+        before = before[:-1]  # the empty line that we set between
+    return before + text[stop + len(END) :].removeprefix("\r").removeprefix("\n")

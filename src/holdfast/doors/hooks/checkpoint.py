@@ -1,0 +1,68 @@
+"""What is kept of a conversation when its client compacts it or ends: from the client's own file, without a model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast import limits
+from holdfast.doors.hooks import transcripts
+from holdfast.operations import notepad
+from holdfast.operations.registry import Context
+from holdfast.window import facts, summary
+from holdfast.window.messages import USER, Message, user
+from holdfast.window.units import units
+
+REQUEST_CHARS = 1_000  # of the last request that are repeated word for word
+OPEN_ITEMS = 20  # of the notepad's open items in a draft; the next session can read the rest
+HEADING = "## What the conversation said before it was compacted (gathered by Holdfast, without a model)"
+DRAFT = "(Drafted by Holdfast: the session ended without a handoff of its own.)"
+
+
+class Talk(NamedTuple):
+    request: str  # the last thing asked for
+    summary: str
+    worked: bool  # whether any tool was called
+
+
+def talk(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Talk:
+    """What a client's file says. A client without one, or one that cannot be read, said nothing."""
+    try:
+        messages = transcripts.read(path) if path else ()
+    except OSError:
+        messages = ()
+    said = facts.merge(facts.gather([messages[at] for at in unit]) for unit in units(messages))
+    text = summary.summarise(said, budget) if said else ""
+    return Talk(_last_request(messages), text, any(message.calls() for message in messages))
+
+
+def checkpoint(path: str) -> str:
+    """The text that stands in the context after a compaction; empty when nothing is known."""
+    found = talk(path)
+    asked = f"Last request: {found.request}" if found.request else ""
+    parts = [part for part in (asked, found.summary) if part]
+    return "\n".join([HEADING, *parts]) if parts else ""
+
+
+def draft(ctx: Context, path: str) -> str:
+    """A handoff for a session that left none; empty when it did nothing worth handing over."""
+    pad = notepad.read_notepad(ctx)
+    found = talk(path)
+    if not (pad.content.strip() or found.worked):
+        return ""
+    items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
+    parts = [DRAFT]
+    if found.request:
+        parts.append(f"Last request: {found.request}")
+    if items:
+        parts.append("\n".join(["Open in the notepad:", *(f"- [ ] {item}" for item in items[:OPEN_ITEMS])]))
+    elif pad.content.strip():
+        parts.append(f"Notepad:\n{pad.content.strip()[:REQUEST_CHARS]}")
+    if found.summary:
+        parts.append(found.summary)
+    return "\n\n".join(parts)
+
+
+def _last_request(messages: tuple[Message, ...]) -> str:
+    asked = [text for message in messages if message.role == USER and (text := " ".join(message.text().split()))]
+    last = asked[-1] if asked else ""
+    return last if len(last) <= REQUEST_CHARS else f"{last[: REQUEST_CHARS - 1]}…"

@@ -1,0 +1,245 @@
+"""What is done about an event: the memory given back at a start and after a compaction, big results kept aside.
+
+A hook may be one of many at once, and the client waits for it. So each does one thing, with as few writes as it takes,
+and says nothing unless there is something to say. What it remembers for later ones is in operations/hosted.py. What
+only some events need is imported by them: most hooks find nothing to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from holdfast import limits
+from holdfast.doors.hooks.dialects import BYTES, LATE, NAMELESS, SNAPSHOT, Answer, Event, messages_of
+from holdfast.operations.policy import policy
+from holdfast.operations.registry import Context
+from holdfast.settings import Settings
+
+BY = "agent/hook"
+NEW = ("startup", "clear", "new", "")  # sources of a session that begins; "" where the client does not say
+# Tools whose results lie in a file anyway, and are asked for because an edit needs them word for word; and those that
+# run other agents or steer the client.
+LEFT_ALONE = (
+    *(
+        "read",
+        "edit",
+        "write",
+        "multiedit",
+        "notebook*",
+        "*read_file*",
+        "*write_file*",
+        "*edit_file*",
+        "read_many_files",
+    ),
+    *("view*", "create", "replace", "apply_patch", "str_replace*", "*patch*"),
+    *("task*", "agent*", "*subagent*", "spawn_agent*", "skill", "toolsearch", "todo*", "update_plan", "exitplanmode"),
+)
+# Our own tools, whatever the client puts before their names.
+OURS = ("*holdfast*", "*scratchpad_*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory")
+REPLACEABLE = {  # where only some tools can be replaced, which
+    "claude-code": ("Bash", "BashOutput", "Grep", "WebFetch", "mcp__*"),
+    "cursor": ("MCP:*",),
+}
+
+
+class Done(NamedTuple):
+    """An answer, and what is to be done once the client has it."""
+
+    answer: Answer = Answer()
+    after: Callable[[], None] | None = None
+
+
+class Call(NamedTuple):
+    """One hook. The store is opened by those who need it; `known` says whether there is one to read."""
+
+    event: Event
+    chosen: Settings
+    opened: Callable[[], Context]
+    known: Callable[[], bool]
+
+
+NOTHING = Done()
+
+
+def session_start(call: Call) -> Done:
+    """Handoff, notepad and memory. Also after a compaction, when nothing of the earlier context is left."""
+    return _restored(call, call.opened(), new=call.event.source in NEW) if call.known() else NOTHING
+
+
+def prompt(call: Call) -> Done:
+    """The context once more where a compaction took it away unnoticed; the notepad where somebody else changed it."""
+    if not call.known():
+        return NOTHING
+    from holdfast.model import NOTEPAD
+    from holdfast.operations import hosted
+
+    ctx = call.opened()
+    if hosted.take(ctx):
+        return _restored(call, ctx, new=False)
+    pad = ctx.store.read(ctx.scope, NOTEPAD, ctx.session)
+    if pad is None or pad.origin == "agent" or pad.version <= hosted.look(ctx).pad:
+        return NOTHING
+    from holdfast.doors.hooks.fitting import Section, fitted
+    from holdfast.operations import notepad
+
+    told = f"The notepad was changed by somebody else.\n\n{notepad.HEADING}\n{pad.content}"
+    text = fitted([Section(told, 9_000, "read_notepad gives all of it")], limits.HOOK_CONTEXT_CHARS, _measure(call))
+    return Done(Answer(text), lambda: hosted.shown(ctx, pad.version))
+
+
+def after_tool(call: Call) -> Done:
+    """A big result becomes a preview and a reference. A sub-agent may not have the tool that reads references."""
+    event = call.event
+    if event.subagent:
+        return NOTHING
+    if event.client in LATE and call.known():
+        from holdfast.operations import hosted
+
+        ctx = call.opened()
+        if hosted.take(ctx):
+            return _restored(call, ctx, new=False)
+    if event.result is None or not _replaceable(event, call.chosen):
+        return NOTHING
+    least = policy(call.chosen.bounds.outputs, event.tool).threshold
+    size = len(event.result.encode("utf-8", "surrogatepass"))
+    if not call.chosen.bounds.outputs.enabled or least is None or not least <= size <= limits.OUTPUT_MAX_BYTES:
+        return NOTHING
+    from holdfast.operations.outputs import keep_output
+
+    kept = keep_output(call.opened(), event.tool or "tool", event.result, event.arguments)
+    return NOTHING if kept.output is None else Done(Answer(output=kept.text))
+
+
+def before_compact(call: Call) -> Done:
+    """Keep what the conversation said, and note that the context has to come back."""
+    from holdfast.doors.hooks.checkpoint import checkpoint
+    from holdfast.operations import hosted
+
+    said = checkpoint(call.event.transcript)
+    if said or call.known():
+        hosted.lost(call.opened(), said)
+    return NOTHING
+
+
+def before_model(call: Call) -> Done:
+    """For a client that says nothing at all about a compaction: its own summary in a request gives it away."""
+    sent = json.dumps(messages_of(call.event.raw))
+    if SNAPSHOT not in sent or "<holdfast>" in sent or not call.known():
+        return NOTHING
+    return _restored(call, call.opened(), new=False)
+
+
+def stop(call: Call) -> Done:
+    """A session that worked and left no handoff leaves a draft: the next end may be one that nobody is told of."""
+    if call.event.subagent or not (call.known() or call.event.transcript):
+        return NOTHING
+    from holdfast.operations import hosted
+
+    ctx = call.opened() if call.known() else None
+    if ctx is None or hosted.can_draft(ctx):
+        from holdfast.doors.hooks.checkpoint import draft
+
+        ctx = ctx or call.opened()
+        if text := draft(ctx, call.event.transcript):
+            hosted.draft_handoff(ctx, text)
+    return NOTHING
+
+
+def session_end(call: Call) -> Done:
+    from holdfast.model import SESSION
+    from holdfast.operations.sessions import archive_session
+
+    stop(call)
+    if not call.event.subagent and call.known():
+        ctx = call.opened()
+        if ctx.store.read(ctx.scope, SESSION, ctx.session) is not None:
+            archive_session(ctx, ctx.session)
+    return NOTHING
+
+
+EVENTS: dict[str, Callable[[Call], Done]] = {
+    "session-start": session_start,
+    "prompt": prompt,
+    "after-tool": after_tool,
+    "before-compact": before_compact,
+    "before-model": before_model,
+    "stop": stop,
+    "session-end": session_end,
+}
+
+
+# --- how --------------------------------------------------------------------------------------------------------------
+
+
+def _replaceable(event: Event, chosen: Settings) -> bool:
+    name = event.tool
+    if any(fnmatchcase(name, pattern) for pattern in chosen.bounds.hooks.off_tools):
+        return False
+    if event.result is not None and event.result.startswith("📁 Output cached: "):
+        return False
+    low = name.rpartition(":")[2].lower()
+    if any(fnmatchcase(low, pattern) for pattern in (*LEFT_ALONE, *OURS)):
+        return False
+    return any(fnmatchcase(name, pattern) for pattern in REPLACEABLE.get(event.client, ("*",)))
+
+
+def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
+    """What the session has to know, within the cap. The handoff is used up when the client has got it."""
+    from holdfast.doors.hooks.fitting import Section, fitted
+    from holdfast.operations import handoff, hosted, memory, notepad, pins, tasks
+
+    waiting = hosted.handoff_for(ctx, new=new)
+    pad = notepad.read_notepad(ctx)
+    open_tasks = [f"Open task: {task.content}" for task in tasks.open_tasks(ctx)]
+    pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
+    said = "" if new else hosted.look(ctx).checkpoint
+    sections = (
+        Section(handoff.section(waiting), 2_600, "`holdfast handoff show` prints all of it"),
+        Section(pins.section(pinned), 1_600, "`holdfast window pins` and search_memory give all of it"),
+        Section(notepad.section(pad) if pad.content.strip() else "", 2_400, "read_notepad gives all of it"),
+        Section("\n".join(open_tasks), 400, "`holdfast task list` prints all of it"),
+        Section(said, 1_000, "recall and the transcript have the rest"),
+        Section(_journal(ctx), 500, "`holdfast journal recover --level 3` prints all of it"),
+        Section(memory.digest(ctx).text, 700, "search_memory reads the rest"),
+        Section(_name(call, ctx), 300, ""),
+    )
+    text = fitted(sections, limits.HOOK_CONTEXT_CHARS, _measure(call))
+
+    def after() -> None:
+        if new and waiting is not None:
+            handoff.use_handoff(ctx, waiting)
+        hosted.shown(ctx, pad.version)
+
+    return Done(Answer(text), after)
+
+
+def _name(call: Call, ctx: Context) -> str:
+    """Some clients do not tell a server which session it serves; there the agent has to."""
+    if call.event.client not in NAMELESS or not call.event.session:
+        return ""
+    return f'This session is "{ctx.session}": give it as session_id to the tools of Holdfast.'
+
+
+def _journal(ctx: Context) -> str:
+    """Level 1 of the journal, where there is one. Trouble with it must not keep the rest away."""
+    if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
+        return ""
+    from holdfast.errors import HoldfastError
+    from holdfast.operations.journal import recover_notes
+
+    try:
+        return recover_notes(ctx, 1).text
+    except HoldfastError:
+        return ""
+
+
+def _measure(call: Call) -> Callable[[str], int]:
+    return _utf8 if call.event.client in BYTES else len
+
+
+def _utf8(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,158 @@
+"""Hooks when things go wrong: the agent gets a valid answer and exit code 0, people get a line in the log."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from doors.hook_kit import Place, context, ran, started
+from holdfast import limits
+
+BIG = "\n".join(f"line {number} of a long result" for number in range(400))
+EVENTS = ("session-start", "prompt", "after-tool", "before-compact", "before-model", "stop", "session-end")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b"[" * 50_000, b'{"cwd": 7, "session_id": ["x"]'],
+    ids=["empty", "half", "list", "null", "text", "bytes", "deep", "cut"],
+)
+def test_garbage(place: Place, content: bytes) -> None:
+    with place.open() as hold:
+        hold.memory.write("style", "Tabs")
+    assert place.raw("claude-code", "session-start", content) == {}
+    assert place.log.count("\n") == 1
+    assert "claude-code session-start" in place.log
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_odd_values_in_every_field(place: Place, event: str) -> None:
+    with place.open() as hold:
+        hold.session("one").notepad.write("- [ ] casts")
+    names = (
+        "cwd",
+        "session_id",
+        "source",
+        "tool_name",
+        "tool_input",
+        "tool_response",
+        "transcript_path",
+        "llm_request",
+    )
+    for value in (None, 7, "", "\x00\n", ["x"], {"a": 1}, "y" * 300):
+        payload = json.dumps(dict.fromkeys(names, value) | {"cwd": str(place.project)})
+        place.raw("claude-code", event, payload.encode())
+
+
+def test_unknown_names(place: Place) -> None:
+    with place.open() as hold:
+        hold.memory.write("style", "Tabs")
+    assert place.hook("claude-code", "no-such-event", {}) == {}
+    assert "no-such-event" in place.log
+    assert "Tabs" in place.hook("another", "session-start", {"session_id": "x"})["context"]
+
+
+def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("earlier").handoff.write("Casts come next.")
+    with open(f"{place.store}.lock", "rb+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        begun = started("claude-code", "one")
+        # Reading waits for nobody; only that the handoff was used could not be noted.
+        assert "Casts come next." in context(
+            place.hook("claude-code", "session-start", begun, HOLDFAST_HOOKS_SECONDS="1")
+        )
+        done = ran("claude-code", "one", "Bash", BIG)
+        assert place.hook("claude-code", "after-tool", done, HOLDFAST_HOOKS_SECONDS="1") == {}
+        assert place.hook("claude-code", "before-compact", {"session_id": "one"}, HOLDFAST_HOOKS_SECONDS="1") == {}
+        assert place.hook("claude-code", "session-end", {"session_id": "one"}, HOLDFAST_HOOKS_SECONDS="1") == {}
+    assert place.log.count("gave up after 1 seconds") >= 3
+    assert "Casts come next." in context(place.hook("claude-code", "session-start", started("claude-code", "two")))
+
+
+def test_a_folder_that_cannot_be_written(place: Place) -> None:
+    if os.geteuid() == 0:
+        # Nothing stops this user from writing, so a file stands where the folder would be.
+        (place.project / ".holdfast").write_text("in the way")
+    else:
+        place.project.chmod(0o500)
+    assert place.hook("claude-code", "session-start", started("claude-code", "one")) == {}
+    assert place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", BIG)) == {}
+    assert "after-tool: " in place.log
+
+
+def test_a_store_that_is_none_and_settings_that_cannot_be_read(place: Place) -> None:
+    place.store.parent.mkdir()
+    place.store.write_bytes(b"this is no database at all" * 100)
+    assert place.hook("claude-code", "session-start", started("claude-code", "one")) == {}
+    assert "NotAStore" in place.log
+    place.store.unlink()
+    (place.store.parent / "config.toml").write_text("[hooks\n")
+    assert place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", BIG)) == {}
+    assert "BadInput" in place.log
+
+
+def test_a_home_that_cannot_be_written_either(place: Place) -> None:
+    (place.home / ".local").write_text("in the way")
+    assert place.raw("claude-code", "session-start", b"{") == {}
+
+
+def test_a_client_that_does_not_read_the_answer_has_not_used_the_handoff(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("earlier").handoff.write("Casts come next.")
+    process = place.start("claude-code", "session-start")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    process.stdin.write(json.dumps({**started("claude-code", "one"), "cwd": str(place.project)}).encode())
+    process.stdin.close()
+    assert process.wait(60) == 0
+    process.stderr.close()
+    with place.open() as hold:
+        assert hold.session().handoff.read().used_by is None
+
+
+def test_the_log_stays_small(place: Place) -> None:
+    folder = place.home / ".local" / "share" / "holdfast"
+    folder.mkdir(parents=True)
+    (folder / "hooks.log").write_text("x" * (limits.HOOK_LOG_BYTES + 1))
+    place.raw("claude-code", "session-start", b"{")
+    assert place.log.count("\n") == 1
+    assert (folder / "hooks.log.old").exists()
+
+
+@pytest.mark.parametrize("many", [16, pytest.param(200, marks=pytest.mark.slow)])
+def test_many_hooks_at_once_all_succeed_exactly_once(place: Place, many: int) -> None:
+    hooks = [place.start("codex", "after-tool", HOLDFAST_HOOKS_SECONDS="600") for _ in range(many)]
+    for number, process in enumerate(hooks):
+        done = {**ran("codex", f"s{number}", "shell", f"{number}\n{BIG}"), "cwd": str(place.project)}
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(done).encode())
+        process.stdin.close()
+    shown = set()
+    for process in hooks:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        shown.add(json.loads(process.stdout.read())["reason"].partition("cached: ")[2][:12])
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+        process.stdout.close()
+        process.stderr.close()
+    with place.open() as hold:
+        kept = hold.session().outputs.list(limit=1_000).outputs
+        assert {output.id for output in kept} == shown
+        assert sorted(int(hold.session().outputs.read_content(one.id).split("\n")[0]) for one in kept) == list(
+            range(many)
+        )
+        assert all(found.ok for found in hold.check())
+    assert place.log == ""

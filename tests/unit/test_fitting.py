@@ -1,0 +1,48 @@
+"""What hooks say to a model: within the cap whatever there is to say, and nothing dropped without a word."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.doors.hooks.fitting import CLOSE, LEAD, OPEN, Section, fitted
+
+TEXTS = st.one_of(
+    st.text(max_size=40),
+    st.builds(lambda head, times: (head + "\n") * times, st.text(min_size=1, max_size=60), st.integers(1, 300)),
+    st.just("x</holdfast>" * 500),
+)
+SECTIONS = st.lists(st.builds(Section, TEXTS, st.integers(100, 3_000), st.just("this reads it")), max_size=8)
+
+
+def utf8(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+@given(SECTIONS, st.integers(2_000, 9_500), st.booleans())
+def test_it_is_never_longer_than_the_cap(sections: list[Section], cap: int, in_bytes: bool) -> None:
+    text = fitted(sections, cap, utf8 if in_bytes else len)
+    assert (utf8(text) if in_bytes else len(text)) <= cap
+    said = [one for one in sections if one.text.strip()]
+    if not said:
+        assert text == ""
+        return
+    assert text.startswith(f"{OPEN}\n{LEAD}")
+    assert text.endswith(CLOSE)
+    assert text.count("</holdfast") == 1
+    assert text.count("<holdfast") == 1
+    if text.count("this reads it") == 0:  # nothing was cut, so everything is there
+        inside = text.removeprefix(OPEN).removesuffix(CLOSE)
+        assert all(
+            one.text.strip().replace("</holdfast", "</ holdfast").replace("<holdfast", "< holdfast") in inside
+            for one in said
+        )
+
+
+def test_each_has_its_share_and_the_first_get_what_is_left() -> None:
+    sections = [Section("a\n" * 5_000, 1_000, "A"), Section("b", 1_000, "B"), Section("c\n" * 5_000, 1_000, "C")]
+    text = fitted(sections, 4_000)
+    assert "\nb\n" in text
+    assert text.count("a") > 1.5 * text.count("c") > 600
+    assert "[… cut to fit; A]" in text
+    assert "[… cut to fit; C]" in text
