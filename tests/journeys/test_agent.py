@@ -368,3 +368,51 @@ def test_the_loop_sends_roles_that_any_provider_takes(hold: Holdfast) -> None:
     roles = [message.role for message in model.requests[-1]]
     at = roles.index(ASSISTANT)
     assert roles[at + 1] == TOOL
+
+
+# --- what tasks promise -----------------------------------------------------------------------------------------------
+
+
+def test_a_task_collapses_exactly_what_was_said_in_it_users_too(hold: Holdfast) -> None:
+    model = Script(call("begin_task", description="casts"), "which ones?")
+    agent = Agent(hold.session(), model, tools=[echo()])
+    agent.run("Look into the casts.")
+    inside = len(hold.session().window.messages()) - 1  # all but the first request
+    model = Script(call("echo", text="a detail"), call("end_task", summary="all done"), "done")
+    agent.model = model
+    agent.run("The nested ones, please.")
+    text = shown(model.requests[-1])
+    assert "[Task: casts — all done]" in text
+    assert "The nested ones, please." not in text  # it was said inside the task
+    assert "Look into the casts." in text
+    (task,) = hold.call("list_tasks", {})["tasks"]
+    assert task["state"] == "ended"
+    told = [json.loads(line) for line in hold.export_lines()]
+    kept = sum("The nested ones, please." in json.dumps(line) for line in told)
+    assert kept >= 1
+    assert inside == 3
+
+
+def test_ending_nothing_is_refused(hold: Holdfast) -> None:
+    model = Script(call("end_task", summary="x"), call("cancel_task", reason="y"), "ok")
+    Agent(hold.session(), model).run("go")
+    results = [result for message in model.requests[-1] for result in message.results()]
+    assert [result.error for result in results] == [True, True]
+    assert "there is no open task to end" in shown(model.requests[-1])
+
+
+def test_a_task_open_at_a_compaction_is_named_in_the_warning_and_after_it(hold: Holdfast) -> None:
+    warnings: list[str] = []
+
+    def work(messages: Sequence[Message]) -> Message:
+        last = shown(messages[-1:])
+        if "[System] Context is approaching" in last:
+            warnings.append(last)
+            return assistant("My notepad is up to date.")
+        return call("echo", text=f"step {len(model.requests)} ", times=200)
+
+    model = Script(call("begin_task", description="port the casts"), *[work] * 40, "done")
+    Agent(hold.session(), model, tools=[echo()], bounds=Limits(window=6_000, steps=60)).run("go")
+    assert warnings
+    assert all("port the casts" in warning for warning in warnings)
+    assert "Open task: port the casts" in shown(model.requests[-1])
