@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from holdfast import errors
 from holdfast.model import Digest, Handoff, Memory, Note, Notepad, TagCount, Version
-from holdfast.operations import handoff, journal, memory, notepad, notes, outputs, sandbox, savings, skills, state
+from holdfast.operations import handoff, memory, notepad, notes
 from holdfast.operations.registry import Context
-from holdfast.skill_files import Found
 from holdfast.store import Pruned
 
 if TYPE_CHECKING:
+    # What only some calls need is imported by them: every server starts with this module.
     from holdfast.journal.clearing import Cleared
     from holdfast.journal.recover import Recovered
+    from holdfast.operations import outputs, sandbox, savings, skills, state
     from holdfast.operations.journal_read import Linted, Verified
     from holdfast.operations.journal_work import Checkpoint, Healed, Rotated, Written
+    from holdfast.skill_files import Found
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -143,6 +145,8 @@ class OutputsFace:
         `call` is what gave it, with its arguments: how to get it again, and how a call that is repeated is known. What
         counts as small adapts to `free_tokens`, the free part of the window, where the caller knows it.
         """
+        from holdfast.operations import outputs
+
         return outputs.keep_output(self._context(), tool, content, call, free_tokens)
 
     def maybe_cache(self, tool: str, content: str) -> str:
@@ -155,7 +159,7 @@ class OutputsFace:
     def tool(self, /, *, name: str | None = None) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, /, *, name: str | None = None) -> Any:
         """A decorator for your own tools, sync or async: big results are kept, all else is as it was."""
-        from holdfast.operations import own_tools  # noqa: PLC0415  Late: it is for programs that have tools to wrap.
+        from holdfast.operations import own_tools
 
         def keep(tool: str, content: str, call: str) -> outputs.Kept:
             return self.keep(tool, content, call=call)
@@ -167,18 +171,22 @@ class OutputsFace:
 
     def read(self, id: str, **how: Any) -> outputs.Read:
         """A part of it: query=, lines=, match=, path=, rows=, chars= or bytes=; else all of it page by page."""
-        return cast(outputs.Read, self._session.do("scratchpad_read", {"id": id, **how}))
+        return cast("outputs.Read", self._session.do("scratchpad_read", {"id": id, **how}))
 
     def read_content(self, id: str) -> str:
         """All of it."""
+        from holdfast.operations import outputs
+
         return outputs.whole(self._context(), id)
 
     def expand(self, uri: str) -> str:
         """The text behind hold://<id>, hold://<id>#/json/pointer or hold://<id>#lines=a-b."""
+        from holdfast.operations import outputs
+
         return outputs.expand(self._context(), uri)
 
     def list(self, *, limit: int = 20) -> outputs.Listed:
-        return cast(outputs.Listed, self._session.do("scratchpad_list", {"limit": limit}))
+        return cast("outputs.Listed", self._session.do("scratchpad_list", {"limit": limit}))
 
     def delete(self, id: str) -> bool:
         """Whether it was there."""
@@ -198,11 +206,13 @@ class OutputsFace:
 
     def stats(self) -> outputs.Stats:
         """How many there are and how big, and what they saved."""
+        from holdfast.operations import outputs
+
         return outputs.stats(self._context())
 
     def savings(self) -> savings.Saved:
         """What this session saved, by tool. `Holdfast.savings` is for all sessions."""
-        return cast(savings.Saved, self._session.do("savings", {"session": self._session.id}))
+        return cast("savings.Saved", self._session.do("savings", {"session": self._session.id}))
 
     def _context(self) -> Context:
         return self._session.ctx()
@@ -215,7 +225,7 @@ class SandboxFace:
     def run(self, code: str, inputs: Mapping[str, Any] | None = None) -> sandbox.Ran:
         """Run Python over this session's notepad and the kept outputs; what it prints and its last expression."""
         arguments = {"code": code, "inputs": None if inputs is None else dict(inputs)}
-        return cast(sandbox.Ran, self._session.do("run_sandbox_code", arguments))
+        return cast("sandbox.Ran", self._session.do("run_sandbox_code", arguments))
 
 
 class PromptFace:
@@ -250,18 +260,20 @@ class SkillsFace:
 
     def list(self) -> Found:
         """The skills, and what is wrong with those that cannot be used."""
-        return cast(Found, self._session.do("list_skills", {}))
+        return cast("Found", self._session.do("list_skills", {}))
 
     def read(self, name: str) -> skills.Body:
-        return cast(skills.Body, self._session.do("read_skill", {"name": name}))
+        return cast("skills.Body", self._session.do("read_skill", {"name": name}))
 
     def promote(self, name: str, description: str, section: str, *, replace: bool = False) -> skills.Promoted:
         """Make a section of this session's notepad a skill."""
         arguments = {"name": name, "description": description, "section": section, "replace": replace}
-        return cast(skills.Promoted, self._session.do("promote_skill", arguments))
+        return cast("skills.Promoted", self._session.do("promote_skill", arguments))
 
     def summary(self, budget: int | None = None) -> Digest:
         """The prompt section about skills."""
+        from holdfast.operations import skills
+
         return skills.summary(self._session.ctx(), budget)
 
 
@@ -272,17 +284,17 @@ class StateFace:
         self._session = session
 
     def get(self, key: str) -> Any:
-        return cast(state.Value, self._do("get", key=key)).value
+        return cast("state.Value", self._do("get", key=key)).value
 
     def set(self, key: str, value: Any, *, expected_version: int | None = None) -> int:
         """Its version."""
-        return cast(state.Stored, self._do("set", key=key, value=value, expected_version=expected_version)).version
+        return cast("state.Stored", self._do("set", key=key, value=value, expected_version=expected_version)).version
 
     def delete(self, key: str) -> None:
         self._do("delete", key=key)
 
     def keys(self, prefix: str = "") -> tuple[str, ...]:
-        return cast(state.Keys, self._do("keys", prefix=prefix)).keys
+        return cast("state.Keys", self._do("keys", prefix=prefix)).keys
 
     def _do(self, action: str, **arguments: Any) -> Any:
         return self._session.do("agent_state", {"action": action, **arguments})
@@ -334,6 +346,8 @@ class JournalFace:
 
     def clear(self, tool: str, content: str) -> Cleared | None:
         """The one line for a tool's result whose findings are noted; it leads back to the whole. None: let it stay."""
+        from holdfast.operations import journal
+
         return journal.clear_result(self._session.ctx(), tool, content)
 
 

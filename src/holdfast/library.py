@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast import errors, texts
 from holdfast.faces import (
@@ -34,26 +34,17 @@ from holdfast.model import (
     Scope,
     SessionInfo,
 )
-from holdfast.operations import (
-    handoff,
-    history,
-    memory,
-    recall,
-    savings,
-    seals,
-    sessions,
-    transfer,
-    tree,
-)
+from holdfast.operations import handoff, memory, sessions
 from holdfast.operations.catalogue import find, profile
 from holdfast.operations.registry import EVERY, Context, Operation, checked
 from holdfast.store import Finding, Store
 
 if TYPE_CHECKING:
+    # What only some calls need is imported by them: every server starts with this module.
+    from holdfast.operations import history, recall, savings, seals, tree
     from holdfast.operations.window import Window
 
 Clock = Callable[[], int]
-F = TypeVar("F", bound=Callable[..., Any])
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notes": {"add_note", "search_notes", "list_notes", "update_note", "delete_note", "list_tags"},
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
@@ -153,6 +144,8 @@ class Holdfast:
     ) -> tuple[seals.Seal, ...]:
         """Compare the tools another MCP server lists with those sealed. A server seen for the first time is sealed."""
         ctx = self.context(by="agent/wrap")._replace(session="")
+        from holdfast.operations import seals
+
         return seals.see_tools(ctx, server, tools, complete=complete)
 
     @property
@@ -168,27 +161,27 @@ class Holdfast:
 
     def wait(self, ids: Sequence[str], seconds: int = 0) -> tree.Waited:
         """How these sub-sessions ended, waiting a while for those that have not."""
-        return cast(tree.Waited, self._do("wait_for_sessions", {"ids": plain(ids), "seconds": seconds}))
+        return cast("tree.Waited", self._do("wait_for_sessions", {"ids": plain(ids), "seconds": seconds}))
 
     def end(self, id: str, outcome: str, result: str = "") -> tree.Outcome:
         """Say how a sub-session ended that did not report."""
-        return cast(tree.Outcome, self._do("end_session", {"id": id, "outcome": outcome, "result": result}))
+        return cast("tree.Outcome", self._do("end_session", {"id": id, "outcome": outcome, "result": result}))
 
     def history(self, *, kind: str | None = None, key: str | None = None, limit: int = 50) -> tuple[Event, ...]:
-        return cast(history.History, self._do("history", {"kind": kind, "key": key, "limit": limit})).events
+        return cast("history.History", self._do("history", {"kind": kind, "key": key, "limit": limit})).events
 
     def savings(self, session: str | None = None) -> savings.Saved:
         """What kept outputs saved, in tokens, by session and tool."""
-        return cast(savings.Saved, self._do("savings", {"session": session}))
+        return cast("savings.Saved", self._do("savings", {"session": session}))
 
     def recall(self, query: str, **options: Any) -> recall.Recalled:
         """Search everything kept in the project. Options: kinds, tags, session, since, until, key_prefix, limit …"""
         given = {name: plain(value) if name in ("kinds", "tags") else value for name, value in options.items()}
-        return cast(recall.Recalled, self._do("recall", {"query": query, **given}))
+        return cast("recall.Recalled", self._do("recall", {"query": query, **given}))
 
     def undo(self, seq: int | None = None) -> Event:
         """Take the last change back, or the one named. The change that was undone."""
-        return cast(history.Undone, self._do("undo", {"seq": seq})).event
+        return cast("history.Undone", self._do("undo", {"seq": seq})).event
 
     def _do(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return self.run(find(name), arguments, None, "agent/library")
@@ -223,9 +216,13 @@ class Holdfast:
     # --- for people who look after it ---------------------------------------------------------------------------------
 
     def export_lines(self, *, outputs: bool = True) -> Iterator[str]:
+        from holdfast.operations import transfer
+
         return transfer.export_lines(self.context(), outputs=outputs)
 
     def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
+        from holdfast.operations import transfer
+
         return transfer.import_lines(self.context(by="import/file"), lines, merge=merge)
 
     def backup(self, target: str) -> None:
@@ -267,17 +264,17 @@ class Session:
 
     def spawn(self, task: str, **given: Any) -> Session:
         """A sub-session with a task: copy_notepad=, notes=, references=, token_limit= and model= say what it gets."""
-        made = cast(tree.Spawned, self.do("spawn_session", {"task": task, **given}))
+        made = cast("tree.Spawned", self.do("spawn_session", {"task": task, **given}))
         return Session(self.hold, made.id, self.by)
 
     def fork(self, task: str, **given: Any) -> Session:
         """A sub-session that goes on from here: it has this session's notepad and history."""
-        made = cast(tree.Spawned, self.do("fork_session", {"task": task, **given}))
+        made = cast("tree.Spawned", self.do("fork_session", {"task": task, **given}))
         return Session(self.hold, made.id, self.by)
 
     def report(self, result: str) -> tree.Outcome:
         """End this sub-session with its result."""
-        return cast(tree.Outcome, self.do("report_result", {"result": result}))
+        return cast("tree.Outcome", self.do("report_result", {"result": result}))
 
     def context(self, line: str = handoff.MAIN) -> str:
         """What the session starts with: handoff, notepad, scratchpad and memory, in this order.
@@ -297,7 +294,6 @@ class Session:
     def window(self) -> Window:
         """The window of a loop that calls a model: `next`, `sent` and `uncompact`."""
         if self._window is None:
-            # Imported when first asked for: every server starts with this module, and few run a loop.
             from holdfast.operations.window import Window
 
             self._window = Window(self.ctx)

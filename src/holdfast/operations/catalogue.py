@@ -1,63 +1,54 @@
-"""All operations by name, and the profiles: which of them an agent is given."""
+"""All operations by name, and the profiles: which of them an agent is given.
+
+A server starts with the small profile and must start at once, so a module of operations is imported when it is first
+asked for. Those of the small profile come first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from holdfast import errors
-from holdfast.operations import (
-    folds,
-    handoff,
-    history,
-    journal,
-    memory,
-    notepad,
-    notes,
-    outputs,
-    pins,
-    prompt,
-    recall,
-    sandbox,
-    savings,
-    seals,
-    sessions,
-    skills,
-    state,
-    tasks,
-    tree,
-)
 from holdfast.operations.registry import Operation
 
 PROFILES = ("core", "full", "agent")
-OPERATIONS: dict[str, Operation] = {
-    operation.name: operation
-    for module in (
-        notes,
-        notepad,
-        memory,
-        handoff,
-        outputs,
-        journal,
-        recall,
-        tasks,
-        folds,
-        pins,
-        sandbox,
-        prompt,
-        skills,
-        state,
-        savings,
-        sessions,
-        tree,
-        history,
-        seals,
-    )
-    for operation in module.OPERATIONS
-}
+CORE = ("notes", "notepad", "memory", "handoff")  # every operation of the small profile is in these
+MODULES = (
+    *CORE,
+    *("outputs", "journal", "recall", "tasks", "folds", "pins", "sandbox", "prompt", "skills", "state", "savings"),
+    *("sessions", "tree", "history", "seals"),
+)
+
+if TYPE_CHECKING:
+    OPERATIONS: dict[str, Operation]
+
+
+@lru_cache
+def _operations(module: str) -> tuple[Operation, ...]:
+    found: tuple[Operation, ...] = import_module(f"holdfast.operations.{module}").OPERATIONS
+    return found
+
+
+def _all(modules: tuple[str, ...] = MODULES) -> Iterator[Operation]:
+    for module in modules:
+        yield from _operations(module)
+
+
+def __getattr__(name: str) -> Any:
+    """`OPERATIONS`, all of them by name, for those who want them all."""
+    if name != "OPERATIONS":
+        raise AttributeError(name)
+    return {operation.name: operation for operation in _all()}
 
 
 def find(name: str) -> Operation:
-    if name not in OPERATIONS:
-        raise errors.unknown_operation(name, f"Those that exist: {', '.join(OPERATIONS)}.")
-    return OPERATIONS[name]
+    for operation in _all():
+        if operation.name == name:
+            return operation
+    raise errors.unknown_operation(name, f"Those that exist: {', '.join(operation.name for operation in _all())}.")
 
 
 def profile(name: str) -> tuple[Operation, ...]:
@@ -69,4 +60,5 @@ def profile(name: str) -> tuple[Operation, ...]:
     if name not in PROFILES:
         raise errors.unknown_profile(name, PROFILES)
     given = {name, "full"} if name == "agent" else {name}
-    return tuple(operation for operation in OPERATIONS.values() if given & set(operation.profiles))
+    modules = CORE if name == "core" else MODULES
+    return tuple(operation for operation in _all(modules) if given & set(operation.profiles))

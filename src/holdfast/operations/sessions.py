@@ -7,7 +7,7 @@ from typing import NamedTuple
 from holdfast import errors, limits
 from holdfast.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
 from holdfast.operations import handoff as handoffs
-from holdfast.operations import memory, notepad, tree
+from holdfast.operations import memory, notepad
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Listing
 
@@ -68,6 +68,8 @@ def list_sessions(ctx: Context, include_archived: bool = False, limit: int = lim
 def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) -> str:
     """What a session starts with, in order: the handoff, the notepad, the scratchpad if any, and memory."""
     first = handoffs.section(handoff, handoffs.other_lines(ctx, line))
+    from holdfast.operations import tree  # late: it comes with outputs, and every server starts with this module
+
     parts = [part for part in (first, tree.capsule(ctx)) if part]
     parts.append(notepad.section(notepad.read_notepad(ctx)))
     scratch = memory.scratch_note(ctx, mode="read")
