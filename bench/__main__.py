@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Holdfast beside its floors.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(SUBJECTS)}")
     parser.add_argument("--quick", action="store_true", help="few notes and few rounds, under a minute")
-    parser.add_argument("--peers", action="store_true", help="also install and measure other servers (needs npm)")
+    parser.add_argument("--peers", action="store_true", help="also install and measure other tools (needs pip and npm)")
     given = parser.parse_args()
     for name in given.names:
         if name not in SUBJECTS:

@@ -117,9 +117,9 @@ def _wrapping(place: Path, sizes: Sizes) -> None:
         )
     )
     if sizes.peers:
-        from bench import peers
+        from bench.peers.proxies import proxies
 
-        contestants += peers.proxies(upstream)
+        contestants += proxies(upstream)
     servers = {one.name: Server(one, place / "wrap.db") for one in contestants}
     for server in servers.values():
         server.begin()

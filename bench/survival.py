@@ -2,7 +2,8 @@
 
 The script of tests/journeys/survival.py plants 200 items, half of them never written to the notepad. Beside ours, two
 floors get the same conversation and the same size of window: one that keeps the newest messages, and one that folds the
-rest into a summary of the newest sentences, as a summariser that forgets evenly would.
+rest into a summary of the newest sentences, as a summariser that forgets evenly would. With `--peers`, other tools'
+compaction gets the same conversation too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from holdfast.window.probes import words
 from holdfast.window.records import pack
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-from journeys.survival import Planted, Run, script
+from journeys.survival import Planted, Run, found, script
 
 LIMIT = 12_000  # small, so that ten compactions take seconds
 REBUILD_TOKENS = 200_000
@@ -34,7 +35,11 @@ REBUILD_GOAL = 0.150  # seconds
 
 def run(sizes: Sizes) -> None:
     with _opened("survival") as hold:
-        _survival(hold)
+        story = _survival(hold)
+        if sizes.peers:
+            from bench.peers import compaction
+
+            compaction.run(story)
     with _opened("rebuild") as hold:
         _rebuild(hold, sizes.pick(REBUILD_TOKENS, 40_000))
     with _opened("cache") as hold:
@@ -48,7 +53,7 @@ def _opened(name: str) -> Holdfast:
 # --- survival ---------------------------------------------------------------------------------------------------------
 
 
-def _survival(hold: Holdfast) -> None:
+def _survival(hold: Holdfast) -> Run:
     story = Run(hold.session(), limit=LIMIT, items=200)
     rows: list[list[str]] = []
 
@@ -80,12 +85,13 @@ def _survival(hold: Holdfast) -> None:
         ["newest messages and a summary that forgets", *_floor(story.talk, story.planted, _forgetful)],
     ]
     table("The same conversation, the same window", ("keeper", "in the window", "in it or one recall away"), lines)
+    return story
 
 
 def _floor(talk: list[Message], planted: list[Planted], keep: Callable[[list[Message]], str]) -> list[str]:
     """What a keeper without a store has left: whatever is not in its window is gone."""
     window = keep(talk)
-    share = f"{sum(item.needle in window for item in planted) / len(planted):.0%}"
+    share = f"{len(found(planted, window)) / len(planted):.0%}"
     return [share, share]
 
 

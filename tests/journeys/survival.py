@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from holdfast.library import Session
+from holdfast.operations.turn import Summarise
 from holdfast.window.context import MARK
 from holdfast.window.controller import Compact, Step, Warn
 from holdfast.window.messages import Call, Message, assistant, result, user
@@ -49,6 +50,11 @@ class Count(NamedTuple):
     @property
     def kept(self) -> float:
         return (self.in_window + self.one_recall_away) / self.planted
+
+
+def found(planted: Iterable[Planted], window: str) -> list[Planted]:
+    """Those that a model which reads this window can still know."""
+    return [item for item in planted if item.needle in window]
 
 
 class Turn(NamedTuple):
@@ -91,8 +97,9 @@ def script(items: int, *, seed: int = 7, lines: int = 30) -> Iterator[Turn]:
 class Run:
     """A session on the script, and everything that is checked after every step."""
 
-    def __init__(self, session: Session, *, limit: int, items: int) -> None:
+    def __init__(self, session: Session, *, limit: int, items: int, summarise: Summarise | None = None) -> None:
         self.session = session
+        self.summarise = summarise
         self.limit = limit
         self.pin = "Under no circumstances may the archive of 2019 be deleted."
         session.pin(self.pin)
@@ -100,13 +107,14 @@ class Run:
         self.planted: list[Planted] = []
         self.turns = script(items)
         self.steps: list[Step] = []
+        self.cuts: list[int] = []  # how many messages there were at each compaction
         self.warnings = 0
         self.problems: list[str] = []
 
     def compactions(self, count: int, seen: Callable[[Compact], None] = lambda step: None) -> None:
         """Go on until so many more compactions have happened."""
         while count:
-            step = self.session.window.next(self.talk, limit=self.limit)
+            step = self.session.window.next(self.talk, limit=self.limit, summarise=self.summarise)
             self.check(step)
             if isinstance(step, Warn):
                 self.warnings += 1
@@ -114,6 +122,7 @@ class Run:
                 continue
             if isinstance(step, Compact):
                 count -= 1
+                self.cuts.append(len(self.talk))
                 seen(step)
                 if not count:
                     return
@@ -143,10 +152,9 @@ class Run:
     def count(self) -> Count:
         """Where the planted items are now."""
         window = words(message for message in self.steps[-1].messages if message.role != "tool")
-        here = [item for item in self.planted if item.needle in window]
-        gone = [item for item in self.planted if item.needle not in window]
-        found = [item for item in gone if self._recalled(item)]
-        return Count(len(self.planted), len(here), len(found))
+        here = found(self.planted, window)
+        away = [item for item in self.planted if item not in here and self._recalled(item)]
+        return Count(len(self.planted), len(here), len(away))
 
     def _recalled(self, item: Planted) -> bool:
         return any(item.needle in hit.snippet for hit in self.session.hold.recall(item.question).hits)
