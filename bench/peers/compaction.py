@@ -48,7 +48,7 @@ HEADS = (
     "tokens after",
     "in the window",
     "never noted",
-    "in it or one search away",
+    "in it or one recall away",
     "rules word for word",
     "last request",
     "pin",

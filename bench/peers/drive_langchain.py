@@ -19,7 +19,7 @@ def said(message: BaseMessage) -> Said:
 
 
 def is_summary(message: BaseMessage) -> bool:
-    return message.additional_kwargs.get("lc_source") == "summarization"
+    return bool(message.additional_kwargs.get("lc_source") == "summarization")
 
 
 def run(given: Job) -> list[list[Said]]:
