@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 import apsw
 
 import holdfast
-from bench import corpus, journal, keeping, notes, outputs, start, stdio, survival, writers
+from bench import corpus, hooks, journal, keeping, notes, outputs, start, stdio, survival, writers
 from bench.measure import OUT, Sizes, clear_out
 from bench.recall import speed
 
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
+    "hooks": hooks.run,
     "notes": notes.run,
     "recall": speed.run,
     "stdio": stdio.run,

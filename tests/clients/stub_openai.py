@@ -17,7 +17,7 @@ class Responses(Stub):
         used = 100 if isinstance(turn, TooLong) else turn.used
         usage = {"input_tokens": used, "output_tokens": 10, "total_tokens": used + 10}
         done = {"id": f"resp_{number}", "object": "response", "output": [], "usage": usage}
-        events = [
+        events: list[Json] = [
             {"type": "response.created", "response": {"id": f"resp_{number}"}},
             {"type": "response.output_item.done", "output_index": 0, "item": _item(turn)},
             {"type": "response.completed", "response": done},

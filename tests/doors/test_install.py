@@ -82,7 +82,7 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
         if path.suffix == ".json":
             jsonc.value(text, jsonc.scan(text))
         if path.suffix == ".toml":
-            assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-1] == "mcp"
+            assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-2:] == ["mcp", "--no-handoff"]
     assert not any(one["changed"] for one in run(project, "install", client, scope)["files"])
     assert (files(project), files(home)) == there
     row = next(row for row in run(project, "status")["clients"] if row["client"] == client)

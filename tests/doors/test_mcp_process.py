@@ -247,3 +247,20 @@ def test_the_official_sdk_is_not_imported_by_the_stdio_door(store: str) -> None:
     )
     with Lines([sys.executable, "-c", code]) as lines:
         assert lines.leave()[1] == b"[]\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--no-handoff"]])
+def test_the_handoff_can_be_left_to_a_clients_hooks(store: str, options: list[str]) -> None:
+    import holdfast
+
+    with holdfast.open(store) as hold:
+        hold.session("earlier").handoff.write("Casts come next.")
+    command = [sys.executable, "-m", "holdfast", "mcp", "--store", store, *options]
+    asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    with Lines(command) as lines:
+        told = lines.ask("initialize", asked)["instructions"]
+        lines.ask("tools/call", {"name": "read_notepad", "arguments": {}})
+    assert ("Casts come next." in told) == (not options)
+    assert "notepad" in told
+    with holdfast.open(store) as hold:
+        assert (hold.session().handoff.read().used_by is None) == bool(options)

@@ -19,6 +19,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.write(f"holdfast {__version__}\n")
         return 0
     if args[:1] == ["hook"] and (hook := _hook(args[1:])) is not None:
+        import gc
+
+        gc.disable()  # the process is gone before there is anything to collect
         from holdfast.doors.hooks import run
 
         run.main(*hook)

@@ -11,13 +11,15 @@ import json
 import os
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import limits
 from holdfast.doors.hooks.dialects import BYTES, LATE, NAMELESS, SNAPSHOT, Answer, Event, messages_of
 from holdfast.operations.policy import policy
-from holdfast.operations.registry import Context
-from holdfast.settings import Settings
+
+if TYPE_CHECKING:  # what a small result needs is read in a few milliseconds
+    from holdfast.operations.registry import Context
+    from holdfast.settings import Settings
 
 BY = "agent/hook"
 NEW = ("startup", "clear", "new", "")  # sources of a session that begins; "" where the client does not say
