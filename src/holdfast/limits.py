@@ -10,6 +10,10 @@ TAG_MAX_CHARS = 100  # a tag is a word or two
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser hits where the exact ones leave room: enough to choose from, too few to drown
 LIST_MAX = 1_000  # rows in one reply, whoever asks
+AUDIT_STALE_DAYS = 90  # a quarter: what nobody touched for so long may no longer be true
+AUDIT_COMPARED = 20_000  # texts that an audit compares with each other: some seconds and 100 MB
+AUDIT_CHARS = 256 << 20  # characters an audit searches for secrets: some ten seconds
+AUDIT_OUTPUTS = 5_000  # outputs an audit looks at, the last used first; each is read with its preview
 DUPLICATES_COMPARED = 25  # entries a new text is compared with: together some 0.3 ms
 
 NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call

@@ -39,3 +39,20 @@ def test_a_note_that_is_there_already_is_named(folder: Path) -> None:
     assert reply(folder, "memory", "write", "two", "Casts break the grammar")["duplicate_of"] == "one"
     (folder / ".holdfast" / "config.toml").write_text("report_duplicates = false\n")
     assert "duplicate_of" not in reply(folder, "note", "add", "Casts break the grammar")
+
+
+def test_audit_names_what_should_be_looked_at(folder: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    secret = reply(folder, "note", "add", f"deploy with {token}")["note_id"]
+    reply(folder, "memory", "write", "one", "Casts break the grammar")
+    reply(folder, "memory", "write", "two", "Casts break the grammar")
+    shown = holdfast(folder, "audit")
+    assert shown.returncode == 0
+    assert [line.split("\t")[:3] for line in shown.stdout.splitlines()] == [
+        ["secret", "note", secret],
+        ["duplicate", "memory", "two"],
+    ]
+    assert token not in shown.stdout + shown.stderr
+    answer = reply(folder, "audit", "--only", "duplicate")
+    assert (answer["counts"], answer["findings"][0]["of"]) == ({"duplicate": 1}, "one")
+    assert holdfast(folder, "audit", "--only", "everything").returncode != 0

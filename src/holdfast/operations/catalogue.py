@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import errors
 from holdfast.operations import (
+    audit,
     folds,
     handoff,
     history,
@@ -48,6 +49,7 @@ OPERATIONS: dict[str, Operation] = {
         sessions,
         tree,
         history,
+        audit,
         seals,
     )
     for operation in module.OPERATIONS
