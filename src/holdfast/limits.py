@@ -10,6 +10,11 @@ TAG_MAX_CHARS = 100  # a tag is a word or two
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser hits where the exact ones leave room: enough to choose from, too few to drown
 LIST_MAX = 1_000  # rows in one reply, whoever asks
+AUDIT_STALE_DAYS = 90  # a quarter: what nobody touched for so long may no longer be true
+AUDIT_COMPARED = 20_000  # texts that an audit compares with each other: some seconds and 100 MB
+AUDIT_CHARS = 256 << 20  # characters an audit searches for secrets: some ten seconds
+AUDIT_OUTPUTS = 5_000  # outputs an audit looks at, the last used first; each is read with its preview
+DUPLICATES_COMPARED = 25  # entries a new text is compared with: together some 0.3 ms
 
 NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call
 NOTEPAD_BUDGET_TOKENS = 4_000  # soft: past this a write succeeds and says what to trim
@@ -213,6 +218,7 @@ class Bounds(NamedTuple):
     note_max_tags: int = NOTE_MAX_TAGS
     notepad_budget_tokens: int = NOTEPAD_BUDGET_TOKENS
     digest_budget_tokens: int = DIGEST_BUDGET_TOKENS
+    report_duplicates: bool = True  # a write says which entry says the same already
     sandbox_seconds: int = 5  # a run that computes for longer is ended; nothing else is answered meanwhile
     sandbox_memory_mb: int = 128  # enough to take apart 10 MB of JSON, measured; 64 are not
     outputs: OutputRules = OutputRules()

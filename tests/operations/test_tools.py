@@ -126,6 +126,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("verify_notes", {}),
     ("heal_notes", {}),
     ("rotate_notes", {"force": True}),
+    ("audit", {}),
     ("history", {}),
     ("undo", {}),
 ]

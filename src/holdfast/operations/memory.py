@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, milliseconds, moment
-from holdfast.operations.notes import Written, add_note
+from holdfast.operations.duplicates import RESULT, Twin, twin, twin_json
+from holdfast.operations.notes import Written, add_note, written_json
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.search.order import RARE_COUNT_MAX, memory_score, query_words, rare_words
 from holdfast.store import EventQuery, Listing, Words
@@ -29,6 +30,7 @@ CANDIDATES = 200  # entries that are scored closely
 class Stored(NamedTuple):
     memory: Memory
     mode: str
+    twin: Twin | None = None  # another key, or this one, that says the same already
 
 
 class Matches(NamedTuple):
@@ -50,8 +52,11 @@ def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") ->
         bounded("content", whole, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
         return Draft(whole, pinned=before.pinned if before else False)
 
+    other = twin(ctx, MEMORY, text, name)
     change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
-    return Stored(as_memory(change.entry), mode)
+    if other is None and mode == "append" and ctx.bounds.report_duplicates:
+        other = _said_before(change.before, text)
+    return Stored(as_memory(change.entry), mode, other)
 
 
 def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT) -> Matches:
@@ -198,6 +203,12 @@ def memory_key(key: str) -> str:
     return name
 
 
+def _said_before(before: Entry | None, text: str) -> Twin | None:
+    """Whether the lines that were added stood there already, as when a session learns the same thing again."""
+    there = before is not None and f"\n{text}\n" in f"\n{before.content}\n"
+    return Twin(before.key, True) if before is not None and there else None
+
+
 def _appended(before: Entry | None, text: str) -> str:
     kept = before.content.rstrip() if before else ""
     return f"{kept}\n{text}" if kept else text
@@ -213,7 +224,8 @@ def memory_json(memory: Memory) -> Json:
 
 def _stored(value: Stored) -> Json:
     size = len(value.memory.content.encode())
-    return {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
+    shown: Json = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
+    return shown | twin_json(value.twin)
 
 
 def _matches(value: Matches) -> Json:
@@ -228,7 +240,7 @@ def _matches(value: Matches) -> Json:
 def _scratch(value: Written | Scratch) -> Json:
     if isinstance(value, Scratch):
         return {"status": "ok", "content": value.content, "empty": not value.content}
-    return {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
+    return written_json(value)
 
 
 _KEY = Param("key", required=True)
@@ -250,7 +262,7 @@ OPERATIONS = (
         write_memory,
         _stored,
         (_KEY, Param("content", required=True), Param("mode", choices=("replace", "append"))),
-        {"status": "string", "key": "string", "mode": "string", "bytes_written": "integer"},
+        {"status": "string", "key": "string", "mode": "string", "bytes_written": "integer", **RESULT},
         ("core", "full"),
         destructive=True,
     ),
@@ -266,6 +278,7 @@ OPERATIONS = (
             "status": "string?",
             "content": "string?",
             "empty": "boolean?",
+            **RESULT,
         },
         destructive=True,
     ),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
+from holdfast.operations.duplicates import RESULT, Twin, twin, twin_json
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.search.analyse import fold
 from holdfast.search.order import RARE_COUNT_MAX, by_rarity, closest, narrowing, query_words
@@ -18,6 +19,7 @@ FEW_RARE = 4  # of a longer one, so many of the rarest words choose the notes
 class Written(NamedTuple):
     note: Note
     tally: Tally
+    twin: Twin | None = None  # another note that says the same
 
 
 class Found(NamedTuple):
@@ -43,8 +45,9 @@ class Tags(NamedTuple):
 
 def add_note(ctx: Context, content: str, tags: tuple[str, ...] = (), operation: str = "add_note") -> Written:
     draft = Draft(_content(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
+    other = twin(ctx, NOTE, content)
     change = ctx.store.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
-    return Written(as_note(change.entry), change.tally)
+    return Written(as_note(change.entry), change.tally, other)
 
 
 def update_note(
@@ -175,12 +178,13 @@ def note_json(note: Note, session: str | None = None) -> Json:
     return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)}
 
 
-def _written(value: Written) -> Json:
-    return {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
+def written_json(value: Written) -> Json:
+    shown: Json = {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
+    return shown | twin_json(value.twin)
 
 
 def _updated(value: Written) -> Json:
-    return _written(value) | {"note": note_json(value.note)}
+    return written_json(value) | {"note": note_json(value.note)}
 
 
 def _found(value: Found) -> Json:
@@ -222,9 +226,9 @@ OPERATIONS = (
     Operation(
         "add_note",
         add_note,
-        _written,
+        written_json,
         (Param("content", required=True), Param("tags", "strings")),
-        _WRITTEN,
+        {**_WRITTEN, **RESULT},
         ("core", "full"),
     ),
     Operation(
@@ -261,7 +265,7 @@ OPERATIONS = (
         {**_WRITTEN, "note": "object"},
         idempotent=True,
     ),
-    Operation("delete_note", delete_note, _written, (_ID,), _WRITTEN, destructive=True),
+    Operation("delete_note", delete_note, written_json, (_ID,), _WRITTEN, destructive=True),
     Operation(
         "list_tags",
         list_tags,

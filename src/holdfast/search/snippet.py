@@ -9,12 +9,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from holdfast.search import analyse
+from holdfast.search.alike import alike, bag
 
 OPEN, CLOSE = "«", "»"  # around a word that was found
 READ_WORDS = 400  # of a long text, from the best stretch on
 BEFORE_WORDS = 6  # shown before the first word that was found
-ALIKE = 0.85  # share of words two texts have in common when one of them is enough
-_TOKEN = re.compile(r"\w+")
 
 
 class Snippet(NamedTuple):
@@ -67,19 +66,9 @@ def _stem(word: str) -> str:
 
 def same(texts: Sequence[str]) -> list[int]:
     """For each text the number of the first one that says the same in nearly the same words; its own if none does."""
-    bags = [frozenset(_TOKEN.findall(analyse.fold(text[:4_000]))) for text in texts]
+    bags = [bag(text) for text in texts]
     firsts: list[int] = []
-    for at, bag in enumerate(bags):
-        alike = (other for other in range(at) if firsts[other] == other and _alike(bag, bags[other]))
-        firsts.append(next(alike, at))
+    for at, words in enumerate(bags):
+        twins = (other for other in range(at) if firsts[other] == other and alike(words, bags[other]))
+        firsts.append(next(twins, at))
     return firsts
-
-
-def _alike(one: frozenset[str], two: frozenset[str]) -> bool:
-    small, large = len(one), len(two)
-    if small > large:
-        small, large = large, small
-    if not small or small < ALIKE * large:
-        return False
-    shared = len(one & two)
-    return shared >= ALIKE * (small + large - shared)

@@ -57,6 +57,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "task cancel": ("cancel_task",),
     "task list": ("list_tasks",),
     "recall": ("recall",),
+    "audit": ("audit",),
     "journal init": ("init_notes",),
     "journal lint": ("lint_notes",),
     "journal heal": ("heal_notes",),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from holdfast.doors.cli.build import NUMBER, Group, command, group, pass_state
-from holdfast.doors.cli.state import State, line_from
+from holdfast.doors.cli.state import State, line_from, say_twin
 from holdfast.doors.render import Screen
 
 Json = dict[str, Any]
@@ -57,6 +57,7 @@ def _add_writing(noun: Group) -> None:
         arguments = {"key": key, "content": line_from(text, state), "mode": "append" if append else None}
         reply = state.call("write_memory", arguments, state.writing())
         state.answer(reply, lambda screen: screen.line(f"{reply['key']} written ({reply['bytes_written']:,} bytes)"))
+        say_twin(state, reply)
 
     for name, pinned in (("pin", True), ("unpin", False)):
         _add_pinning(noun, name, pinned)

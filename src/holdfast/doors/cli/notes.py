@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from holdfast.doors.cli.build import NUMBER, Group, command, group, pass_state
-from holdfast.doors.cli.state import State, line_from
+from holdfast.doors.cli.state import State, line_from, say_twin
 from holdfast.doors.render import Screen
 
 Json = dict[str, Any]
@@ -41,6 +41,7 @@ def _add_writing(noun: Group) -> None:
     def add(state: State, text: str | None, tags: tuple[str, ...]) -> None:
         reply = state.call("add_note", {"content": line_from(text, state), "tags": list(tags)}, state.writing())
         state.answer(reply, lambda screen: _written(screen, reply, f"added to session {state.writing()}"))
+        say_twin(state, reply)
 
     @command(noun, "update", "holdfast note update note_1772445300000 --done", "Give - as the text to read it.")
     @click.argument("id")

@@ -103,6 +103,12 @@ class State:
         render.to_stderr(render.as_json({"notice": text}) if self.json else f"holdfast: {render.one_line(text)}")
 
 
+def say_twin(state: State, reply: Mapping[str, Any]) -> None:
+    """That what was written says the same as something else."""
+    if not state.json and (other := reply.get("duplicate_of") or reply.get("similar_to")):
+        state.notice(f"{other} says {'' if 'duplicate_of' in reply else 'nearly '}the same.")
+
+
 def _why(guess: str) -> str:
     return "the command line's own" if guess == OWN_SESSION else "the one that was active last"
 

@@ -1,0 +1,58 @@
+"""Duplicates, audit and purge as people use them: each command is a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def holdfast(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "holdfast", *words]
+    return subprocess.run(run, cwd=folder, input=text, capture_output=True, text=True, check=False)
+
+
+def reply(folder: Path, *words: str, text: str = "") -> dict[str, Any]:
+    ran = holdfast(folder, *words, "--json", text=text)
+    assert ran.returncode == 0, ran.stderr
+    answer: dict[str, Any] = json.loads(ran.stdout)
+    return answer
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / ".holdfast").mkdir()
+    return tmp_path
+
+
+def test_a_note_that_is_there_already_is_named(folder: Path) -> None:
+    first = reply(folder, "note", "add", "Casts break the grammar")["note_id"]
+    again = holdfast(folder, "note", "add", "casts break the grammar")
+    assert again.returncode == 0
+    assert f"{first} says the same." in again.stderr
+    assert reply(folder, "note", "add", "Casts break the grammar")["duplicate_of"]
+    reply(folder, "memory", "write", "one", "Casts break the grammar")
+    assert reply(folder, "memory", "write", "two", "Casts break the grammar")["duplicate_of"] == "one"
+    (folder / ".holdfast" / "config.toml").write_text("report_duplicates = false\n")
+    assert "duplicate_of" not in reply(folder, "note", "add", "Casts break the grammar")
+
+
+def test_audit_names_what_should_be_looked_at(folder: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    secret = reply(folder, "note", "add", f"deploy with {token}")["note_id"]
+    reply(folder, "memory", "write", "one", "Casts break the grammar")
+    reply(folder, "memory", "write", "two", "Casts break the grammar")
+    shown = holdfast(folder, "audit")
+    assert shown.returncode == 0
+    assert [line.split("\t")[:3] for line in shown.stdout.splitlines()] == [
+        ["secret", "note", secret],
+        ["duplicate", "memory", "two"],
+    ]
+    assert token not in shown.stdout + shown.stderr
+    answer = reply(folder, "audit", "--only", "duplicate")
+    assert (answer["counts"], answer["findings"][0]["of"]) == ({"duplicate": 1}, "one")
+    assert holdfast(folder, "audit", "--only", "everything").returncode != 0

@@ -1,0 +1,84 @@
+"""A write says which entry says the same already, and happens all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.library import Holdfast
+from holdfast.limits import Bounds
+from operations.conftest import Clock, Opener
+
+TEXT = "The release of the parser waits for a fix of the casts that break the grammar in version 7"
+
+
+def add(hold: Holdfast, content: str, **more: Any) -> dict[str, Any]:
+    return hold.call("add_note", {"content": content, **more})
+
+
+def test_the_same_note_again_is_named_and_written(hold: Holdfast, clock: Clock) -> None:
+    first = add(hold, TEXT)
+    assert first == {"note_id": first["note_id"], "total_notes": 1, "total_tags": 0}
+    clock.pass_by()
+    again = add(hold, f"  {TEXT.upper()}\n")
+    assert (again["duplicate_of"], again["total_notes"]) == (first["note_id"], 2)
+    assert "similar_to" not in again
+    clock.pass_by()
+    near = add(hold, TEXT.replace("7", "8"))
+    assert near["similar_to"] == again["note_id"], "the newest is named"
+    assert "duplicate_of" not in add(hold, "Something else, about the lexer")
+    quick = hold.call("scratch_note", {"content": TEXT})
+    assert quick["duplicate_of"] == again["note_id"]
+
+
+def test_notes_of_other_sessions_count_and_finished_ones_other_projects_and_kinds_do_not(opened: Opener) -> None:
+    hold = opened()
+    first = add(hold, TEXT, session_id="earlier")
+    assert add(hold, TEXT)["duplicate_of"] == first["note_id"]
+    for note in hold.call("list_notes", {"session_id": "*"})["notes"]:
+        hold.call("update_note", {"id": note["id"], "done": True})
+    assert add(hold, TEXT).keys() == {"note_id", "total_notes", "total_tags"}
+    assert "duplicate_of" not in hold.call("write_memory", {"key": "release", "content": TEXT})
+    assert "duplicate_of" not in add(opened(project="other"), TEXT)
+
+
+def test_memory_names_the_other_key_and_lines_that_stand_there_already(hold: Holdfast) -> None:
+    def write(key: str, content: str, mode: str = "replace") -> dict[str, Any]:
+        return hold.call("write_memory", {"key": key, "content": content, "mode": mode})
+
+    assert write("release", TEXT).keys() == {"status", "key", "mode", "bytes_written"}
+    assert "duplicate_of" not in write("release", TEXT), "an entry is no duplicate of itself"
+    assert write("parser", TEXT)["duplicate_of"] == "release"
+    assert write("casts", TEXT.replace("7", "8"))["similar_to"] in ("release", "parser")
+    write("log", "first line", "append")
+    assert "duplicate_of" not in write("log", "second line", "append")
+    assert write("log", "first line", "append")["duplicate_of"] == "log"
+    assert "duplicate_of" not in write("log", "line", "append"), "a part of a line is not the line"
+
+
+@pytest.mark.parametrize("text", ["a b c", "ok", "日本語のメモ", "!!!", "x" * 4_000, "0123456789abcdef" * 200])
+def test_any_text_may_be_written_twice(hold: Holdfast, text: str) -> None:
+    first = add(hold, text)
+    again = add(hold, text)
+    assert again["total_notes"] == 2
+    assert again.get("duplicate_of", first["note_id"]) == first["note_id"]
+
+
+def test_a_duplicate_among_many_is_found(hold: Holdfast) -> None:
+    ids = [
+        add(hold, f"step {number} of the build passed and the report of it was kept")["note_id"] for number in range(60)
+    ]
+    answer = add(hold, "step 31 of the build passed and the report of it was kept")
+    assert answer["duplicate_of"] == ids[31]
+
+
+def test_it_can_be_switched_off(store_url: str, clock: Clock) -> None:
+    with holdfast.open(store_url, project="demo", session="one", clock=clock) as hold:
+        hold._bounds = Bounds(report_duplicates=False)
+        add(hold, TEXT)
+        assert add(hold, TEXT).keys() == {"note_id", "total_notes", "total_tags"}
+        hold.call("write_memory", {"key": "log", "content": TEXT})
+        answer = hold.call("write_memory", {"key": "log", "content": TEXT, "mode": "append"})
+        assert answer.keys() == {"status", "key", "mode", "bytes_written"}
