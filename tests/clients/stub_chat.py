@@ -6,10 +6,13 @@ import json
 
 from clients.stub import NUMBERS, Json, Say, Stub, TooLong
 
+SUMMARY = "Please create a detailed summary of the conversation so far"
+
 
 class Chat(Stub):
     def answer(self, path: str, request: Json) -> tuple[int, bytes, str]:
-        turn = self.turn(request, summary=False, aside=not request.get("tools"))
+        summary = SUMMARY in json.dumps(request["messages"][-1])
+        turn = self.turn(request, summary=summary, aside=not request.get("tools"))
         assert not isinstance(turn, TooLong), "this API is not asked to refuse"
         number = next(NUMBERS)
         message: Json = {"role": "assistant", "content": turn.text if isinstance(turn, Say) else None}

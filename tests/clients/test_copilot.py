@@ -115,3 +115,20 @@ def test_big_outputs_are_previews_and_references(copilot: Copilot) -> None:
         assert "📁 Output cached: " in one
         assert len(one) < 4_000
     assert "FAILED tests/test_x.py::test_y" in found[-1]
+
+
+def test_the_notepad_is_there_after_a_compaction(copilot: Copilot) -> None:
+    def wait(used: int = 100) -> Use:  # the client compacts beside the work, so the work takes a moment
+        return Use("bash", {"command": "sleep 1; echo waited", "description": "wait"}, used=used)
+
+    stub = copilot.ask(
+        "port the parser",
+        Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, "holdfast"),
+        wait(used=95_000),
+        *(wait() for _ in range(4)),
+        Say("done"),
+    )
+    assert stub.summaries, "the client did not compact"
+    after = json.dumps(stub.requests[-1]["messages"])
+    assert "write_notepad" not in after
+    assert "- [ ] casts break LL(1)" in after
