@@ -37,6 +37,8 @@ def test_what_is_alike_and_what_is_not() -> None:
 
 @given(st.text(max_size=300), st.integers(1, 8))
 def test_telling_words_are_few_and_of_the_text(text: str, most: int) -> None:
-    found = alike.telling(text, most)
-    assert len(found) <= most
-    assert set(found) <= set(analyse.words(analyse.fold(text)))
+    letters, others = alike.telling(text, most)
+    assert max(len(letters), len(others)) <= most
+    assert {*letters, *others} <= set(analyse.words(analyse.fold(text)))
+    assert all(word.isalpha() for word in letters)
+    assert not any(word.isalpha() for word in others)

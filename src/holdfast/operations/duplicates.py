@@ -1,7 +1,8 @@
 """What is written down a second time: said with the answer to the write, which happens all the same.
 
-The word index is asked for the entries that hold the rarest of a text's words, and those few are compared. Two writers
-at the same moment do not see each other; `holdfast audit` finds what slipped through.
+The word index is asked once for the entries that hold the words a text is most likely known by, and those few are
+compared: a write must not wait for more. `holdfast audit` finds what slips through: a near duplicate that lacks one of
+these words, and what two writers wrote at the same moment.
 """
 
 from __future__ import annotations
@@ -12,12 +13,9 @@ from holdfast import limits
 from holdfast.model import Entry
 from holdfast.operations.registry import Context, Json
 from holdfast.search import alike
-from holdfast.search.order import by_rarity
 from holdfast.store import Listing, Words
 
-RARE = 15  # entries that hold a word: with fewer, each is compared
-WORDS = 6  # of a text that are looked up
-TOGETHER = 3  # of these that choose, when none of them is rare
+WORDS = 3  # of a text that are looked up, all of which must be there, and as many with digits
 
 
 class Twin(NamedTuple):
@@ -31,15 +29,14 @@ def twin(ctx: Context, kind: str, text: str, own: str | None = None) -> Twin | N
     """The open entry that says the same, the newest of those that do; `own` is the key that is being written."""
     if not ctx.bounds.report_duplicates:
         return None
-    counts = ctx.store.frequencies(alike.telling(text, WORDS), RARE)
-    rarest = by_rarity(counts)[:TOGETHER]
-    if 2 * len(by_rarity(counts)) < len(counts) or not rarest:
-        return None  # most of its words are new here
-    # A text that is nearly the same may lack one of the words, so any will do as long as few entries have it.
-    few = [word for word in rarest if counts[word] < RARE]
-    words = Words(tuple((word,) for word in few or rarest), every=not few)
-    found = ctx.store.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), words)
-    return _closest(text, [entry for entry in found if entry.key != own])
+    letters, numbers = alike.telling(text, WORDS)
+    # With its numbers a text is found among many of a pattern; without them, where just a number is another one.
+    for words in filter(None, (letters + numbers if numbers else (), letters)):
+        query = Words(tuple((word,) for word in words))
+        found = ctx.store.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), query)
+        if same := _closest(text, [entry for entry in found if entry.key != own]):
+            return same
+    return None
 
 
 def _closest(text: str, found: list[Entry]) -> Twin | None:

@@ -43,14 +43,15 @@ def as_long(one: str, two: str) -> bool:
     return min(len(one), len(two)) >= ALIKE * max(len(one), len(two))
 
 
-def telling(text: str, most: int) -> list[str]:
-    """The words a text is most likely known by: up to half of them with digits, then the longest, each stem once."""
+def telling(text: str, most: int) -> tuple[list[str], list[str]]:
+    """The words a text is most likely known by, the longest, each stem once: those of letters, and the others, which
+    are what changes when the same is said at another time."""
     found = dict.fromkeys(analyse.words(analyse.fold(text[:READ_CHARS])))
-    by_length = sorted((word for word in found if len(word) <= analyse.WORD_MAX_CHARS), key=len, reverse=True)
-    numbers = [word for word in by_length if not word.isalpha()][: most // 2]
-    chosen = list(dict.fromkeys([*numbers, *by_length[: 2 * most]]))
+    short = [word for word in found if len(word) <= analyse.WORD_MAX_CHARS]
+    chosen = sorted(filter(str.isalpha, short), key=len, reverse=True)[: 2 * most]
     stems = dict(zip(reversed(analyse.terms(chosen)), reversed(chosen), strict=True))
-    return [word for word in chosen if word in stems.values()][:most]
+    others = sorted((word for word in short if not word.isalpha()), key=len, reverse=True)
+    return [word for word in chosen if word in stems.values()][:most], others[:most]
 
 
 def _rarest(count: int) -> int:
