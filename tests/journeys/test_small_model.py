@@ -42,6 +42,10 @@ EXAMPLES: tuple[tuple[str, dict[str, Any]], ...] = (
         "The table is called orders. Keep that in mind.",
         {"tool": "update_notepad", "arguments": {"operation": "append", "content": "- the table is called orders\n"}},
     ),
+    (
+        WARNING,
+        {"tool": "update_notepad", "arguments": {"operation": "append", "content": "- part 1 is read\n"}},
+    ),
     ("Which port was it?", {"tool": "recall", "arguments": {"query": "port"}}),
     ("Thank you, that is all.", {"say": "You are welcome."}),
 )
@@ -113,19 +117,19 @@ def rendered(messages: Sequence[Message], request: str) -> str:
     """A request as one text: the conversation, the examples, and what was asked for last. A model of this size goes on
     with whatever pattern it sees last, so the conversation does not look like the examples."""
     lines = [f"{message.role}: {words([message])}" for message in messages]
-    lines += [f"Request: {asked}\nAction: {json.dumps(done)}" for asked, done in EXAMPLES]
-    return "\n".join([*lines, f"Request: {request.splitlines()[-1]}", "Action: "])
+    lines += [f"Request: {asked}\nAction:\n{json.dumps(done)}" for asked, done in EXAMPLES]
+    last = WARNING if WARNING in words(messages[-2:]) else request.splitlines()[-1]
+    return "\n".join([*lines, f"Request: {last}", "Action:\n"])
 
 
 def schema(tools: Sequence[Tool]) -> dict[str, Any]:
     """Either something to say, or one of the tools in the examples with the arguments that it has there."""
     by_name = {tool.name: tool for tool in tools}
     choices = [closed({"say": {"type": "string", "maxLength": 300}})]
-    for _, done in EXAMPLES:
-        if "tool" in done:
-            known = by_name[done["tool"]].parameters["properties"]
-            arguments = {name: bounded(known[name]) for name in done["arguments"]}
-            choices.append(closed({"tool": {"enum": [done["tool"]]}, "arguments": closed(arguments)}))
+    for name, used in {done["tool"]: done["arguments"] for _, done in EXAMPLES if "tool" in done}.items():
+        known = by_name[name].parameters["properties"]
+        arguments = {argument: bounded(known[argument]) for argument in used}
+        choices.append(closed({"tool": {"enum": [name]}, "arguments": closed(arguments)}))
     return {"oneOf": choices}
 
 
@@ -192,6 +196,4 @@ def test_the_loop_stays_whole_whatever_a_small_model_says(server: Any, tmp_path:
     # At most once each: a window that fills in one step is compacted at once. The last may still wait for its turn.
     assert 1 <= model.warned <= len(folds) + 1
     assert model.calls, "it never called a tool: the examples have not worked"
-    for prompt in model.prompts:
-        assert "never throw a box away" in prompt
-        assert "The cellar stays locked." in prompt
+    assert all("The cellar stays locked." in prompt for prompt in model.prompts)
