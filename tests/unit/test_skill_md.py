@@ -52,7 +52,7 @@ def test_what_is_written_is_read_again(name: str, description: str, body: str) -
     told = " ".join(description.split())
     if not told or safe.problem(told + body):
         return
-    clean = body.replace("\r\n", "\n").strip("\n")
+    clean = body.replace("\r\n", "\n").strip("\r\n")
     assert parse(render(name, told, clean)) == Parts(name, told, clean)
 
 

@@ -44,7 +44,7 @@ def parse(text: str) -> Parts:
     for wanted in ("name", "description"):
         if not fields.get(wanted):
             raise BadSkill(f"its front matter has no {wanted}")
-    return Parts(fields["name"], fields["description"], "\n".join(lines[end + 1 :]).strip("\n"))
+    return Parts(fields["name"], fields["description"], "\n".join(lines[end + 1 :]).strip("\r\n"))
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
