@@ -112,7 +112,7 @@ class WindowRules(NamedTuple):
     full_percent: int = 95  # a request as big as this is not sent: it is made smaller at once, warned or not
     target_percent: int = 45  # what a compaction must get below; above it the next one would follow too soon
     tail_percent: int = 20  # of recent messages that stay word for word: some dozen steps in a usual window
-    summary_percent: int = 10  # of what stands in their place; never more than SUMMARY_MAX_TOKENS
+    summary_percent: int = 15  # of what stands in their place, at most SUMMARY_MAX_TOKENS: with the tail it fits the target
     keep_results: int = 4  # recent calls whose results are never cleared while they can still be sent
 
 
