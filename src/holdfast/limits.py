@@ -14,6 +14,7 @@ AUDIT_STALE_DAYS = 90  # a quarter: what nobody touched for so long may no longe
 AUDIT_COMPARED = 20_000  # texts that an audit compares with each other: some seconds and 100 MB
 AUDIT_CHARS = 256 << 20  # characters an audit searches for secrets: some ten seconds
 AUDIT_OUTPUTS = 5_000  # outputs an audit looks at, the last used first; each is read with its preview
+PURGE_BATCH = 200  # entries or changes that one transaction of a purge takes: others wait for so long
 DUPLICATES_COMPARED = 25  # entries a new text is compared with: together some 0.3 ms
 
 NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call

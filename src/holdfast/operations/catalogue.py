@@ -15,6 +15,7 @@ from holdfast.operations import (
     outputs,
     pins,
     prompt,
+    purge,
     recall,
     sandbox,
     savings,
@@ -50,6 +51,7 @@ OPERATIONS: dict[str, Operation] = {
         tree,
         history,
         audit,
+        purge,
         seals,
     )
     for operation in module.OPERATIONS
