@@ -74,6 +74,7 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.nothing_to_undo(),
     errors.version_moved("notepad", 1, 2),
     errors.changed_since(4, "notepad", "one"),
+    errors.change_erased(4),
     errors.import_conflict("memory", "goal"),
     errors.tool_not_approved("files", "read", "its definition is not the one that was pinned (description)"),
     errors.sessions_stay("port the parser"),

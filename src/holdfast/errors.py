@@ -309,6 +309,13 @@ def changed_since(seq: int, kind: str, key: str) -> Conflict:
     )
 
 
+def change_erased(seq: int) -> Conflict:
+    return Conflict(
+        "change_erased",
+        f"change {seq} cannot be undone: what was there before it was purged for ever. Write it anew if it is needed.",
+    )
+
+
 def appended_before(kind: str, key: str) -> Conflict:
     return Conflict(
         "appended_before",

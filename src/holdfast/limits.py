@@ -14,6 +14,7 @@ AUDIT_STALE_DAYS = 90  # a quarter: what nobody touched for so long may no longe
 AUDIT_COMPARED = 20_000  # texts that an audit compares with each other: some seconds and 100 MB
 AUDIT_CHARS = 256 << 20  # characters an audit searches for secrets: some ten seconds
 AUDIT_OUTPUTS = 5_000  # outputs an audit looks at, the last used first; each is read with its preview
+PURGE_BATCH = 200  # entries or changes that one transaction of a purge takes: others wait for so long
 DUPLICATES_COMPARED = 25  # entries a new text is compared with: together some 0.3 ms
 
 NOTEPAD_MAX_CHARS = 100_000  # hard stop: it is sent with every model call
@@ -112,7 +113,7 @@ class WindowRules(NamedTuple):
     full_percent: int = 95  # a request as big as this is not sent: it is made smaller at once, warned or not
     target_percent: int = 45  # what a compaction must get below; above it the next one would follow too soon
     tail_percent: int = 20  # of recent messages that stay word for word: some dozen steps in a usual window
-    summary_percent: int = 15  # of what stands in their place, at most SUMMARY_MAX_TOKENS: with the tail it fits the target
+    summary_percent: int = 15  # of what stands in their place; at most SUMMARY_MAX_TOKENS
     keep_results: int = 4  # recent calls whose results are never cleared while they can still be sent
 
 

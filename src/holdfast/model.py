@@ -75,6 +75,7 @@ class Draft(NamedTuple):
     done: bool = False
     pinned: bool = False
     extra: Mapping[str, Any] = EMPTY
+    origin: str = ""  # only for what is brought back as it was; otherwise it is whoever writes
 
 
 class Stamp(NamedTuple):
@@ -177,12 +178,13 @@ class Tombstone(NamedTuple):
     created_at: int
     used_at: int
     gone_at: int
-    why: str  # DELETED, CLEARED, TOO_OLD or NO_ROOM
+    why: str  # DELETED, CLEARED, PURGED, TOO_OLD or NO_ROOM
     by: str  # who asked for it; nobody when it was pruned
 
 
 DELETED = "deleted"
 CLEARED = "cleared"
+PURGED = "purged"
 TOO_OLD = "too old"
 NO_ROOM = "no room"
 

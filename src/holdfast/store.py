@@ -4,7 +4,8 @@ Rules that hold for every method:
 
 - One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
 - Every change of an entry is written with its event. History, undo and the activity log read events and nothing else.
-- Messages are entries without events: they are appended once and never change. History does not list them.
+- Messages are entries without events: they are appended once and change only when they are purged. History does not
+  list them before that.
 - Outputs have no events: they never change, and what is gone has a tombstone. `dump` leaves them to `dump_outputs`.
 - What is merely noted about calls and reads (`note_call`, `note_read`) does not wait for the disk: a power cut may take
   the newest of it back, and nothing else.
@@ -282,6 +283,10 @@ class OutputStore(Protocol):
     def delete_output(self, scope: Scope, id: str, stamp: Stamp) -> bool:
         """Leave only a tombstone. False when there is no such output."""
 
+    def purge_outputs(self, scope: Scope, ids: Sequence[str], stamp: Stamp) -> int:
+        """Delete these, cited or not, with all that is noted of their calls and reads. The tombstones do not say how to
+        get them again. How many were there."""
+
     def clear_outputs(self, scope: Scope, stamp: Stamp) -> int:
         """Delete all, cited or not. How many there were."""
 
@@ -341,6 +346,21 @@ class Store(OutputStore, CallStore, Protocol):
 
         Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
         increasing within the project whatever the clock does. The session named in the stamp comes to exist.
+        """
+
+    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
+        """Edits by kind and key, one after the other but all or none, each with its event."""
+
+    def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
+        """Forget what entries were before these changes, for good. The changes stay, with `erased` in their detail.
+
+        Spellings of tags that no entry carries any more go too. How many there was something to forget of.
+        """
+
+    def scrub(self) -> bool:
+        """See to it that what was deleted or erased is not left behind in unused parts of the store's own files.
+
+        False when somebody else who is reading keeps it from that, or when the store's files are not ours.
         """
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
@@ -444,7 +464,7 @@ def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: S
         draft.tags,
         draft.done,
         draft.pinned,
-        stamp.by.partition("/")[0],
+        draft.origin or stamp.by.partition("/")[0],
         draft.extra,
         version,
         before.created_at if before else at,
@@ -456,4 +476,6 @@ def unchanged(before: Entry | None, wanted: Draft | Gone) -> bool:
     """Whether nothing new is asked for, so that no version and no event is spent on it."""
     if before is None:
         return isinstance(wanted, Gone)
+    if isinstance(wanted, Draft):
+        wanted = wanted._replace(origin="")
     return wanted == Draft(before.content, before.session, before.tags, before.done, before.pinned, before.extra)

@@ -56,3 +56,24 @@ def test_audit_names_what_should_be_looked_at(folder: Path) -> None:
     answer = reply(folder, "audit", "--only", "duplicate")
     assert (answer["counts"], answer["findings"][0]["of"]) == ({"duplicate": 1}, "one")
     assert holdfast(folder, "audit", "--only", "everything").returncode != 0
+
+
+def test_purge_shows_takes_out_and_is_undone(folder: Path) -> None:
+    log = "".join(f"step {number} of the quince\n" for number in range(400))
+    reply(folder, "note", "add", "the quince is mine")
+    reply(folder, "output", "keep", "web_fetch", text=log)
+    dry = holdfast(folder, "purge", "--origin", "person", "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert [line.split("\t")[0] for line in dry.stdout.splitlines()] == ["note"]
+    assert "1 note would go" in dry.stderr
+    assert len(reply(folder, "recall", "quince")["hits"]) == 2
+    assert reply(folder, "purge", "--origin", "person")["counts"] == {"note": 1}
+    assert reply(folder, "purge", "--origin", "tool/web_*")["counts"] == {"output": 1}
+    assert reply(folder, "recall", "quince")["hits"] == []
+    back = holdfast(folder, "undo")
+    assert "1 entries are back" in back.stdout
+    assert [hit["kind"] for hit in reply(folder, "recall", "quince")["hits"]] == ["note"]
+    gone = reply(folder, "purge", "--origin", "person", "--forever")
+    assert gone["erased"] >= 1
+    assert b"quince" not in (folder / ".holdfast" / "holdfast.db").read_bytes()
+    assert holdfast(folder, "purge").returncode != 0

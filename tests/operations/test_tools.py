@@ -127,6 +127,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("heal_notes", {}),
     ("rotate_notes", {"force": True}),
     ("audit", {}),
+    ("purge", {"origin": "import", "dry_run": True}),
     ("history", {}),
     ("undo", {}),
 ]

@@ -19,7 +19,7 @@ CORE = ("notes", "notepad", "memory", "handoff")  # every operation of the small
 MODULES = (
     *CORE,
     *("outputs", "journal", "recall", "tasks", "folds", "pins", "sandbox", "prompt", "skills", "state", "savings"),
-    *("sessions", "tree", "history", "seals", "audit"),
+    *("sessions", "tree", "history", "seals", "audit", "purge"),
 )
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from holdfast import errors, limits
 from holdfast.journal import problems
 from holdfast.model import FOLD, JOURNAL, KINDS, SESSION, Draft, Entry, Event, iso
 from holdfast.operations.registry import Context, Json, Operation, Param
-from holdfast.store import GONE, EventQuery, Gone, entry_record
+from holdfast.store import GONE, Decide, EventQuery, Gone, entry_record
 
 NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
 EXCERPT = 120  # characters of a content in a listing
@@ -21,6 +21,7 @@ class History(NamedTuple):
 class Undone(NamedTuple):
     event: Event
     seq: int
+    restored: int = 0  # entries that are back, when a purge was undone
 
 
 def history(
@@ -40,6 +41,10 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
     if event is None:
         raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
 
+    if event.detail.get("erased"):
+        raise errors.change_erased(event.seq)
+    if event.operation == "purge":
+        return _unpurge(ctx, event)
     if event.kind == SESSION and event.before is None:
         raise errors.sessions_stay(event.key)
     if event.kind == JOURNAL:
@@ -49,11 +54,39 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
         if _state(now) != _state(event.after):
             raise errors.changed_since(event.seq, event.kind, event.key)
-        return _state(event.before) or GONE
+        return _as_it_was(event)
 
     stamp = ctx.stamp("undo", {"of": event.seq})
     change = ctx.store.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
+
+
+def _unpurge(ctx: Context, event: Event) -> Undone:
+    """Bring back all that one purge took out, but for what was written anew since or is erased."""
+    purge = event.detail["purge"]
+    stamp = ctx.stamp("undo", {"of": event.seq, "purge": purge})
+    restored: list[int] = []
+    before_seq: int | None = None
+    while events := ctx.store.events(
+        ctx.scope, EventQuery(operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
+    ):
+        taken = [one for one in events if one.detail["purge"] == purge and not one.detail.get("erased")]
+        changes = ctx.store.edit_all(ctx.scope, [(one.kind, one.key, _back(one)) for one in taken], stamp)
+        restored += [change.seq for change in changes if change.seq]
+        before_seq = events[-1].seq
+    if not restored:
+        raise errors.changed_since(event.seq, event.kind, event.key)
+    return Undone(event, restored[-1], len(restored))
+
+
+def _back(event: Event) -> Decide:
+    return lambda now: _as_it_was(event) if _state(now) == _state(event.after) else None
+
+
+def _as_it_was(event: Event) -> Draft | Gone:
+    """What the entry was before, with whoever wrote it then: bringing a text back does not make it ours."""
+    state = _state(event.before)
+    return GONE if state is None or event.before is None else state._replace(origin=event.before.origin)
 
 
 def _state(entry: Entry | None) -> Draft | None:
@@ -68,12 +101,17 @@ def _last(ctx: Context) -> Event | None:
     Folds are passed over too: they happen by themselves, and nobody who says "undo" thinks of them.
     """
     undone: set[int] = set()
+    purges: set[str] = set()
     before_seq: int | None = None
     while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq)):
         for event in events:
             if event.operation == "undo":
                 if event.seq not in undone:
                     undone.add(event.detail["of"])
+                    purges.add(event.detail.get("purge", ""))
+            elif event.operation == "purge":
+                if event.detail["purge"] not in purges and not event.detail.get("erased"):
+                    return event
             elif event.operation not in NOBODYS and event.kind not in (FOLD, JOURNAL) and event.seq not in undone:
                 return event
         before_seq = events[-1].seq
@@ -110,7 +148,8 @@ def _history(value: History) -> Json:
 
 
 def _undone(value: Undone) -> Json:
-    return {"undone": event_json(value.event), "seq": value.seq}
+    shown: Json = {"undone": event_json(value.event), "seq": value.seq}
+    return shown | ({"restored": value.restored} if value.restored else {})
 
 
 OPERATIONS = (
@@ -134,7 +173,7 @@ OPERATIONS = (
         undo,
         _undone,
         (Param("seq", "integer"),),
-        {"undone": "object", "seq": "integer"},
+        {"undone": "object", "seq": "integer", "restored": "integer?"},
         (),
         in_session=False,
         destructive=True,

@@ -17,11 +17,12 @@ from holdfast.text import safe
 from holdfast.text.redaction import redact
 from holdfast.window.folding import CLEAR, COMPACT, REWIND, Fold, task_line
 from holdfast.window.folding import TASK as TASK_FOLD
-from holdfast.window.messages import ASSISTANT, Message, Result, Text
+from holdfast.window.messages import ASSISTANT, Call, Message, Result, Text
 from holdfast.window.records import Kept, digest, pack, unpack
 from holdfast.window.units import units
 
 WARN = "warn"  # not a fold: the record that the agent was warned
+PURGED = "[purged]"  # in the place of what was said
 ENDS = ("end_task", "cancel_task")
 
 
@@ -134,6 +135,31 @@ def _with_its_end(history: Sequence[Message], last: int) -> int:
         if alone and len(units(following)) == 1:
             return last + 2
     return last
+
+
+def blanked(entry: Entry) -> Draft:
+    """A message, fold or task without what it says. Whatever refers to it still finds it, and pairs stay pairs."""
+    extra = dict(entry.extra)
+    if entry.kind == MESSAGE:
+        kept = pack(_blank(unpack(Kept(entry.content, extra["body"]))))
+        return Draft(kept.text, entry.session, entry.tags, entry.done, entry.pinned, {**extra, "body": kept.body})
+    extra.pop("facts", None)
+    for name in ("outcome", "ledger"):
+        if extra.get(name):
+            extra[name] = PURGED
+    if "lines" in extra:
+        extra["lines"] = dict.fromkeys(extra["lines"], PURGED)
+    return Draft(PURGED, entry.session, entry.tags, entry.done, entry.pinned, extra)
+
+
+def _blank(message: Message) -> Message:
+    parts: list[Any] = []
+    for part in message.parts:
+        if isinstance(part, Call):
+            parts.append(Call(part.id, part.name, "{}"))
+        elif isinstance(part, Result):
+            parts.append(Result(part.call_id, (Text(PURGED),), part.error))
+    return Message(message.role, tuple(parts) or (Text(PURGED),))
 
 
 def _stored(entry: Entry) -> Stored:

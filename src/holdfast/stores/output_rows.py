@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import Output, OutputDraft, Scope, Stamp, Tombstone
+from holdfast.model import PURGED, Output, OutputDraft, Scope, Stamp, Tombstone
 from holdfast.store import to_json
 
 Row = tuple[Any, ...]
@@ -231,6 +231,8 @@ def gone_row(place: str, scope: Scope, row: Row, why: str, by: str, now: int) ->
     except errors.StoreDamaged:
         output = Output(id, digest, "", "", "", 0, 0, "", "", 0, 0, 0, 0)._asdict()
     fields = output | {"why": why, "by": by, "gone_at": now}
+    if why == PURGED:
+        fields["call"] = ""  # nobody is to be told how to get it again
     return tombstone_row(scope, Tombstone(**{name: fields[name] for name in Tombstone._fields}))
 
 

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from holdfast import errors, limits
-from holdfast.model import CLEARED, DELETED, NO_ROOM, TOO_OLD, Output, OutputDraft, Scope, Stamp, Tombstone
+from holdfast.model import CLEARED, DELETED, NO_ROOM, PURGED, TOO_OLD, Output, OutputDraft, Scope, Stamp, Tombstone
 from holdfast.store import Finding, Kept, OutputPage, OutputStats, Pruned
 from holdfast.stores import output_rows
 from holdfast.stores.output_pieces import Piece, pieces
@@ -249,6 +249,16 @@ class Outputs(ABC):
         def work(sql: Sql) -> tuple[bool, Proof]:
             proof = self._bury(sql, scope, [(id, DELETED)], stamp.by, stamp.now)
             return proof is not None, proof
+
+        return self._change(scope, work)
+
+    def purge_outputs(self, scope: Scope, ids: Sequence[str], stamp: Stamp) -> int:
+        def work(sql: Sql) -> tuple[int, Proof]:
+            there = [id for id in ids if sql.rows(f"SELECT 1 FROM outputs WHERE {ONE}", (*scope, id))]  # noqa: S608
+            for id in there:
+                sql.rows(f"DELETE FROM output_calls WHERE {ONE}", (*scope, id))  # noqa: S608
+                sql.rows(f"DELETE FROM output_reads WHERE {ONE}", (*scope, id))  # noqa: S608
+            return len(there), self._bury(sql, scope, [(id, PURGED) for id in there], stamp.by, stamp.now)
 
         return self._change(scope, work)
 

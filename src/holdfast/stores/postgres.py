@@ -32,6 +32,7 @@ from holdfast.store import (
 )
 from holdfast.stores import rows
 from holdfast.stores.output_transfer import arrive
+from holdfast.stores.postgres_erase import PostgresErase
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
 from holdfast.stores.postgres_recall import PostgresRecall, lexeme, like, missing, vector
 from holdfast.stores.postgres_schema import SCHEMA, Con
@@ -87,7 +88,7 @@ LABELS = (
 )
 
 
-class PostgresStore(PostgresOutputs, PostgresRecall):
+class PostgresStore(PostgresOutputs, PostgresRecall, PostgresErase):
     def __init__(self, url: str) -> None:
         self._server = Server(url)
         self.place = self._server.place
@@ -183,27 +184,38 @@ class PostgresStore(PostgresOutputs, PostgresRecall):
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
-        def work(con: Con) -> tuple[Change, Proof]:
-            seen = self._see(con, scope, (kind, key), stamp)
-            writer = _Writer(con, scope, seen.seq, seen.clock)
-            if kind != SESSION and stamp.session and not seen.session:
-                writer.begin(stamp)
-            before = seen.entry
-            wanted = decide(before)
-            if isinstance(wanted, Draft) and wanted.tags:
-                wanted = wanted._replace(tags=_first_spelling(con, scope, kind, wanted.tags))
-            with con.pipeline():
-                after, counted, seq = before, stamp.session if before is None else before.session, 0
-                if (needed := _needed(before, wanted)) is not None:
-                    version = 1 + (before.version if before else seen.last_version)
-                    after = writer.write((kind, key), version, before, needed, stamp)
-                    some = after or before
-                    counted, seq = some.session if some else "", writer.seq
-                writer.finish()
-                tally = con.execute(TALLY, (*scope, kind, counted))
-            return Change(seq, before, after, Tally(*tally.fetchall()[0])), writer.proof
+        return self._server.write(lambda con: self._edit(con, scope, (kind, key), decide, stamp))
 
-        return self._server.write(work)
+    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
+        def work(con: Con) -> tuple[tuple[Change, ...], Proof]:
+            done = [self._edit(con, scope, (kind, key), decide, stamp) for kind, key, decide in edits]
+            proof = next((proof for _, proof in reversed(done) if proof), ())
+            return tuple(change for change, _ in done), proof
+
+        return self._server.write(work) if edits else ()
+
+    def _edit(
+        self, con: Con, scope: Scope, name: tuple[str, str | None], decide: Decide, stamp: Stamp
+    ) -> tuple[Change, Proof]:
+        kind = name[0]
+        seen = self._see(con, scope, name, stamp)
+        writer = _Writer(con, scope, seen.seq, seen.clock)
+        if kind != SESSION and stamp.session and not seen.session:
+            writer.begin(stamp)
+        before = seen.entry
+        wanted = decide(before)
+        if isinstance(wanted, Draft) and wanted.tags:
+            wanted = wanted._replace(tags=_first_spelling(con, scope, kind, wanted.tags))
+        with con.pipeline():
+            after, counted, seq = before, stamp.session if before is None else before.session, 0
+            if (needed := _needed(before, wanted)) is not None:
+                version = 1 + (before.version if before else seen.last_version)
+                after = writer.write(name, version, before, needed, stamp)
+                some = after or before
+                counted, seq = some.session if some else "", writer.seq
+            writer.finish()
+            tally = con.execute(TALLY, (*scope, kind, counted))
+        return Change(seq, before, after, Tally(*tally.fetchall()[0])), writer.proof
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con) -> tuple[tuple[Entry, ...], Proof]:

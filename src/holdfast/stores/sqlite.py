@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import apsw
 
@@ -28,11 +28,13 @@ from holdfast.store import (
 from holdfast.stores import rows
 from holdfast.stores.output_transfer import arrive
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
+from holdfast.stores.sqlite_erase import SqliteErase
 from holdfast.stores.sqlite_file import SCHEMA, Database
-from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain, tag_mark
+from holdfast.stores.sqlite_index import Fresh, WordIndex, any_of, may_contain, tag_mark, tidy
 from holdfast.stores.sqlite_outputs import SqliteOutputs, SqliteSql
 from holdfast.stores.sqlite_recall import PLACE, SqliteRecall
 
+T = TypeVar("T")
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
 REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
 NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
@@ -43,7 +45,7 @@ KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteStore(SqliteOutputs, SqliteRecall):
+class SqliteStore(SqliteOutputs, SqliteRecall, SqliteErase):
     def __init__(self, path: str) -> None:
         self._db = Database(path)
         self.place = self._db.path
@@ -143,34 +145,66 @@ class SqliteStore(SqliteOutputs, SqliteRecall):
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
-        fresh: set[str] = set()  # words new to the index
+        fresh = Fresh()
 
         def work(con: apsw.Connection) -> Change:
-            if kind != SESSION and stamp.session:
-                self._ensure_session(con, scope, stamp, fresh)
-            before = None if key is None else self._before(con, scope, kind, key)
-            wanted = decide(before)
-            if isinstance(wanted, Draft) and wanted.tags:
-                wanted = wanted._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in wanted.tags))
-            if wanted is None or unchanged(before, wanted):
-                session = stamp.session if before is None else before.session
-                return Change(0, before, before, _tally(con, scope, kind, session))
-            return self._write(con, scope, (kind, key), before, wanted, stamp, fresh)
+            change = self._edit(con, scope, (kind, key), decide, stamp, fresh)
+            if change.seq and change.after is None:
+                tidy(con, "terms")
+            return change
 
-        try:
-            change = self._db.write(work)
-        except BaseException:
-            self._labels.clear()  # one of them may stand in what was taken back
-            raise
-        self._index.learn(fresh)  # only now is it on disk
+        change = self._written(work, fresh)
         if kind == SESSION:
             self._sessions.discard((*scope, change.entry.key if change.seq else ""))
         else:
             self._sessions.add((*scope, stamp.session))
         return change
 
+    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
+        fresh = Fresh()
+
+        def work(con: apsw.Connection) -> tuple[Change, ...]:
+            changes = [self._edit(con, scope, (kind, key), decide, stamp, fresh) for kind, key, decide in edits]
+            if any(change.seq and change.after is None for change in changes):
+                tidy(con, "terms")
+            return tuple(changes)
+
+        changes = self._written(work, fresh) if edits else ()
+        self._sessions.difference_update({(*scope, key) for kind, key, _ in edits if kind == SESSION})
+        return changes
+
+    def _written(self, work: Callable[[apsw.Connection], T], fresh: Fresh) -> T:
+        try:
+            done = self._db.write(work)
+        except BaseException:
+            self._labels.clear()  # one of them may stand in what was taken back
+            raise
+        self._index.learn(fresh)  # only now is it on disk
+        return done
+
+    def _edit(
+        self,
+        con: apsw.Connection,
+        scope: Scope,
+        name: tuple[str, str | None],
+        decide: Decide,
+        stamp: Stamp,
+        fresh: Fresh,
+    ) -> Change:
+        kind, key = name
+        if kind != SESSION and stamp.session:
+            self._ensure_session(con, scope, stamp, fresh)
+        before = None if key is None else self._before(con, scope, kind, key)
+        wanted = decide(before)
+        if isinstance(wanted, Draft) and wanted.tags:
+            wanted = wanted._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in wanted.tags))
+        if wanted is None or unchanged(before, wanted):
+            session = stamp.session if before is None else before.session
+            return Change(0, before, before, _tally(con, scope, kind, session))
+        return self._write(con, scope, name, before, wanted, stamp, fresh)
+
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
-        fresh: set[str] = set()
+        fresh = Fresh()
 
         def work(con: apsw.Connection) -> tuple[Entry, ...]:
             self._ensure_session(con, scope, stamp, fresh)
@@ -186,7 +220,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall):
                 if self._before(con, scope, kind, key) is not None:
                     raise errors.appended_before(kind, key)
                 added.append(next_entry(kind, key, None, draft, stamp, clock, 1))
-                fresh.update(self._put(con, scope, None, added[-1]))
+                self._put(con, scope, None, added[-1], fresh)
             return tuple(added)
 
         if not drafts:
@@ -214,7 +248,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall):
             self._labels[key] = str(found[0][0])
         return self._labels[key]
 
-    def _ensure_session(self, con: apsw.Connection, scope: Scope, stamp: Stamp, fresh: set[str]) -> None:
+    def _ensure_session(self, con: apsw.Connection, scope: Scope, stamp: Stamp, fresh: Fresh) -> None:
         if (*scope, stamp.session) in self._sessions or self._before(con, scope, SESSION, stamp.session):
             return
         begin = stamp._replace(operation="begin_session", detail=EMPTY)
@@ -228,7 +262,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall):
         before: Entry | None,
         wanted: Draft | Gone,
         stamp: Stamp,
-        fresh: set[str],
+        fresh: Fresh,
     ) -> Change:
         kind, key = name
         seq, clock = _one(
@@ -246,14 +280,14 @@ class SqliteStore(SqliteOutputs, SqliteRecall):
         after = None
         if isinstance(wanted, Draft):
             after = next_entry(kind, key, before, wanted, stamp, clock, version)
-        fresh |= self._put(con, scope, before, after)
+        self._put(con, scope, before, after, fresh)
         event = (*scope, seq, clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
         con.execute(NEW_EVENT, (*event, to_json(dict(stamp.detail)), rows.keep(scope, before)))
         counted = after or before
         return Change(seq, before, after, _tally(con, scope, kind, counted.session if counted else ""))
 
-    def _put(self, con: apsw.Connection, scope: Scope, before: Entry | None, after: Entry | None) -> set[str]:
-        """The row, its counts and its words, from `before` to `after`. The words that are new."""
+    def _put(self, con: apsw.Connection, scope: Scope, before: Entry | None, after: Entry | None, fresh: Fresh) -> None:
+        """The row, its counts and its words, from `before` to `after`."""
         name = "tenant = ? AND project = ? AND kind = ? AND key = ?"
         if before is None:
             row = rows.to_row(scope, after) if after else ()
@@ -267,7 +301,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall):
                 con.execute(REPLACE_ENTRY, (*rows.to_row(scope, after)[4:], doc))
         kind, _ = rows.name_of(before, after)
         con.executemany(ADD_TO_TALLY, [(*scope, kind, *count) for count in rows.counts(before, after)])
-        return self._index.update(con, doc, before, after)
+        self._index.update(con, doc, before, after, fresh)
 
     # --- whole projects -----------------------------------------------------------------------------------------------
 
@@ -301,7 +335,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall):
                 raise errors.project_not_empty(scope.project)
             count = seq = clock = 0
             for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
-                self._put(con, scope, None, entry)
+                self._put(con, scope, None, entry, Fresh())
                 count, clock = count + 1, max(clock, entry.updated_at)
             for record in records:
                 con.execute(NEW_EVENT, rows.event_row(scope, record))

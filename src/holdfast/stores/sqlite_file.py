@@ -194,7 +194,7 @@ class Database:
             con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
             con.execute(
                 "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
-                "PRAGMA temp_store = MEMORY;"
+                "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;"
                 f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
             ).fetchall()
             con.create_scalar_function("fold", _fold, 1, deterministic=True)
@@ -354,6 +354,27 @@ class Database:
             return
         if pages == folded:  # otherwise a reader still needs the log; try again when it has grown
             self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
+
+    def rewrite(self) -> bool:
+        """Write the whole file anew, without what is not used, and empty the log. False when a reader keeps the log."""
+        with self._turn:
+            con = self.take()
+            try:
+                self._lock.acquire()
+                try:
+                    # The copy is as large as the store: too large for the memory, where temporary things are otherwise.
+                    con.execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY").fetchall()
+                    self._wrote = True
+                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                finally:
+                    self._lock.release()
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+            except apsw.Error as problem:
+                raise self.translate(problem) from problem
+            finally:
+                self.give(con)
+        return True
 
     def _attempt(self, con: apsw.Connection, job: _Job, alone: bool) -> None:
         """One piece of work. What it raises is its own; trouble of the store itself goes up and fails the whole."""

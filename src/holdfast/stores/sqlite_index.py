@@ -1,12 +1,17 @@
 """The word index inside the SQLite file: which entries hold which words, and which words there are.
 
 `terms` is an FTS5 table fed with folded words and, as marks that no text can contain, an entry's tags. `pieces` holds
-every ending of every word ever indexed. So the words that contain a piece are one range of it, and so are the words
-that begin as one begins: substring search and stemming both turn into "any of these words"; the index holds no stems.
+every ending of every indexed word. So the words that contain a piece are one range of it, and so are the words that
+begin as one begins: substring search and stemming both turn into "any of these words"; the index holds no stems.
+
+A word that no entry holds any more goes out of `pieces`. Every process remembers words it has seen there, so a removal
+also changes a mark beside them (the row of the empty piece), and whoever finds another mark than last time forgets.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable
 from itertools import product
 
@@ -22,19 +27,35 @@ STEM_MIN_CHARS = 4  # of a stem whose words are looked up
 ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings")
 WINDOW = 3  # neighbouring words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
+TIDY_PAGES = 16  # of the index that are written anew when an entry is deleted: a millisecond
+# Words are letters and digits, and quoted, so none is read as syntax.
+UNUSED = (
+    "SELECT value FROM json_each(?) "
+    "WHERE NOT EXISTS (SELECT 1 FROM terms WHERE terms MATCH '\"' || value || '\"' LIMIT 1)"
+)
+
+
+class Fresh:
+    """Words that a transaction put into the index, and the mark it found there."""
+
+    def __init__(self) -> None:
+        self.words: set[str] = set()
+        self.mark = ""
 
 
 class WordIndex:
     def __init__(self) -> None:
         self._known: set[str] = set()
+        self._mark = ""
         self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
 
-    def learn(self, words: set[str]) -> None:
+    def learn(self, fresh: Fresh) -> None:
         """Words that are now on disk. A process that keeps running does not remember every word for ever."""
         if len(self._known) > KNOWN_WORDS:
             self._known.clear()
-        self._known |= words
-        if words:
+        if fresh.mark == self._mark:  # otherwise words were removed since, maybe these
+            self._known |= fresh.words
+        if fresh.words:
             self._families = (None, {})
 
     def same_stem(self, con: apsw.Connection, word: str) -> set[str]:
@@ -47,25 +68,58 @@ class WordIndex:
             families[word] = _same_stem(con, word)
         return families[word]
 
-    def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None) -> set[str]:
-        """Index an entry anew where its text changed. The words that were not known before."""
+    def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None, fresh: Fresh) -> None:
+        """Index an entry anew where its text changed."""
         old, new = indexed_text(before), indexed_text(after)
         if old == new:
-            return set()
+            return
         if old:
             con.execute("DELETE FROM terms WHERE rowid = ?", (doc,))
-        if after is None or not new:
-            return set()
+        self._see_mark(con, fresh)
         found = analyse.index_words(new)
-        marks = [tag_mark(tag) for tag in folded_tags(after)]
-        con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(found + marks)))
-        fresh = set(found) - self._known
-        for word in fresh:
-            con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
-            if con.changes():
-                endings = [(piece, word) for piece in analyse.pieces(word)[1:]]
-                con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", endings)
-        return fresh
+        if after is not None and new:
+            marks = [tag_mark(tag) for tag in folded_tags(after)]
+            con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(found + marks)))
+            for word in set(found) - self._known - fresh.words:
+                con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
+                if con.changes():
+                    endings = [(piece, word) for piece in analyse.pieces(word)[1:]]
+                    con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", endings)
+                fresh.words.add(word)
+        if old:
+            self._forget(con, set(analyse.index_words(old)).difference(found), fresh)
+
+    def _see_mark(self, con: apsw.Connection, fresh: Fresh) -> None:
+        row = con.execute("SELECT word FROM pieces WHERE piece = ''").fetchone()
+        mark = str(row[0]) if row else ""
+        if mark != self._mark:  # somebody removed words that this process may remember
+            self._known, self._mark = set(), mark
+        if mark != fresh.mark:
+            fresh.words.clear()
+            fresh.mark = mark
+
+    def _forget(self, con: apsw.Connection, words: set[str], fresh: Fresh) -> None:
+        """Take words out of `pieces` that no entry holds any more."""
+        gone: list[str] = [row[0] for row in con.execute(UNUSED, (json.dumps(sorted(words)),))] if words else []
+        if not gone:
+            return
+        con.executemany(
+            "DELETE FROM pieces WHERE piece = ? AND word = ?",
+            [(piece, word) for word in gone for piece in analyse.pieces(word)],
+        )
+        # The mark is a new one each time, so that a removal that is rolled back cannot be taken for another one.
+        mark = os.urandom(8).hex()
+        con.execute("DELETE FROM pieces WHERE piece = ''")
+        con.execute("INSERT INTO pieces VALUES ('', ?)", (mark,))
+        fresh.words.difference_update(gone)
+        fresh.mark = self._mark = mark
+        self._known = self._known.difference(gone)
+        self._families = (None, {})
+
+
+def tidy(con: apsw.Connection, table: str, pages: int = TIDY_PAGES) -> None:
+    """Let the index write its next pages without what was deleted; until then it only skips that."""
+    con.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-pages,))  # noqa: S608 - a name of ours
 
 
 def tag_mark(folded: str) -> str:

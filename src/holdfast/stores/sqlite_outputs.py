@@ -18,7 +18,7 @@ from holdfast.stores.output_rows import Row
 from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import ONE, Outputs, Proof, Sql
 from holdfast.stores.sqlite_file import Database
-from holdfast.stores.sqlite_index import any_of, may_contain
+from holdfast.stores.sqlite_index import any_of, may_contain, tidy
 from holdfast.stores.sqlite_recall import places_of
 
 T = TypeVar("T")
@@ -69,6 +69,12 @@ class SqliteOutputs(Outputs, Calls, OutputTransfer):
     def _forget_pieces(self, sql: Sql, scope: Scope, id: str) -> None:
         for row in sql.rows(f"DELETE FROM output_pieces WHERE {ONE} RETURNING rowid", (*scope, id)):  # noqa: S608
             sql.rows("DELETE FROM output_terms WHERE rowid = ?", row)
+
+    def _bury(self, sql: Sql, scope: Scope, doomed: Iterable[tuple[str, str]], by: str, now: int) -> Proof:
+        proof = super()._bury(sql, scope, doomed, by, now)
+        if proof is not None and by and isinstance(sql, SqliteSql):  # pruning has no time for it, and nobody asked
+            tidy(sql.con, "output_terms")
+        return proof
 
     def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
         def work(con: apsw.Connection) -> Gathered:

@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "task list": ("list_tasks",),
     "recall": ("recall",),
     "audit": ("audit",),
+    "purge": ("purge",),
     "journal init": ("init_notes",),
     "journal lint": ("lint_notes",),
     "journal heal": ("heal_notes",),

@@ -10,6 +10,7 @@ from holdfast.doors.cli.state import State
 
 def add_to(root: Group) -> None:
     _add_audit(root)
+    _add_purge(root)
 
 
 def _add_audit(root: Group) -> None:
@@ -29,3 +30,29 @@ def _add_audit(root: Group) -> None:
             state.notice(f"{counted}; looked at {reply['looked_at']['entries']:,} entries. {reply['not_known']}")
             for skipped in reply.get("skipped", ()):
                 state.notice(f"{skipped}.")
+
+
+def _add_purge(root: Group) -> None:
+    @command(
+        root,
+        "purge",
+        "holdfast purge --origin import --since 7d --dry-run\nholdfast purge --origin 'tool/web_*'\nholdfast undo",
+        "Look with --dry-run first.",
+    )
+    @click.option("--origin", required=True, metavar="WHO", help="agent, person, import, tool, tool/NAME or agent/mcp.")
+    @click.option("--since", metavar="WHEN", help="A day (2026-03-02), a time, or an age (12h, 7d, 2w).")
+    @click.option("--of", "--session", "session", metavar="SESSION", help="Only what this session wrote.")
+    @click.option("--dry-run", is_flag=True, help="Only say what would go.")
+    @click.option("--forever", is_flag=True, help="Out of history too; nothing brings it back.")
+    @pass_state
+    def purge(state: State, origin: str, since: str | None, session: str | None, dry_run: bool, forever: bool) -> None:
+        arguments = {"origin": origin, "since": since, "session": session, "dry_run": dry_run, "forever": forever}
+        reply = state.call("purge", arguments)
+        rows = [(one["kind"], one["id"], one["session"], one["at"]) for one in reply["entries"]]
+        state.answer(reply, lambda screen: screen.table(("kind", "id", "session", "at"), rows))
+        if not state.json:
+            counted = ", ".join(f"{count:,} {name}" for name, count in reply["counts"].items()) or "nothing"
+            back = "; `holdfast undo` brings entries back" if reply.get("purge") and not forever else ""
+            state.notice(f"{counted} {'would go' if dry_run else 'taken out'}{back}.")
+            for remark in reply["remarks"]:
+                state.notice(remark)

@@ -165,6 +165,7 @@ def _add_history(root: Group) -> None:
         reply = state.call("undo", {"seq": seq})
         done = reply["undone"]
         words = f"change {done['seq']} undone ({done['operation']}: {done['kind']} {done['key']})"
+        words += f"; {reply['restored']:,} entries are back" if "restored" in reply else ""
         state.answer(reply, lambda screen: screen.line(words))
 
 
