@@ -77,3 +77,7 @@ def test_purge_shows_takes_out_and_is_undone(folder: Path) -> None:
     assert gone["erased"] >= 1
     assert b"quince" not in (folder / ".holdfast" / "holdfast.db").read_bytes()
     assert holdfast(folder, "purge").returncode != 0
+    reply(folder, "note", "add", "one", "--session", "a")
+    reply(folder, "note", "add", "two", "--session", "b")
+    assert reply(folder, "purge", "--origin", "person", "--session", "a")["counts"] == {"note": 1}
+    assert [note["content"] for note in reply(folder, "note", "list")["notes"]] == ["two"]

@@ -37,16 +37,16 @@ def _add_purge(root: Group) -> None:
         root,
         "purge",
         "holdfast purge --origin import --since 7d --dry-run\nholdfast purge --origin 'tool/web_*'\nholdfast undo",
-        "Look with --dry-run first.",
+        "Look with --dry-run first. With --session only what this session wrote goes.",
+        session=True,
     )
     @click.option("--origin", required=True, metavar="WHO", help="agent, person, import, tool, tool/NAME or agent/mcp.")
     @click.option("--since", metavar="WHEN", help="A day (2026-03-02), a time, or an age (12h, 7d, 2w).")
-    @click.option("--of", "--session", "session", metavar="SESSION", help="Only what this session wrote.")
     @click.option("--dry-run", is_flag=True, help="Only say what would go.")
     @click.option("--forever", is_flag=True, help="Out of history too; nothing brings it back.")
     @pass_state
-    def purge(state: State, origin: str, since: str | None, session: str | None, dry_run: bool, forever: bool) -> None:
-        arguments = {"origin": origin, "since": since, "session": session, "dry_run": dry_run, "forever": forever}
+    def purge(state: State, origin: str, since: str | None, dry_run: bool, forever: bool) -> None:
+        arguments = {"origin": origin, "since": since, "session": state.session, "dry_run": dry_run, "forever": forever}
         reply = state.call("purge", arguments)
         rows = [(one["kind"], one["id"], one["session"], one["at"]) for one in reply["entries"]]
         state.answer(reply, lambda screen: screen.table(("kind", "id", "session", "at"), rows))
