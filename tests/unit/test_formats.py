@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+import window_judges as judges
 import window_kit as kit
 from holdfast.window.formats import FORMS, anthropic, mcp, openai_chat, openai_responses
 from holdfast.window.messages import (
@@ -55,7 +56,7 @@ def test_there_and_back_changes_nothing(form: str, data: st.DataObject) -> None:
 def test_what_the_kit_calls_legal_is_legal(form: str, data: st.DataObject) -> None:
     said = data.draw(kit.legal(form))
     # Anthropic joins messages of one role that follow each other; what we write does not rely on that.
-    refused = [one for one in kit.refusals(form, said) if "in a row" not in one]
+    refused = [one for one in judges.refusals(form, said) if "in a row" not in one]
     assert not refused
 
 
@@ -64,8 +65,8 @@ def test_what_the_kit_calls_legal_is_legal(form: str, data: st.DataObject) -> No
 def test_another_form_accepts_it(source: str, target: str, data: st.DataObject) -> None:
     messages = FORMS[source].read(data.draw(kit.legal(source)))
     written = FORMS[target].write(messages)
-    assert kit.refusals(target, written) == []
-    kit.typed(target, written)
+    assert judges.refusals(target, written) == []
+    judges.typed(target, written)
     again = FORMS[target].read(written)
     assert problems(again, target) == ()
     assert FORMS[target].write(again) == written
@@ -95,8 +96,8 @@ def test_pairs_order_and_words_arrive(source: str, target: str, data: st.DataObj
 def test_a_mended_history_is_valid_everywhere(target: str, history: tuple[Message, ...]) -> None:
     mended, _ = repair(history)
     written = FORMS[target].write(mended)
-    assert kit.refusals(target, written) == []
-    kit.typed(target, written)
+    assert judges.refusals(target, written) == []
+    judges.typed(target, written)
 
 
 @given(kit.tool_answers)
@@ -110,8 +111,8 @@ def test_a_tool_answer_there_and_back(answer: dict[str, Any]) -> None:
     CallToolResult.model_validate(mcp.write_result(read))
     for form, module in FORMS.items():
         written = module.write((user("go"), assistant("", Call("call_1", "look", "{}")), Message(TOOL, (read,))))
-        assert kit.refusals(form, written) == []
-        kit.typed(form, written)
+        assert judges.refusals(form, written) == []
+        judges.typed(form, written)
 
 
 CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "type": "function", "function": {}}]}
@@ -143,7 +144,7 @@ ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{
     ],
 )
 def test_the_judge_of_rules_can_say_no(form: str, wrong: Any) -> None:
-    assert kit.refusals(form, wrong)
+    assert judges.refusals(form, wrong)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_the_judge_of_rules_can_say_no(form: str, wrong: Any) -> None:
 )
 def test_the_judge_of_types_can_say_no(form: str, wrong: Any) -> None:
     with pytest.raises(ValidationError):
-        kit.typed(form, wrong)
+        judges.typed(form, wrong)
 
 
 # --- one by one: what a reader should be able to check by eye --------------------------------------------------------
@@ -208,7 +209,7 @@ def test_words_among_results_follow_them() -> None:
     mixed = Message(TOOL, (Text("by the way"), Result("call_1", (Text("blue"),))))
     for form, module in FORMS.items():
         written = module.write((user("go"), assistant("", LOOK), mixed))
-        assert kit.refusals(form, written) == []
+        assert judges.refusals(form, written) == []
         assert "by the way" in json.dumps(written)
 
 
@@ -277,7 +278,7 @@ def test_functions_from_before_tools() -> None:
     assert openai_chat.write(read) == said
     mended, _ = repair(read[:1])
     assert openai_chat.write(mended)[1]["role"] == "function"
-    assert kit.refusals("openai_responses", openai_responses.write(read)) == []
+    assert judges.refusals("openai_responses", openai_responses.write(read)) == []
 
 
 def test_what_comes_out_can_be_changed_without_harm() -> None:

@@ -101,11 +101,7 @@ def _read_text(text: str) -> Text:
 
 
 def _read_block(block: Any, role: str) -> Part:
-    """The block in our words, or, where they do not say it exactly, as it is."""
-    part = _in_words(block, role) if isinstance(block, dict) else None
-    if part is None or not n.same(_block(part, role), block):
-        return Other({FORM: block})
-    return part
+    return n.read_part(FORM, block, lambda given: _in_words(given, role), lambda part: _block(part, role))
 
 
 def _in_words(block: Mapping[str, Any], role: str) -> Part | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from holdfast.window.messages import Call, Media, Message, Other, Part, Result, Text
@@ -22,6 +22,8 @@ SYSTEM_PREFIX = "[System] "  # for a form that takes system messages at the begi
 OPENING = "[The conversation begins with the assistant.]"  # for a form in which the user speaks first
 
 Native = dict[str, Any]
+Words = Callable[[Native], Part | None]
+Writes = Callable[[Part], Any]
 
 
 def plain(value: Any) -> Any:
@@ -167,3 +169,9 @@ def legal_name(call: Call, form: str, longest: int = 64) -> str:
     if form in call.raw or _legal(call.name, longest):
         return call.name
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:longest] or "tool"
+
+
+def read_part(form: str, native: Any, words: Words, write: Writes) -> Part:
+    """A part in our words, or, where they do not say it exactly, as it is."""
+    part = words(native) if isinstance(native, dict) else None
+    return Other({form: native}) if part is None or not same(write(part), native) else part

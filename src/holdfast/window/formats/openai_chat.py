@@ -131,10 +131,7 @@ def _read_text(text: str) -> Text:
 
 
 def _read_part(native: Any) -> Part:
-    part = _in_words(native) if isinstance(native, dict) else None
-    if part is None or not n.same(_write_part(part, USER), native):
-        return Other({FORM: native})
-    return part
+    return n.read_part(FORM, native, _in_words, lambda part: _write_part(part, USER))
 
 
 def _in_words(native: Mapping[str, Any]) -> Part | None:
