@@ -149,6 +149,15 @@ def test_a_line_cut_while_a_load_commits_is_settled_too(proxy: Proxy, scope: Sco
         assert keys(store.list(scope, NOTES).entries) == ["k"]
 
 
+def test_a_line_cut_while_the_first_change_of_a_project_commits_is_settled_too(proxy: Proxy, scope: Scope) -> None:
+    with opened(proxy.url) as store:
+        put(store, new_scope(), "k", "warm")
+        proxy.cut = [AFTER]
+        put(store, scope, None, "first")
+        assert proxy.cut == []
+        assert [entry.content for entry in store.list(scope, NOTES).entries] == ["first"]
+
+
 def test_a_server_that_is_away_is_named_and_used_again_when_it_is_back(
     postgres_url: str, scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,8 @@ from holdfast.stores.postgres_schema import Con, prepare
 
 T = TypeVar("T")
 Statement = tuple[str, tuple[Any, ...]]
-Proof = tuple[Statement, ...]  # the change is kept if each of these finds a row
+Proof = tuple[Statement, ...]  # the change is kept if each of these finds a row; the first locks the project, if any
+SAME_PROJECT = "INSERT INTO projects (tenant, project, seq, clock) VALUES (%s, %s, 0, -1) ON CONFLICT DO NOTHING"
 Work = Callable[[Con], tuple[T, Proof]]  # no proof: nothing was changed, so nothing is committed
 
 POOL_MAX = 8  # connections of one process; a server usually allows 100 in all
@@ -241,10 +242,17 @@ class Server:
 
     def _kept(self, proof: Proof) -> bool:
         """Whether a change was kept whose COMMIT was never answered. The first statement waits for its transaction."""
+        scope = proof[0][1]
 
         def look(con: Con) -> bool:
             con.execute("BEGIN")
-            return all(con.execute(sql, values).fetchall() for sql, values in proof)
+            if scope:
+                # The change may have made the project too. Nobody can lock a row that is not kept yet, but to insert
+                # the same one waits until it is or never will be.
+                con.execute(SAME_PROJECT, scope)
+            found = all(con.execute(sql, values).fetchall() for sql, values in proof)
+            con.execute("ROLLBACK")
+            return found
 
         try:
             return self._reading(look)
