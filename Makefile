@@ -14,7 +14,7 @@ CODE := src tests docs $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test torture test-clients bench docs run lock clean
+.PHONY: help setup check test torture test-clients bench docs run lock sbom audit clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -40,8 +40,9 @@ test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench
 
-docs: $(STAMP) ## Write docs/reference.md from the operations
+docs: $(STAMP) ## Write docs/reference.md and docs/licences.md
 	$(PY) docs/make_reference.py
+	$(PY) docs/make_licences.py
 
 run: $(STAMP) ## Serve on this machine; prints its address
 	$(VENV)/bin/holdfast serve
@@ -49,6 +50,22 @@ run: $(STAMP) ## Serve on this machine; prints its address
 lock: $(STAMP) ## Choose versions again and write requirements/*.txt; UPGRADE=1 takes the newest
 	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras --group dev -o requirements/dev.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) -o requirements/base.txt
+	$(MAKE) sbom
+
+# An environment with nothing but the base packages, because the list is made of what is in it. What the tool adds
+# about itself is left out.
+sbom: $(STAMP) ## Write requirements/base.cdx.json, the list of packages that goes into the wheel
+	rm -rf build/sbom
+	$(PY) -m uv venv --quiet --no-config --python $(PY) build/sbom
+	$(PY) -m uv pip install --quiet --python build/sbom --require-hashes -r requirements/base.txt
+	$(PY) -m uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py environment --output-reproducible \
+		--spec-version 1.6 --output-file build/sbom/list.json build/sbom
+	$(PY) -c 'import json, sys; made = json.load(sys.stdin); del made["metadata"]["tools"]; \
+		print(json.dumps(made, indent=1, sort_keys=True))' < build/sbom/list.json > requirements/base.cdx.json
+
+audit: $(STAMP) ## Ask the public databases for known faults in what is locked (needs the internet)
+	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes \
+		-r requirements/base.txt -r requirements/dev.txt
 
 clean: ## Remove everything the commands above made
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
