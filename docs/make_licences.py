@@ -31,9 +31,9 @@ class Used(NamedTuple):
 def licence_of(package: str) -> str:
     """The terms as an SPDX expression; empty when the package does not say them in a way we know."""
     known = importlib.metadata.metadata(package)
-    said = [known.get("License-Expression"), known.get("License"), *(known.get_all("Classifier") or [])]
-    if said[0]:
-        return str(said[0])
+    for expression in known.get_all("License-Expression") or []:
+        return str(expression)
+    said = [*(known.get_all("License") or []), *(known.get_all("Classifier") or [])]
     return next((EXPRESSIONS[words] for words in said if words in EXPRESSIONS), "")
 
 
@@ -52,7 +52,7 @@ def everything_used() -> dict[str, Used]:
 
 
 def _closure(package: str, extras: frozenset[str], seen: set[tuple[str, frozenset[str]]]) -> set[str]:
-    package = canonicalize_name(package)
+    package = str(canonicalize_name(package))
     if (package, extras) in seen:
         return set()
     seen.add((package, extras))
@@ -60,7 +60,7 @@ def _closure(package: str, extras: frozenset[str], seen: set[tuple[str, frozense
         requires = importlib.metadata.requires(package) or []
     except importlib.metadata.PackageNotFoundError:
         return set()  # for another platform
-    found = {package}
+    found: set[str] = {package}
     for line in requires:
         wanted = Requirement(line)
         if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in extras | {""}):
@@ -72,9 +72,9 @@ def licences() -> str:
     lines = [
         "# Licences",
         "",
-        "Holdfast is under Apache-2.0 (`LICENSE`). These packages come with it, `base` always and the others with the extra",
-        "named. Written by `make docs` from what the packages say of themselves, on Linux with Python 3.11; the wheel also",
-        "carries a CycloneDX list of the base packages (`holdfast-*.dist-info/sboms`).",
+        "Holdfast is under Apache-2.0 (`LICENSE`). These packages come with it, `base` always and the others with the",
+        "extra named. Written by `make docs` from what the packages say of themselves, on Linux with Python 3.11; the",
+        "wheel also carries a CycloneDX list of the base packages (`holdfast-*.dist-info/sboms`).",
         "",
         "| package | licence | comes with |",
         "|---|---|---|",

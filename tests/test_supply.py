@@ -18,8 +18,17 @@ ROOT = Path(__file__).parent.parent
 LOCKS = ("base.txt", "dev.txt")
 # Terms that let anybody use and pass on the whole. The LGPL ones are used as they are, through their own interface.
 FREE = {
-    "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LGPL-3.0-only", "MIT", "MIT-0", "MPL-2.0", "PSF-2.0", "any-OSI",
-}  # fmt: skip
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "LGPL-3.0-only",
+    "MIT",
+    "MIT-0",
+    "MPL-2.0",
+    "PSF-2.0",
+    "any-OSI",
+}
 
 
 def pinned(lock: str) -> dict[str, str]:
