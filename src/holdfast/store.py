@@ -380,9 +380,6 @@ class Store(OutputStore, CallStore, Protocol):
         """Entries that match a word query, at most query.limit. With `every` those made last come first; without
         it those that hold the most, by the store's own ranking."""
 
-    def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
-        """In how many entries each word occurs, whatever its ending, counted no further than `most`."""
-
     def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
         """What a question finds among the entries of these kinds, for search/rank.py to put in order.
 

@@ -9,9 +9,10 @@ from holdfast import errors, limits
 from holdfast.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, milliseconds, moment
 from holdfast.operations.duplicates import RESULT, Twin, twin, twin_json
 from holdfast.operations.notes import Written, add_note, written_json
+from holdfast.operations.recall import related
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
-from holdfast.search.order import RARE_COUNT_MAX, memory_score, query_words, rare_words
-from holdfast.store import EventQuery, Listing, Words
+from holdfast.search.order import memory_score
+from holdfast.store import EventQuery, Listing
 from holdfast.text import tokens
 
 DAY_MS = 86_400_000
@@ -24,7 +25,7 @@ RESERVED = {
 LOG_ADVICE = "The activity log is written by Holdfast whenever memory is written. Choose another key."
 DIGEST_HEADING = "## Memory of this project"
 NAMED_TOKENS = 24  # for the names of what did not fit in the digest
-CANDIDATES = 200  # entries that are scored closely
+CANDIDATES = 200  # entries that hold the query and are put in order
 
 
 class Stored(NamedTuple):
@@ -64,14 +65,13 @@ def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEF
     bounded("query", asked, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
     if log := _LOG_KEY.fullmatch(asked):
         return Matches(query, (activity_log(ctx, log[1]),))
-    listing = Listing((MEMORY,), limit=CANDIDATES)
-    found = {entry.key: entry for entry in ctx.store.containing(ctx.scope, listing, asked).entries}
-    rare = rare_words(ctx.store.frequencies(query_words(asked), RARE_COUNT_MAX))
-    words = Words(tuple((word,) for word in rare), every=False)
-    found |= {entry.key: entry for entry in ctx.store.matching(ctx.scope, listing, words)}
-    scored = [(memory_score(asked, entry.key, entry.content), entry) for entry in found.values()]
-    scored.sort(key=lambda pair: (pair[0], pair[1].updated_at, pair[1].key), reverse=True)
-    return Matches(query, tuple(as_memory(entry) for _, entry in scored[:limit]))
+    # What holds the query word for word comes first; beyond it, what recall finds, in its order.
+    held = ctx.store.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), asked).entries
+    first = sorted(held, key=lambda one: (memory_score(asked, one.key, one.content), one.updated_at, one.key))
+    found = first[::-1][:limit]
+    if len(found) < limit:
+        found += related(ctx, asked, MEMORY, besides=frozenset(entry.key for entry in found))
+    return Matches(query, tuple(map(as_memory, found[:limit])))
 
 
 def read_memory(ctx: Context, key: str) -> Memory:
