@@ -17,14 +17,16 @@ from holdfast.journal.markup import clean, one_line
 from holdfast.journal.merge import Conflict
 from holdfast.journal.scan import scan
 from holdfast.journal.sections import DEBT, template
-from holdfast.model import JOURNAL, Draft, moment
+from holdfast.model import FILE, JOURNAL, Draft, moment
 from holdfast.operations import handoff, journal_beads
 from holdfast.operations import journal_evidence as proof
 from holdfast.operations import journal_file as files
 from holdfast.operations.journal_read import Journal
 from holdfast.operations.registry import Context, bounded
+from holdfast.store import Listing
 
 DONE = "RESOLVED"
+LISTED = 10  # blockers and goals each that a handoff names
 T = TypeVar("T")
 
 
@@ -235,9 +237,17 @@ def checkpoint(
     blockers = tuple(one.entry.text for one in entries.blockers(doc) if not one.entry.resolved)
     goals = tuple(one.entry.text for one in entries.goals(doc) if not one.entry.done)
     questions = tuple(one.entry.text for one in entries.questions(doc) if not one.entry.done)
-    handoff.write_session_handoff(ctx, _handoff(words, state, blockers, goals, written.file), line)
+    text = _handoff(words, state, blockers, goals, written.file)
+    handoff.leave(ctx, text, line, _sources(ctx, (*blockers[:LISTED], *goals[:LISTED])))
     moved = rotate_when_long(ctx, force=False)
     return Checkpoint(written, at, blockers, goals, questions, True, moved.decisions + moved.rows)
+
+
+def _sources(ctx: Context, lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Whose words these lines of the file are: of whoever had them added here, else of somebody who edited it."""
+    query = Listing((JOURNAL,), limit=1)
+    found = [ctx.store.containing(ctx.scope, query, line).entries for line in lines]
+    return tuple(entries[0].origin if entries else FILE for entries in found)
 
 
 def _handoff(summary: str, state: str | None, blockers: tuple[str, ...], goals: tuple[str, ...], file: str) -> str:
@@ -246,8 +256,8 @@ def _handoff(summary: str, state: str | None, blockers: tuple[str, ...], goals: 
         parts.append(f"Where it stands: {clean(state)}")
     for title, found in (("Blocked by", blockers), ("Not finished", goals)):
         if found:
-            more = f"\n- and {len(found) - 10} more" if len(found) > 10 else ""
-            parts.append(f"{title}:\n" + "\n".join(f"- {one_line(one)}" for one in found[:10]) + more)
+            more = f"\n- and {len(found) - LISTED} more" if len(found) > LISTED else ""
+            parts.append(f"{title}:\n" + "\n".join(f"- {one_line(one)}" for one in found[:LISTED]) + more)
     parts.append(f"More: recover_notes, or {file}.")
     return "\n\n".join(parts)[: limits.HANDOFF_MAX_CHARS]
 

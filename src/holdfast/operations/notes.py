@@ -8,7 +8,7 @@ from holdfast import errors, limits
 from holdfast.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from holdfast.operations.duplicates import RESULT, Twin, twin, twin_json
 from holdfast.operations.recall import related
-from holdfast.operations.registry import Context, Json, Operation, Param, bounded
+from holdfast.operations.registry import Context, Json, Operation, Param, bounded, trust_json
 from holdfast.search.analyse import fold
 from holdfast.store import GONE, Gone, Listing
 
@@ -152,7 +152,7 @@ def note_json(note: Note, session: str | None = None) -> Json:
         shown["done"] = True
     if session is not None and note.session != session:
         shown["session"] = note.session
-    return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)}
+    return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)} | trust_json(note.origin)
 
 
 def written_json(value: Written) -> Json:

@@ -6,11 +6,11 @@ and travels with an export. Nothing here decides; window/ does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast import limits
-from holdfast.model import FOLD, MESSAGE, TASK, Draft, Entry
+from holdfast.model import FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
 from holdfast.operations.registry import Context
 from holdfast.store import Listing
 from holdfast.text import safe
@@ -45,7 +45,8 @@ def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
     for position, one in enumerate(messages, first):
         kept = pack(_masked(one.message))
         extra = {"role": one.message.role, "digest": one.digest, "tokens": one.tokens, "body": kept.body}
-        drafts.append((_key(ctx.session, position), Draft(kept.text, ctx.session, extra=extra)))
+        origin = TOOL if one.message.results() else ""
+        drafts.append((_key(ctx.session, position), Draft(kept.text, ctx.session, extra=extra, origin=origin)))
     ctx.store.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
 
 
@@ -56,6 +57,11 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
         return []
     page = ctx.store.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
     return [_stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if _position(entry) >= first]
+
+
+def origin_of(ctx: Context, said: Iterable[Message]) -> str:
+    """Whose word a text is that is made of these messages: the least trusted of whoever speaks in them."""
+    return lowest(ctx.who, TOOL) if any(message.results() for message in said) else ctx.who
 
 
 def made(tokens: int, message: Message) -> Stored:
