@@ -260,6 +260,11 @@ def lowest(*origins: str) -> str:
     return min(origins, key=lambda origin: ORIGINS.index(origin) if origin in ORIGINS else -1)
 
 
+def derived(*origins: str) -> dict[str, list[str]]:
+    """All whose words are in a text, where they are several: kept in its extra, so that a purge of any finds it."""
+    return {"sources": sorted(set(origins))} if len(set(origins)) > 1 else {}
+
+
 def trusted(origin: str) -> bool:
     """Whether it is the word of somebody who works here. All else is data to be judged."""
     return origin in (AGENT, PERSON)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import HANDOFF, Draft, Entry, Handoff, as_handoff, iso, lowest
+from holdfast.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from holdfast.operations.registry import TRUST, Context, Json, Operation, Param, a_name, bounded, trust_json
 from holdfast.store import Listing
 from holdfast.text.quote import as_data
@@ -30,7 +30,8 @@ def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) 
         "handoff", text, limits.HANDOFF_MAX_CHARS, "Keep what the next session needs first.", blank="Say what is next."
     )
     origin = lowest(ctx.who, *sources) if sources else ""
-    draft = Draft(text, ctx.session, extra={"written_at": ctx.now}, origin=origin, anew=True)
+    extra = {"written_at": ctx.now, **derived(ctx.who, *sources)}
+    draft = Draft(text, ctx.session, extra=extra, origin=origin, anew=True)
     name = a_name("line", line, limits.KEY_MAX_CHARS)
     change = ctx.store.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
     return Left(as_handoff(change.entry), change.before is not None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from holdfast import limits
-from holdfast.model import HANDOFF, SESSION, Draft, Entry, Handoff, as_handoff, lowest
+from holdfast.model import HANDOFF, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
 from holdfast.operations import handoff
 from holdfast.operations.registry import Context
 
@@ -74,7 +74,7 @@ def draft_handoff(ctx: Context, content: str, source: str) -> None:
     def decide(before: Entry | None) -> Draft | None:
         if not _free(ctx, before) or (before is not None and not before.done and before.content == text):
             return None
-        extra = {"written_at": ctx.now, "draft": True}
+        extra = {"written_at": ctx.now, "draft": True, **derived(ctx.who, source)}
         return Draft(text, ctx.session, extra=extra, origin=lowest(ctx.who, source))
 
     ctx.store.edit(ctx.scope, HANDOFF, handoff.MAIN, decide, ctx.stamp("draft_handoff"))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from holdfast import limits
 from holdfast.model import FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
+from holdfast.operations.purge import PURGED
 from holdfast.operations.registry import Context
 from holdfast.store import Listing
 from holdfast.text import safe
@@ -22,7 +23,6 @@ from holdfast.window.records import Kept, digest, pack, unpack
 from holdfast.window.units import units
 
 WARN = "warn"  # not a fold: the record that the agent was warned
-PURGED = "[purged]"  # in the place of what was said
 ENDS = ("end_task", "cancel_task")
 
 
@@ -147,7 +147,7 @@ def blanked(entry: Entry) -> Draft:
     """A message, fold or task without what it says. Whatever refers to it still finds it, and pairs stay pairs."""
     extra = dict(entry.extra)
     if entry.kind == MESSAGE:
-        kept = pack(_blank(unpack(Kept(entry.content, extra["body"]))))
+        kept = pack(_blank(message_of(entry)))
         return Draft(kept.text, entry.session, entry.tags, entry.done, entry.pinned, {**extra, "body": kept.body})
     extra.pop("facts", None)
     for name in ("outcome", "ledger"):
@@ -168,9 +168,12 @@ def _blank(message: Message) -> Message:
     return Message(message.role, tuple(parts) or (Text(PURGED),))
 
 
+def message_of(entry: Entry) -> Message:
+    return unpack(Kept(entry.content, entry.extra["body"]))
+
+
 def _stored(entry: Entry) -> Stored:
-    extra = entry.extra
-    return Stored(unpack(Kept(entry.content, extra["body"])), extra["digest"], extra["tokens"])
+    return Stored(message_of(entry), entry.extra["digest"], entry.extra["tokens"])
 
 
 def _masked(message: Message) -> Message:
