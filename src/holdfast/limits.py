@@ -9,6 +9,7 @@ NOTE_MAX_TAGS = 10  # more tags than one would ever search by only dilute them
 TAG_MAX_CHARS = 100  # a tag is a word or two
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser hits where the exact ones leave room: enough to choose from, too few to drown
+RELATED_POOL = 40  # texts that are looked at for them: a search waits a third as long as recall does
 LIST_MAX = 1_000  # rows in one reply, whoever asks
 AUDIT_STALE_DAYS = 90  # a quarter: what nobody touched for so long may no longer be true
 AUDIT_COMPARED = 20_000  # texts that an audit compares with each other: some seconds and 100 MB

@@ -31,6 +31,9 @@ KINDS = (
     *(MESSAGE, FOLD, TASK, PIN, SEALS, JOURNAL),
 )
 
+# Who a text may come from, the least trusted first. Set by us from who calls, never by an argument.
+TOOL, FILE, IMPORT, AGENT, PERSON = ORIGINS = ("tool", "file", "import", "agent", "person")
+
 EMPTY: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,7 +78,8 @@ class Draft(NamedTuple):
     done: bool = False
     pinned: bool = False
     extra: Mapping[str, Any] = EMPTY
-    origin: str = ""  # only for what is brought back as it was; otherwise it is whoever writes
+    origin: str = ""  # of what is brought back as it was, or derived; otherwise `next_entry` decides
+    anew: bool = False  # nothing of the text that was there is left in it
 
 
 class Stamp(NamedTuple):
@@ -197,12 +201,14 @@ class Note(NamedTuple):
     session: str
     created_at: datetime
     updated_at: datetime
+    origin: str = AGENT
 
 
 class Notepad(NamedTuple):
     content: str
     version: int
     tokens: int
+    origin: str = AGENT
 
 
 class Version(NamedTuple):
@@ -220,6 +226,7 @@ class Memory(NamedTuple):
     content: str
     pinned: bool
     updated_at: datetime
+    origin: str = AGENT
 
 
 class Handoff(NamedTuple):
@@ -228,6 +235,7 @@ class Handoff(NamedTuple):
     written_by: str
     written_at: datetime
     used_by: str | None
+    origin: str = AGENT
 
 
 class SessionInfo(NamedTuple):
@@ -245,6 +253,21 @@ class Digest(NamedTuple):
     text: str
     tokens: int
     left_out: tuple[str, ...]
+
+
+def lowest(*origins: str) -> str:
+    """The least trusted of them. One that is not known counts as the least."""
+    return min(origins, key=lambda origin: ORIGINS.index(origin) if origin in ORIGINS else -1)
+
+
+def derived(*origins: str) -> dict[str, list[str]]:
+    """All whose words are in a text, where they are several: kept in its extra, so that a purge of any finds it."""
+    return {"sources": sorted(set(origins))} if len(set(origins)) > 1 else {}
+
+
+def trusted(origin: str) -> bool:
+    """Whether it is the word of somebody who works here. All else is data to be judged."""
+    return origin in (AGENT, PERSON)
 
 
 def moment(ms: int) -> datetime:
@@ -272,17 +295,17 @@ def as_note(entry: Entry) -> Note:
         entry.session,
         moment(entry.created_at),
         moment(entry.updated_at),
+        entry.origin,
     )
 
 
 def as_memory(entry: Entry) -> Memory:
-    return Memory(entry.key, entry.content, entry.pinned, moment(entry.updated_at))
+    return Memory(entry.key, entry.content, entry.pinned, moment(entry.updated_at), entry.origin)
 
 
 def as_handoff(entry: Entry) -> Handoff:
-    return Handoff(
-        entry.content, entry.key, entry.session, moment(entry.extra["written_at"]), entry.extra.get("used_by")
-    )
+    written_at, used_by = moment(entry.extra["written_at"]), entry.extra.get("used_by")
+    return Handoff(entry.content, entry.key, entry.session, written_at, used_by, entry.origin)
 
 
 def as_session(entry: Entry) -> SessionInfo:

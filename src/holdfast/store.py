@@ -33,6 +33,8 @@ from holdfast.model import (
     TagCount,
     Tally,
     Tombstone,
+    lowest,
+    trusted,
 )
 
 
@@ -380,9 +382,6 @@ class Store(OutputStore, CallStore, Protocol):
         """Entries that match a word query, at most query.limit. With `every` those made last come first; without
         it those that hold the most, by the store's own ranking."""
 
-    def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
-        """In how many entries each word occurs, whatever its ending, counted no further than `most`."""
-
     def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
         """What a question finds among the entries of these kinds, for search/rank.py to put in order.
 
@@ -455,7 +454,11 @@ def entry_from(record: Mapping[str, Any]) -> Entry:
 
 
 def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: Stamp, at: int, version: int) -> Entry:
-    """The entry a draft turns into. What did not change stays one and the same, whichever store asks."""
+    """The entry a draft turns into. What did not change stays one and the same, whichever store asks.
+
+    What came from outside is never pinned, whoever asks for it.
+    """
+    origin = _origin(before, draft, stamp.by.partition("/")[0])
     return Entry(
         kind,
         key,
@@ -463,8 +466,8 @@ def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: S
         draft.content,
         draft.tags,
         draft.done,
-        draft.pinned,
-        draft.origin or stamp.by.partition("/")[0],
+        draft.pinned and trusted(origin),
+        origin,
         draft.extra,
         version,
         before.created_at if before else at,
@@ -472,10 +475,21 @@ def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: S
     )
 
 
+def _origin(before: Entry | None, draft: Draft, by: str) -> str:
+    """Whose word a text is. To pin, tag or finish it makes it nobody else's; to edit it makes it the lesser of two."""
+    if draft.origin:
+        return draft.origin
+    if before is None:
+        return by
+    if draft.content == before.content:
+        return before.origin
+    return by if draft.anew else lowest(before.origin, by)
+
+
 def unchanged(before: Entry | None, wanted: Draft | Gone) -> bool:
     """Whether nothing new is asked for, so that no version and no event is spent on it."""
     if before is None:
         return isinstance(wanted, Gone)
     if isinstance(wanted, Draft):
-        wanted = wanted._replace(origin="")
+        wanted = wanted._replace(origin="", anew=False)
     return wanted == Draft(before.content, before.session, before.tags, before.done, before.pinned, before.extra)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from holdfast.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
+from holdfast.search import analyse
 from holdfast.store import GONE, Decide, Gone, Listing, Store
 
 NOTES = Listing((NOTE,))
@@ -22,6 +23,11 @@ NOON = 1_772_445_600_000  # a fixed moment in milliseconds
 
 # Examples get a project of their own, so one store serves all of them.
 per_example = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+def query_words(text: str) -> list[str]:
+    """The different words of a text, at most 64."""
+    return list(dict.fromkeys(analyse.words(analyse.fold(text))))[:64]
 
 
 def new_scope(tenant: str = "local") -> Scope:

@@ -83,7 +83,7 @@ def test_decide_sees_what_is_there_and_deletes_with_gone(store: Store, scope: Sc
 
 
 def test_times_and_origin_follow_the_stamp(store: Store, scope: Scope) -> None:
-    put(store, scope, "k", "one", by="human/cli", now=NOON)
+    put(store, scope, "k", "one", by="person/cli", now=NOON)
     later = put(store, scope, "k", "two", by="agent/mcp", now=NOON + 60_000).after
     assert later is not None
     assert (later.created_at, later.updated_at, later.origin, later.version) == (NOON, NOON + 60_000, "agent", 2)

@@ -8,12 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.kit import EVERYTHING, NOON, everything, nasty, new_scope, per_example
+from contract.kit import EVERYTHING, NOON, everything, nasty, new_scope, per_example, query_words
 from contract.naive import NaiveStore
 from holdfast import errors
 from holdfast.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
 from holdfast.search.analyse import fold
-from holdfast.search.order import query_words
 from holdfast.store import GONE, EventQuery, Gone, Listing, Store, Words
 
 Either = Store | NaiveStore

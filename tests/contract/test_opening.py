@@ -83,7 +83,6 @@ def test_a_closed_store_says_so(store_url: str, scope: Scope) -> None:
         lambda: store.list(scope, NOTES),
         lambda: store.containing(scope, NOTES, "text"),
         lambda: store.matching(scope, NOTES, Words((("text",),))),
-        lambda: store.frequencies(["text"], 5),
         lambda: store.tags(scope, NOTE, ""),
         lambda: store.tally(scope, NOTE, ""),
         lambda: store.events(scope, EventQuery()),

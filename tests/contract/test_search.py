@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 
-from contract.kit import NOON, NOTES, contents_and_needle, keys, nasty, new_scope, note, per_example, put
+from contract.kit import NOON, NOTES, contents_and_needle, keys, nasty, new_scope, note, per_example, put, query_words
 from contract.naive import NaiveStore
 from holdfast.model import MEMORY, NOTE, Entry, Scope
 from holdfast.search.analyse import fold, terms
-from holdfast.search.order import query_words
 from holdfast.store import Listing, Page, Store, Words
 
 RUN = "QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 6  # as long as a key in base64
@@ -114,7 +113,6 @@ def test_no_question_is_an_error(store: Store, payload: str) -> None:
     for words in (Words(groups), Words(groups, every=False), Words((tuple(query_words(payload)), ("a",)))):
         found = {entry.key for entry in store.matching(scope, NOTES, words)}
         assert found <= {entry.key for entry in entries}
-    assert set(store.frequencies(query_words(payload), 10)) == set(query_words(payload))
 
 
 def test_words_are_found_by_their_stem_in_content_tags_and_memory_keys(store: Store, scope: Scope) -> None:
@@ -154,7 +152,6 @@ def test_words_with_the_same_stem_are_the_same_word(store: Store, family: tuple[
     wanted = keys(entries[:-1])
     for word in family:
         assert sorted(keys(store.matching(scope, NOTES, Words(((word,),))))) == wanted, word
-        assert store.frequencies([word], 100) == {word: len(family)}
 
 
 def test_a_short_stem_is_found_among_many_words_that_begin_like_it(store: Store) -> None:
@@ -201,14 +198,6 @@ def test_words_follow_a_change_and_leave_with_the_entry(store: Store, scope: Sco
     assert store.matching(scope, NOTES, Words((("beta", "gamma"),))) == ()
 
 
-def test_frequencies_are_counted_no_further_than_asked(store: Store) -> None:
-    laden(store, ["common rare", *["common"] * 9])
-    words = query_words("common rares absent")
-    assert store.frequencies(words, 100) == {"common": 10, "rares": 1, "absent": 0}
-    assert store.frequencies(iter(words), 4) == {"common": 4, "rares": 1, "absent": 0}
-    assert store.frequencies((), 4) == {}
-
-
 @given(contents_and_needle(), nasty)
 @example((["Holdfast™ №5", "tm no5", "TEL ℡"], "tm"), "No5 tel")
 @settings(per_example, max_examples=80)
@@ -222,7 +211,6 @@ def test_both_stores_find_the_same(both: tuple[Store, Store], asked: tuple[list[
     assert one.containing(scope, NOTES, needle) == other.containing(scope, NOTES, needle)
     for text in (question, needle, f"tag {needle}"):
         asked_for = query_words(text)
-        assert one.frequencies(asked_for, 1_000) == other.frequencies(asked_for, 1_000)
         for every in (True, False):
             words = Words(tuple((word,) for word in asked_for), every)
             found = [{entry.key for entry in store.matching(scope, NOTES, words)} for store in both]

@@ -11,6 +11,7 @@ import holdfast
 from holdfast.library import Holdfast
 
 NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
+DAY_MS = 86_400_000
 
 
 class Clock:

@@ -103,6 +103,23 @@ def test_the_key_weighs_more_than_the_content_and_the_newer_wins_a_tie(hold: Hol
     assert keys(hold, "Deploy") == ["deploy", "b", "a"]
 
 
+def test_beyond_the_words_as_written_memory_comes_in_the_order_of_recall(hold: Holdfast) -> None:
+    hold.memory.write("weather", "it is what it is, and the rest is the same")
+    hold.memory.write("lexer", "The old one was dropped because casts break LL(1).")
+    hold.memory.write("ports", "the server listens on 8080")
+    question = "why did we drop the old lexer?"
+    found = [hit.key for hit in hold.recall(question, kinds=["memory"]).hits]
+    assert keys(hold, question) == found
+    assert found[0] == "lexer"
+    assert "ports" not in found, "words that say nothing find nothing"
+
+
+def test_what_holds_the_query_comes_before_what_recall_finds(hold: Holdfast) -> None:
+    hold.memory.write("a", "retries of the old client, retried by the client that retries")
+    hold.memory.write("b", "long text that only says somewhere: retry client")
+    assert keys(hold, "retry client") == ["b", "a"]
+
+
 @pytest.mark.parametrize("query", ["goal", "GOAL", "project", "project-goal", "proj", "ct-go"])
 def test_a_piece_of_a_key_finds_it(hold: Holdfast, query: str) -> None:
     hold.memory.write("project-goal", "x")

@@ -305,6 +305,34 @@ def test_related_notes_know_inflections_and_earlier_sessions(hold: Holdfast) -> 
     assert answer["notes"] == []
 
 
+def test_what_is_related_is_what_recall_finds_in_its_order(hold: Holdfast, clock: Clock) -> None:
+    for content in ("we will ship on Friday", "the old lexer was dropped: casts break LL(1)", "a lexer for the shell"):
+        hold.session("before").notes.add(content)
+        clock.pass_by()
+    question = "why did we drop the old lexer?"
+    answer = hold.call("search_notes", {"query": question})
+    assert answer["notes"] == []
+    found = [hit.key for hit in hold.recall(question, kinds=["notes"]).hits]
+    assert [note["id"] for note in answer["related"]] == found
+    assert answer["related"][0]["content"].startswith("the old lexer")
+    assert {note["session"] for note in answer["related"]} == {"before"}
+
+
+def test_what_is_related_obeys_limit_tags_and_done(hold: Holdfast) -> None:
+    notes = hold.session("before").notes
+    kept = [notes.add(f"the parser number {n} fails", tags=["bug"] if n % 2 else []) for n in range(14)]
+    notes.update(kept[1].id, done=True)
+
+    def related(**more: Any) -> list[str]:
+        answer = hold.call("search_notes", {"query": "failing parsers", **more})
+        return [note["id"] for note in answer.get("related", [])]
+
+    assert len(related()) == 10, "enough to choose from"
+    assert len(related(limit=3)) == 3
+    assert set(related(tags=["BUG"])) == {note.id for note in kept[3::2]}
+    assert kept[1].id in related(tags=["bug"], include_done=True)
+
+
 def test_a_hit_is_not_repeated_as_related(hold: Holdfast) -> None:
     add(hold, "alpha beta")
     other = add(hold, "beta then alpha")

@@ -11,9 +11,7 @@ from holdfast import errors
 from holdfast.library import Holdfast
 from holdfast.model import FOLD, Draft
 from holdfast.window.messages import Call, assistant, result, user
-from operations.conftest import Clock, Opener
-
-DAY_MS = 86_400_000
+from operations.conftest import DAY_MS, Clock, Opener
 
 
 def write(hold: Holdfast, by: str, word: str, session: str = "one") -> None:

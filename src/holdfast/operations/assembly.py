@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors
-from holdfast.model import Handoff
+from holdfast.model import FILE, Handoff
 from holdfast.operations import handoff, journal, memory, notepad, pins, prompt, skills, tree
 from holdfast.operations.registry import Context
+from holdfast.text.quote import quoted
 from holdfast.window.context import (
     HANDOFF,
     JOURNAL,
@@ -68,15 +69,13 @@ def freeze(ctx: Context, line: str = handoff.MAIN) -> Frozen:
 def _journal(ctx: Context) -> str:
     """Where the work stands by the project's journal, if it has one that can be read."""
     try:
-        return f"{JOURNAL_HEADING}\n{journal.recover_notes(ctx).text}"
+        return f"{JOURNAL_HEADING}\n{quoted(journal.recover_notes(ctx).text, FILE)}"
     except errors.HoldfastError:
         return ""
 
 
 def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
     """All sections as they are now. The notepad and the pins are there in full, whatever they cost."""
-    scratch = memory.scratch_note(ctx, mode="read")
-    scratched = scratch.content if isinstance(scratch, memory.Scratch) else ""
     pinned = (*frozen.pinned, *(entry.content for entry in pins.pins(ctx)))
     parts = assemble(
         {
@@ -88,9 +87,7 @@ def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
             JOURNAL: Section(_joined(frozen.journal, given.journal), JOURNAL_TOKENS),
             NOTEPAD: Section(notepad.section(notepad.read_notepad(ctx))),
             SCRATCHPAD: Section(
-                f"## Scratchpad of the present task\n{scratched}" if scratched else "",
-                SCRATCHPAD_TOKENS,
-                "scratch_note with mode read shows all of it",
+                memory.scratch_section(ctx), SCRATCHPAD_TOKENS, "scratch_note with mode read shows all of it"
             ),
             PINS: Section(pins.section(list(pinned))),
         }

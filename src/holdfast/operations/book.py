@@ -111,7 +111,9 @@ class Book:
 
     def record(self, ctx: Context, draft: Draft, operation: str) -> Entry:
         """One fold or warning, kept; the window is as it says from now on."""
-        change = ctx.store.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
+        said = self._messages()[draft.extra["first"] : draft.extra["last"] + 1] if draft.content else []
+        made = draft._replace(origin=transcript.origin_of(ctx, said))
+        change = ctx.store.edit(ctx.scope, FOLD, None, lambda before: made, ctx.stamp(operation))
         self._entries.append(change.entry)
         self._refold()
         return change.entry

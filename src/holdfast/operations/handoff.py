@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import HANDOFF, Draft, Entry, Handoff, as_handoff, iso
-from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
+from holdfast.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
+from holdfast.operations.registry import TRUST, Context, Json, Operation, Param, a_name, bounded, trust_json
 from holdfast.store import Listing
+from holdfast.text.quote import as_data
 
 MAIN = "main"  # the line of work when none is named
 HEADING = "## Handoff from the last session"
@@ -19,11 +20,18 @@ class Left(NamedTuple):
 
 
 def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> Left:
+    return leave(ctx, content, line)
+
+
+def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) -> Left:
+    """Leave a handoff. `sources` says whose words are in it besides those of whoever leaves it."""
     text = content.strip()
     bounded(
         "handoff", text, limits.HANDOFF_MAX_CHARS, "Keep what the next session needs first.", blank="Say what is next."
     )
-    draft = Draft(text, ctx.session, extra={"written_at": ctx.now})
+    origin = lowest(ctx.who, *sources) if sources else ""
+    extra = {"written_at": ctx.now, **derived(ctx.who, *sources)}
+    draft = Draft(text, ctx.session, extra=extra, origin=origin, anew=True)
     name = a_name("line", line, limits.KEY_MAX_CHARS)
     change = ctx.store.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
     return Left(as_handoff(change.entry), change.before is not None)
@@ -67,7 +75,7 @@ def other_lines(ctx: Context, line: str = MAIN) -> tuple[str, ...]:
 
 def section(handoff: Handoff | None, others: tuple[str, ...] = ()) -> str:
     """The prompt section; empty when nothing waits. Handoffs of other lines are only named."""
-    parts = [] if handoff is None else [f"{HEADING}\n{handoff.content}"]
+    parts = [] if handoff is None else [f"{HEADING}\n{as_data(handoff.content, handoff.origin)}"]
     if others:
         parts.append(f"A handoff also waits for: {', '.join(others)} (`holdfast handoff show --line NAME`).")
     return "\n\n".join(parts)
@@ -83,6 +91,7 @@ def handoff_json(value: Handoff) -> Json:
         "written_by": value.written_by,
         "written_at": iso(value.written_at),
         "used_by": value.used_by,
+        **trust_json(value.origin),
     }
 
 
@@ -108,7 +117,14 @@ OPERATIONS = (
         read_handoff,
         handoff_json,
         (_LINE,),
-        {"content": "string", "line": "string", "written_by": "string", "written_at": "string", "used_by": ""},
+        {
+            "content": "string",
+            "line": "string",
+            "written_by": "string",
+            "written_at": "string",
+            "used_by": "",
+            **TRUST,
+        },
         (),
         in_session=False,
         read_only=True,

@@ -65,18 +65,34 @@ def _unpurge(ctx: Context, event: Event) -> Undone:
     """Bring back all that one purge took out, but for what was written anew since or is erased."""
     purge = event.detail["purge"]
     stamp = ctx.stamp("undo", {"of": event.seq, "purge": purge})
-    restored: list[int] = []
+    restored: dict[tuple[str, str], int] = {}
+    _journal_back(ctx, purge)
     before_seq: int | None = None
     while events := ctx.store.events(
         ctx.scope, EventQuery(operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
     ):
         taken = [one for one in events if one.detail["purge"] == purge and not one.detail.get("erased")]
         changes = ctx.store.edit_all(ctx.scope, [(one.kind, one.key, _back(one)) for one in taken], stamp)
-        restored += [change.seq for change in changes if change.seq]
+        restored |= {(change.entry.kind, change.entry.key): change.seq for change in changes if change.seq}
         before_seq = events[-1].seq
     if not restored:
         raise errors.changed_since(event.seq, event.kind, event.key)
-    return Undone(event, restored[-1], len(restored))
+    return Undone(event, max(restored.values()), len(restored))
+
+
+def _journal_back(ctx: Context, purge: str) -> None:
+    """First the journal's file: should that fail, nothing has happened yet."""
+    taken: list[Event] = []
+    before_seq: int | None = None
+    while events := ctx.store.events(
+        ctx.scope, EventQuery(JOURNAL, operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
+    ):
+        taken += [one for one in events if one.detail["purge"] == purge and one.after is None]
+        before_seq = events[-1].seq
+    if taken:
+        from holdfast.operations import purge_journal  # noqa: PLC0415 - few have a journal that was purged
+
+        purge_journal.put_back(ctx, taken)
 
 
 def _back(event: Event) -> Decide:

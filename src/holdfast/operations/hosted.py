@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from holdfast import limits
-from holdfast.model import HANDOFF, SESSION, Draft, Entry, Handoff, as_handoff
+from holdfast.model import HANDOFF, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
 from holdfast.operations import handoff
 from holdfast.operations.registry import Context
 
@@ -20,6 +20,8 @@ NAME = "hosted"  # the member of the entry's extra that is ours
 class Hosted(NamedTuple):
     restore: bool = False  # a compaction took the context away, and nobody has given it back yet
     checkpoint: str = ""  # what the conversation said before it was last compacted
+    source: str = ""  # whose word that is, and when it was kept
+    at: int = 0
     pad: int = 0  # the version of the notepad that the model was last shown
     archived: bool = False
 
@@ -28,11 +30,13 @@ def look(ctx: Context) -> Hosted:
     return _hosted(ctx.store.read(ctx.scope, SESSION, ctx.session))
 
 
-def lost(ctx: Context, checkpoint: str) -> None:
+def lost(ctx: Context, checkpoint: str, source: str) -> None:
     """The context is about to be compacted away. An earlier checkpoint stays where there is no new one."""
 
     def change(before: Hosted) -> Hosted:
-        return before._replace(restore=True, checkpoint=checkpoint or before.checkpoint)
+        if not checkpoint:
+            return before._replace(restore=True)
+        return before._replace(restore=True, checkpoint=checkpoint, source=lowest(ctx.who, source), at=ctx.now)
 
     _edit(ctx, change, "before_compact")
 
@@ -63,14 +67,15 @@ def can_draft(ctx: Context) -> bool:
     return _free(ctx, ctx.store.read(ctx.scope, HANDOFF, handoff.MAIN))
 
 
-def draft_handoff(ctx: Context, content: str) -> None:
+def draft_handoff(ctx: Context, content: str, source: str) -> None:
     """Leave a handoff for a session that wrote none. Never in place of one that somebody wrote and nobody has read."""
     text = content.strip()[: limits.HANDOFF_MAX_CHARS]
 
     def decide(before: Entry | None) -> Draft | None:
         if not _free(ctx, before) or (before is not None and not before.done and before.content == text):
             return None
-        return Draft(text, ctx.session, extra={"written_at": ctx.now, "draft": True})
+        extra = {"written_at": ctx.now, "draft": True, **derived(ctx.who, source)}
+        return Draft(text, ctx.session, extra=extra, origin=lowest(ctx.who, source))
 
     ctx.store.edit(ctx.scope, HANDOFF, handoff.MAIN, decide, ctx.stamp("draft_handoff"))
 
@@ -98,13 +103,17 @@ def _hosted(entry: Entry | None) -> Hosted:
     if entry is None:
         return Hosted()
     kept: dict[str, Any] = entry.extra.get(NAME) or {}
-    return Hosted(bool(kept.get("restore")), str(kept.get("checkpoint") or ""), int(kept.get("pad") or 0), entry.done)
+    said, source = str(kept.get("checkpoint") or ""), str(kept.get("source") or "")
+    return Hosted(
+        bool(kept.get("restore")), said, source, int(kept.get("at") or 0), int(kept.get("pad") or 0), entry.done
+    )
 
 
 def _edit(ctx: Context, change: Any, operation: str) -> None:
     def decide(before: Entry | None) -> Draft:
         wanted: Hosted = change(_hosted(before))
-        kept = {"restore": wanted.restore, "checkpoint": wanted.checkpoint, "pad": wanted.pad}
+        kept = wanted._asdict()
+        del kept["archived"]
         if before is None:
             return Draft("", extra={NAME: kept})
         extra = {**before.extra, NAME: kept}

@@ -14,7 +14,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -101,6 +101,25 @@ def states(place: Place, most: int | None = None) -> list[str]:
         if name.endswith(f"-{_digest(text)}.md"):  # a power cut may leave half of one
             found.append(text)
     return found
+
+
+def forget(place: Place, texts: Sequence[str]) -> None:
+    """Remove what was kept of the file to merge from, wherever one of the texts stands in it.
+
+    Whoever still has the file open as it was, and saves it, brings them back: nothing is left to see that by.
+    """
+    gone = [text.encode("utf-8", "surrogateescape") for text in texts]
+    try:
+        with _locked(place):
+            for folder in (_SEEN, _LATE):
+                for name in os.listdir(place.within(folder)):
+                    path = place.within(folder, name)
+                    with open(path, "rb") as file:
+                        kept = file.read()
+                    if any(text in kept for text in gone):
+                        os.unlink(path)
+    except OSError as problem:
+        raise _trouble(place, problem) from problem
 
 
 # --- one change -------------------------------------------------------------------------------------------------------

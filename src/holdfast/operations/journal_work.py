@@ -10,21 +10,23 @@ import os
 from typing import NamedTuple, TypeVar
 
 from holdfast import limits
-from holdfast.journal import edit, entries, problems, rotate
+from holdfast.journal import edit, entries, problems, rotate, takeout
 from holdfast.journal.entries import Blocker, Debt, Decision, Identifier, Item, LogRow, Placed, rooted
 from holdfast.journal.evidence import MOVED, digest_of, lines_of
 from holdfast.journal.markup import clean, one_line
 from holdfast.journal.merge import Conflict
-from holdfast.journal.scan import scan
+from holdfast.journal.scan import Document, scan
 from holdfast.journal.sections import DEBT, template
-from holdfast.model import JOURNAL, Draft, moment
+from holdfast.model import FILE, JOURNAL, Draft, moment
 from holdfast.operations import handoff, journal_beads
 from holdfast.operations import journal_evidence as proof
 from holdfast.operations import journal_file as files
 from holdfast.operations.journal_read import Journal
 from holdfast.operations.registry import Context, bounded
+from holdfast.store import Listing
 
 DONE = "RESOLVED"
+LISTED = 10  # blockers and goals each that a handoff names
 T = TypeVar("T")
 
 
@@ -82,15 +84,19 @@ def field(what: str, text: str | None, *, line: bool = False) -> str:
     return bounded(what, kept, limits.JOURNAL_FIELD_MAX_CHARS, advice, blank=f"Say the {what} in a sentence.")
 
 
-def _write(ctx: Context, change: edit.Change, block: str, operation: str) -> Written:
-    """Put a change to the file and keep what it added: `block`, if any, as an entry."""
+def _write(ctx: Context, change: edit.Change, operation: str, *blocks: str) -> Written:
+    """Put a change to the file and keep what it added: each of the blocks as an entry."""
     journal = journal_of(ctx)
     saved = files.update(journal.place, change, template)
-    if block:
-        draft = Draft(block, ctx.session, extra={"file": journal.rules.file})
-        ctx.store.edit(ctx.scope, JOURNAL, None, lambda before: draft, ctx.stamp(operation))
+    for block in blocks:
+        _keep(ctx, block, journal.rules.file, operation)
     line = _first_change(saved.before, saved.text)
     return Written(journal.rules.file, line, merged=saved.merged, conflicts=saved.conflicts)
+
+
+def _keep(ctx: Context, block: str, file: str, operation: str) -> None:
+    draft = Draft(block, ctx.session, extra={"file": file})
+    ctx.store.edit(ctx.scope, JOURNAL, None, lambda before: draft, ctx.stamp(operation))
 
 
 def _first_change(before: str, after: str) -> int:
@@ -115,7 +121,7 @@ def log_decision(
     proofs = [proof.given(ctx.root, item) for item in evidence]
     entry = Decision(stamp_of(ctx), *texts, tuple(one for one, _ in proofs), kept)
     block = edit.decision_block(entry, 4)
-    written = _write(ctx, lambda text: edit.add_decision(text, entry), block, "log_decision")
+    written = _write(ctx, lambda text: edit.add_decision(text, entry), "log_decision", block)
     moved = tuple(str(one.ref) for one, state in proofs if state == MOVED)
     return written._replace(moved=moved)
 
@@ -129,22 +135,25 @@ def add(ctx: Context, section: str, text: str, given: dict[str, str]) -> Written
     note = field("note", given.get("note"), line=True)
     if section == "question":
         block = edit.item_block(Item(words))
-        return _write(ctx, lambda text: edit.add_question(text, Item(words)), block, "update_notes")
+        return _write(ctx, lambda text: edit.add_question(text, Item(words)), "update_notes", block)
     if section == "goal":
         waits = note if not note or note.lower().startswith(("blocking: ", "depends on: ")) else f"blocking: {note}"
         goal = Item(words, note=waits)
-        return _write(ctx, lambda text: edit.add_goal(text, goal), edit.item_block(goal), "update_notes")
+        return _write(ctx, lambda text: edit.add_goal(text, goal), "update_notes", edit.item_block(goal))
     if section == "blocker":
         eta = field("eta", given.get("eta"), line=True)
         blocker = Blocker("Waiting" if eta else "Blocked", words, eta)
-        return _write(ctx, lambda text: edit.add_blocker(text, blocker), edit.blocker_block(blocker), "update_notes")
+        return _write(ctx, lambda text: edit.add_blocker(text, blocker), "update_notes", edit.blocker_block(blocker))
     if section == "debt":
         return _add_debt(ctx, words, given)
     if section == "identifier":
         return _add_identifier(ctx, one_line(words), note)
     names = edit.TASK if section == "task" else edit.STATE
-    block = f"- **{names[0]}**: {words}\n"
-    return _write(ctx, lambda text: edit.set_context(text, names, words), block, "update_notes")
+    return _write(ctx, lambda text: edit.set_context(text, names, words), "update_notes", _field_block(names, words))
+
+
+def _field_block(names: tuple[str, ...], value: str) -> str:
+    return f"- **{names[0]}**: {value}\n"
 
 
 def _add_debt(ctx: Context, words: str, given: dict[str, str]) -> Written:
@@ -159,10 +168,9 @@ def _add_debt(ctx: Context, words: str, given: dict[str, str]) -> Written:
         return edit.add_debt(text, made[0])
 
     # The number is only known once the change was put to the file, so what is kept is written afterwards.
-    saved = _write(ctx, change, "", "update_notes")
+    saved = _write(ctx, change, "update_notes")
     debt = made[0]
-    draft = Draft(f"{debt.id}: {debt.description} ({debt.severity})", ctx.session, extra={"file": saved.file})
-    ctx.store.edit(ctx.scope, JOURNAL, None, lambda before: draft, ctx.stamp("update_notes"))
+    _keep(ctx, f"{debt.id}: {debt.description} ({debt.severity})", saved.file, "update_notes")
     hint = journal_beads.track(ctx.root, debt) if given.get("track") else journal_beads.offer(debt)
     return saved._replace(id=debt.id, hint=hint)
 
@@ -174,7 +182,7 @@ def _add_identifier(ctx: Context, place: str, purpose: str) -> Written:
     if inside is None or text is None:
         raise problems.bad_evidence(place, "it names no readable file inside the project")
     entry = Identifier(str(inside), purpose, stamp_of(ctx))
-    written = _write(ctx, lambda text: edit.add_identifier(text, entry), f"{entry.place}: {purpose}", "update_notes")
+    written = _write(ctx, lambda text: edit.add_identifier(text, entry), "update_notes", f"{entry.place}: {purpose}")
     side = journal_of(ctx).place
     proof.remember_verified(side, {**proof.verified(side), entry.place: digest_of(lines_of(text, inside))})
     return written
@@ -197,7 +205,7 @@ def finish(ctx: Context, section: str, text: str) -> Written:
         still_open = [one for one in items if not one.entry.done]
         return edit.tick(journal, _only(section, text, wanted, [(one, one.entry.text) for one in still_open]))
 
-    return _write(ctx, change, "", "update_notes")
+    return _write(ctx, change, "update_notes")
 
 
 def _only(section: str, text: str, wanted: str, found: list[tuple[Placed[T], str]]) -> Placed[T]:
@@ -230,14 +238,25 @@ def checkpoint(
             text = edit.set_context(text, names, value)
         return edit.add_log(text, row)
 
-    written = _write(ctx, change, f"{at} {row.agent}: {words}", "checkpoint_session")
+    told = [_field_block(*field) for field in fields[1:]]
+    written = _write(ctx, change, "checkpoint_session", f"{at} {row.agent}: {words}", *told)
     doc = scan(journal_of(ctx).text())
-    blockers = tuple(one.entry.text for one in entries.blockers(doc) if not one.entry.resolved)
-    goals = tuple(one.entry.text for one in entries.goals(doc) if not one.entry.done)
+    blocking = [one for one in entries.blockers(doc) if not one.entry.resolved]
+    aims = [one for one in entries.goals(doc) if not one.entry.done]
+    blockers, goals = tuple(one.entry.text for one in blocking), tuple(one.entry.text for one in aims)
     questions = tuple(one.entry.text for one in entries.questions(doc) if not one.entry.done)
-    handoff.write_session_handoff(ctx, _handoff(words, state, blockers, goals, written.file), line)
+    text = _handoff(words, state, blockers, goals, written.file)
+    repeated = [*(one.start for one in blocking[:LISTED]), *(one.start for one in aims[:LISTED])]
+    handoff.leave(ctx, text, line, _sources(ctx, doc, repeated))
     moved = rotate_when_long(ctx, force=False)
     return Checkpoint(written, at, blockers, goals, questions, True, moved.decisions + moved.rows)
+
+
+def _sources(ctx: Context, doc: Document, starts: list[int]) -> tuple[str, ...]:
+    """Whose words these lines of the file are: of whoever had them added here, else of somebody who edited it."""
+    added = ctx.store.list(ctx.scope, Listing((JOURNAL,), limit=limits.LIST_MAX)).entries if starts else ()
+    known = takeout.authors(doc, [(entry.content, entry.origin) for entry in added])
+    return tuple(known.get(start, FILE) for start in starts)
 
 
 def _handoff(summary: str, state: str | None, blockers: tuple[str, ...], goals: tuple[str, ...], file: str) -> str:
@@ -246,8 +265,8 @@ def _handoff(summary: str, state: str | None, blockers: tuple[str, ...], goals: 
         parts.append(f"Where it stands: {clean(state)}")
     for title, found in (("Blocked by", blockers), ("Not finished", goals)):
         if found:
-            more = f"\n- and {len(found) - 10} more" if len(found) > 10 else ""
-            parts.append(f"{title}:\n" + "\n".join(f"- {one_line(one)}" for one in found[:10]) + more)
+            more = f"\n- and {len(found) - LISTED} more" if len(found) > LISTED else ""
+            parts.append(f"{title}:\n" + "\n".join(f"- {one_line(one)}" for one in found[:LISTED]) + more)
     parts.append(f"More: recover_notes, or {file}.")
     return "\n\n".join(parts)[: limits.HANDOFF_MAX_CHARS]
 

@@ -6,13 +6,27 @@ import re
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, milliseconds, moment
+from holdfast.model import (
+    MEMORY,
+    SCRATCHPAD,
+    Digest,
+    Draft,
+    Entry,
+    Memory,
+    as_memory,
+    iso,
+    milliseconds,
+    moment,
+    trusted,
+)
 from holdfast.operations.duplicates import RESULT, Twin, twin, twin_json
 from holdfast.operations.notes import Written, add_note, written_json
-from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
-from holdfast.search.order import RARE_COUNT_MAX, memory_score, query_words, rare_words
-from holdfast.store import EventQuery, Listing, Words
+from holdfast.operations.recall import related
+from holdfast.operations.registry import TRUST, Context, Json, Operation, Param, a_name, bounded, trust_json
+from holdfast.search.order import memory_score
+from holdfast.store import EventQuery, Listing
 from holdfast.text import tokens
+from holdfast.text.quote import as_data
 
 DAY_MS = 86_400_000
 LOG = "activity-log-"
@@ -22,9 +36,10 @@ RESERVED = {
     "scratchpad": "Use scratch_note with a mode to work on the scratchpad.",
 }
 LOG_ADVICE = "The activity log is written by Holdfast whenever memory is written. Choose another key."
+SCRATCH_HEADING = "## Scratchpad of the present task"
 DIGEST_HEADING = "## Memory of this project"
 NAMED_TOKENS = 24  # for the names of what did not fit in the digest
-CANDIDATES = 200  # entries that are scored closely
+CANDIDATES = 200  # entries that hold the query and are put in order
 
 
 class Stored(NamedTuple):
@@ -50,7 +65,7 @@ def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") ->
     def decide(before: Entry | None) -> Draft:
         whole = _appended(before, text) if mode == "append" else text
         bounded("content", whole, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
-        return Draft(whole, pinned=before.pinned if before else False)
+        return Draft(whole, pinned=before.pinned if before else False, anew=mode == "replace")
 
     other = twin(ctx, MEMORY, text, name)
     change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
@@ -64,14 +79,13 @@ def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEF
     bounded("query", asked, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
     if log := _LOG_KEY.fullmatch(asked):
         return Matches(query, (activity_log(ctx, log[1]),))
-    listing = Listing((MEMORY,), limit=CANDIDATES)
-    found = {entry.key: entry for entry in ctx.store.containing(ctx.scope, listing, asked).entries}
-    rare = rare_words(ctx.store.frequencies(query_words(asked), RARE_COUNT_MAX))
-    words = Words(tuple((word,) for word in rare), every=False)
-    found |= {entry.key: entry for entry in ctx.store.matching(ctx.scope, listing, words)}
-    scored = [(memory_score(asked, entry.key, entry.content), entry) for entry in found.values()]
-    scored.sort(key=lambda pair: (pair[0], pair[1].updated_at, pair[1].key), reverse=True)
-    return Matches(query, tuple(as_memory(entry) for _, entry in scored[:limit]))
+    # What holds the query word for word comes first; beyond it, what recall finds, in its order.
+    held = ctx.store.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), asked).entries
+    first = sorted(held, key=lambda one: (memory_score(asked, one.key, one.content), one.updated_at, one.key))
+    found = first[::-1][:limit]
+    if len(found) < limit:
+        found += related(ctx, asked, MEMORY, besides=frozenset(entry.key for entry in found))
+    return Matches(query, tuple(map(as_memory, found[:limit])))
 
 
 def read_memory(ctx: Context, key: str) -> Memory:
@@ -92,6 +106,9 @@ def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
     def decide(before: Entry | None) -> Draft:
         if before is None:
             raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
+        if pinned and not trusted(before.origin):
+            rule = f"its text came from {before.origin}, and such text is never pinned; say it in your words first"
+            raise errors.bad_name("key", name, rule)
         return Draft(before.content, before.session, before.tags, before.done, pinned, before.extra)
 
     change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("pin_memory", {"pinned": pinned}))
@@ -113,13 +130,19 @@ def scratch_note(ctx: Context, content: str | None = None, mode: str | None = No
 
     def decide(before: Entry | None) -> Draft | None:
         if mode == "clear":
-            return None if before is None else Draft("", ctx.session)
+            return None if before is None else Draft("", ctx.session, anew=True)
         whole = _appended(before, text) if mode == "append" else text
         bounded("scratchpad", whole, limits.SCRATCHPAD_MAX_CHARS, "Keep only what the present task needs.")
-        return Draft(whole, ctx.session)
+        return Draft(whole, ctx.session, anew=mode == "replace")
 
     change = ctx.store.edit(ctx.scope, SCRATCHPAD, ctx.session, decide, ctx.stamp("scratch_note", {"mode": mode}))
     return Scratch(change.after.content if change.after else "")
+
+
+def scratch_section(ctx: Context) -> str:
+    """The prompt section of the scratchpad; empty when it is."""
+    entry = ctx.store.read(ctx.scope, SCRATCHPAD, ctx.session)
+    return f"{SCRATCH_HEADING}\n{as_data(entry.content, entry.origin)}" if entry and entry.content else ""
 
 
 def activity_log(ctx: Context, day: str) -> Memory:
@@ -150,7 +173,7 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     used = tokens.count(DIGEST_HEADING)
     for entry in sorted(page.entries, key=lambda entry: not entry.pinned):
         text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
-        part = f"### {entry.key}\n{text}" + (" […]" if cut else "")
+        part = f"### {entry.key}\n{as_data(text, entry.origin)}" + (" […]" if cut else "")
         used += tokens.count(part) + 1
         if used > most:
             left_out.append(entry.key)
@@ -219,7 +242,7 @@ def _appended(before: Entry | None, text: str) -> str:
 
 def memory_json(memory: Memory) -> Json:
     shown: Json = {"key": memory.key, "content": memory.content, "updated_at": iso(memory.updated_at)}
-    return shown | ({"pinned": True} if memory.pinned else {})
+    return shown | ({"pinned": True} if memory.pinned else {}) | trust_json(memory.origin)
 
 
 def _stored(value: Stored) -> Json:
@@ -244,7 +267,7 @@ def _scratch(value: Written | Scratch) -> Json:
 
 
 _KEY = Param("key", required=True)
-_ENTRY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?"}
+_ENTRY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?", **TRUST}
 
 OPERATIONS = (
     Operation(

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, moment
-from holdfast.operations.registry import Context, Json, Operation, Param, bounded
+from holdfast.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, lowest, moment
+from holdfast.operations.registry import TRUST, Context, Json, Operation, Param, bounded, trust_json
 from holdfast.store import EventQuery
 from holdfast.text import diff, near, tokens
+from holdfast.text.quote import as_data
 
 HEADING = "## Session Notepad"
 EMPTY_HINT = (
@@ -52,7 +53,7 @@ def read_notepad(ctx: Context) -> Notepad:
 
 
 def write_notepad(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
-    return edit(ctx, _pad(ctx), "write_notepad", lambda before: content, expected_version)
+    return edit(ctx, _pad(ctx), "write_notepad", lambda before: content, expected_version, anew=True)
 
 
 def update_notepad(
@@ -77,9 +78,17 @@ def restore_notepad(ctx: Context, version: int) -> Edited:
     return restore(ctx, _pad(ctx), "restore_notepad", version)
 
 
+def copy_notepad(ctx: Context, session: str) -> None:
+    """Give another session a copy of this one's notepad. It stays the word of whoever wrote it."""
+    pad = read_notepad(ctx)
+    if pad.content:
+        there = ctx._replace(session=session)
+        edit(there, _pad(there), "write_notepad", lambda before: pad.content, None, source=pad.origin)
+
+
 def section(notepad: Notepad) -> str:
     """The prompt section. Its bytes change only when the notepad does."""
-    return f"{HEADING}\n{notepad.content or EMPTY_HINT}"
+    return f"{HEADING}\n{as_data(notepad.content, notepad.origin) or EMPTY_HINT}"
 
 
 def text_edit(
@@ -138,15 +147,25 @@ def read(ctx: Context, sheet: Sheet) -> Notepad:
 
 
 def edit(
-    ctx: Context, sheet: Sheet, operation: str, change: Callable[[str], str], expected_version: int | None
+    ctx: Context,
+    sheet: Sheet,
+    operation: str,
+    change: Callable[[str], str],
+    expected_version: int | None,
+    *,
+    anew: bool = False,
+    source: str = "",
 ) -> Edited:
+    """`anew`: nothing of what was there is left. `source`: whose word the text was where it is taken from."""
+    origin = lowest(source, ctx.who) if source else ""
+
     def decide(before: Entry | None) -> Draft:
         version = before.version if before else 0
         if expected_version is not None and expected_version != version:
             raise errors.version_moved(sheet.what, expected_version, version)
         content = change(before.content if before else "")
         bounded(sheet.what, content, sheet.max_chars, sheet.advice)
-        return Draft(content, sheet.session, extra={"tokens": tokens.count(content)})
+        return Draft(content, sheet.session, extra={"tokens": tokens.count(content)}, origin=origin, anew=anew)
 
     done = ctx.store.edit(ctx.scope, sheet.kind, sheet.key, decide, ctx.stamp(operation))
     notepad = _notepad(done.after)
@@ -158,21 +177,21 @@ def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Ver
     if version is None:
         return Versions(found, "")
     old, now = _at_version(ctx, sheet, version), read(ctx, sheet)
-    return Versions(
-        found, diff.unified(old, now.content, before_name=f"version {version}", after_name=f"version {now.version}")
-    )
+    then, today = f"version {version}", f"version {now.version}"
+    return Versions(found, diff.unified(old.content, now.content, before_name=then, after_name=today))
 
 
 def restore(ctx: Context, sheet: Sheet, operation: str, version: int) -> Edited:
-    content = _at_version(ctx, sheet, version)
-    return edit(ctx, sheet, operation, lambda before: content, None)
+    old = _at_version(ctx, sheet, version)
+    return edit(ctx, sheet, operation, lambda before: old.content, None, source=old.origin)
 
 
 def _notepad(entry: Entry | None) -> Notepad:
     if entry is None:
         return Notepad("", 0, 0)
     counted = entry.extra.get("tokens")  # when it was written: it is read far more often
-    return Notepad(entry.content, entry.version, tokens.count(entry.content) if counted is None else counted)
+    size = tokens.count(entry.content) if counted is None else counted
+    return Notepad(entry.content, entry.version, size, entry.origin)
 
 
 def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
@@ -196,22 +215,24 @@ def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
     )
 
 
-def _at_version(ctx: Context, sheet: Sheet, version: int) -> str:
+def _at_version(ctx: Context, sheet: Sheet, version: int) -> Notepad:
     entry = ctx.store.read(ctx.scope, sheet.kind, sheet.key)
     newest = entry.version if entry else 0
     if not 1 <= version <= newest:
         raise errors.no_version(sheet.what, version, newest)
-    wanted = [item for item in _versions(ctx, sheet, newest) if item.version == version]
+    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=newest))
+    wanted = [event.after for event in found if event.version == version]
     if not wanted:
         raise errors.no_version(sheet.what, version, newest)
-    return wanted[0].content
+    return _notepad(wanted[0])
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
 def shown(value: Notepad) -> Json:
-    return {"content": value.content, "tokens": value.tokens, "version": value.version}
+    answer: Json = {"content": value.content, "tokens": value.tokens, "version": value.version}
+    return answer | trust_json(value.origin)
 
 
 def ok(value: Edited) -> Json:
@@ -238,7 +259,7 @@ EDIT_PARAMS = (
     EXPECTED,
 )
 HISTORY_PARAMS = (Param("version", "integer"), Param("limit", "integer", low=1, high=limits.LIST_MAX))
-READ = {"content": "string", "tokens": "integer", "version": "integer"}
+READ = {"content": "string", "tokens": "integer", "version": "integer", **TRUST}
 LISTED = {"versions": "array", "diff": "string"}
 
 OPERATIONS = (

@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 from holdfast import errors, limits
 from holdfast.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from holdfast.operations.duplicates import RESULT, Twin, twin, twin_json
-from holdfast.operations.registry import Context, Json, Operation, Param, bounded
+from holdfast.operations.recall import related
+from holdfast.operations.registry import Context, Json, Operation, Param, bounded, trust_json
 from holdfast.search.analyse import fold
-from holdfast.search.order import RARE_COUNT_MAX, by_rarity, closest, narrowing, query_words
-from holdfast.store import GONE, Gone, Listing, Words
-
-FEW_WORDS = 3  # a query of so few words is first looked for with all of them
-FEW_RARE = 4  # of a longer one, so many of the rarest words choose the notes
+from holdfast.store import GONE, Gone, Listing
 
 
 class Written(NamedTuple):
@@ -107,33 +104,13 @@ def search_notes(
         page = ctx.store.list(ctx.scope, here)
         return Found(tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, wanted, ctx.session)
     page = ctx.store.containing(ctx.scope, here, query.strip())
-    related: tuple[Note, ...] = ()
-    if len(page.entries) < limit:
-        shown = {entry.key for entry in page.entries}
-        anywhere = here._replace(session=None, limit=len(shown) + limits.RELATED_SHOWN)
-        more = _related(ctx, query, anywhere, shown)
-        related = tuple(map(as_note, more[: min(limits.RELATED_SHOWN, limit - len(page.entries))]))
+    room = min(limits.RELATED_SHOWN, limit - len(page.entries))
+    more: list[Entry] = []
+    if room:
+        shown = frozenset(entry.key for entry in page.entries)
+        more = related(ctx, query, NOTE, tags=here.tags, include_done=include_done, besides=shown)[:room]
     left_out = page.total - len(page.entries)
-    return Found(tuple(map(as_note, page.entries)), related, left_out, query, wanted, ctx.session)
-
-
-def _related(ctx: Context, query: str, listing: Listing, shown: set[str]) -> list[Entry]:
-    """Notes of any session that hold the words of the query: all of them, else most of the rarest ones."""
-    words = query_words(query)
-    if len(words) <= FEW_WORDS:
-        found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in words)))
-        if found or len(words) < 2:
-            return [entry for entry in found if entry.key not in shown]
-    counts = ctx.store.frequencies(words, RARE_COUNT_MAX)
-    candidates: dict[str, Entry] = {}
-    # Common words are slow to intersect and say little, so the rarest choose and the others only order.
-    for few in narrowing(by_rarity(counts)[:FEW_RARE]):
-        for some in few:
-            found = ctx.store.matching(ctx.scope, listing, Words(tuple((word,) for word in some)))
-            candidates |= {entry.key: entry for entry in found if entry.key not in shown}
-        if len(candidates) >= limits.RELATED_SHOWN:
-            break
-    return closest(counts, candidates.values(), limits.RELATED_SHOWN)
+    return Found(tuple(map(as_note, page.entries)), tuple(map(as_note, more)), left_out, query, wanted, ctx.session)
 
 
 def list_tags(ctx: Context) -> Tags:
@@ -175,7 +152,7 @@ def note_json(note: Note, session: str | None = None) -> Json:
         shown["done"] = True
     if session is not None and note.session != session:
         shown["session"] = note.session
-    return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)}
+    return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)} | trust_json(note.origin)
 
 
 def written_json(value: Written) -> Json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import MEMORY, PIN, Draft, Entry, iso
+from holdfast.model import MEMORY, PIN, Draft, Entry, iso, trusted
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.store import Listing
 
@@ -48,15 +48,17 @@ def list_pins(ctx: Context) -> Pins:
 
 
 def pins(ctx: Context) -> list[Entry]:
-    """The session's pins, oldest first."""
+    """The session's pins, oldest first. One that an import brought holds nowhere until somebody here pins it."""
     page = ctx.store.list(ctx.scope, Listing((PIN,), ctx.session, limit=limits.LIST_MAX))
-    return sorted(page.entries, key=lambda entry: (entry.created_at, entry.key))
+    held = [entry for entry in page.entries if entry.pinned and trusted(entry.origin)]
+    return sorted(held, key=lambda entry: (entry.created_at, entry.key))
 
 
 def pinned_memory(ctx: Context) -> list[str]:
     """Memory that is pinned, by key."""
     page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
-    known = sorted((entry for entry in page.entries if entry.pinned), key=lambda entry: entry.key)
+    held = (entry for entry in page.entries if entry.pinned and trusted(entry.origin))
+    known = sorted(held, key=lambda entry: entry.key)
     return [entry.content for entry in known]
 
 

@@ -7,6 +7,7 @@ from holdfast.model import SYSTEM_PROMPT, Notepad
 from holdfast.operations import notepad
 from holdfast.operations.notepad import Edited, Sheet, Versions
 from holdfast.operations.registry import Context, Operation, Param
+from holdfast.text.quote import as_data
 
 ADVICE = "Move the long part to a skill or to memory."
 SHEET = Sheet(SYSTEM_PROMPT, "system prompt", "main", "", limits.PROMPT_MAX_CHARS, limits.PROMPT_BUDGET_TOKENS, ADVICE)
@@ -14,7 +15,8 @@ SHEET = Sheet(SYSTEM_PROMPT, "system prompt", "main", "", limits.PROMPT_MAX_CHAR
 
 def system_prompt(ctx: Context) -> str:
     """The text for the next model call, empty when there is none. Its bytes change only when it is edited."""
-    return read_system_prompt(ctx).content
+    kept = read_system_prompt(ctx)
+    return as_data(kept.content, kept.origin)
 
 
 def read_system_prompt(ctx: Context) -> Notepad:
@@ -22,7 +24,7 @@ def read_system_prompt(ctx: Context) -> Notepad:
 
 
 def write_system_prompt(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
-    return notepad.edit(ctx, SHEET, "write_system_prompt", lambda before: content, expected_version)
+    return notepad.edit(ctx, SHEET, "write_system_prompt", lambda before: content, expected_version, anew=True)
 
 
 def edit_system_prompt(

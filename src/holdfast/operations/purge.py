@@ -5,7 +5,8 @@ What is taken out leaves an event, so that `undo` brings it back. `forever` take
 every earlier version from that origin.
 
 What was said in a conversation keeps its place, because a provider refuses a call without its result: its texts are
-blanked. So are the summaries, folds and tasks that speak of it.
+blanked. So are the summaries, folds and tasks that speak of it. Lines of the journal that came from the origin go from
+its file, as one edit of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast import limits
 from holdfast.model import (
@@ -28,9 +29,11 @@ from holdfast.model import (
     OUTPUT,
     PIN,
     SCRATCHPAD,
+    SESSION,
     STATE,
     SYSTEM_PROMPT,
     TASK,
+    TOOL,
     Draft,
     Entry,
     Event,
@@ -41,13 +44,15 @@ from holdfast.operations.registry import Context, Json, Operation, Param, a_name
 from holdfast.store import GONE, Decide, EventQuery, Gone, Listing, entry_from
 
 T = TypeVar("T")
-TOOL = "tool"
+PURGED = "[purged]"  # in the place of what was said
+MAKERS = 20  # changes that are looked through for the one that gave an entry its text
 TAKEN_OUT = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, STATE, SYSTEM_PROMPT, PIN, JOURNAL)
 OUTPUTS_STAY_GONE = "Outputs cannot be brought back; each leaves a tombstone that says what it was."
-FILE_STAYS = "The journal's file is not touched: its entries are no longer found, but they stand in it."
-NO_NAMES = (
-    "Which tool a message came from is not known, so only outputs were looked for; tool alone finds messages too."
+REWORDED = "{count} entries of the journal no longer stand in its file as they were added: look there by hand."
+JOURNAL_OPEN = (
+    "Whoever has the journal open and saves it as it was brings its lines back; so does an older commit of it."
 )
+NO_NAMES = "Summaries, notepads and handoffs made of results do not say of which tool: tool alone finds those too."
 COPIES = "Exports and backups made before still hold it."
 LEFTOVERS = "Unused parts of the store's files may still hold it until they are written anew."
 
@@ -69,12 +74,13 @@ class Origin(NamedTuple):
 
     def may_be(self, entry: Entry) -> bool:
         """Whether the entry itself does not speak against it."""
-        result = entry.kind == MESSAGE and entry.extra.get("role") == TOOL
-        return (TOOL if result else entry.origin) == self.who and entry.updated_at >= self.since
+        result = entry.kind == MESSAGE and entry.extra.get("role") == TOOL  # kept before messages had origins
+        origins = (TOOL if result else entry.origin, *entry.extra.get("sources", ()))
+        return self.who in origins and entry.updated_at >= self.since
 
     def is_of(self, entry: Entry, maker: Event | None) -> bool:
         """… and whether the change that made it, where there is one, says the same."""
-        by = not self.more or (maker is not None and maker.by == self.name)
+        by = not self.more or (maker is not None and fnmatchcase(maker.by, self.name))
         sessions = (entry.session, maker.session if maker is not None else entry.session)
         return by and (self.session is None or self.session in sessions)
 
@@ -110,8 +116,8 @@ def purge(
         0 if since is None else moment_of("since", since, ctx.now),
         None if session is None else a_name("session", session, limits.SESSION_MAX_CHARS),
     )
-    entries, outputs = _entries(ctx, wanted), _outputs(ctx, wanted)
-    entries += _speaking_of(ctx, entries)
+    known, outputs = _entries(ctx, wanted), _outputs(ctx, wanted)
+    entries = list(dict.fromkeys([*known, *_speaking_of(ctx, known)]))
     names = (*entries, *outputs)
     remarks = _remarks(wanted, names)
     if dry_run:
@@ -119,18 +125,21 @@ def purge(
         return Purged(origin, True, names[: limits.HISTORY_SHOWN], counts, "", 0, tuple(remarks))
     id = f"purge-{os.urandom(6).hex()}"
     stamp = ctx.stamp("purge", {"purge": id, "origin": wanted.name})
+    pieces, told = _out_of_the_file(ctx, entries)
+    remarks += told
     counts = Counter()
     for batch in _batches(entries):
-        edits = [(name.kind, name.key, _taking_out(name)) for name in batch]
+        edits = [edit for name in batch for edit in _edits(wanted, name, pieces.get(name.key, ()))]
         changes = ctx.store.edit_all(ctx.scope, edits, stamp)
-        counts.update(change.entry.kind for change in changes if change.seq)
+        done = {(change.entry.kind, change.entry.key) for change in changes if change.seq}
+        counts.update(kind for kind, _ in done)
     for batch in _batches(outputs):
         counts[OUTPUT] += ctx.store.purge_outputs(ctx.scope, [name.key for name in batch], stamp)
     erased = 0
     if forever:
-        for seqs in _batches(list(_remembering(ctx, wanted, id))):
+        for seqs in _batches(list(_remembering(ctx, wanted, id, entries))):
             erased += ctx.store.erase(ctx.scope, seqs)
-        remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS])]
+        remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_out_of_the_states(ctx, pieces)]
     return Purged(origin, False, names[: limits.HISTORY_SHOWN], +counts, id if entries else "", erased, tuple(remarks))
 
 
@@ -138,14 +147,55 @@ def purge(
 
 
 def _entries(ctx: Context, wanted: Origin) -> list[Name]:
-    found = []
+    found: list[tuple[Name, Entry | None]] = []  # without an entry where nothing more needs to be asked
+    tools = _Tools(wanted)
     for what, record in ctx.store.dump(ctx.scope):
         if what != "entry":
             break
         entry = entry_from(record)
-        if entry.kind in (*TAKEN_OUT, MESSAGE) and wanted.may_be(entry):
+        if entry.kind == MESSAGE:
+            if tools.said(entry) and wanted.may_be(entry) and wanted.session in (None, entry.session):
+                found.append((_name(entry), None))
+        elif entry.kind == SESSION:
+            if cleared(wanted, entry) is not None and wanted.session in (None, entry.key):
+                found.append((_name(entry), None))
+        elif entry.kind in (*TAKEN_OUT, TASK) and entry.content != PURGED and wanted.may_be(entry):
             found.append((_name(entry), entry._replace(content="")))
-    return [name for name, entry in found if wanted.is_of(entry, _maker(ctx, wanted, entry))]
+    return [name for name, entry in found if entry is None or wanted.is_of(entry, _maker(ctx, wanted, entry))]
+
+
+class _Tools:
+    """Which tool a message is of, where that is asked for: the call before it says so. Messages come in order."""
+
+    def __init__(self, wanted: Origin) -> None:
+        self.pattern = wanted.more if wanted.who == TOOL else ""
+        self.calls: dict[tuple[str, str], str] = {}
+
+    def said(self, entry: Entry) -> bool:
+        if not self.pattern:
+            return True
+        # Imported late: few have conversations, and every server starts with this module.
+        from holdfast.operations.transcript import message_of  # noqa: PLC0415
+
+        message = message_of(entry)
+        self.calls |= {(entry.session, call.id): call.name for call in message.calls()}
+        names = [self.calls.get((entry.session, result.call_id), "") for result in message.results()]
+        return any(fnmatchcase(name, self.pattern) for name in names)
+
+
+def cleared(wanted: Origin, entry: Entry) -> Draft | None:
+    """A session without what it says from this origin: its task, its result, and what was said before a compaction."""
+    extra, content = dict(entry.extra), entry.content
+    if wanted.may_be(entry) and not wanted.more:
+        content = PURGED if content else ""
+        extra |= {"result": PURGED} if extra.get("result") else {}
+    hosted = extra.get("hosted") or {}
+    said = bool(hosted.get("checkpoint")) and hosted.get("checkpoint") != PURGED
+    if said and hosted.get("source", entry.origin) == wanted.who and hosted.get("at", entry.updated_at) >= wanted.since:
+        extra["hosted"] = {**hosted, "checkpoint": PURGED}
+    if (content, extra) == (entry.content, dict(entry.extra)):
+        return None
+    return Draft(content, entry.session, entry.tags, entry.done, entry.pinned, extra)
 
 
 def _name(entry: Entry) -> Name:
@@ -153,11 +203,14 @@ def _name(entry: Entry) -> Name:
 
 
 def _maker(ctx: Context, wanted: Origin, entry: Entry, before_seq: int | None = None) -> Event | None:
-    """The change that made this version, looked up only where it matters."""
+    """The change that gave it its text, looked up only where it matters."""
     if not wanted.more and wanted.session is None:
         return None
-    events = ctx.store.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=1))
-    return events[0] if events else None
+    events = ctx.store.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
+    for event in events:
+        if event.before is None or event.after is None or event.before.content != event.after.content:
+            return event
+    return events[-1] if events else None
 
 
 def _outputs(ctx: Context, wanted: Origin) -> list[Name]:
@@ -189,17 +242,24 @@ def _speaking_of(ctx: Context, entries: list[Name]) -> list[Name]:
     return found
 
 
-def _remembering(ctx: Context, wanted: Origin, id: str) -> Iterator[int]:
+def _remembering(ctx: Context, wanted: Origin, id: str, entries: Sequence[Name]) -> Iterator[int]:
     """The changes that keep a text from this origin, or one that was just taken out."""
+    summaries = {(name.kind, name.key) for name in entries if name.kind in (FOLD, TASK)}
     before_seq: int | None = None
     while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq, limit=limits.LIST_MAX)):
         for event in events:
             if event.before is None:
                 continue
-            if event.detail.get("purge") == id or (
-                event.kind in (*TAKEN_OUT, MESSAGE)
-                and wanted.may_be(event.before)
-                and wanted.is_of(event.before, _maker(ctx, wanted, event.before, event.seq))
+            told = event.kind == SESSION and wanted.session in (None, event.key) and cleared(wanted, event.before)
+            if (
+                told
+                or event.detail.get("purge") == id
+                or (event.kind, event.key) in summaries
+                or (
+                    event.kind in (*TAKEN_OUT, MESSAGE)
+                    and wanted.may_be(event.before)
+                    and wanted.is_of(event.before, _maker(ctx, wanted, event.before, event.seq))
+                )
             ):
                 yield event.seq
         before_seq = events[-1].seq
@@ -213,12 +273,31 @@ def _batches(names: Sequence[T]) -> Iterator[Sequence[T]]:
 # --- taking it out ----------------------------------------------------------------------------------------------------
 
 
-def _taking_out(name: Name) -> Decide:
+def _edits(wanted: Origin, name: Name, pieces: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Decide]]:
+    if pieces:  # noted first, so that the event of the deletion knows what went from the file
+        yield name.kind, name.key, _noting(name, pieces)
+        name = name._replace(version=name.version + 1)
+    yield name.kind, name.key, _taking_out(wanted, name)
+
+
+def _noting(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
+    def decide(before: Entry | None) -> Draft | None:
+        if before is None or before.version != name.version:
+            return None
+        extra = {**before.extra, "taken": [dict(piece) for piece in pieces]}
+        return Draft(before.content, before.session, before.tags, before.done, before.pinned, extra)
+
+    return decide
+
+
+def _taking_out(wanted: Origin, name: Name) -> Decide:
     def decide(before: Entry | None) -> Draft | Gone | None:
         if before is None or before.version != name.version:
             return None  # somebody else was faster, and it is no longer what was looked at
         if before.kind in TAKEN_OUT:
             return GONE
+        if before.kind == SESSION:
+            return cleared(wanted, before)
         # Imported late: few have conversations, and every server starts with this module.
         from holdfast.operations.transcript import blanked  # noqa: PLC0415
 
@@ -227,10 +306,36 @@ def _taking_out(name: Name) -> Decide:
     return decide
 
 
+Pieces = Mapping[str, tuple[Mapping[str, Any], ...]]
+
+
+def _out_of_the_file(ctx: Context, entries: Sequence[Name]) -> tuple[Pieces, list[str]]:
+    """Take the journal's lines out of its file, before their entries go: should that fail, nothing has happened."""
+    kept = {}
+    for name in entries:
+        if name.kind == JOURNAL and (entry := ctx.store.read(ctx.scope, JOURNAL, name.key)):
+            kept[name.key] = entry.content
+    if not kept:
+        return {}, []
+    from holdfast.operations import purge_journal  # noqa: PLC0415 - as above: few purge a journal
+
+    found = purge_journal.take_out(ctx, kept)
+    return found.pieces, [REWORDED.format(count=found.missing)] if found.missing else []
+
+
+def _out_of_the_states(ctx: Context, pieces: Pieces) -> list[str]:
+    """Take the same lines out of what is kept of the file to merge from."""
+    if not pieces:
+        return []
+    from holdfast.operations import purge_journal  # noqa: PLC0415 - as above
+
+    purge_journal.forget(ctx, [str(one["text"]) for some in pieces.values() for one in some])
+    return [JOURNAL_OPEN]
+
+
 def _remarks(wanted: Origin, names: tuple[Name, ...]) -> list[str]:
     kinds = {name.kind for name in names}
     said = [OUTPUTS_STAY_GONE] if OUTPUT in kinds else []
-    said += [FILE_STAYS] if JOURNAL in kinds else []
     return said + ([NO_NAMES] if wanted.who == TOOL and wanted.more else [])
 
 

@@ -28,6 +28,7 @@ from holdfast.model import (
     SCRATCHPAD,
     STATE,
     TASK,
+    Entry,
     iso,
     milliseconds,
 )
@@ -106,12 +107,14 @@ class Filter(NamedTuple):
     until: int | None
     prefix: str
     include_done: bool
+    besides: frozenset[str] = frozenset()  # keys of what is shown already
 
     def wants(self, fact: Fact) -> bool:
         from holdfast.search.analyse import fold
 
         return (
             (self.include_done or not fact.done or fact.kind == HANDOFF)
+            and fact.key not in self.besides
             and (self.session is None or fact.session == self.session)
             and (self.since is None or fact.updated_at >= self.since)
             and (self.until is None or fact.created_at < self.until)
@@ -127,6 +130,7 @@ class Found(NamedTuple):
     scored: Scored
     text: str
     words: tuple[str, ...]  # of the question that stand in it
+    entry: Entry | None = None  # of which it is the text; None for a piece of an output
 
 
 def recall(
@@ -142,6 +146,23 @@ def recall(
     bounded("query", asked, limits.QUERY_MAX_CHARS, "", blank="Say what to look for.")
     found = search(ctx, question.read(asked, ctx.now), _filter(ctx, **given))
     return _shown(query, found, limit, tokens)
+
+
+def related(
+    ctx: Context,
+    query: str,
+    kind: str,
+    *,
+    tags: tuple[str, ...] = (),
+    include_done: bool = False,
+    besides: frozenset[str] = frozenset(),
+) -> list[Entry]:
+    """Entries of one kind and any session that recall finds worth showing, the best first. Tags are folded."""
+    from holdfast.search import question
+
+    wanted = Filter((kind,), frozenset(tags), None, None, None, "", include_done, besides)
+    found = _worth(_entries(ctx, question.read(query, ctx.now), wanted, limits.RELATED_POOL))
+    return [one.entry for one in found if one.entry is not None]
 
 
 def _filter(
@@ -174,28 +195,30 @@ def search(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     return sorted(found, key=lambda one: (-one.scored.score, -one.fact.updated_at, one.fact.key))
 
 
-def _seek(asked: Question, wanted: Filter) -> Seek:
+def _seek(asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL) -> Seek:
     from holdfast.search import rank
 
-    pool, common = limits.RECALL_POOL, limits.RECALL_COMMON
-    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, common)
+    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, limits.RECALL_COMMON)
 
 
-def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
+def _entries(ctx: Context, asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL) -> list[Found]:
     from holdfast.search import rank
 
     kinds = tuple(kind for kind in wanted.kinds if kind != OUTPUT)
     if not kinds:
         return []
-    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted))
-    texts: dict[int, str] = {}
+    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, pool))
+    entries: dict[int, Entry] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:
-        texts.update({doc: entry.content for doc, entry in ctx.store.texts(ctx.scope, docs).items()})
-        return texts
+        entries.update(ctx.store.texts(ctx.scope, docs[: pool // 2]))
+        return {doc: entry.content for doc, entry in entries.items()}
 
     ordered = rank.order(asked, gathered, ctx.bounds.recall, read)
-    return [Found(gathered.facts[one.doc], one, texts[one.doc], _standing(asked, gathered, one)) for one in ordered]
+    return [
+        Found(gathered.facts[one.doc], one, entries[one.doc].content, _standing(asked, gathered, one), entries[one.doc])
+        for one in ordered
+    ]
 
 
 def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
@@ -238,7 +261,7 @@ def _shown(query: str, found: list[Found], limit: int, budget: int) -> Recalled:
     from holdfast.search.snippet import same
 
     best = found[0].scored.score if found else 0.0
-    worth = [one for one in found if one.scored.score >= WEAK * best][: 2 * limit]
+    worth = _worth(found)[: 2 * limit]
     groups: dict[int, list[Found]] = {}
     for at, first in enumerate(same([one.text for one in worth])):
         groups.setdefault(first, []).append(worth[at])
@@ -252,6 +275,10 @@ def _shown(query: str, found: list[Found], limit: int, budget: int) -> Recalled:
         hits.pop()
     shown = sum(len(group) for group in chosen[: len(hits)])
     return Recalled(query, tuple(hits), len(found) - shown)
+
+
+def _worth(found: list[Found]) -> list[Found]:
+    return [one for one in found if one.scored.score >= WEAK * found[0].scored.score]
 
 
 def _cost(hits: list[Hit]) -> int:

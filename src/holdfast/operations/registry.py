@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors, limits, texts
-from holdfast.model import EMPTY, Folder, Scope, Stamp
+from holdfast.model import EMPTY, Folder, Scope, Stamp, trusted
 from holdfast.store import Store
 from holdfast.text import safe
 
@@ -34,6 +34,11 @@ class Context(NamedTuple):
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
         return None if self.session == EVERY else self.session
+
+    @property
+    def who(self) -> str:
+        """The origin of what this call writes."""
+        return self.by.partition("/")[0]
 
     def stamp(self, operation: str, detail: Mapping[str, Any] = EMPTY) -> Stamp:
         return Stamp(self.by, operation, self.session, self.now, detail)
@@ -165,6 +170,14 @@ def _json(operation: str, param: Param, value: Any) -> Any:
         raise errors.not_json(operation, param.name) from None
     storable(param.name, written)
     return json.loads(written)
+
+
+# The word of whoever did not work here is labelled wherever it is read; what people and agents wrote is not.
+TRUST = {"trust": "string?"}
+
+
+def trust_json(origin: str) -> Json:
+    return {} if trusted(origin) else {"trust": "data"}
 
 
 def storable(what: str, text: str) -> str:

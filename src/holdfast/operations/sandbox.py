@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors, limits, sandbox
-from holdfast.model import Output
+from holdfast.model import TOOL, Output, lowest
 from holdfast.operations import notepad, outputs
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded, checked
 from holdfast.store import to_json
@@ -88,7 +88,7 @@ def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None =
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or name in TAKEN:
             rule = f"inputs are variables of the code: a Python name without _ first, and none of {', '.join(TAKEN)}"
             raise errors.bad_name("input", name, rule)
-    api = _Api(ctx._replace(by=f"{ctx.by.partition('/')[0]}/sandbox"))
+    api = _Api(ctx._replace(by=f"{ctx.who}/sandbox"))
     rules = sandbox.Rules(ctx.bounds.sandbox_seconds, ctx.bounds.sandbox_memory_mb << 20)
     done = sandbox.run(code, PRELUDE, inputs or {}, api.functions(), rules)
     if isinstance(done, sandbox.Broke):
@@ -110,7 +110,7 @@ class _Api:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         return {
-            "_notepad_read": lambda: notepad.read_notepad(self._ctx).content,
+            "_notepad_read": self._pad,
             "_notepad_write": lambda text: self._write("write_notepad", {"content": text}),
             "_notepad_append": lambda text: self._write("update_notepad", {"operation": "append", "content": text}),
             "_outputs_read": self._read,
@@ -125,8 +125,18 @@ class _Api:
         self.warning = answer.get("warning")
         return answer
 
+    def _heard(self, origin: str) -> None:
+        """From here on, what the code writes may hold what it read: it is no better than that."""
+        self._ctx = self._ctx._replace(by=f"{lowest(self._ctx.who, origin)}/sandbox")
+
+    def _pad(self) -> str:
+        pad = notepad.read_notepad(self._ctx)
+        self._heard(pad.origin)
+        return pad.content
+
     def _read(self, id: Any, how: Json) -> str:
         """The part asked for, or all of it. Nothing of it enters the window, so it is not cut to fit one."""
+        self._heard(TOOL)
         operation = _operation(outputs.OPERATIONS, "scratchpad_read")
         given = checked(operation, {"id": id, **how})
         if not any(name in given for name in outputs.KINDS_OF_READ):
@@ -147,9 +157,11 @@ class _Api:
         return body.decode("utf-8", "replace")
 
     def _list(self) -> list[Json]:
+        self._heard(TOOL)  # previews say what is in them
         return [outputs.output_json(item) for item in outputs.scratchpad_list(self._ctx, limits.LIST_MAX).outputs]
 
     def _found(self, id: Any) -> Output:
+        self._heard(TOOL)
         operation = _operation(outputs.OPERATIONS, "scratchpad_read")
         output = outputs.find_output(self._ctx, checked(operation, {"id": id})["id"])
         if output.id not in self._touched:  # one run is one use

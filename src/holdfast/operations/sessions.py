@@ -72,12 +72,8 @@ def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) ->
 
     parts = [part for part in (first, tree.capsule(ctx)) if part]
     parts.append(notepad.section(notepad.read_notepad(ctx)))
-    scratch = memory.scratch_note(ctx, mode="read")
-    if isinstance(scratch, memory.Scratch) and scratch.content:
-        parts.append(f"## Scratchpad of the present task\n{scratch.content}")
-    if text := memory.digest(ctx).text:
-        parts.append(text)
-    return "\n\n".join(parts)
+    parts += [memory.scratch_section(ctx), memory.digest(ctx).text]
+    return "\n\n".join(part for part in parts if part)
 
 
 def session_name(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits, skill_files
-from holdfast.model import Digest
+from holdfast.model import PERSON, Digest, trusted
 from holdfast.operations import notepad, outputs
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.skill_files import Found, Skill
@@ -92,7 +92,11 @@ def promote_skill(ctx: Context, name: str, description: str, section: str, repla
     told = bounded("description", " ".join(description.split()), limits.SKILL_DESCRIPTION_CHARS, advice, blank=advice)
     if not ctx.skills:
         raise errors.no_skills_folder()
-    body = _section(notepad.read_notepad(ctx).content, section)
+    pad = notepad.read_notepad(ctx)
+    body = _section(pad.content, section)
+    if not trusted(pad.origin) and ctx.who != PERSON:
+        rule = f"the notepad holds text from {pad.origin}, and a person has to judge that before agents follow it"
+        raise errors.bad_name("section", section, rule)
     folder = ctx.skills[0]
     skill_files.save(folder, name, skill_md.render(name, told, body), replace=replace)
     return Promoted(name, f"{folder.shown}/{name}", tokens.count(body))

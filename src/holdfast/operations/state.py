@@ -73,7 +73,7 @@ def _set(ctx: Context, key: str, value: Any, expected_version: int | None) -> St
         version = before.version if before else 0
         if expected_version is not None and expected_version != version:
             raise errors.version_moved("state", expected_version, version)
-        return Draft(content)
+        return Draft(content, anew=True)
 
     return Stored(key, ctx.store.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
 

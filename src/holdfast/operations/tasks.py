@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import errors, limits
-from holdfast.model import MESSAGE, TASK, Draft, Entry, iso
+from holdfast.model import MESSAGE, TASK, Draft, Entry, iso, lowest
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.store import Listing
 from holdfast.text import safe
@@ -87,7 +87,9 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
     def decide(before: Entry | None) -> Draft:
         if before is None or before.done:
             raise errors.no_open_task(verb)  # another process was faster
-        return Draft(before.content, before.session, before.tags, True, before.pinned, {**before.extra, **done})
+        origin = lowest(before.origin, transcript.origin_of(ctx, inside))  # the ledger tells what tools said
+        extra = {**before.extra, **done}
+        return Draft(before.content, before.session, before.tags, True, before.pinned, extra, origin)
 
     ctx.store.edit(ctx.scope, TASK, task.key, decide, ctx.stamp(f"{verb}_task"))
     return Ended(task.key, total - first)

@@ -6,11 +6,12 @@ and travels with an export. Nothing here decides; window/ does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast import limits
-from holdfast.model import FOLD, MESSAGE, TASK, Draft, Entry
+from holdfast.model import FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
+from holdfast.operations.purge import PURGED
 from holdfast.operations.registry import Context
 from holdfast.store import Listing
 from holdfast.text import safe
@@ -22,7 +23,6 @@ from holdfast.window.records import Kept, digest, pack, unpack
 from holdfast.window.units import units
 
 WARN = "warn"  # not a fold: the record that the agent was warned
-PURGED = "[purged]"  # in the place of what was said
 ENDS = ("end_task", "cancel_task")
 
 
@@ -45,7 +45,8 @@ def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
     for position, one in enumerate(messages, first):
         kept = pack(_masked(one.message))
         extra = {"role": one.message.role, "digest": one.digest, "tokens": one.tokens, "body": kept.body}
-        drafts.append((_key(ctx.session, position), Draft(kept.text, ctx.session, extra=extra)))
+        origin = TOOL if one.message.results() else ""
+        drafts.append((_key(ctx.session, position), Draft(kept.text, ctx.session, extra=extra, origin=origin)))
     ctx.store.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
 
 
@@ -56,6 +57,11 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
         return []
     page = ctx.store.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
     return [_stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if _position(entry) >= first]
+
+
+def origin_of(ctx: Context, said: Iterable[Message]) -> str:
+    """Whose word a text is that is made of these messages: the least trusted of whoever speaks in them."""
+    return lowest(ctx.who, TOOL) if any(message.results() for message in said) else ctx.who
 
 
 def made(tokens: int, message: Message) -> Stored:
@@ -141,7 +147,7 @@ def blanked(entry: Entry) -> Draft:
     """A message, fold or task without what it says. Whatever refers to it still finds it, and pairs stay pairs."""
     extra = dict(entry.extra)
     if entry.kind == MESSAGE:
-        kept = pack(_blank(unpack(Kept(entry.content, extra["body"]))))
+        kept = pack(_blank(message_of(entry)))
         return Draft(kept.text, entry.session, entry.tags, entry.done, entry.pinned, {**extra, "body": kept.body})
     extra.pop("facts", None)
     for name in ("outcome", "ledger"):
@@ -162,9 +168,12 @@ def _blank(message: Message) -> Message:
     return Message(message.role, tuple(parts) or (Text(PURGED),))
 
 
+def message_of(entry: Entry) -> Message:
+    return unpack(Kept(entry.content, entry.extra["body"]))
+
+
 def _stored(entry: Entry) -> Stored:
-    extra = entry.extra
-    return Stored(unpack(Kept(entry.content, extra["body"])), extra["digest"], extra["tokens"])
+    return Stored(message_of(entry), entry.extra["digest"], entry.extra["tokens"])
 
 
 def _masked(message: Message) -> Message:

@@ -16,6 +16,7 @@ from holdfast import errors, limits
 from holdfast.model import NOTE, SESSION, Draft, Entry
 from holdfast.operations import notepad, outputs
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
+from holdfast.text.quote import as_data
 
 COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED = "completed", "error", "token_limit_reached", "cancelled"
 OUTCOMES = (COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED)
@@ -100,7 +101,9 @@ def capsule(ctx: Context) -> str:
     if entry is None or not entry.session:
         return ""
     lines = [
-        f"- {note.content}" for id in entry.extra.get("notes", ()) if (note := ctx.store.read(ctx.scope, NOTE, id))
+        f"- {as_data(note.content, note.origin)}"
+        for id in entry.extra.get("notes", ())
+        if (note := ctx.store.read(ctx.scope, NOTE, id))
     ]
     lines += [
         f"- hold://{output.id} ({output.tool}, {outputs.size(output.size)})"
@@ -128,8 +131,8 @@ def _make(ctx: Context, task: str, copy_notepad: bool, extra: dict[str, Any], op
     except errors.Conflict as refused:
         _end(ctx, id, FAILED, refused.message, operation)
         raise
-    if copy_notepad and (text := notepad.read_notepad(ctx).content):
-        notepad.write_notepad(ctx._replace(session=id), text)
+    if copy_notepad:
+        notepad.copy_notepad(ctx, id)
     return Spawned(id, depth)
 
 

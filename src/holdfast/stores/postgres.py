@@ -145,16 +145,6 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresErase):
         )
         return tuple(self._entry(scope, row) for row in found)
 
-    def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
-        counts = dict.fromkeys(words, 0)
-        sought = {word: query for word in counts if (query := _word_query(Words(((word,),)))) is not None}
-        found = self._server.rows(
-            "SELECT s.word, (SELECT count(*) FROM (SELECT 1 FROM entries e WHERE e.terms @@ CAST(s.query AS tsquery) "
-            "LIMIT %s) hits) FROM unnest(%s::text[], %s::text[]) AS s (word, query)",
-            (most, list(sought), list(sought.values())),
-        )
-        return counts | dict(found)
-
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         found = self._server.rows(
             "SELECT label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "

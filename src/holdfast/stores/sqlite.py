@@ -109,13 +109,6 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteErase):
 
         return self._db.read(work)
 
-    def frequencies(self, words: Iterable[str], most: int) -> dict[str, int]:
-        def work(con: apsw.Connection) -> dict[str, int]:
-            sql = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ?)"
-            return {word: _one(con, sql, (any_of(self._index.same_stem(con, word)), most))[0] for word in words}
-
-        return self._db.read(work)
-
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         found = self._db.rows(
             "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "

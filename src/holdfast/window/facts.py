@@ -21,6 +21,7 @@ FILES, IDS, NUMBERS, CLOSED = "files", "ids", "numbers", "closed"
 KINDS = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS)
 LINE_MAX = 300  # characters of one line that are kept
 ASK_MAX = 400  # characters of one request
+FAILED = "- failed: "  # how the ledger of a task begins to tell what failed in it
 _TASK = re.compile(r"\[(?:Task|Cancelled): ")
 _BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*\[( |x|X)\]\s*(\S.*)")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)")
@@ -62,6 +63,7 @@ def gather(unit: Sequence[Message]) -> Facts:
         if message.role == USER:
             if _TASK.match(text):
                 _add(found, TASKS, text.split("\n", 1)[0])
+                text = _without_failures(found, text)
             elif text.strip():
                 _add(found, ASKS, _short(" ".join(text.split()), ASK_MAX))
         _prose(found, text)
@@ -70,6 +72,16 @@ def gather(unit: Sequence[Message]) -> Facts:
     for deed in deeds(unit):
         _deed(found, deed)
     return found
+
+
+def _without_failures(found: Facts, text: str) -> str:
+    """A finished task without what its ledger says of failures: those are words of tools, and must not turn into rules,
+    decisions or figures because of how they are put."""
+    lines = text.split("\n")
+    failed = [line for line in lines if line.startswith(FAILED)]
+    for line in failed:
+        _add(found, FAILURES, _short(line.removeprefix(FAILED), LINE_MAX))
+    return "\n".join(line for line in lines if line not in failed)
 
 
 def merge(many: Iterable[Mapping[str, Sequence[str]]]) -> Facts:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from holdfast import limits
 from holdfast.doors.hooks import transcripts
+from holdfast.model import AGENT, TOOL, lowest
 from holdfast.operations import notepad
 from holdfast.operations.registry import Context
 from holdfast.window import facts, summary
@@ -22,6 +23,7 @@ class Talk(NamedTuple):
     request: str  # the last thing asked for
     summary: str
     worked: bool  # whether any tool was called
+    source: str  # whose word it is: the least trusted of whoever spoke
 
 
 def talk(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Talk:
@@ -32,23 +34,24 @@ def talk(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Talk:
         messages = ()
     said = facts.merge(facts.gather([messages[at] for at in unit]) for unit in units(messages))
     text = summary.summarise(said, budget) if said else ""
-    return Talk(_last_request(messages), text, any(message.calls() for message in messages))
+    source = TOOL if any(message.results() for message in messages) else AGENT
+    return Talk(_last_request(messages), text, any(message.calls() for message in messages), source)
 
 
-def checkpoint(path: str) -> str:
-    """The text that stands in the context after a compaction; empty when nothing is known."""
+def checkpoint(path: str) -> tuple[str, str]:
+    """The text that stands in the context after a compaction, empty when nothing is known; and whose word it is."""
     found = talk(path)
     asked = f"Last request: {found.request}" if found.request else ""
     parts = [part for part in (asked, found.summary) if part]
-    return "\n".join([HEADING, *parts]) if parts else ""
+    return ("\n".join([HEADING, *parts]) if parts else ""), found.source
 
 
-def draft(ctx: Context, path: str) -> str:
-    """A handoff for a session that left none; empty when it did nothing worth handing over."""
+def draft(ctx: Context, path: str) -> tuple[str, str]:
+    """A handoff for a session that left none, empty when it did nothing worth it; and whose word it is."""
     pad = notepad.read_notepad(ctx)
     found = talk(path)
     if not (pad.content.strip() or found.worked):
-        return ""
+        return "", found.source
     items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
     parts = [DRAFT]
     if found.request:
@@ -59,7 +62,7 @@ def draft(ctx: Context, path: str) -> str:
         parts.append(f"Notepad:\n{pad.content.strip()[:REQUEST_CHARS]}")
     if found.summary:
         parts.append(found.summary)
-    return "\n\n".join(parts)
+    return "\n\n".join(parts), lowest(found.source, pad.origin)
 
 
 def _last_request(messages: tuple[Message, ...]) -> str:

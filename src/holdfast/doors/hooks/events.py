@@ -18,6 +18,7 @@ from holdfast.doors.hooks.dialects import BYTES, LATE, NAMELESS, SNAPSHOT, Answe
 from holdfast.operations.policy import policy
 
 if TYPE_CHECKING:  # what a small result needs is read in a few milliseconds
+    from holdfast.model import Entry
     from holdfast.operations.registry import Context
     from holdfast.settings import Settings
 
@@ -83,12 +84,12 @@ def prompt(call: Call) -> Done:
     if hosted.take(ctx):
         return _restored(call, ctx, new=False)
     pad = ctx.store.read(ctx.scope, NOTEPAD, ctx.session)
-    if pad is None or pad.origin == "agent" or pad.version <= hosted.look(ctx).pad:
+    if pad is None or pad.version <= hosted.look(ctx).pad or _by_agent(ctx, pad):
         return NOTHING
     from holdfast.doors.hooks.fitting import Section, fitted
     from holdfast.operations import notepad
 
-    told = f"The notepad was changed by somebody else.\n\n{notepad.HEADING}\n{pad.content}"
+    told = f"The notepad was changed by somebody else.\n\n{notepad.section(notepad.read_notepad(ctx))}"
     text = fitted([Section(told, 9_000, "read_notepad gives all of it")], limits.HOOK_CONTEXT_CHARS, _measure(call))
     return Done(Answer(text), lambda: hosted.shown(ctx, pad.version))
 
@@ -121,9 +122,9 @@ def before_compact(call: Call) -> Done:
     from holdfast.doors.hooks.checkpoint import checkpoint
     from holdfast.operations import hosted
 
-    said = checkpoint(call.event.transcript)
+    said, source = checkpoint(call.event.transcript)
     if said or call.known():
-        hosted.lost(call.opened(), said)
+        hosted.lost(call.opened(), said, source)
     return NOTHING
 
 
@@ -146,8 +147,9 @@ def stop(call: Call) -> Done:
         from holdfast.doors.hooks.checkpoint import draft
 
         ctx = ctx or call.opened()
-        if text := draft(ctx, call.event.transcript):
-            hosted.draft_handoff(ctx, text)
+        text, source = draft(ctx, call.event.transcript)
+        if text:
+            hosted.draft_handoff(ctx, text, source)
     return NOTHING
 
 
@@ -192,13 +194,16 @@ def _replaceable(event: Event, chosen: Settings) -> bool:
 def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
     """What the session has to know, within the cap. The handoff is used up when the client has got it."""
     from holdfast.doors.hooks.fitting import Section, fitted
+    from holdfast.model import AGENT
     from holdfast.operations import handoff, hosted, memory, notepad, pins, tasks
+    from holdfast.text.quote import as_data
 
     waiting = hosted.handoff_for(ctx, new=new)
     pad = notepad.read_notepad(ctx)
     open_tasks = [f"Open task: {task.content}" for task in tasks.open_tasks(ctx)]
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
-    said = "" if new else hosted.look(ctx).checkpoint
+    before = hosted.look(ctx)
+    said = "" if new else as_data(before.checkpoint, before.source or AGENT)
     sections = (
         Section(handoff.section(waiting), 2_600, "`holdfast handoff show` prints all of it"),
         Section(pins.section(pinned), 1_600, "`holdfast window pins` and search_memory give all of it"),
@@ -231,12 +236,22 @@ def _journal(ctx: Context) -> str:
     if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
         return ""
     from holdfast.errors import HoldfastError
+    from holdfast.model import FILE
     from holdfast.operations.journal import recover_notes
+    from holdfast.text.quote import quoted
 
     try:
-        return recover_notes(ctx, 1).text
+        return quoted(recover_notes(ctx, 1).text, FILE)
     except HoldfastError:
         return ""
+
+
+def _by_agent(ctx: Context, pad: Entry) -> bool:
+    """Whether the agent wrote this version, itself or by code it ran."""
+    from holdfast.store import EventQuery
+
+    events = ctx.store.events(ctx.scope, EventQuery(pad.kind, pad.key, limit=1))
+    return not events or events[0].by.startswith("agent") or events[0].by.endswith("/sandbox")
 
 
 def _measure(call: Call) -> Callable[[str], int]:
