@@ -191,10 +191,11 @@ def build_app(
     session: str | None = None,
     allowed_hosts: Sequence[str] = ("127.0.0.1:*", "localhost:*", "[::1]:*"),
     allowed_origins: Sequence[str] | None = None,
+    surface: type[Surface] = Surface,
 ) -> ASGIApp:
     """The whole server as an ASGI application. `token=None` turns the token off.
 
-    `allowed_hosts` are values of the Host header, `name:port` or `name:*`; unless given, the
+    `surface` is what answers; a conformance suite brings its own fixtures with it. `allowed_hosts` are values of the Host header, `name:port` or `name:*`; unless given, the
     allowed origins are the same over http.
     """
     if token is not None and len(token) < TOKEN_MIN_CHARS:
@@ -202,7 +203,7 @@ def build_app(
     origins = [f"http://{host}" for host in allowed_hosts] if allowed_origins is None else list(allowed_origins)
     security = TransportSecuritySettings(allowed_hosts=list(allowed_hosts), allowed_origins=origins)
     server: Server[Any] = Server("holdfast", version=__version__)
-    server.middleware.append(Answers(Surface(hold, profile, session=session)))
+    server.middleware.append(Answers(surface(hold, profile, session=session)))
     app = server.streamable_http_app(
         json_response=True,
         transport_security=security,
@@ -237,6 +238,7 @@ def serve(
     session: str | None = None,
     allowed_hosts: Sequence[str] = (),
     on_ready: Callable[[str], None] = lambda url: None,
+    surface: type[Surface] = Surface,
 ) -> None:
     """Serve until SIGINT or SIGTERM. `on_ready` gets the address of the MCP endpoint once it can be reached.
 
@@ -250,7 +252,7 @@ def serve(
         port = listener.getsockname()[1]
         names = (*LOOPBACK, shown_host) if local else (shown_host,)
         hosts = [*dict.fromkeys(f"{name}:{port}" for name in names), *allowed_hosts]
-        app = build_app(hold, profile, token=token, session=session, allowed_hosts=hosts)
+        app = build_app(hold, profile, token=token, session=session, allowed_hosts=hosts, surface=surface)
         config = uvicorn.Config(
             app,
             log_config=None,

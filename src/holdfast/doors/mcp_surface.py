@@ -148,12 +148,15 @@ class Surface:
         meta = params.get("_meta")
         if meta is not None and not isinstance(meta, dict):
             raise RpcError(INVALID_PARAMS, f"params._meta of {method[:100]} is an object.")
-        modern = revision in MODERN
-        handler = (_MODERN_METHODS if modern else _HANDSHAKE_METHODS).get(method)
+        reply = self.reply(method, params, client, revision)
+        return _finished(method, reply) if revision in MODERN else reply
+
+    def reply(self, method: str, params: Json, client: Client, revision: str) -> Json:
+        """The result without what a revision wants around every result."""
+        handler = (_MODERN_METHODS if revision in MODERN else _HANDSHAKE_METHODS).get(method)
         if handler is None:
             raise _unknown_method(method)
-        reply = handler(self, params, client, revision)
-        return _finished(method, reply) if modern else reply
+        return handler(self, params, client, revision)
 
     # --- getting to know each other -----------------------------------------------------------
 
