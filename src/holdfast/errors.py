@@ -137,6 +137,17 @@ def unknown_client(name: str, known: list[str]) -> BadInput:
     )
 
 
+def not_a_transcript(path: str, why: str, known: list[str]) -> BadInput:
+    return BadInput(
+        "not_a_transcript",
+        f"{shown(path)} holds no session of a coding agent: {why}. Name a session file, or one of: {', '.join(known)}.",
+    )
+
+
+def no_transcript(client: str, folder: str, advice: str) -> NotFound:
+    return NotFound("no_transcript", f"{client} kept no session of {shown(folder)} that can be found. {advice}")
+
+
 def output_too_big(got: int, limit: int) -> BadInput:
     return BadInput(
         "output_too_big",

@@ -7,7 +7,10 @@ transport, the handshake, and what every result is wrapped in.
 from __future__ import annotations
 
 import base64
+import socket
 import sys
+
+import uvicorn
 
 from holdfast import wiring
 from holdfast.doors import mcp_http
@@ -114,7 +117,7 @@ def _called(name: str, params: Json) -> Json:
     meta = params.get("_meta")
     capabilities = meta.get("io.modelcontextprotocol/clientCapabilities") if isinstance(meta, dict) else None
     if name == "test_missing_capability" and not (isinstance(capabilities, dict) and SAMPLING in capabilities):
-        data = {"requiredCapabilities": {SAMPLING: {}}}
+        data: Json = {"requiredCapabilities": {SAMPLING: {}}}
         raise RpcError(MISSING_CAPABILITY, "This tool needs a client that can sample.", data=data)
     return TOOLS[name]
 
@@ -155,7 +158,7 @@ def _listed(method: str) -> dict[str, list[Json]]:
 
 
 if __name__ == "__main__":
-    with wiring.open(sys.argv[1]) as hold:
-        mcp_http.serve(
-            hold, "full", token=None, port=0, on_ready=lambda url: print(url, flush=True), surface=Fixtures
-        )
+    with wiring.open(sys.argv[1]) as hold, socket.create_server(("127.0.0.1", 0)) as listener:
+        app = mcp_http.build_app(hold, "full", token=None, surface=Fixtures)
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+        uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run(sockets=[listener])

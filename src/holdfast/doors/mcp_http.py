@@ -195,8 +195,8 @@ def build_app(
 ) -> ASGIApp:
     """The whole server as an ASGI application. `token=None` turns the token off.
 
-    `surface` is what answers; a conformance suite brings its own fixtures with it. `allowed_hosts` are values of the Host header, `name:port` or `name:*`; unless given, the
-    allowed origins are the same over http.
+    `surface` is what answers; tests put fixtures beside it. `allowed_hosts` are values of the Host header, `name:port`
+    or `name:*`; unless given, the allowed origins are the same over http.
     """
     if token is not None and len(token) < TOKEN_MIN_CHARS:
         raise bad_setting("token", "…", f"it needs at least {TOKEN_MIN_CHARS} characters")
@@ -238,7 +238,6 @@ def serve(
     session: str | None = None,
     allowed_hosts: Sequence[str] = (),
     on_ready: Callable[[str], None] = lambda url: None,
-    surface: type[Surface] = Surface,
 ) -> None:
     """Serve until SIGINT or SIGTERM. `on_ready` gets the address of the MCP endpoint once it can be reached.
 
@@ -252,7 +251,7 @@ def serve(
         port = listener.getsockname()[1]
         names = (*LOOPBACK, shown_host) if local else (shown_host,)
         hosts = [*dict.fromkeys(f"{name}:{port}" for name in names), *allowed_hosts]
-        app = build_app(hold, profile, token=token, session=session, allowed_hosts=hosts, surface=surface)
+        app = build_app(hold, profile, token=token, session=session, allowed_hosts=hosts)
         config = uvicorn.Config(
             app,
             log_config=None,
