@@ -40,8 +40,9 @@ test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench
 
-docs: $(STAMP) ## Write docs/reference.md from the operations
+docs: $(STAMP) ## Write docs/reference.md from the operations, and the plugin from the clients
 	$(PY) docs/make_reference.py
+	$(PY) docs/make_plugin.py
 
 run: $(STAMP) ## Serve on this machine; prints its address
 	$(VENV)/bin/holdfast serve

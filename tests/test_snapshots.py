@@ -66,6 +66,8 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.unknown_operation("forget", "Those that exist: add_note."),
     errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
     errors.bad_import(3, "it is not a JSON object"),
+    errors.no_such_extra("Cursor", "guidance", "user"),
+    errors.plugin_installed("Claude Code"),
     errors.not_a_transcript("x.jsonl", "none of its 12 lines is known", ["claude-code", "codex"]),
     errors.no_transcript("codex", "/home/me/project", "Name a file instead."),
     errors.text_not_found("notepad", "casts", "It is empty."),

@@ -137,6 +137,22 @@ def unknown_client(name: str, known: list[str]) -> BadInput:
     )
 
 
+def no_such_extra(client: str, name: str, scope: str) -> BadInput:
+    return BadInput(
+        "no_such_extra",
+        f"{client} reads no {name} from the {'home folder' if scope == 'user' else 'project'}. Leave --{name} out, or "
+        f"{'leave --user out' if scope == 'user' else 'add --user'}.",
+    )
+
+
+def plugin_installed(client: str) -> Conflict:
+    return Conflict(
+        "plugin_installed",
+        f"{client} has Holdfast as a plugin already, with its hooks and tools. Keep that, or first remove it with "
+        "`claude plugin uninstall holdfast@holdfast`.",
+    )
+
+
 def not_a_transcript(path: str, why: str, known: list[str]) -> BadInput:
     return BadInput(
         "not_a_transcript",

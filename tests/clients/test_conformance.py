@@ -19,6 +19,7 @@ import pytest
 
 from clients.install import installed
 from clients.node import node
+from holdfast.operations.catalogue import PROFILES
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 STABLE, NEXT = "0.1.16", "0.2.0-alpha.12"  # the second knows 2026-07-28
@@ -135,7 +136,7 @@ def test_the_product_itself_conforms(version: str, words: tuple[str, ...], least
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-@pytest.mark.parametrize("profile", ["core", "agent", "full"])
+@pytest.mark.parametrize("profile", PROFILES)
 def test_the_inspector_finds_no_schema_that_some_client_refuses(profile: str, era: str, tmp_path: Path) -> None:
     pattern = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     inspector = installed("@modelcontextprotocol/inspector", INSPECTOR, pattern)

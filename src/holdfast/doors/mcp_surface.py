@@ -368,9 +368,9 @@ def _tool(operation: Operation, revision: str, profile: str) -> Json:
         "description": operation.description(),
         "inputSchema": operation.input_schema(),
     }
-    # The core profile is for clients that count every byte: there the schema only names what is always in a reply.
+    # The small profiles are for clients that count every byte: there the schema only names what is always in a reply.
     if revision >= "2025-06-18":
-        tool["outputSchema"] = operation.output_schema(brief=profile == "core")
+        tool["outputSchema"] = operation.output_schema(brief=profile in ("core", "coding"))
     hints = operation.annotations()
     if hints and revision >= "2025-03-26":
         tool["annotations"] = hints
