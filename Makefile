@@ -40,9 +40,10 @@ test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench
 
-docs: $(STAMP) ## Write docs/reference.md and docs/licences.md
+docs: $(STAMP) ## Write docs/reference.md, docs/licences.md and the plugin
 	$(PY) docs/make_reference.py
 	$(PY) docs/make_licences.py
+	$(PY) docs/make_plugin.py
 
 run: $(STAMP) ## Serve on this machine; prints its address
 	$(VENV)/bin/holdfast serve

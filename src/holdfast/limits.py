@@ -161,6 +161,8 @@ HOOK_INPUT_BYTES = 64 << 20  # one event on standard input, with a whole tool re
 HOOK_END_SECONDS = 2.5  # at the end of a session: one client ends every hook after three
 HOOK_LOG_BYTES = 256 << 10  # of the log of what went wrong in hooks; then it starts anew beside the old one
 TRANSCRIPT_BYTES = 4 << 20  # of a client's transcript that are read, from its end: a second's work
+TRANSCRIPT_HEAD_LINES = 50  # of a client's file that are looked at to learn which project it belongs to
+UNREAD_NAMED = 20  # lines of a transcript that could not be read and are named; the rest is counted
 CHECKPOINT_TOKENS = 600  # of what is kept of a conversation before a client compacts it
 
 

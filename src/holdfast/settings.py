@@ -117,6 +117,11 @@ def coding_agent(environment: Mapping[str, str] | None = None) -> str:
     return next((name for variable, name in AGENT_NAMES.items() if env.get(variable)), "")
 
 
+def by_plugin(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a coding agent runs us for a plugin of its own."""
+    return bool((os.environ if environment is None else environment).get("CLAUDE_PLUGIN_ROOT"))
+
+
 def off_file(folder: str, environment: Mapping[str, str] | None = None) -> str:
     """The file that switches hooks off in the project of a folder."""
     return _off_file(project_root(folder), os.environ if environment is None else environment)

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
+# Of whoever runs the tests: read now, because each test has an empty home of its own.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
 
 def installed(package: str, version: str, program: str) -> Path:
     """The program of a client, a pattern below node_modules; the test is skipped where it cannot be had."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not there, so no client can be installed")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "holdfast-clients" / f"{package.rpartition('/')[2]}-{version}"
+    folder = CACHE / "holdfast-clients" / f"{package.rpartition('/')[2]}-{version}"
     modules = folder / "node_modules"
     if not list(modules.glob(program)):
         folder.mkdir(parents=True, exist_ok=True)

@@ -381,7 +381,7 @@ def test_init_in_a_folder_of_no_project_makes_it_one(cli: Cli, tmp_path: Path, m
 
 def test_tools_have_their_price(cli: Cli) -> None:
     reply = cli.ask("tools")
-    assert set(reply["profiles"]) == {"core", "full", "agent"}
+    assert set(reply["profiles"]) == {"core", "coding", "full", "agent"}
     core = reply["profiles"]["core"]
     assert len(core["tools"]) <= 8
     assert core["bytes"] <= 4_096

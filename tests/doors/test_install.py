@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from doors.cli_runner import child
-from holdfast.doors.clients.catalogue import CLIENTS
+from holdfast.doors.clients.catalogue import CLIENTS, MCP
 from holdfast.text import jsonc
 
 # What stands in a file before: nothing, something empty, and something people wrote, with comments and odd spaces.
@@ -82,7 +82,7 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
         if path.suffix == ".json":
             jsonc.value(text, jsonc.scan(text))
         if path.suffix == ".toml":
-            assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-2:] == ["mcp", "--no-handoff"]
+            assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-4:] == list(MCP)
     assert not any(one["changed"] for one in run(project, "install", client, scope)["files"])
     assert (files(project), files(home)) == there
     row = next(row for row in run(project, "status")["clients"] if row["client"] == client)

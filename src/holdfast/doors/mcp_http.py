@@ -191,18 +191,19 @@ def build_app(
     session: str | None = None,
     allowed_hosts: Sequence[str] = ("127.0.0.1:*", "localhost:*", "[::1]:*"),
     allowed_origins: Sequence[str] | None = None,
+    surface: type[Surface] = Surface,
 ) -> ASGIApp:
     """The whole server as an ASGI application. `token=None` turns the token off.
 
-    `allowed_hosts` are values of the Host header, `name:port` or `name:*`; unless given, the
-    allowed origins are the same over http.
+    `surface` is what answers; tests put fixtures beside it. `allowed_hosts` are values of the Host header, `name:port`
+    or `name:*`; unless given, the allowed origins are the same over http.
     """
     if token is not None and len(token) < TOKEN_MIN_CHARS:
         raise bad_setting("token", "…", f"it needs at least {TOKEN_MIN_CHARS} characters")
     origins = [f"http://{host}" for host in allowed_hosts] if allowed_origins is None else list(allowed_origins)
     security = TransportSecuritySettings(allowed_hosts=list(allowed_hosts), allowed_origins=origins)
     server: Server[Any] = Server("holdfast", version=__version__)
-    server.middleware.append(Answers(Surface(hold, profile, session=session)))
+    server.middleware.append(Answers(surface(hold, profile, session=session)))
     app = server.streamable_http_app(
         json_response=True,
         transport_security=security,

@@ -148,12 +148,15 @@ class Surface:
         meta = params.get("_meta")
         if meta is not None and not isinstance(meta, dict):
             raise RpcError(INVALID_PARAMS, f"params._meta of {method[:100]} is an object.")
-        modern = revision in MODERN
-        handler = (_MODERN_METHODS if modern else _HANDSHAKE_METHODS).get(method)
+        reply = self.reply(method, params, client, revision)
+        return _finished(method, reply) if revision in MODERN else reply
+
+    def reply(self, method: str, params: Json, client: Client, revision: str) -> Json:
+        """The result without what a revision wants around every result."""
+        handler = (_MODERN_METHODS if revision in MODERN else _HANDSHAKE_METHODS).get(method)
         if handler is None:
             raise _unknown_method(method)
-        reply = handler(self, params, client, revision)
-        return _finished(method, reply) if modern else reply
+        return handler(self, params, client, revision)
 
     # --- getting to know each other -----------------------------------------------------------
 
@@ -365,9 +368,9 @@ def _tool(operation: Operation, revision: str, profile: str) -> Json:
         "description": operation.description(),
         "inputSchema": operation.input_schema(),
     }
-    # The core profile is for clients that count every byte: there the schema only names what is always in a reply.
+    # The small profiles are for clients that count every byte: there the schema only names what is always in a reply.
     if revision >= "2025-06-18":
-        tool["outputSchema"] = operation.output_schema(brief=profile == "core")
+        tool["outputSchema"] = operation.output_schema(brief=profile in ("core", "coding"))
     hints = operation.annotations()
     if hints and revision >= "2025-03-26":
         tool["annotations"] = hints

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 from holdfast import errors
 from holdfast.operations.registry import Operation
 
-PROFILES = ("core", "full", "agent")
+PROFILES = ("core", "coding", "full", "agent")
 CORE = ("notes", "notepad", "memory", "handoff")  # every operation of the small profile is in these
+# What a coding agent needs beside them: hooks put references in front of it and tell it to recall.
+CODING = ("outputs", "recall")
+READERS = ("scratchpad_read", "recall")
 MODULES = (
     *CORE,
     *("outputs", "journal", "recall", "tasks", "folds", "pins", "sandbox", "prompt", "skills", "state", "savings"),
@@ -54,11 +57,15 @@ def find(name: str) -> Operation:
 def profile(name: str) -> tuple[Operation, ...]:
     """The operations an agent gets.
 
-    "core" is small enough for every call, "full" has every tool that any host can serve, and "agent" those too that
-    only mean something where the host runs the children of a session.
+    "core" is small enough for every call, "coding" adds what the hooks of coding agents speak of, "full" has every tool
+    that any host can serve, and "agent" those too that only mean something where the host runs the children of a
+    session.
     """
     if name not in PROFILES:
         raise errors.unknown_profile(name, PROFILES)
+    if name == "coding":
+        more = (operation for operation in _all(CODING) if operation.name in READERS)
+        return (*profile("core"), *more)
     given = {name, "full"} if name == "agent" else {name}
     modules = CORE if name == "core" else MODULES
     return tuple(operation for operation in _all(modules) if given & set(operation.profiles))

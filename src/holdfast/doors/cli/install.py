@@ -17,6 +17,10 @@ Json = dict[str, Any]
 _SCOPE = click.option(
     "--user/--project-only", "user", default=None, help="In your home folder, or (the default) in this project alone."
 )
+_TWICE = (
+    "Claude Code has Holdfast twice, installed and as a plugin. The plugin's hooks stay quiet, but the tools may be "
+    "listed twice: remove one, with `holdfast uninstall claude-code` or `claude plugin uninstall holdfast@holdfast`."
+)
 _DRY = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 
 
@@ -31,14 +35,17 @@ def add_to(root: Group) -> None:
     @click.argument("client", required=False)
     @_SCOPE
     @_DRY
+    @click.option("--guidance", is_flag=True, help="Also tell agents how to use it: AGENTS.md, CLAUDE.md or GEMINI.md.")
+    @click.option("--skill", is_flag=True, help="Also put a skill (SKILL.md) where the agent looks for skills.")
     @pass_state
-    def install(state: State, client: str | None, user: bool | None, dry_run: bool) -> None:
+    def install(state: State, /, client: str | None, user: bool | None, dry_run: bool, **extras: bool) -> None:
+        wanted = tuple(name for name, asked in extras.items() if asked)
         if client is None:
             _status(state)
         elif client == "generic":
             _generic(state)
         else:
-            _change(state, client, bool(user), dry_run, takes_out=False)
+            _change(state, client, bool(user), dry_run, wanted, takes_out=False)
 
     @command(
         root,
@@ -52,7 +59,7 @@ def add_to(root: Group) -> None:
     @_DRY
     @pass_state
     def uninstall(state: State, client: str, user: bool | None, dry_run: bool) -> None:
-        _change(state, client, bool(user), dry_run, takes_out=True)
+        _change(state, client, bool(user), dry_run, (), takes_out=True)
 
     @command(root, "status", "holdfast status", "Show which coding agents have Holdfast, here and in your home folder.")
     @pass_state
@@ -73,8 +80,8 @@ def _places(user: bool) -> tuple[str, str]:
     return "project", settings.project_root(os.getcwd()) or os.getcwd()
 
 
-def _change(state: State, name: str, user: bool, dry_run: bool, *, takes_out: bool) -> None:
-    from holdfast.doors.clients import install
+def _change(state: State, name: str, user: bool, dry_run: bool, wanted: tuple[str, ...], *, takes_out: bool) -> None:
+    from holdfast.doors.clients import install, plugin
     from holdfast.doors.clients.catalogue import CLIENTS, Where
 
     if name not in CLIENTS:
@@ -82,7 +89,9 @@ def _change(state: State, name: str, user: bool, dry_run: bool, *, takes_out: bo
     client = CLIENTS[name]
     data = settings.data_folder(os.environ)
     where = Where(*_places(user), _start())
-    changes = install.plan_uninstall(client, where, data) if takes_out else install.plan_install(client, where)
+    if name == "claude-code" and not takes_out and plugin.enabled(_places(False)[1], _places(True)[1]):
+        raise errors.plugin_installed(client.title)
+    changes = install.plan_uninstall(client, where, data) if takes_out else install.plan_install(client, where, wanted)
     if not dry_run:
         (install.apply_uninstall if takes_out else install.apply_install)(changes, data)
     files = [{"path": change.path, "changed": change.needed} for change in changes]
@@ -101,7 +110,7 @@ def _change(state: State, name: str, user: bool, dry_run: bool, *, takes_out: bo
 
 
 def _status(state: State) -> None:
-    from holdfast.doors.clients import install
+    from holdfast.doors.clients import extras, install, plugin
     from holdfast.doors.clients.catalogue import CLIENTS, Where
 
     found = []
@@ -114,9 +123,25 @@ def _status(state: State) -> None:
                 row[where.scope] = install.installed(client, where)
             except errors.BadInput as problem:
                 row[where.scope] = problem.message
+            for name in extras.present(client.name, where):
+                row.setdefault(name, []).append(where.scope)
+        if client.name == "claude-code":
+            row["plugin"] = plugin.enabled(_places(False)[1], _places(True)[1])
+            row["twice"] = row["plugin"] and plugin.hooks_beside(client.name, _places(False)[1], _places(True)[1])
         found.append(row)
-    rows = [(row["client"], *(_word(row[name]) for name in ("used_here", "project", "user"))) for row in found]
-    state.answer({"clients": found}, lambda screen: screen.table(("client", "used here", "project", "user"), rows))
+    for row in found:
+        if row.get("twice"):
+            state.notice(_TWICE)
+    rows = [
+        (row["client"], *(_word(row[name]) for name in ("used_here", "project", "user")), _more(row)) for row in found
+    ]
+    titles = ("client", "used here", "project", "user", "beside")
+    state.answer({"clients": found}, lambda screen: screen.table(titles, rows))
+
+
+def _more(row: Json) -> str:
+    extra = [f"{name} ({', '.join(row[name])})" for name in ("guidance", "skill") if name in row]
+    return ", ".join([*extra, *(["plugin"] if row.get("plugin") else [])])
 
 
 def _word(value: bool | str) -> str:

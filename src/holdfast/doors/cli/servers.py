@@ -18,7 +18,10 @@ from holdfast.doors.cli.state import State
 PORT = 7438
 TOKEN_BYTES = 32  # 256 bits: nobody guesses it
 PROFILE = click.option(
-    "--profile", default=stdio.DEFAULT_PROFILE, metavar="NAME", help="core (eight tools) or full. [default: core]"
+    "--profile",
+    default=stdio.DEFAULT_PROFILE,
+    metavar="NAME",
+    help="core (eight tools), coding (ten) or full. [default: core]",
 )
 
 WRAP_OPTIONS = (

@@ -1,4 +1,7 @@
-"""`holdfast export`, `import` and `backup`: a project as JSON Lines, and a store as a copy of it."""
+"""`holdfast export`, `import` and `backup`: a project as JSON Lines, and a store as a copy of it.
+
+`import transcript` reads what coding agents keep instead; it is in transcripts.py.
+"""
 
 from __future__ import annotations
 
@@ -63,15 +66,32 @@ def _add_import(root: Group) -> None:
     @command(
         root,
         "import",
-        "holdfast import memory.jsonl --project copy\ngunzip -c memory.jsonl.gz | holdfast import -",
-        "Read an export into an empty project, exactly as it was; - reads standard input. All of it, or nothing.",
+        "holdfast import memory.jsonl --project copy\ngunzip -c memory.jsonl.gz | holdfast import -\n"
+        "holdfast import transcript claude-code --dry-run\nholdfast import transcript rollout.jsonl --session parser",
+        "Read an export into an empty project, exactly as it was; - reads standard input. All of it, or nothing. "
+        "`import transcript` takes in a session that a coding agent kept: messages as messages, big results as "
+        "outputs. It names a file, or an agent whose last session in this project is meant; doing it again adds only "
+        "what is new.",
+        session=True,
     )
     @click.argument("file", type=click.Path())
+    @click.argument("source", required=False, type=click.Path(), metavar="[FILE|AGENT]")
     @click.option("--merge", is_flag=True, help="Add to what the project has; stops if an entry differs.")
+    @click.option("--all", "every", is_flag=True, help="Of a transcript: every session of the agent in this project.")
+    @click.option("--dry-run", is_flag=True, help="Of a transcript: say what would be added, and add nothing.")
     @pass_state
-    def import_(state: State, file: str, merge: bool) -> None:
+    def import_(state: State, file: str, source: str | None, merge: bool, every: bool, dry_run: bool) -> None:
+        if file == "transcript" and (source is not None or not os.path.exists(file)):
+            from holdfast.doors.cli import transcripts  # late, like all that only one command needs
+
+            if merge or source is None:
+                raise click.UsageError("import transcript takes a file or an agent's name, and no --merge.")
+            transcripts.run(state, source, every=every, dry_run=dry_run)
+            return
+        if source is not None or every or dry_run:
+            raise click.UsageError("One file is read; --all and --dry-run go with `import transcript`.")
         hold = state.hold
-        with _source(file) as source, progress(read_lines(source), "read") as lines:
+        with _source(file) as opened, progress(read_lines(opened), "read") as lines:
             count = hold.import_lines(lines, merge=merge)
         reply = {"imported": count, "project": hold.scope.project}
         state.answer(reply, lambda screen: screen.line(f"{count:,} entries imported into project {hold.scope.project}"))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from holdfast.doors.clients.edits import Block, Edit, Entry, Hook, Member, Whole
 
-MCP = ("mcp", "--no-handoff")  # the hooks give it
+MCP = ("mcp", "--profile", "coding", "--no-handoff")  # the hooks give it
 TIMEOUT = 20  # seconds a hook may take; ours takes a tenth of one
 
 
@@ -67,7 +67,7 @@ def _nested(where: Where, client: str, events: dict[str, tuple[str, str]], timeo
     )
 
 
-_COMMON = {
+EVENTS = {  # of Claude Code, and of those that took over its form
     "SessionStart": ("session-start", ""),
     "UserPromptSubmit": ("prompt", ""),
     "PostToolUse": ("after-tool", "*"),
@@ -80,7 +80,7 @@ _COMMON = {
 def _claude(where: Where) -> dict[str, tuple[Edit, ...]]:
     server = Entry(("mcpServers",), {"type": "stdio", **_server(where), "alwaysLoad": True})
     config = where.path(".claude.json") if where.scope == "user" else where.path(".mcp.json")
-    return {config: (server,), where.path(".claude", "settings.json"): _nested(where, "claude-code", _COMMON)}
+    return {config: (server,), where.path(".claude", "settings.json"): _nested(where, "claude-code", EVENTS)}
 
 
 def _codex(where: Where) -> dict[str, tuple[Edit, ...]]:
@@ -88,7 +88,7 @@ def _codex(where: Where) -> dict[str, tuple[Edit, ...]]:
     lines = f"[mcp_servers.holdfast]\ncommand = {json.dumps(server['command'])}\nargs = {json.dumps(server['args'])}"
     return {
         where.path(".codex", "config.toml"): (Block(lines),),
-        where.path(".codex", "hooks.json"): _nested(where, "codex", _COMMON),
+        where.path(".codex", "hooks.json"): _nested(where, "codex", EVENTS),
     }
 
 

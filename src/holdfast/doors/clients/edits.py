@@ -15,8 +15,8 @@ from holdfast.text import jsonc
 
 NAME = "holdfast"
 HOOK = "hook --client"  # stands in every hook command of ours and in nobody else's
-BEGIN = "# >>> holdfast: `holdfast uninstall` removes what is between these marks"
-END = "# <<< holdfast"
+BEGIN = ">>> holdfast: `holdfast uninstall` removes what is between these marks"
+END = "<<< holdfast"
 
 
 class Entry(NamedTuple):
@@ -41,15 +41,26 @@ class Member(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Lines at the end of a file, between two marks; for formats with comments."""
+    """Lines at the end of a file, between two marks; for formats with comments, which begin and end so."""
 
     lines: str
+    opens: str = "# "
+    closes: str = ""
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        return f"{self.opens}{BEGIN}{self.closes}", f"{self.opens}{END}{self.closes}"
 
 
 class Whole(NamedTuple):
     """A file that is ours alone."""
 
     text: str
+
+
+def is_ours(text: str, whole: Whole) -> bool:
+    """Whether a file of that name is one we wrote, of whichever version. People may have one too."""
+    return HOOK in text or text.splitlines()[:2] == whole.text.splitlines()[:2]
 
 
 Edit = Entry | Hook | Member | Block | Whole
@@ -97,7 +108,7 @@ def _without(text: str, edit: Edit) -> str:
     if isinstance(edit, Whole):
         return ""
     if isinstance(edit, Block):
-        return _without_block(text)
+        return _without_block(text, edit)
     return _json(_take, text, edit) if text.strip() else text
 
 
@@ -132,15 +143,17 @@ def _json(change: Callable[[str, Any], str], text: str, edit: Entry | Hook | Mem
 
 def _with_block(text: str, edit: Block) -> str:
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return f"{text}{gap}{BEGIN}\n{edit.lines.strip()}\n{END}\n"
+    begin, end = edit.marks
+    return f"{text}{gap}{begin}\n{edit.lines.strip()}\n{end}\n"
 
 
-def _without_block(text: str) -> str:
-    start = text.find(BEGIN)
-    stop = text.find(END, start)
+def _without_block(text: str, edit: Block) -> str:
+    begin, end = edit.marks
+    start = text.find(begin)
+    stop = text.find(end, start)
     if start < 0 or stop < 0:
         return text
     before = text[:start]
     if before.endswith("\n\n"):
         before = before[:-1]  # the empty line that we set between
-    return before + text[stop + len(END) :].removeprefix("\r").removeprefix("\n")
+    return before + text[stop + len(end) :].removeprefix("\r").removeprefix("\n")

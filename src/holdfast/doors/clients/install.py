@@ -16,8 +16,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from holdfast import errors
+from holdfast.doors.clients import extras
 from holdfast.doors.clients.catalogue import Client, Where
-from holdfast.doors.clients.edits import Edit, Unreadable, with_edits, without_edits
+from holdfast.doors.clients.edits import Edit, Unreadable, Whole, is_ours, with_edits, without_edits
 from holdfast.text.diff import unified
 
 RECORD = "installs.json"
@@ -36,10 +37,17 @@ class Change(NamedTuple):
         return self.before != self.after
 
 
-def plan_install(client: Client, where: Where) -> tuple[Change, ...]:
-    """What installing would do. Raises BadInput when a file cannot be read as its client reads it."""
+def plan_install(client: Client, where: Where, wanted: Iterable[str] = ()) -> tuple[Change, ...]:
+    """What installing would do, with those extras. Raises BadInput when a file is not what its client could read."""
     found = []
-    for path, edits in client.files(where).items():
+    files = client.files(where)
+    if wanted:
+        known = extras.extras(client.name, where)
+        for name in wanted:
+            if name not in known:
+                raise errors.no_such_extra(client.title, name, where.scope)
+            files = {**files, **known[name]}
+    for path, edits in files.items():
         before = _read(path)
         found.append(Change(path, before, _edited(path, before, edits), edits))
     return tuple(found)
@@ -49,7 +57,10 @@ def plan_uninstall(client: Client, where: Where, data: str) -> tuple[Change, ...
     """What taking out would do: the recorded bytes where the file is as we left it, else the file without our part."""
     record = _record(data)
     found = []
-    for path, edits in client.files(where).items():
+    files = client.files(where)
+    for more in extras.present(client.name, where).values():
+        files = {**files, **more}
+    for path, edits in files.items():
         now = _read(path)
         kept = record.get(path)
         if now is None:
@@ -117,6 +128,9 @@ def _way_back(change: Change, kept: dict[str, Any] | None) -> str | None:
     if kept and hashlib.sha256(change.before).hexdigest() == kept["after"]:
         first: str | None = kept["before"]
         return first
+    text = change.before.decode("utf-8", "replace")
+    if any(isinstance(edit, Whole) and not is_ours(text, edit) for edit in change.edits):
+        return base64.b64encode(change.before).decode("ascii")
     clean = _taken_out(change.path, change.before, change.edits)
     return None if clean is None and change.before.strip() else base64.b64encode(clean or change.before).decode("ascii")
 

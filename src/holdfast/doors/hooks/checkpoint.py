@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import limits
-from holdfast.doors.hooks import transcripts
+from holdfast.doors.transcripts import reading
 from holdfast.model import AGENT, TOOL, lowest
 from holdfast.operations import notepad
 from holdfast.operations.registry import Context
@@ -29,7 +29,7 @@ class Talk(NamedTuple):
 def talk(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Talk:
     """What a client's file says. A client without one, or one that cannot be read, said nothing."""
     try:
-        messages = transcripts.read(path) if path else ()
+        messages = reading.tail(path) if path else ()
     except OSError:
         messages = ()
     said = facts.merge(facts.gather([messages[at] for at in unit]) for unit in units(messages))

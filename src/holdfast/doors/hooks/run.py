@@ -60,6 +60,7 @@ class Job:
         from holdfast.doors.hooks import dialects
 
         payload = _payload(sys.stdin.buffer.read(limits.HOOK_INPUT_BYTES + 1))
+        by_plugin = self.client is None and settings.by_plugin()
         self.client = self.client or dialects.detect(payload, settings.coding_agent())
         event = dialects.read(self.client, self.event, payload)
         chosen = settings.load(folder=event.folder or None)
@@ -69,6 +70,11 @@ class Job:
 
         if not hooks.enabled or event.client in hooks.off_clients:
             return {}, events.NOTHING
+        if by_plugin:
+            from holdfast.doors.clients.plugin import hooks_beside
+
+            if hooks_beside(event.client, chosen.root, os.path.expanduser("~")):
+                return {}, events.NOTHING  # the installed ones answer; twice would be once too often
         found = events.EVENTS[event.name](events.Call(event, chosen, *_store(chosen, event.session)))
         return dialects.write(event, found.answer), found
 

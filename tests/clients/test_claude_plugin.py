@@ -1,0 +1,98 @@
+"""Claude Code itself with Holdfast installed from the client: marketplace, plugin, hooks, tools and skill."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clients.install import installed
+from clients.stub import Json, Say, TooLong, Use
+from clients.test_claude_code import VERSION, Claude, results, sent
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
+TOP = Path(__file__).parents[2]
+TOOLS = "plugin_holdfast_holdfast"
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Claude:
+    found = Claude(installed("@anthropic-ai/claude-code", VERSION, "@anthropic-ai/claude-code-*/claude"), tmp_path)
+    # Nothing but what the client needs of a clone.
+    market = tmp_path / "market"
+    for name in (".claude-plugin", "plugins"):
+        shutil.copytree(TOP / name, market / name)
+    ask(found, "plugin", "validate", str(market / "plugins" / "holdfast"))
+    ask(found, "plugin", "validate", str(market))
+    ask(found, "plugin", "marketplace", "add", str(market))
+    ask(found, "plugin", "install", "holdfast@holdfast")
+    return found
+
+
+def ask(claude: Claude, *words: str) -> str:
+    done = subprocess.run(
+        [str(claude.program), *words],
+        cwd=claude.project,
+        env=claude.environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def status(claude: Claude) -> Json:
+    rows: list[Json] = json.loads(claude.holdfast("status", "--json"))["clients"]
+    return next(row for row in rows if row["client"] == "claude-code")
+
+
+def test_all_of_it_works_from_the_plugin_alone(claude: Claude) -> None:
+    claude.holdfast("handoff", "write", "Casts come next.", "--session", "earlier")
+    stub, session = claude.ask(
+        "port the parser",
+        Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, TOOLS),
+        Use("Bash", {"command": "seq 1 20000", "description": "count"}),
+        Say("noted"),
+        more=("--allowedTools", f"mcp__{TOOLS},Bash"),
+    )
+    first = json.dumps(stub.requests[0], ensure_ascii=False)
+    assert sent(stub.requests[0]).count("Casts come next.") == 1
+    assert "holdfast:holdfast: Keep plans, findings and decisions" in first  # the skill
+    noted, counted = results(stub.requests[-1])
+    assert "ok" in noted
+    assert "📁 Output cached: " in counted
+    stub, _ = claude.ask("go on", TooLong(), Say("going on"), more=("--resume", session))
+    assert stub.summaries, "the client did not compact"
+    assert "- [ ] casts break LL(1)" in sent(stub.requests[-1])
+
+
+def test_an_installation_beside_it_is_refused_or_seen_and_nothing_is_said_twice(claude: Claude) -> None:
+    row = status(claude)
+    assert (row["plugin"], row["twice"]) == (True, False)
+    refused = subprocess.run(
+        ["holdfast", "install", "claude-code", "--user"],
+        cwd=claude.project,
+        env=claude.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "has Holdfast as a plugin already" in refused.stderr
+
+    # The other way round: installed first, the plugin switched on afterwards.
+    ask(claude, "plugin", "disable", "holdfast@holdfast")
+    claude.holdfast("install", "claude-code", "--user")
+    ask(claude, "plugin", "enable", "holdfast@holdfast")
+    row = status(claude)
+    assert (row["plugin"], row["user"], row["twice"]) == (True, True, True)
+    claude.holdfast("handoff", "write", "Casts come next.", "--session", "earlier")
+    stub, _ = claude.ask("hello", Say("hi"))
+    assert sent(stub.requests[0]).count("Casts come next.") == 1
+    assert sent(stub.requests[0]).count("<holdfast>") == 1
