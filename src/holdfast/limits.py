@@ -197,6 +197,9 @@ RECALL_POOL = 120  # texts one question looks at; more find next to nothing and 
 RECALL_COMMON = 1_200  # places of a word that are followed, some 0.3 ms; a commoner word says little
 
 
+ADAPTER_SESSIONS = 64  # conversations an adapter holds open; one used before is read from the store again
+
+
 class RecallRules(NamedTuple):
     """The signals of recall, each to be switched off by itself. Fields of [recall] in the config file."""
 
