@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -52,6 +53,8 @@ def shown(message: BaseMessage) -> Shown:
 
 
 class LangChain:
+    sync = False  # whether LangChain runs it in threads of its own
+
     def __init__(self, model: Model, tools: Sequence[Tool], memory: Holdfast | None, **options: Any) -> None:
         middleware = [] if memory is None else [HoldfastMiddleware(memory, **options)]
         chat = Scripted(script=model, windows=[])
@@ -60,5 +63,13 @@ class LangChain:
 
     async def run(self, request: str, thread: str) -> str:
         config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": 10_000}
-        state = await self.agent.ainvoke({"messages": [HumanMessage(request)]}, config)
+        given: Any = {"messages": [HumanMessage(request)]}
+        if self.sync:
+            state = await asyncio.to_thread(self.agent.invoke, given, config)
+        else:
+            state = await self.agent.ainvoke(given, config)
         return str(state["messages"][-1].text)
+
+
+class LangChainSync(LangChain):
+    sync = True

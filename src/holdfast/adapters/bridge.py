@@ -23,6 +23,8 @@ from holdfast.operations.turn import Summarise
 from holdfast.window.context import ours
 from holdfast.window.controller import Warn
 from holdfast.window.messages import SYSTEM, Message, user
+from holdfast.window.rules import repair
+from holdfast.window.units import unpaired
 
 log = logging.getLogger("holdfast")
 N = TypeVar("N")  # a message of the framework
@@ -117,6 +119,8 @@ class Bridge(Generic[N]):
         """What to send. `goes_on` says that the framework asks the model again after its answer to a warning."""
         with line.lock:
             talk = line.talk.read(natives)
+            if unpaired(talk):  # a run that was cancelled may leave half a pair with the framework, but not with us
+                talk = list(repair(talk)[0])
             options, given = self._options, Given(tools=self.guidance)
             step = line.session.window.next(
                 [*prompt, *talk], limit=options.limit, given=given, summarise=options.summarise
@@ -134,9 +138,13 @@ class Bridge(Generic[N]):
             line.session.window.sent(used or None)
 
     def keep(self, line: Conversation[N], natives: Iterable[N]) -> None:
-        """The run is over: what was said last is kept too."""
+        """The run is over: what was said last is kept too, but no call that waits for its result."""
         with line.lock:
-            line.session.window.keep(line.talk.read(natives))
+            talk = line.talk.read(natives)
+            if alone := unpaired(talk):
+                waits = (at for at, message in enumerate(talk) if any(call.id in alone for call in message.calls()))
+                talk = talk[: next(waits, len(talk))]
+            line.session.window.keep(talk)
 
 
 class Conversation(Generic[N]):
