@@ -10,10 +10,11 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
-from bench.frameworks.script import Do, Model, Shown, Tool, Window
+from bench.frameworks.script import Do, Model, Shown, Tool, Window, size
 from holdfast.adapters.langchain import HoldfastMiddleware
 from holdfast.library import Holdfast
 
@@ -39,11 +40,12 @@ class Scripted(BaseChatModel):
         self.windows.append(window)
         self.made += 1
         answer = self.script(window)
+        usage = UsageMetadata(input_tokens=size(window), output_tokens=10, total_tokens=size(window) + 10)
         if isinstance(answer, Do):
             call = {"name": answer.name, "args": answer.arguments, "id": f"call_{self.made}", "type": "tool_call"}
-            reply = AIMessage("", tool_calls=[call])
+            reply = AIMessage("", tool_calls=[call], usage_metadata=usage)
         else:
-            reply = AIMessage(answer.text)
+            reply = AIMessage(answer.text, usage_metadata=usage)
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 

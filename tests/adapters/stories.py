@@ -76,7 +76,7 @@ async def notes_survive_compaction(drive: Driver, hold: Holdfast) -> None:
         return Say(f"Row 3-7 is {found[1]}, the port is {port[1]}.")
 
     writes = [Do("update_notepad", {"operation": "append", "content": f"{MARK}\n"}), Do("add_note", {"content": MARK})]
-    begins = [Do("fetch", {"number": 3}), remember]
+    begins: list[Any] = [Do("fetch", {"number": 3}), remember]
     talks = [Do("fetch", {"number": number}) for number in range(5, 40)]
     agent: Framework = drive(steps(*writes, *begins, *talks, look_back, answer), [fetch], hold, limit=LIMIT)
     told = await agent.run(REQUEST, "records")
@@ -105,9 +105,7 @@ async def a_handoff_arrives_once(drive: Driver, hold: Holdfast) -> None:
 
 async def our_errors_are_results(drive: Driver, hold: Holdfast) -> None:
     """A call that Holdfast refuses is told to the model, in the words of every door."""
-    agent: Framework = drive(
-        steps(Do("add_note", {"content": ""}), lambda window: Say(text(window))), [fetch], hold
-    )
+    agent: Framework = drive(steps(Do("add_note", {"content": ""}), lambda window: Say(text(window))), [fetch], hold)
     assert "content" in await agent.run("Note nothing.", "empty")
     assert hold.session("empty").notes.list() == ()
 
