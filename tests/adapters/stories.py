@@ -18,7 +18,7 @@ from holdfast.window.messages import Message
 from holdfast.window.units import unpaired
 
 Driver = Callable[..., Any]
-LIMIT = 6_000  # tokens, so that a short story has to be compacted
+LIMIT = 4_000  # tokens, so that a short story has to be compacted
 ROWS = 300  # in a record, which makes it bigger than what stays in the window
 MARK = "The replica listens on port 5433."
 REQUEST = "Compare all records, and tell me the port of the replica. Never restart the server."
