@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast import errors
@@ -164,7 +165,7 @@ class HoldfastMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         shown = [
             self._shown(session, request, one) if isinstance(one, ToolMessage) else one for one in changes["messages"]
         ]
-        return Command(result.graph, {**changes, "messages": shown}, result.resume, result.goto)
+        return replace(result, update={**changes, "messages": shown})
 
     def _shown(self, session: Session, request: ToolCallRequest, message: ToolMessage) -> ToolMessage:
         name, call = request.tool_call["name"], json.dumps(request.tool_call["args"], ensure_ascii=False, default=str)
