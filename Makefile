@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 LOCK := $(PY) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
 	--python-version 3.11 --custom-compile-command "make lock" --quiet
 # What the linters look at; bench only once there is code in it.
-CODE := src tests docs $(if $(wildcard bench/*.py),bench)
+CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

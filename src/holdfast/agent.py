@@ -10,7 +10,6 @@ any callable that takes messages and tools and answers with a message; nothing h
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +19,11 @@ from typing import Any, NamedTuple
 from holdfast import errors, limits
 from holdfast.errors import HoldfastError
 from holdfast.library import Holdfast, Session, Tool
-from holdfast.operations import tree
+from holdfast.operations import answers, tree
 from holdfast.operations.turn import Summarise
 from holdfast.text import tokens
 from holdfast.window.controller import Compact, Step, Warn
-from holdfast.window.messages import TOOL, Call, Message, Result, Text, system, user
+from holdfast.window.messages import TOOL, Call, Message, Result, system, user
 
 COMPLETED, FAILED = tree.COMPLETED, tree.FAILED
 OUT_OF_TOKENS, CANCELLED = tree.OUT_OF_TOKENS, tree.CANCELLED
@@ -172,17 +171,7 @@ class Agent:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def _answer(self, call: Call) -> Result:
-        """The result of a call. What goes wrong is a result too: the model can act on it, and the pair stays whole."""
-        try:
-            arguments = json.loads(call.arguments or "{}")
-            if not isinstance(arguments, dict):
-                raise errors.wrong_type(call.name, "arguments", arguments, "an object")
-            text = self._do(call.name, arguments, call.arguments)
-        except HoldfastError as problem:
-            return Result(call.id, (Text(problem.message),), error=True)
-        except Exception as problem:
-            return Result(call.id, (Text(f"{type(problem).__name__}: {problem}"),), error=True)
-        return Result(call.id, (Text(text),))
+        return answers.answered(call, lambda arguments: self._do(call.name, arguments, call.arguments))
 
     def _do(self, name: str, arguments: dict[str, Any], call: str) -> str:
         tool = next((tool for tool in self.tools if tool.name == name), None)
@@ -195,7 +184,7 @@ class Agent:
             self._start(answer["id"], arguments, forked=name == "fork_session")
         if name == "report_result":
             self._ended = str(arguments.get("result", ""))
-        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        text = answers.as_text(answer)
         if tool in self.own_tools:  # ours answer within their own bounds
             return self.session.outputs.keep(name, text, call=call).text
         return text

@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     # What only some calls need is imported by them: every server starts with this module.
     from holdfast.operations import history, recall, savings, seals, tree
     from holdfast.operations.window import Window
+    from holdfast.window.messages import Message
 
 Clock = Callable[[], int]
+WITH_WINDOW = ("scratchpad_read", "scratchpad_list", "recall")  # the tools that references and folds speak of
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notes": {"add_note", "search_notes", "list_notes", "update_note", "delete_note", "list_tags"},
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
@@ -61,12 +63,23 @@ def wall_clock() -> int:
 
 
 class Tool(NamedTuple):
-    """A tool for people who call a model's API themselves."""
+    """A tool for people who call a model's API themselves, in the form that each API takes."""
 
     name: str
     description: str
     parameters: dict[str, Any]  # JSON schema
-    handler: Callable[[Mapping[str, Any]], dict[str, Any]]
+    handler: Callable[[Mapping[str, Any]], Any]  # what it gives is shown as text, or as JSON
+
+    def anthropic(self) -> dict[str, Any]:
+        return {"name": self.name, "description": self.description, "input_schema": self.parameters}
+
+    def openai_chat(self) -> dict[str, Any]:
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+    def openai_responses(self) -> dict[str, Any]:
+        said = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", **said, "strict": False}
 
 
 class Instructions(NamedTuple):
@@ -188,13 +201,17 @@ class Holdfast:
 
     # --- for people who build agents ----------------------------------------------------------------------------------
 
-    def tools(self, profile_name: str = "core", *, session: str | None = None) -> list[Tool]:
-        """Tools with JSON schemas and handlers, for a model's API. Handlers raise HoldfastError with a text to show."""
+    def tools(self, profile_name: str = "core", *, session: str | None = None, also: Sequence[str] = ()) -> list[Tool]:
+        """Tools with JSON schemas and handlers, for a model's API. Handlers raise HoldfastError with a text to show.
+
+        `also` names operations to add to those of the profile.
+        """
 
         def handler(operation: Operation) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
             return lambda arguments: self.call(operation.name, arguments, session=session, by="agent/tools")
 
-        return [Tool(op.name, op.description(), op.input_schema(), handler(op)) for op in profile(profile_name)]
+        given = {op.name: op for op in (*profile(profile_name), *map(find, also))}
+        return [Tool(op.name, op.description(), op.input_schema(), handler(op)) for op in given.values()]
 
     def guidance(self, profile_name: str = "core") -> str:
         """The prompt section that teaches these tools. Give it to the model only together with them."""
@@ -298,6 +315,21 @@ class Session:
 
             self._window = Window(self.ctx)
         return self._window
+
+    def tools(self, profile_name: str = "core", *, also: Sequence[str] = WITH_WINDOW) -> list[Tool]:
+        """The tools of a profile for this session, and those that read back what its window left out."""
+        return self.hold.tools(profile_name, session=self.id, also=also)
+
+    def answer(self, reply: Message, tools: Sequence[Tool]) -> list[Message]:
+        """Do what a model's reply calls for, with these tools: ours and your own. A message for each call.
+
+        What goes wrong is a result too, so that the model can act on it; big results of your tools become references.
+        """
+        from holdfast.operations import answers
+        from holdfast.window.messages import TOOL, Message
+
+        known = {tool.name: tool.handler for tool in tools}
+        return [Message(TOOL, (answers.given_to(self.ctx(), call, known),)) for call in reply.calls()]
 
     def pin(self, content: str) -> str:
         """A text that every window of this session holds from now on. The id it is unpinned by."""

@@ -200,6 +200,10 @@ RECALL_POOL = 120  # texts one question looks at; more find next to nothing and 
 RECALL_COMMON = 1_200  # places of a word that are followed, some 0.3 ms; a commoner word says little
 
 
+ITEMS_READ = 100_000  # memory that one search of a framework's store looks at: some seconds
+ADAPTER_SESSIONS = 64  # conversations an adapter holds open; one used before is read from the store again
+
+
 class RecallRules(NamedTuple):
     """The signals of recall, each to be switched off by itself. Fields of [recall] in the config file."""
 

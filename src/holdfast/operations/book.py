@@ -59,10 +59,7 @@ class Book:
         if self._stale:
             self._refold()
         if gone < known:
-            for fold in transcript.folds(self._entries, self._messages()):
-                if fold.how != CLEAR and fold.first < gone <= fold.last:
-                    self.take_back(ctx, fold.key, "rewind")  # it speaks of what is about to go
-            self.record(ctx, transcript.fold_draft(ctx, Fold("", REWIND, gone, known - 1)), "rewind")
+            self._rewind(ctx, gone)
         fresh = [transcript.made(self.count(message), message) for message in talk[at:]]
         if not fresh:
             return
@@ -73,6 +70,17 @@ class Book:
         else:
             self._show([Item(one.message, place, place) for place, one in enumerate(fresh, known)])
         self.facts_of(self.items[-len(fresh) :])
+
+    def leave(self, ctx: Context, count: int) -> None:
+        """Leave the last items of the window behind."""
+        if count and self.items:
+            self._rewind(ctx, min(item.first for item in self.items[-count:]))
+
+    def _rewind(self, ctx: Context, gone: int) -> None:
+        for fold in transcript.folds(self._entries, self._messages()):
+            if fold.how != CLEAR and fold.first < gone <= fold.last:
+                self.take_back(ctx, fold.key, "rewind")  # it speaks of what is about to go
+        self.record(ctx, transcript.fold_draft(ctx, Fold("", REWIND, gone, self.length - 1)), "rewind")
 
     def _parting(self, talk: Sequence[Message]) -> tuple[int, int]:
         """How many of the caller's messages are known, and from which position on the known ones are left behind."""

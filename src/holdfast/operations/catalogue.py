@@ -47,6 +47,10 @@ def __getattr__(name: str) -> Any:
     return {operation.name: operation for operation in _all()}
 
 
+def has(name: str) -> bool:
+    return any(operation.name == name for operation in _all())
+
+
 def find(name: str) -> Operation:
     for operation in _all():
         if operation.name == name:

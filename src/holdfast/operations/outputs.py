@@ -76,6 +76,13 @@ def keep_output(ctx: Context, tool: str, content: str, call: str = "", free_toke
     return Kept(repeats.answer(ctx, told, output, _head(output), reference(output, rules.include_preview)), output)
 
 
+def is_big(ctx: Context, tool: str, content: str) -> bool:
+    """Whether `keep_output` would keep it."""
+    most = policy(ctx.bounds.outputs, tool).threshold if ctx.bounds.outputs.enabled else None
+    # A character takes four bytes at most, so a short text is known to be small without looking at it.
+    return most is not None and len(content) * 4 >= most and len(content.encode("utf-8", "surrogatepass")) >= most
+
+
 def put_output(ctx: Context, tool: str, content: str, call: str = "") -> Output:
     """Keep a text whole, however small."""
     return put_outputs(ctx, [(tool, content, call)])[0]

@@ -79,6 +79,12 @@ class Window:
         self._book.take_up(ctx)
         self._book.follow(ctx, split(self._unmended(messages))[1])
 
+    def leave(self, count: int) -> None:
+        """Leave the last messages behind, as a conversation that goes another way does. They stay in the transcript."""
+        ctx = self._context()
+        self._book.take_up(ctx)
+        self._book.leave(ctx, count)
+
     def uncompact(self, first: int, last: int | None = None) -> folds.Restored:
         """Bring messages back into the window from the next request on. Positions count from 1."""
         return folds.uncompact(self._context(), first, last)

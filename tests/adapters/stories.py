@@ -1,0 +1,153 @@
+"""Stories that every framework's agent goes through, told by its own loop with a scripted model.
+
+A framework is given by its driver of bench/frameworks: a class called with a model, tools and a memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
+from holdfast.library import Holdfast
+from holdfast.window.messages import Message
+from holdfast.window.units import unpaired
+
+Driver = Callable[..., Any]
+LIMIT = 4_000  # tokens, so that a short story has to be compacted
+ROWS = 300  # in a record, which makes it bigger than what stays in the window
+MARK = "The replica listens on port 5433."
+REQUEST = "Compare all records, and tell me the port of the replica. Never restart the server."
+
+
+def fetch(number: int) -> str:
+    """Fetch one record."""
+    return f"record {number}\n" + "\n".join(f"row {number}-{row} holds {row * 7919 % 997}" for row in range(ROWS))
+
+
+def broken(number: int) -> str:
+    """Fetch one record from the broken server."""
+    raise RuntimeError(f"record {number} is unreadable")
+
+
+def steps(*script: Say | Do | Callable[[Window], Say | Do]) -> Model:
+    """A model that goes through a script; a step may look at the window first."""
+    left = list(script)
+
+    def model(window: Window) -> Say | Do:
+        step = left.pop(0)
+        return step(window) if callable(step) else step
+
+    return model
+
+
+def kept(hold: Holdfast, thread: str) -> list[Message]:
+    """The conversation as the store has it, read by somebody who comes later."""
+    return hold.session(thread).window.messages()
+
+
+def folds(hold: Holdfast) -> list[str]:
+    return [event.operation for event in hold.history(kind="fold", limit=500)]
+
+
+async def notes_survive_compaction(drive: Driver, hold: Holdfast) -> None:
+    """Many records: the window stays small, what was written down stays, and a record can be read again."""
+    seen: dict[str, str] = {}
+
+    def look_back(window: Window) -> Do:
+        reference = re.search(r"hold://([0-9a-f]{12})|Output cached: ([0-9a-f]{12})", seen["window"])
+        assert reference is not None
+        return Do("scratchpad_read", {"id": reference[1] or reference[2], "match": "row 3-7 "})
+
+    def remember(window: Window) -> Do:
+        # The last result is the third record, as a reference with a preview.
+        seen["window"] = window[-1].text if "Output cached" in window[-1].text else window[-2].text
+        return Do("fetch", {"number": 4})
+
+    def answer(window: Window) -> Say:
+        found = re.search(r"row 3-7 holds (\d+)", text(window))
+        port = re.search(r"port (\d+)", text(window))
+        assert found is not None
+        assert port is not None
+        return Say(f"Row 3-7 is {found[1]}, the port is {port[1]}.")
+
+    writes = [Do("update_notepad", {"operation": "append", "content": f"{MARK}\n"}), Do("add_note", {"content": MARK})]
+    begins: list[Any] = [Do("fetch", {"number": 3}), remember]
+    talks = [Do("fetch", {"number": number}) for number in range(5, 40)]
+    agent: Framework = drive(steps(*writes, *begins, *talks, look_back, answer), [fetch], hold, limit=LIMIT)
+    told = await agent.run(REQUEST, "records")
+    assert told == f"Row 3-7 is {7 * 7919 % 997}, the port is 5433."
+    assert "compact" in folds(hold)
+    assert len(agent.windows) == 41
+    assert max(map(size, agent.windows)) <= LIMIT
+    assert all(MARK in text(window) for window in agent.windows[1:])
+    assert all(REQUEST in text(window) for window in agent.windows)
+    assert not any("row 3-150 " in text(window) for window in agent.windows), "no big result is ever shown whole"
+    assert [note.content for note in hold.session("records").notes.list()] == [MARK]
+    assert kept(hold, "records")[-1].text() == told
+
+
+async def a_handoff_arrives_once(drive: Driver, hold: Holdfast) -> None:
+    """What the first run leaves, the second reads before all else, and the third not any more."""
+    left = Do("write_session_handoff", {"content": "Records 1 to 3 are done; go on with 4."})
+    agent: Framework = drive(steps(left, Say("Stopped."), Say("Going on."), Say("New.")), [fetch], hold)
+    await agent.run("Do the records.", "monday")
+    assert "go on with 4" not in text(agent.windows[0])
+    await agent.run("Go on.", "tuesday")
+    assert "go on with 4" in agent.windows[2][0].text.split("Notes (add_note")[0]
+    await agent.run("What now?", "wednesday")
+    assert "go on with 4" not in text(agent.windows[3])
+
+
+async def our_errors_are_results(drive: Driver, hold: Holdfast) -> None:
+    """A call that Holdfast refuses is told to the model, in the words of every door."""
+    agent: Framework = drive(steps(Do("add_note", {"content": ""}), lambda window: Say(text(window))), [fetch], hold)
+    assert "content" in await agent.run("Note nothing.", "empty")
+    assert hold.session("empty").notes.list() == ()
+
+
+async def the_conversation_goes_on(drive: Driver, hold: Holdfast) -> None:
+    """A second request in the same conversation: nothing is kept twice, nothing is left behind."""
+    agent: Framework = drive(steps(Do("fetch", {"number": 1}), Say("One."), Say("Two.")), [fetch], hold)
+    await agent.run("First.", "talk")
+    await agent.run("Second.", "talk")
+    said = [message.text() for message in kept(hold, "talk") if message.text()]
+    assert said == ["First.", "One.", "Second.", "Two."]
+    assert folds(hold) == []
+
+
+async def a_cancelled_run_leaves_no_half_pair(drive: Driver, hold: Holdfast) -> None:
+    """Cancelled inside a tool: what the store has is whole, and the conversation goes on."""
+    began, never = asyncio.Event(), asyncio.Event()
+
+    async def wait(number: int) -> str:
+        """Wait for ever."""
+        began.set()
+        await never.wait()
+        return "never"
+
+    agent: Framework = drive(
+        steps(Do("fetch", {"number": 1}), Do("wait", {"number": 2}), Say("Here again.")), [fetch, wait], hold
+    )
+    run = asyncio.create_task(agent.run("Wait.", "cancelled"))
+    await began.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert not unpaired(kept(hold, "cancelled"))
+    assert any(message.results() for message in kept(hold, "cancelled")), "what was done before is kept"
+    assert await agent.run("Go on.", "cancelled") == "Here again."
+    assert not unpaired(kept(hold, "cancelled"))
+
+
+STORIES = (
+    notes_survive_compaction,
+    a_handoff_arrives_once,
+    our_errors_are_results,
+    the_conversation_goes_on,
+    a_cancelled_run_leaves_no_half_pair,
+)

@@ -1,0 +1,214 @@
+"""LangChain's own loop, driven by a scripted chat model, with Holdfast as its middleware."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from deepagents import create_deep_agent
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain.tools import ToolRuntime
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from adapters import stories
+from bench.frameworks.langchain import LangChain, LangChainSync, Scripted
+from bench.frameworks.script import Do, Say, Window, text
+from holdfast.adapters.langchain import HoldfastMiddleware
+from holdfast.library import Holdfast
+from holdfast.window.units import unpaired
+
+CANCEL = stories.a_cancelled_run_leaves_no_half_pair
+
+
+@pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
+def test_story(story: Any, hold: Holdfast) -> None:
+    asyncio.run(story(LangChain, hold))
+
+
+@pytest.mark.parametrize("story", [one for one in stories.STORIES if one is not CANCEL], ids=lambda one: one.__name__)
+def test_story_without_async(story: Any, hold: Holdfast) -> None:
+    asyncio.run(story(LangChainSync, hold))
+
+
+def agent(script: Any, tools: list[Any], hold: Holdfast, **given: Any) -> Any:
+    chat = Scripted(script=script, windows=[])
+    middleware = [*given.pop("before", ()), HoldfastMiddleware(hold, **given)]
+    return create_agent(chat, tools, middleware=middleware, checkpointer=InMemorySaver()), chat
+
+
+def asked(text: str) -> Any:
+    return {"messages": [HumanMessage(text)]}
+
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def test_what_a_tool_raises_is_raised_as_without_us(hold: Holdfast) -> None:
+    made, _ = agent(stories.steps(Do("broken", {"number": 1}), Say("Never.")), [stories.broken], hold)
+    with pytest.raises(RuntimeError, match="record 1 is unreadable"):
+        made.invoke(asked("Fetch."), THREAD)
+    assert not unpaired(stories.kept(hold, "t"))
+
+
+def test_a_failed_tool_is_still_one_that_failed(hold: Holdfast) -> None:
+    @tool
+    def check(number: int) -> str:
+        """Run the checks."""
+        raise ToolException("FAILED disk full\n" * 1_000)
+
+    check.handle_tool_error = True
+    made, chat = agent(stories.steps(Do("check", {"number": 1}), Say("It failed.")), [check], hold)
+    state = made.invoke(asked("Check."), THREAD)
+    (result,) = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    assert result.status == "error"
+    assert str(result.content).startswith("📁 Output cached: ")
+    assert "FAILED disk full" in chat.windows[1][-2].text
+    (kept,) = [part for message in stories.kept(hold, "t") for part in message.results()]
+    assert kept.error
+
+
+def test_only_texts_of_a_result_are_kept_aside(hold: Holdfast) -> None:
+    picture = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+
+    @tool(response_format="content_and_artifact")
+    def shoot(number: int) -> tuple[Any, Any]:
+        """Take a picture and describe it."""
+        return [{"type": "text", "text": stories.fetch(number)}, picture], {"whole": number}
+
+    made, _ = agent(stories.steps(Do("shoot", {"number": 1}), Say("Seen.")), [shoot], hold)
+    state = made.invoke(asked("Shoot."), THREAD)
+    result: Any = next(message for message in state["messages"] if isinstance(message, ToolMessage))
+    assert result.content[0]["text"].startswith("📁 Output cached: ")
+    assert result.content[1] == picture
+    assert result.artifact == {"whole": 1}
+
+
+def test_results_inside_a_command_are_kept_too(hold: Holdfast) -> None:
+    @tool
+    def move(runtime: ToolRuntime) -> Any:
+        """Move on."""
+        return Command(update={"messages": [ToolMessage(stories.fetch(1), tool_call_id=runtime.tool_call_id)]})
+
+    made, chat = agent(stories.steps(Do("move", {}), Say("Moved.")), [move], hold)
+    made.invoke(asked("Move."), THREAD)
+    assert "Output cached" in chat.windows[1][-2].text
+
+
+def test_a_reference_is_an_argument(hold: Holdfast) -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> str:
+        """Count the lines of a text."""
+        counted.append(text)
+        return str(len(text.splitlines()))
+
+    kept = hold.session("t").outputs.keep("fetch", stories.fetch(1))
+    assert kept.output is not None
+    script = stories.steps(
+        Do("count", {"text": f"hold://{kept.output.id}"}), Do("count", {"text": "hold://0123456789ab"}), Say("Counted.")
+    )
+    made, _ = agent(script, [count], hold)
+    state = made.invoke(asked("Count."), THREAD)
+    results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    assert counted == [stories.fetch(1)]
+    assert [one.status for one in results] == ["success", "error"]
+    assert "0123456789ab" in results[1].content
+
+
+def test_the_answer_to_a_warning_does_not_end_the_run(hold: Holdfast) -> None:
+    """The model says something when it is warned, without a call: it is asked again, and then it answers."""
+
+    def model(window: Window) -> Say | Do:
+        if "approaching the token limit" in window[-1].text:
+            return Say("Noted.")
+        return Say("Done.") if "compact" in stories.folds(hold) else Do("speak", {"number": len(window)})
+
+    def speak(number: int) -> str:
+        """Say something that is not big enough to be kept aside."""
+        return f"word{number} " * 500
+
+    made, chat = agent(model, [speak], hold, limit=stories.LIMIT)
+    state = made.invoke(asked("Speak."), THREAD)
+    assert state["messages"][-1].text == "Done."
+    assert "Noted." in [message.text for message in state["messages"]]
+    assert sum("approaching the token limit" in text(window) for window in chat.windows) == 1
+
+
+def test_the_system_prompt_keeps_its_blocks(hold: Holdfast) -> None:
+    hold.session("before").handoff.write("Go on with record 4.")
+    seen: list[Any] = []
+
+    class Look(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            seen.append(request.system_message)
+            return handler(request)
+
+    own = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
+    chat = Scripted(script=stories.steps(Say("Hi.")), windows=[])
+    made: Any = create_agent(chat, system_prompt=SystemMessage([own]), middleware=[HoldfastMiddleware(hold), Look()])
+    made.invoke(asked("Hello."))
+    first, second, third = seen[0].content
+    assert "Go on with record 4." in first["text"]
+    assert second == own
+    assert third["text"].startswith("Notes (add_note")
+
+
+def test_a_process_that_comes_later_sends_the_very_messages_of_the_thread(hold: Holdfast) -> None:
+    """The thread comes back from a checkpointer, the window from the store: nothing is lost in between."""
+    picture = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+    sent: list[Any] = []
+
+    class Look(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            sent.append(request.messages)
+            return handler(request)
+
+    saver = InMemorySaver()
+    for said in ("One.", "Two."):
+        chat = Scripted(script=stories.steps(Say(said)), windows=[])
+        made: Any = create_agent(chat, middleware=[HoldfastMiddleware(hold), Look()], checkpointer=saver)
+        made.invoke({"messages": [HumanMessage([{"type": "text", "text": said}, picture])]}, THREAD)
+    assert [message.content for message in sent[1][:3]] == [
+        [{"type": "text", "text": "One."}, picture],
+        "One.",
+        [{"type": "text", "text": "Two."}, picture],
+    ]
+    assert stories.folds(hold) == []
+
+
+def test_a_deep_agent_and_its_sub_agent(hold: Holdfast) -> None:
+    """Both have our middleware. The sub-agent's talk is a session of its own, and the main one goes on undisturbed."""
+    middleware = HoldfastMiddleware(hold)
+    deep = stories.steps(Do("fetch", {"number": 2}), Say("The second is fetched."))
+    main = stories.steps(
+        Do("fetch", {"number": 1}),
+        Do("task", {"description": "Fetch the second.", "subagent_type": "fetcher"}),
+        Do("write_memory", {"key": "records", "content": "Two were fetched."}),
+        Say("Both are fetched."),
+    )
+    chat = Scripted(script=main, windows=[])
+    fetcher: Any = {
+        "name": "fetcher",
+        "description": "Fetches.",
+        "system_prompt": "Fetch.",
+        "model": Scripted(script=deep, windows=[]),
+        "tools": [stories.fetch],
+        "middleware": [middleware],
+    }
+    made: Any = create_deep_agent(
+        chat, [stories.fetch], middleware=[middleware], subagents=[fetcher], checkpointer=InMemorySaver()
+    )
+    state = made.invoke(asked("Fetch both."), THREAD)
+    assert state["messages"][-1].text == "Both are fetched."
+    assert "Output cached" in text(chat.windows[1])
+    assert "The second is fetched." in text(chat.windows[2])
+    assert "rewind" not in stories.folds(hold)
+    others = [session.id for session in hold.sessions() if session.id.startswith("t/tools:")]
+    assert len(others) == 1
+    assert stories.kept(hold, others[0])[0].text() == "Fetch the second."
+    assert hold.memory.read("records").content == "Two were fetched."

@@ -1,0 +1,61 @@
+"""What holds for every adapter: nothing imports it by the way, and without its extra it says what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+ADAPTERS = {  # the extra and the framework's packages
+    "langchain": ("langchain", ("langchain", "langgraph")),
+    "langgraph_store": ("langchain", ("langgraph",)),
+    "pydantic_ai": ("pydantic-ai", ("pydantic_ai",)),
+    "openai_agents": ("openai-agents", ("agents",)),
+}
+PACKAGES = sorted({package for _, packages in ADAPTERS.values() for package in packages})
+
+
+def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_every_adapter_is_listed_here() -> None:
+    found = {path.stem for path in (ROOT / "src" / "holdfast" / "adapters").glob("*.py")}
+    assert found - {"__init__", "bridge"} == set(ADAPTERS)
+
+
+def test_holdfast_imports_no_framework(tmp_path: Path) -> None:
+    code = (
+        "import sys, holdfast, holdfast.adapters.bridge\n"
+        "with holdfast.open('x.db') as hold: hold.session('a').window.next([])\n"
+        f"print([name for name in {PACKAGES} if name in sys.modules])"
+    )
+    assert python(code, tmp_path).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_without_its_extra_an_adapter_says_what_to_install(name: str, tmp_path: Path) -> None:
+    extra, packages = ADAPTERS[name]
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({packages}))\n"  # as if they were not there
+        "from holdfast.errors import HoldfastError\n"
+        "try:\n"
+        f"    import holdfast.adapters.{name}\n"
+        "except HoldfastError as problem:\n"
+        "    print(problem.code, problem.message)\n"
+    )
+    said = python(code, tmp_path).stdout
+    assert said.startswith("not_installed the adapter for ")
+    assert said.endswith(f"Run `pip install 'holdfast[{extra}]'`.\n")
+
+
+def test_the_loop_without_a_framework(tmp_path: Path) -> None:
+    example = ROOT / "examples" / "plain.py"
+    assert len(example.read_text(encoding="utf-8").splitlines()) <= 40
+    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "- 13:00: disk full" in done.stdout

@@ -1,0 +1,158 @@
+"""Pydantic AI's own loop, driven by its test models, with Holdfast as a capability."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, ModelRetry, ToolReturn
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from adapters import stories
+from bench.frameworks.pydantic_ai import PydanticAI
+from bench.frameworks.script import Do, Say
+from holdfast.adapters.pydantic_ai import HoldfastMemory
+from holdfast.library import Holdfast
+from holdfast.window.messages import Media
+
+
+@pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
+def test_story(story: Any, hold: Holdfast) -> None:
+    asyncio.run(story(PydanticAI, hold))
+
+
+def run(agent: PydanticAI, request: Any = "Go.", **given: Any) -> Any:
+    return agent.agent.run_sync(request, conversation_id="t", **given)
+
+
+def returned(messages: list[ModelMessage]) -> list[ToolReturnPart]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+
+
+def test_what_a_tool_raises_is_raised_as_without_us(hold: Holdfast) -> None:
+    agent = PydanticAI(stories.steps(Do("broken", {"number": 1})), [stories.broken], hold)
+    with pytest.raises(RuntimeError, match="record 1 is unreadable"):
+        run(agent)
+
+
+@pytest.mark.parametrize(("raised", "outcome"), [(ModelRetry("Try 2."), "retried"), (ToolFailed("Gone."), "failed")])
+def test_a_failed_tool_is_still_one_that_failed(raised: Exception, outcome: str, hold: Holdfast) -> None:
+    def check(number: int) -> str:
+        """Run the checks."""
+        if number == 1:
+            raise raised
+        return "fine"
+
+    script = stories.steps(Do("check", {"number": 1}), Do("check", {"number": 2}), Say("Checked."))
+    result = run(PydanticAI(script, [check], hold))
+    assert [part.outcome for part in returned(result.all_messages())] == [outcome, "success"]
+    kept = [part.error for message in stories.kept(hold, "t") for part in message.results()]
+    assert kept == [True, False]
+
+
+def test_big_values_become_references_and_metadata_stays(hold: Holdfast) -> None:
+    def rows(number: int) -> list[dict[str, int]]:
+        """All rows."""
+        return [{"row": row, "value": row * number} for row in range(1_000)]
+
+    def wrapped(number: int) -> ToolReturn[Any]:
+        """All rows, and something for the application."""
+        return ToolReturn(rows(number), metadata={"number": number})
+
+    script = stories.steps(Do("rows", {"number": 1}), Do("wrapped", {"number": 2}), Say("Read."))
+    agent = PydanticAI(script, [rows, wrapped], hold)
+    first, second = returned(run(agent).all_messages())
+    assert str(first.content).startswith("📁 Output cached: ")
+    assert "1,000" in str(first.content)
+    assert str(second.content).startswith("📁 Output cached: ")
+    assert second.metadata == {"number": 2}
+
+
+def test_a_reference_is_an_argument(hold: Holdfast) -> None:
+    def count(text: str) -> int:
+        """Count the lines of a text."""
+        return len(text.splitlines())
+
+    kept = hold.session("t").outputs.keep("fetch", stories.fetch(1))
+    assert kept.output is not None
+    script = stories.steps(
+        Do("count", {"text": f"hold://{kept.output.id}"}), Do("count", {"text": "hold://0123456789ab"}), Say("Counted.")
+    )
+    first, second = returned(run(PydanticAI(script, [count], hold)).all_messages())
+    assert first.content == stories.ROWS + 1
+    assert (second.outcome, "0123456789ab" in str(second.content)) == ("failed", True)
+
+
+def test_instructions_and_system_prompts_stay_where_they_are(hold: Holdfast) -> None:
+    hold.session("before").handoff.write("Go on with record 4.")
+    agent = PydanticAI(stories.steps(Say("Hi.")), [], hold)
+    model = agent.agent.model
+    made = Agent(model, instructions="Be brief.", system_prompt="You fetch.", capabilities=[HoldfastMemory(hold)])
+    made.run_sync("Hello.")
+    instructions, first, asked, state = agent.windows[0]
+    parts = instructions.text.split("\n\n")
+    assert "Go on with record 4." in instructions.text.split("Be brief.")[0]
+    assert parts.index("Be brief.") < next(at for at, part in enumerate(parts) if part.startswith("Notes (add_note"))
+    assert (first.role, first.text) == ("system", "You fetch.")
+    assert asked.text == "Hello."
+    assert "## Session Notepad" in state.text
+
+
+def test_the_history_of_a_run_keeps_everything(hold: Holdfast) -> None:
+    """Compaction is about what is sent; `all_messages` is what happened."""
+    script = stories.steps(*(Do("fetch", {"number": number}) for number in range(50)), Say("Done."))
+    agent = PydanticAI(script, [stories.fetch], hold, limit=stories.LIMIT)
+    messages = run(agent).all_messages()
+    assert "compact" in stories.folds(hold)
+    assert len(returned(messages)) == 50
+    assert "Session Notepad" not in str(messages)
+    assert len(agent.windows[-1]) < 60
+
+
+def test_pictures_are_counted_and_sent_as_they_are(hold: Holdfast) -> None:
+    picture = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+    seen: list[list[ModelMessage]] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(messages)
+        return ModelResponse(parts=[TextPart("Seen.")])
+
+    agent = Agent(FunctionModel(answer), capabilities=[HoldfastMemory(hold)])
+    agent.run_sync(["Look:", picture], conversation_id="t")
+    request = seen[0][0]
+    assert isinstance(request, ModelRequest)
+    assert list(request.parts[0].content)[1] is picture  # type: ignore[union-attr, arg-type]
+    (kept,) = [part for part in stories.kept(hold, "t")[0].parts if isinstance(part, Media)]
+    assert kept.kind == "image/png"
+
+
+def test_a_streamed_run_has_the_same_window(hold: Holdfast) -> None:
+    hold.session("t").notepad.write(stories.MARK)
+    seen: list[list[ModelMessage]] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        seen.append(messages)
+        yield "Going "
+        yield "on."
+
+    async def story() -> str:
+        agent = Agent(FunctionModel(stream_function=answer), capabilities=[HoldfastMemory(hold)])
+        async with agent.run_stream("Go.", conversation_id="t") as result:
+            return str(await result.get_output())
+
+    assert asyncio.run(story()) == "Going on."
+    assert stories.MARK in str(seen[0])
+
+
+def test_every_tool_answers_the_test_model(hold: Holdfast) -> None:
+    """Its arguments are nonsense, so some calls are refused; none of them ends the run."""
+    result = Agent(TestModel(), capabilities=[HoldfastMemory(hold, profile="full")]).run_sync("Try all.")
+    outcomes = {part.tool_name: part.outcome for part in returned(result.all_messages())}
+    assert {"add_note", "recall", "scratchpad_read"} <= set(outcomes)
+    assert outcomes["add_note"] == "success"
+    assert outcomes["scratchpad_read"] == "failed"
