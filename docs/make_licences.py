@@ -14,7 +14,7 @@ BASE = "base"
 
 # What older packages write in place of an expression, and the expression for it.
 EXPRESSIONS = {
-    "MIT": "MIT",
+    **{plain: plain for plain in ("MIT", "MPL-2.0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "PSF-2.0")},
     "MIT, BSD": "MIT AND BSD-3-Clause",
     "any-OSI": "any-OSI",
     "License :: OSI Approved :: MIT License": "MIT",
