@@ -14,7 +14,8 @@ import pytest
 from contract.kit import NOTES, delete, everything, keys, new_scope, put, raw, stamp
 from contract.proxy import AFTER, BEFORE, Proxy
 from holdfast import errors
-from holdfast.model import NOTE, Draft, Entry, Scope
+from holdfast.library import Holdfast
+from holdfast.model import NOTE, Draft, Entry, OutputDraft, Scope
 from holdfast.store import EventQuery, Store
 from holdfast.stores import postgres_server
 from holdfast.wiring import choose_store
@@ -302,6 +303,7 @@ def guest(postgres_url: str) -> Iterator[str]:
 def test_a_store_that_may_only_be_read_can_be_read(postgres_url: str, guest: str, scope: Scope) -> None:
     with opened(postgres_url) as store:
         put(store, scope, "k", "text")
+        store.keep_output(scope, OutputDraft("tool"), b"a text that waits for the index", stamp())
     raw(postgres_url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}")
     for url in (
         with_options(postgres_url, role=guest),
@@ -315,6 +317,7 @@ def test_a_store_that_may_only_be_read_can_be_read(postgres_url: str, guest: str
                 put(store, scope, "k", "other")
             with pytest.raises(errors.StoreReadOnly):
                 store.load(new_scope(), [], [])
+            assert Holdfast(store, scope).recall("text").waiting == 1, "what cannot be indexed is counted"
 
 
 def test_a_database_where_no_tables_may_be_made_is_named(postgres_url: str, guest: str) -> None:

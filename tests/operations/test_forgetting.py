@@ -16,8 +16,10 @@ import holdfast
 from contract.kit import always
 from holdfast.library import Holdfast
 from holdfast.limits import OUTPUT_CATCH_UP_BYTES
-from holdfast.model import MEMORY, NOTE, Draft
+from holdfast.model import FOLD, MEMORY, NOTE, Draft
+from holdfast.operations import hosted
 from holdfast.store import GONE, Listing
+from holdfast.window.messages import Call, assistant, result, user
 from operations.conftest import Clock, Opener
 
 WORD = "zyxquwodlon"  # no other word begins like it, so an index that shortens what is alike has it whole
@@ -67,6 +69,24 @@ def fill(hold: Holdfast) -> tuple[str, str]:
     return id, kept.id
 
 
+def repeat(hold: Holdfast) -> None:
+    """The word wherever a session's work is told again: handoff, journal, task, compaction and checkpoint."""
+    work = hold.session("here")
+    work.handoff.write(f"next comes {WORD}")
+    work.do("update_notes", {"section": "goal", "text": f"peel the {WORD}"})
+    work.do("begin_task", {"description": f"fetch the {WORD}"})
+    call = assistant(f"I decided to take {WORD}.", Call("c1", "shell", f'{{"command": "echo {WORD}"}}'))
+    said = [user(f"bring {WORD}"), call, result("c1", f"Error: {WORD}"), *[user("more " * 400), assistant("ok")] * 12]
+    work.window.next(said, limit=4_000)
+    work.window.next([*said, assistant("saved")], limit=4_000)
+    work.do("end_task", {"summary": f"no {WORD}"})
+    folds = [record for what, record in hold.store.dump(hold.scope) if what == "entry" and record["kind"] == FOLD]
+    assert any(WORD in record["content"] for record in folds), "the test would prove less"
+    ctx = hold.context("here", "agent/hook")
+    for number in range(3):
+        hosted.lost(ctx, f"Failed {number}: {WORD}", "tool")
+
+
 def test_what_is_deleted_is_in_no_index(opened: Opener, store_url: str) -> None:
     hold = opened()
     id, output = fill(hold)
@@ -93,9 +113,10 @@ def test_a_text_that_is_masked_by_an_edit_is_in_no_index(opened: Opener, store_u
     assert again.recall(WORD).hits == ()
 
 
-def test_what_is_purged_for_ever_is_nowhere(opened: Opener, store_url: str) -> None:
+def test_what_is_purged_for_ever_is_nowhere(opened: Opener, store_url: str, tmp_path: Path) -> None:
     hold = opened()
     id, _ = fill(hold)
+    repeat(hold)
     hold.session("here").notes.delete(id)
     for origin in ("agent", "tool"):
         answer = hold.call("purge", {"origin": origin, "session": "here", "forever": True}, by="person/cli")
@@ -104,6 +125,9 @@ def test_what_is_purged_for_ever_is_nowhere(opened: Opener, store_url: str) -> N
     kept = [line for line in hold.export_lines() if WORD in line]
     assert kept == []
     hold.close()
+    beside = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith("holdfast.db")]
+    assert tmp_path / "NOTES.md" in beside
+    assert [path for path in beside if WORD in path.read_text(errors="replace")] == []
     if "://" in store_url:
         assert (
             holding(store_url, (*POSTGRES_INDEXES, "events", "tallies", "output_tombstones", "output_chunks")) == set()

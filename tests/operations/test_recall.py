@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast import limits
 from holdfast.errors import BadInput
 from holdfast.library import Holdfast
 from operations.conftest import NOON, Clock, Opener
@@ -216,3 +217,15 @@ def test_any_text_is_a_legal_question(laden: Holdfast, query: str) -> None:
 def test_no_text_breaks_the_search(hold: Holdfast, query: str) -> None:
     if query.strip():
         hold.recall(query)
+
+
+def test_outputs_that_wait_for_the_index_are_counted(hold: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "OUTPUT_CATCH_UP_BYTES", 10_000)
+    for number in range(5):
+        hold.session().outputs.keep("shell", f"page {number} with quince\n" * 400)
+    first = hold.call("recall", {"query": "quince"})
+    assert first["not_searched"]["outputs"] == 3
+    assert "may stand in them" in first["not_searched"]["why"]
+    assert hold.recall("quince", kinds=["notes"]).waiting == 0, "where outputs are not asked for, none wait"
+    assert [hold.recall("quince").waiting for _ in range(3)] == [1, 0, 0]
+    assert "not_searched" not in hold.call("recall", {"query": "quince"})

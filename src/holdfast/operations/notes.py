@@ -9,8 +9,10 @@ from holdfast.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, i
 from holdfast.operations.duplicates import RESULT, Twin, twin, twin_json
 from holdfast.operations.recall import related
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded, trust_json
-from holdfast.search.analyse import fold
-from holdfast.store import GONE, Gone, Listing
+from holdfast.search.analyse import fold, words
+from holdfast.store import GONE, Gone, Listing, Words
+
+FEW_WORDS = 3  # a query of so few words is first looked for with all of them
 
 
 class Written(NamedTuple):
@@ -108,9 +110,23 @@ def search_notes(
     more: list[Entry] = []
     if room:
         shown = frozenset(entry.key for entry in page.entries)
-        more = related(ctx, query, NOTE, tags=here.tags, include_done=include_done, besides=shown)[:room]
+        more = _with_every_word(ctx, query, here, shown)
+        if len(more) < room:
+            more = related(ctx, query, NOTE, tags=here.tags, include_done=include_done, besides=shown)
     left_out = page.total - len(page.entries)
-    return Found(tuple(map(as_note, page.entries)), tuple(map(as_note, more)), left_out, query, wanted, ctx.session)
+    notes, others = tuple(map(as_note, page.entries)), tuple(map(as_note, more[:room]))
+    return Found(notes, others, left_out, query, wanted, ctx.session)
+
+
+def _with_every_word(ctx: Context, query: str, here: Listing, shown: frozenset[str]) -> list[Entry]:
+    """The newest notes of any session with all the words of a short query. Where they fill the answer, recall need not
+    be asked: that keeps a search among very many notes fast, and nothing could fit better than every word."""
+    found = list(dict.fromkeys(words(fold(query))))
+    if not 0 < len(found) <= FEW_WORDS:
+        return []
+    anywhere = here._replace(session=None, limit=len(shown) + limits.RELATED_SHOWN)
+    entries = ctx.store.matching(ctx.scope, anywhere, Words(tuple((word,) for word in found)))
+    return [entry for entry in entries if entry.key not in shown]
 
 
 def list_tags(ctx: Context) -> Tags:

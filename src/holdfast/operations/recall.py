@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits
@@ -59,6 +58,7 @@ HIT_TOKENS = 30  # what is said about a hit besides its snippet
 SNIPPET_MIN_WORDS = 8
 WEAK = 0.2  # hits that score less than this share of the best are not worth showing
 DAY_MS = 86_400_000
+WAITING = "They wait to be indexed, so what is not found may stand in them; the next recall indexes more of them."
 _AGE = re.compile(r"(\d{1,4})([hdw])")
 _AGE_MS = {"h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 _REASONS = {  # a signal, and how it is told
@@ -95,6 +95,7 @@ class Recalled(NamedTuple):
     query: str
     hits: tuple[Hit, ...]
     left_out: int
+    waiting: int = 0  # outputs that are not indexed yet: what is not found may stand in them
 
 
 class Filter(NamedTuple):
@@ -108,6 +109,11 @@ class Filter(NamedTuple):
     prefix: str
     include_done: bool
     besides: frozenset[str] = frozenset()  # keys of what is shown already
+
+    @property
+    def outputs(self) -> bool:
+        """Whether outputs are looked for; they have no tags."""
+        return OUTPUT in self.kinds and not self.tags
 
     def wants(self, fact: Fact) -> bool:
         from holdfast.search.analyse import fold
@@ -144,8 +150,10 @@ def recall(
 
     asked = query.strip()[: limits.QUERY_MAX_CHARS]  # the first words of a very long question say what it is about
     bounded("query", asked, limits.QUERY_MAX_CHARS, "", blank="Say what to look for.")
-    found = search(ctx, question.read(asked, ctx.now), _filter(ctx, **given))
-    return _shown(query, found, limit, tokens)
+    wanted = _filter(ctx, **given)
+    waiting = _catch_up(ctx, wanted)
+    found = search(ctx, question.read(asked, ctx.now), wanted)
+    return _shown(query, found, limit, tokens)._replace(waiting=waiting)
 
 
 def related(
@@ -221,14 +229,22 @@ def _entries(ctx: Context, asked: Question, wanted: Filter, pool: int = limits.R
     ]
 
 
+def _catch_up(ctx: Context, wanted: Filter) -> int:
+    """Index the outputs kept since the last question, as far as there is time for it. How many still wait."""
+    if not wanted.outputs:
+        return 0
+    try:
+        return ctx.store.index_outputs(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
+    except errors.StoreReadOnly:  # what is indexed already can still be found
+        return ctx.store.index_outputs(ctx.scope, 0)
+
+
 def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
-    """Kept outputs, each by its best piece. Those kept since the last question are indexed first."""
+    """Kept outputs, each by its best piece."""
     from holdfast.search import rank
 
-    if OUTPUT not in wanted.kinds or wanted.tags:
+    if not wanted.outputs:
         return []
-    with suppress(errors.StoreReadOnly):  # what is indexed already can still be found
-        ctx.store.index_outputs(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
     gathered = ctx.store.gather_outputs(ctx.scope, _seek(asked, wanted))
     texts: dict[int, str] = {}
 
@@ -358,7 +374,8 @@ def hit_json(hit: Hit) -> Json:
 
 def _recalled(value: Recalled) -> Json:
     answer: Json = {"hits": [hit_json(hit) for hit in value.hits], "hit_count": len(value.hits), "query": value.query}
-    return answer | ({"left_out": value.left_out} if value.left_out else {})
+    answer |= {"left_out": value.left_out} if value.left_out else {}
+    return answer | ({"not_searched": {"outputs": value.waiting, "why": WAITING}} if value.waiting else {})
 
 
 OPERATIONS = (
@@ -378,7 +395,7 @@ OPERATIONS = (
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
             Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST),
         ),
-        {"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?"},
+        {"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?", "not_searched": "object?"},
         in_session=False,
         read_only=True,
     ),
