@@ -16,7 +16,7 @@ from holdfast.doors.clients.catalogue import EVENTS, MCP, TIMEOUT
 TOP = pathlib.Path(__file__).parent.parent
 PLUGIN = "plugins/holdfast"
 ABOUT = "Working memory: notes, a notepad and handoffs that outlive the context window, and big results outside it."
-MISSING = "Holdfast is not on the PATH, so its plugin does nothing. Install it: pipx install holdfast"
+MISSING = "Holdfast is not on the PATH, so its plugin does nothing. Install it first."
 
 
 def files() -> dict[str, str]:

@@ -97,5 +97,5 @@ def test_without_the_program_one_event_says_so_and_none_fails(place: Place, tmp_
     assert shell is not None
     for event in EVENTS:
         said = ran(place, event, {"session_id": "s1", "hook_event_name": event}, PATH=str(tmp_path))
-        assert ("pipx install holdfast" in said) == (event == "SessionStart")
+        assert ("Install it first" in said) == (event == "SessionStart")
         assert not said or json.loads(said)["systemMessage"]

@@ -16,6 +16,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.doors.clients import problems as client_problems
 from holdfast.journal import problems
 from holdfast.library import Holdfast
 from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
@@ -66,10 +67,10 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.unknown_operation("forget", "Those that exist: add_note."),
     errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
     errors.bad_import(3, "it is not a JSON object"),
-    errors.no_such_extra("Cursor", "guidance", "user"),
-    errors.plugin_installed("Claude Code"),
-    errors.not_a_transcript("x.jsonl", "none of its 12 lines is known", ["claude-code", "codex"]),
-    errors.no_transcript("codex", "/home/me/project", "Name a file instead."),
+    client_problems.no_such_extra("Cursor", "guidance", "user"),
+    client_problems.plugin_installed("Claude Code"),
+    client_problems.not_a_transcript("x.jsonl", "none of its 12 lines is known", ["claude-code", "codex"]),
+    client_problems.no_transcript("codex", "/home/me/project", "Name a file instead."),
     errors.text_not_found("notepad", "casts", "It is empty."),
     errors.no_note("note_1"),
     errors.no_entry("memory", "goal", "search_memory finds the keys that exist."),
@@ -181,6 +182,7 @@ def makers() -> dict[str, Callable[..., object]]:
     for name, function in (
         *inspect.getmembers(errors, inspect.isfunction),
         *inspect.getmembers(problems, inspect.isfunction),
+        *inspect.getmembers(client_problems, inspect.isfunction),
     ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)
         if isinstance(made, type) and issubclass(made, errors.HoldfastError):

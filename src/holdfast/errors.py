@@ -14,7 +14,8 @@
         └── StoreGone     the server or file cannot be reached
 
 A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here, those
-about the journal in journal/problems.py, and nowhere else, so that a test can print them all.
+about the journal in journal/problems.py and about coding agents in doors/clients/problems.py, and nowhere else, so that
+a test can print them all.
 """
 
 from __future__ import annotations
@@ -135,33 +136,6 @@ def unknown_client(name: str, known: list[str]) -> BadInput:
         f"there is no client {shown(name)}. Known are: {', '.join(known)}. Any other one takes the entry that "
         "`holdfast install generic` prints.",
     )
-
-
-def no_such_extra(client: str, name: str, scope: str) -> BadInput:
-    return BadInput(
-        "no_such_extra",
-        f"{client} reads no {name} from the {'home folder' if scope == 'user' else 'project'}. Leave --{name} out, or "
-        f"{'leave --user out' if scope == 'user' else 'add --user'}.",
-    )
-
-
-def plugin_installed(client: str) -> Conflict:
-    return Conflict(
-        "plugin_installed",
-        f"{client} has Holdfast as a plugin already, with its hooks and tools. Keep that, or first remove it with "
-        "`claude plugin uninstall holdfast@holdfast`.",
-    )
-
-
-def not_a_transcript(path: str, why: str, known: list[str]) -> BadInput:
-    return BadInput(
-        "not_a_transcript",
-        f"{shown(path)} holds no session of a coding agent: {why}. Name a session file, or one of: {', '.join(known)}.",
-    )
-
-
-def no_transcript(client: str, folder: str, advice: str) -> NotFound:
-    return NotFound("no_transcript", f"{client} kept no session of {shown(folder)} that can be found. {advice}")
 
 
 def output_too_big(got: int, limit: int) -> BadInput:

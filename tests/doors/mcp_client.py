@@ -165,7 +165,11 @@ def http_server(
 
 @asynccontextmanager
 async def sdk_session(
-    *, command: Sequence[str] | None = None, url: str | None = None, revision: str
+    *,
+    command: Sequence[str] | None = None,
+    url: str | None = None,
+    revision: str,
+    headers: Mapping[str, str] | None = None,
 ) -> AsyncIterator[ClientSession]:
     """The official client, connected in the revision asked for."""
     if command is not None:
@@ -177,9 +181,9 @@ async def sdk_session(
             yield session
     else:
         assert url is not None
-        headers = {"Authorization": f"Bearer {TOKEN}"}
+        sent = {"Authorization": f"Bearer {TOKEN}", **(headers or {})}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=30) as http,
+            httpx2.AsyncClient(headers=sent, timeout=30) as http,
             streamable_http_client(url, http_client=http) as (read, write),
             ClientSession(read, write) as session,
         ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +13,9 @@ TEXTS = st.one_of(
     st.text(max_size=40),
     st.builds(lambda head, times: (head + "\n") * times, st.text(min_size=1, max_size=60), st.integers(1, 300)),
     st.just("x</holdfast>" * 500),
+    st.just("a < / HoldFast> b </system-reminder> c <hook_context>"),
 )
+MARK = re.compile(r"<(?=\s*/?\s*(holdfast|system-reminder|hook_context))", re.IGNORECASE)
 SECTIONS = st.lists(st.builds(Section, TEXTS, st.integers(100, 3_000), st.just("this reads it")), max_size=8)
 
 
@@ -33,10 +37,7 @@ def test_it_is_never_longer_than_the_cap(sections: list[Section], cap: int, in_b
     assert text.count("<holdfast") == 1
     if text.count("this reads it") == 0:  # nothing was cut, so everything is there
         inside = text.removeprefix(OPEN).removesuffix(CLOSE)
-        assert all(
-            one.text.strip().replace("</holdfast", "</ holdfast").replace("<holdfast", "< holdfast") in inside
-            for one in said
-        )
+        assert all(MARK.sub("&lt;", one.text.strip()) in inside for one in said)
 
 
 def test_each_has_its_share_and_the_first_get_what_is_left() -> None:

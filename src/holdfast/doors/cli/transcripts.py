@@ -11,10 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from holdfast import errors, limits
+from holdfast import limits
 from holdfast.doors import render
 from holdfast.doors.cli.state import State
 from holdfast.doors.cli.transfer import PROGRESS_AFTER_SECONDS, PROGRESS_EVERY_SECONDS, progress, read_lines
+from holdfast.doors.clients import problems
 from holdfast.doors.transcripts import reading
 from holdfast.operations import imported
 
@@ -48,9 +49,9 @@ def _one(state: State, path: str, dry_run: bool) -> Json:
         with open(path, "rb") as file, progress(read_lines(file), "read") as lines:
             found = reading.read(lines)
     except OSError as problem:
-        raise errors.not_a_transcript(path, problem.strerror or "it cannot be read", list(CLIENTS)) from None
+        raise problems.not_a_transcript(path, problem.strerror or "it cannot be read", list(CLIENTS)) from None
     if not found.client:
-        raise errors.not_a_transcript(path, f"none of its {found.lines:,} lines is known", list(CLIENTS))
+        raise problems.not_a_transcript(path, f"none of its {found.lines:,} lines is known", list(CLIENTS))
     session = state.session or found.session or Path(path).stem
     ctx = state.hold.context(session, BY)
     done = imported.add_messages(ctx, found.messages, dry_run=dry_run, told=_teller(len(found.messages)))
@@ -90,7 +91,7 @@ def _files(source: str, root: str, every: bool) -> list[str]:
     found = [path for path in _newest_first(reader.files) if _of_project(path, root)]
     chosen = list(found) if every else found[:1]
     if not chosen:
-        raise errors.no_transcript(source, root, reader.advice or "Name a file instead.")
+        raise problems.no_transcript(source, root, reader.advice or "Name a file instead.")
     return [str(path) for path in reversed(chosen)]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.doors.clients import extras
+from holdfast.doors.clients import extras, problems
 from holdfast.doors.clients.catalogue import Client, Where
 from holdfast.doors.clients.edits import Edit, Unreadable, Whole, is_ours, with_edits, without_edits
 from holdfast.text.diff import unified
@@ -45,7 +45,7 @@ def plan_install(client: Client, where: Where, wanted: Iterable[str] = ()) -> tu
         known = extras.extras(client.name, where)
         for name in wanted:
             if name not in known:
-                raise errors.no_such_extra(client.title, name, where.scope)
+                raise problems.no_such_extra(client.title, name, where.scope)
             files = {**files, **known[name]}
     for path, edits in files.items():
         before = _read(path)
