@@ -38,7 +38,7 @@ def test_what_one_process_wrote_another_recalls(tmp_path: Path) -> None:
 def test_outputs_that_are_not_indexed_yet_are_said(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     for number in range(3):
-        holdfast(tmp_path, "output", "keep", "log", text=f"line of log {number}, all is well\n" * 600_000)
+        holdfast(tmp_path, "output", "keep", "log", text=f"line of log {number}, all is well\n" * 700_000)
     found = holdfast(tmp_path, "recall", "gyroscope")
     assert found.returncode == 0, found.stderr
     assert "1 outputs were not searched" in found.stderr

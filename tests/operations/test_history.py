@@ -175,7 +175,7 @@ def test_another_project_cannot_undo_ours(hold: Holdfast, opened: Opener) -> Non
 
 
 def test_history_says_who_when_what_and_how_it_was(hold: Holdfast, clock: Clock) -> None:
-    work = hold.session("review", by="human/cli")
+    work = hold.session("review", by="person/cli")
     id = work.notes.add("before").id
     clock.pass_by(1_000)
     hold.call("update_note", {"id": id, "content": "after " * 100}, session="review", by="agent/mcp")
@@ -192,7 +192,7 @@ def test_history_says_who_when_what_and_how_it_was(hold: Holdfast, clock: Clock)
         "before": "before",
         "after": ("after " * 100)[:120],
     }
-    assert (answer["events"][1]["by"], answer["events"][1]["before"]) == ("human/cli", None)
+    assert (answer["events"][1]["by"], answer["events"][1]["before"]) == ("person/cli", None)
     entry = hold.store.read(hold.scope, "note", id)
     assert entry is not None
     assert entry.origin == "agent"
