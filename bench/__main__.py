@@ -20,6 +20,13 @@ from bench import corpus, hooks, journal, keeping, notes, outputs, start, stdio,
 from bench.measure import OUT, Sizes, clear_out
 from bench.recall import speed
 
+
+def _adapters(sizes: Sizes) -> None:
+    from bench import adapters  # late: it imports the frameworks, and what is measured before should not pay for them
+
+    adapters.run(sizes)
+
+
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
     "hooks": hooks.run,
@@ -31,6 +38,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "outputs": outputs.run,
     "survival": survival.run,
     "journal": journal.run,
+    "adapters": _adapters,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.text import tokens
@@ -45,4 +46,9 @@ def text(window: Sequence[Shown]) -> str:
 
 def size(window: Sequence[Shown]) -> int:
     """Tokens of a request, by the same estimate for everybody."""
-    return sum(4 + tokens.count(shown.text) for shown in window)
+    return sum(4 + _count(shown.text) for shown in window)
+
+
+@lru_cache(maxsize=10_000)
+def _count(text: str) -> int:
+    return tokens.count(text)

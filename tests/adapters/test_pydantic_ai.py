@@ -105,11 +105,11 @@ def test_instructions_and_system_prompts_stay_where_they_are(hold: Holdfast) -> 
 
 def test_the_history_of_a_run_keeps_everything(hold: Holdfast) -> None:
     """Compaction is about what is sent; `all_messages` is what happened."""
-    script = stories.steps(*(Do("fetch", {"number": number}) for number in range(50)), Say("Done."))
+    script = stories.steps(*(Do("fetch", {"number": number}) for number in range(45)), Say("Done."))
     agent = PydanticAI(script, [stories.fetch], hold, limit=stories.LIMIT)
     messages = run(agent).all_messages()
     assert "compact" in stories.folds(hold)
-    assert len(returned(messages)) == 50
+    assert len(returned(messages)) == 45
     assert "Session Notepad" not in str(messages)
     assert len(agent.windows[-1]) < 60
 

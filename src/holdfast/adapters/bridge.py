@@ -5,6 +5,7 @@ An adapter turns its framework's messages into ours and back, and calls these at
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
@@ -17,7 +18,7 @@ from holdfast import texts
 from holdfast.errors import HoldfastError
 from holdfast.library import WITH_WINDOW, Holdfast, Session, Tool, guidance
 from holdfast.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
-from holdfast.operations import answers, outputs
+from holdfast.operations import answers, outputs, policy
 from holdfast.operations.assembly import Given
 from holdfast.operations.turn import Summarise
 from holdfast.window.context import ours
@@ -64,6 +65,8 @@ class Bridge(Generic[N]):
         self.tools: tuple[Tool, ...] = tuple(self.hold.tools(options.profile, also=WITH_WINDOW))
         self.names = frozenset(tool.name for tool in self.tools)
         self.guidance = guidance(self.names)
+        # A character takes four bytes at most: no text with fewer of them is big, whichever tool it comes from.
+        self.least = -(-policy.least(self.hold.context().bounds.outputs) // 4)
 
     def conversation(self, name: str | None = None) -> Conversation[N]:
         """The one of that name. Those used last stay open; others are taken up again from the store."""
@@ -91,6 +94,12 @@ class Bridge(Generic[N]):
             return session.outputs.expand(arguments)
         return arguments
 
+    async def aexpanded(self, session: Session, tool: str, arguments: Any) -> Any:
+        """The same without holding up the loop. A thread costs more than a look, so there is one only where needed."""
+        if tool in self.names or not _refers(arguments):
+            return arguments
+        return await asyncio.to_thread(self.expanded, session, tool, arguments)
+
     def kept(self, session: Session, tool: str, content: str, call: str) -> str | None:
         """What to show for a tool's result, or None where it stays as it is: it is small, or ours.
 
@@ -104,6 +113,11 @@ class Bridge(Generic[N]):
             log.warning("A result of %s was not kept: %s", tool, problem)
             return None
         return None if kept.output is None else kept.text
+
+    async def akept(self, session: Session, tool: str, content: str, call: str) -> str | None:
+        if tool in self.names or not outputs.is_big(session.ctx(), tool, content):
+            return None
+        return await asyncio.to_thread(self.kept, session, tool, content, call)
 
     def reference(self, session: Session, tool: str, content: str, call: str) -> str | None:
         """The same where a result is seen again with every request: the answer is always the same one."""
@@ -136,6 +150,12 @@ class Bridge(Generic[N]):
         """The model has answered; `used` are the tokens of the request, where the provider counted them."""
         with line.lock:
             line.session.window.sent(used or None)
+
+    async def asent(self, line: Conversation[N], used: int | None = None) -> None:
+        if line.session.window.shows_handoff:
+            await asyncio.to_thread(self.sent, line, used)
+        else:
+            self.sent(line, used)
 
     def keep(self, line: Conversation[N], natives: Iterable[N]) -> None:
         """The run is over: what was said last is kept too, but no call that waits for its result."""
@@ -200,6 +220,14 @@ class Talk(Generic[N]):
                     origin, at = said[place][1:], place + 1
             found.append(origin)
         return found
+
+
+def _refers(arguments: Any) -> bool:
+    if isinstance(arguments, Mapping):
+        return any(map(_refers, arguments.values()))
+    if isinstance(arguments, list):
+        return any(map(_refers, arguments))
+    return isinstance(arguments, str) and arguments.startswith("hold://")
 
 
 def session_name(name: str) -> str:

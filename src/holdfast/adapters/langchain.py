@@ -36,7 +36,7 @@ from holdfast.window.messages import (
 )
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
     from langchain.tools.tool_node import ToolCallRequest
     from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -81,23 +81,18 @@ class HoldfastMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Answered]) -> Answered:
         line = self._line()
         response = handler(self._asked(line, request))
-        self._answered(line, response)
-        return response
+        self._bridge.sent(line, _used(response))
+        again = _again(line, request, response)
+        return response if again is None else _joined(response, self.wrap_model_call(again, handler))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Answered]]
     ) -> Answered:
         line = self._line()
         response = await handler(await asyncio.to_thread(self._asked, line, request))
-        await asyncio.to_thread(self._answered, line, response)
-        return response
-
-    @hook_config(can_jump_to=["model"])
-    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """The turn after a warning is for writing down; what was asked for is answered after the compaction."""
-        last = state["messages"][-1]
-        said_only = isinstance(last, AIMessage) and not last.tool_calls and not last.invalid_tool_calls
-        return {"jump_to": "model"} if said_only and self._line().warned else None
+        await self._bridge.asent(line, _used(response))
+        again = _again(line, request, response)
+        return response if again is None else _joined(response, await self.awrap_model_call(again, handler))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         self._bridge.keep(self._line(), state["messages"])
@@ -117,14 +112,6 @@ class HoldfastMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             messages=[native for several in messages for native in several], system_message=_prompt(sent, prompt, own)
         )
 
-    def _answered(self, line: Conversation[AnyMessage], response: Answered) -> None:
-        found = getattr(response, "model_response", response)
-        messages = [found] if isinstance(found, AIMessage) else found.result
-        usage = next((one.usage_metadata for one in messages if isinstance(one, AIMessage)), None)
-        if getattr(found, "structured_response", None) is not None:
-            line.warned = False  # this was the answer
-        self._bridge.sent(line, usage["input_tokens"] if usage else None)
-
     # --- tools --------------------------------------------------------------------------------------------------------
 
     def wrap_tool_call(
@@ -132,7 +119,8 @@ class HoldfastMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> ToolMessage | Command[Any]:
         session = self._line().session
         try:
-            expanded = self._expanded(session, request)
+            call = request.tool_call
+            expanded = _with_arguments(request, self._bridge.expanded(session, call["name"], call["args"]))
         except HoldfastError as problem:
             return _failed(request, problem)
         return self._kept(session, request, handler(expanded))
@@ -142,16 +130,14 @@ class HoldfastMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> ToolMessage | Command[Any]:
         session = self._line().session
         try:
-            expanded = await asyncio.to_thread(self._expanded, session, request)
+            call = request.tool_call
+            expanded = _with_arguments(request, await self._bridge.aexpanded(session, call["name"], call["args"]))
         except HoldfastError as problem:
             return _failed(request, problem)
         result = await handler(expanded)
+        if isinstance(result, ToolMessage) and len(str(result.content)) < self._bridge.least:
+            return result  # known to be small: a thread would cost more than it saves
         return await asyncio.to_thread(self._kept, session, request, result)
-
-    def _expanded(self, session: Session, request: ToolCallRequest) -> ToolCallRequest:
-        call = request.tool_call
-        arguments = self._bridge.expanded(session, call["name"], call["args"])
-        return request if arguments == call["args"] else request.override(tool_call={**call, "args": arguments})
 
     def _kept(
         self, session: Session, request: ToolCallRequest, result: ToolMessage | Command[Any]
@@ -210,6 +196,40 @@ def _thread() -> str | None:
     # The graph of a node is the same conversation in every run; one that a tool calls begins anew each time.
     inner = [one if one.startswith("tools:") else one.partition(":")[0] for one in around]
     return "/".join([str(thread), *inner])
+
+
+def _messages(response: Answered) -> list[Any]:
+    found = getattr(response, "model_response", response)
+    return [found] if isinstance(found, AIMessage) else list(found.result)
+
+
+def _used(response: Answered) -> int | None:
+    """The tokens of the request, as the provider counted them."""
+    usage = next((one.usage_metadata for one in _messages(response) if isinstance(one, AIMessage)), None)
+    return usage["input_tokens"] if usage else None
+
+
+def _again(line: Conversation[AnyMessage], request: ModelRequest[Any], response: Answered) -> ModelRequest[Any] | None:
+    """What to ask next where a warning was answered with words only.
+
+    That turn is for writing down; what was asked for is answered after the compaction, in the same step of the graph.
+    """
+    said = _messages(response)
+    last = said[-1]
+    done = not isinstance(last, AIMessage) or last.tool_calls or last.invalid_tool_calls
+    return None if done or not line.warned else request.override(messages=[*request.messages, *said])
+
+
+def _joined(first: Answered, second: Answered) -> Answered:
+    inner = getattr(second, "model_response", second)
+    result = [*_messages(first), *_messages(second)]
+    whole = ModelResponse(result=result, structured_response=getattr(inner, "structured_response", None))
+    return replace(second, model_response=whole) if inner is not second else whole
+
+
+def _with_arguments(request: ToolCallRequest, arguments: Any) -> ToolCallRequest:
+    call = request.tool_call
+    return request if arguments == call["args"] else request.override(tool_call={**call, "args": arguments})
 
 
 def _failed(request: ToolCallRequest, problem: HoldfastError) -> ToolMessage:

@@ -105,7 +105,7 @@ class HoldfastMemory(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        await asyncio.to_thread(self._bridge.sent, self._line(ctx), response.usage.input_tokens)
+        await self._bridge.asent(self._line(ctx), response.usage.input_tokens)
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
@@ -135,9 +135,7 @@ class HoldfastMemory(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
     ) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = await asyncio.to_thread(
-                self._bridge.expanded, self._line(ctx).session, call.tool_name, args
-            )
+            found: dict[str, Any] = await self._bridge.aexpanded(self._line(ctx).session, call.tool_name, args)
         except HoldfastError as problem:
             raise ToolFailed(problem.message) from problem
         return args if found == args else found
@@ -150,9 +148,8 @@ class HoldfastMemory(AbstractCapability[Any]):
         text = as_text(value)
         if text is None:
             return result
-        shown = await asyncio.to_thread(
-            self._bridge.kept, self._line(ctx).session, call.tool_name, text, call.args_as_json_str()
-        )
+        session = self._line(ctx).session
+        shown = await self._bridge.akept(session, call.tool_name, text, call.args_as_json_str())
         if shown is None:
             return result
         return replace(result, return_value=shown) if isinstance(result, ToolReturn) else shown

@@ -16,7 +16,7 @@ from holdfast.operations.turn import Caller, Summarise, Turn, looked_at
 from holdfast.window.context import shared, split
 from holdfast.window.controller import Gauge, Step
 from holdfast.window.counts import Meter
-from holdfast.window.messages import Message
+from holdfast.window.messages import TOOL, Message
 from holdfast.window.rules import repair
 
 RATIOS = (0.5, 2.5)  # between which a provider's count may move our estimate; beyond, one of the two is wrong
@@ -58,11 +58,10 @@ class Window:
         turn = Turn(ctx, self._book, self._frozen, caller)
         step = turn.step()
         self._frozen = turn.frozen
-        reused = sum(turn.sizes()[: shared(self._sent, step.messages)])
+        common = shared(self._sent, step.messages)
+        reused = sum(turn.sizes()[:common])
+        self._given = _mended(step.messages, common if self._given is self._sent else 0)
         self._sent, self._sent_size = step.messages, turn.estimate()
-        # A caller's slip, or a process that died between a call and its result: no provider takes half a pair.
-        mended = repair(step.messages)[0]
-        self._given = step.messages if mended == step.messages else mended
         return step._replace(messages=self._given, gauge=step.gauge._replace(reused=reused))
 
     def sent(self, used: int | None = None) -> None:
@@ -71,6 +70,11 @@ class Window:
             self._calibrate(used)
         if self._frozen is not None and self._frozen.handoff is not None:
             handoff.use_handoff(self._context(), self._frozen.handoff)
+
+    @property
+    def shows_handoff(self) -> bool:
+        """Whether the last request had a handoff in it, which `sent` then uses up."""
+        return self._frozen is not None and self._frozen.handoff is not None
 
     def keep(self, messages: Sequence[Message]) -> None:
         """Keep the conversation as it is, where a loop ends or pauses: the last answer would else come with the next
@@ -108,6 +112,19 @@ class Window:
     def _calibrate(self, used: int) -> None:
         if self._sent_size:
             self._ratio = min(max(used / self._sent_size, RATIOS[0]), RATIOS[1])
+
+
+def _mended(messages: tuple[Message, ...], sound: int) -> tuple[Message, ...]:
+    """The messages as a provider takes them, the very same ones if nothing was wrong with them. Those at the beginning
+    were sent before as they are.
+
+    A caller's slip, or a process that died between a call and its result: no provider takes half a pair.
+    """
+    while sound and (sound == len(messages) or messages[sound].role == TOOL):
+        sound -= 1  # a result is looked at with its call
+    rest = messages[sound:]
+    mended = repair(rest)[0]
+    return messages if mended == rest else messages[:sound] + mended
 
 
 def stored_gauge(ctx: Context, book: Book | None = None) -> Gauge:
