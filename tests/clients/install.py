@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+# Looked up at import: while a test runs, its home is an empty one.
+CACHE = Path.home() / ".cache" / "holdfast-clients"
 
 
 def installed(package: str, version: str, program: str) -> Path:
@@ -15,8 +17,7 @@ def installed(package: str, version: str, program: str) -> Path:
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not there, so no client can be installed")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "holdfast-clients" / f"{package.rpartition('/')[2]}-{version}"
+    folder = CACHE / f"{package.rpartition('/')[2]}-{version}"
     modules = folder / "node_modules"
     if not list(modules.glob(program)):
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,8 @@ TEXTS = ("stdout", "textResultForLlm", "text_result_for_llm", "llmContent", "con
 BYTES = frozenset({"codex", "copilot"})  # clients whose cap is in bytes
 # Clients that say nothing after a compaction: the context waits for the next event that can carry it.
 LATE = frozenset({"copilot", "cursor"})
-# Clients that do not tell MCP servers which session they are in.
-NAMELESS = frozenset({"opencode", "gemini", "cursor"})
+# Clients that do not tell MCP servers which session they are in, nor let a hook add it to a call: the model has to.
+NAMELESS = frozenset({"cursor"})
 _SAVED = re.compile(r"Error: result \(.{1,80}\) exceeds .{0,200}?saved to (\S+?)\.?(?:\s|$)", re.DOTALL)
 
 
@@ -42,6 +42,7 @@ class Event(NamedTuple):
 class Answer(NamedTuple):
     context: str = ""  # text for the model
     output: str | None = None  # what the model is to see in place of the tool's result
+    arguments: Json | None = None  # what the tool is to get in place of what the model gave it
 
 
 def detect(payload: Mapping[str, Any], started_by: str) -> str:
@@ -73,7 +74,7 @@ def read(client: str, name: str, payload: Mapping[str, Any]) -> Event:
         text("source"),
         text("tool_name", "toolName"),
         arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments),
-        _result(response, payload),
+        _unframed(_result(response, payload)) if client == "gemini" else _result(response, payload),
         _failed(response),
         bool(payload.get("agent_id") or payload.get("parent_session_id")),
         text("transcript_path", "transcriptPath"),
@@ -110,6 +111,12 @@ def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
         if kept and path.startswith(os.path.join(os.path.realpath(kept), "tool-results") + os.sep):
             return _file(path) or text
     return text
+
+
+def _unframed(text: str | None) -> str | None:
+    """Without the marks that Gemini CLI puts around what comes from outside. What it gets back has them again."""
+    found = _FRAMED.fullmatch(text) if text is not None else None
+    return found[1] if found else text
 
 
 def _file(path: object) -> str | None:
@@ -190,7 +197,13 @@ def _codex(event: Event, answer: Answer) -> Json:
 
 def _gemini(event: Event, answer: Answer) -> Json:
     if answer.output is not None:
-        return {"decision": "deny", "reason": _told(event, answer.output)}
+        # The model gets the reason as the error of a refused call, so it has to be said where there was none.
+        output = answer.output if event.failed else f"{WENT_THROUGH}\n{answer.output}"
+        if _FRAMED.fullmatch(_text(_response(event.raw)) or ""):
+            output = f"<untrusted_context>\n{output}\n</untrusted_context>"
+        return {"decision": "deny", "reason": _told(event, output)}
+    if answer.arguments is not None:
+        return _nested(event, tool_input=answer.arguments)
     if answer.context and event.name == "before-model":
         return _nested(event, llm_request={"messages": _injected(event.raw, answer.context)})
     return _nested(event, additionalContext=answer.context) if answer.context else {}
@@ -228,10 +241,13 @@ def _cursor(event: Event, answer: Answer) -> Json:
 
 def _plain(event: Event, answer: Answer) -> Json:
     found: Json = {"context": answer.context} if answer.context else {}
-    return found | ({} if answer.output is None else {"output": _told(event, answer.output)})
+    found |= {} if answer.output is None else {"output": _told(event, answer.output)}
+    return found | ({} if answer.arguments is None else {"arguments": answer.arguments})
 
 
 SNAPSHOT = "<state_snapshot>"  # what Gemini CLI puts around the summary of what it dropped
+WENT_THROUGH = "[The call went through. Its long result was kept, and this stands in its place.]"
+_FRAMED = re.compile(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
 _BASH = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
 _WRITERS: dict[str, Callable[[Event, Answer], Json]] = {
     "claude-code": _claude,

@@ -42,6 +42,7 @@ LEFT_ALONE = (
 )
 # Our own tools, whatever the client puts before their names.
 OURS = ("*holdfast*", "*scratchpad_*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory")
+SERVED = "holdfast_"  # stands before the names of our tools in the clients that name no session
 REPLACEABLE = {  # where only some tools can be replaced, which
     "claude-code": ("Bash", "BashOutput", "Grep", "WebFetch", "mcp__*"),
     "cursor": ("MCP:*",),
@@ -116,6 +117,22 @@ def after_tool(call: Call) -> Done:
     return NOTHING if kept.output is None else Done(Answer(output=kept.text))
 
 
+def before_tool(call: Call) -> Done:
+    """For clients that do not tell a server whose session it serves: our own tools are told it in their arguments."""
+    event = call.event
+    from holdfast.errors import HoldfastError
+    from holdfast.operations.catalogue import find
+
+    given = json.loads(event.arguments or "{}")
+    try:
+        operation = find(event.tool.rpartition(SERVED)[2])
+    except HoldfastError:
+        return NOTHING  # a tool of somebody else
+    if SERVED not in event.tool or not operation.in_session or not event.session or given.get("session_id"):
+        return NOTHING
+    return Done(Answer(arguments={**given, "session_id": event.session}))
+
+
 def before_compact(call: Call) -> Done:
     """Keep what the conversation said, and note that the context has to come back."""
     from holdfast.doors.hooks.checkpoint import checkpoint
@@ -130,7 +147,7 @@ def before_compact(call: Call) -> Done:
 def before_model(call: Call) -> Done:
     """For a client that says nothing at all about a compaction: its own summary in a request gives it away."""
     sent = json.dumps(messages_of(call.event.raw))
-    if SNAPSHOT not in sent or "<holdfast>" in sent or not call.known():
+    if SNAPSHOT not in sent or not call.known():
         return NOTHING
     return _restored(call, call.opened(), new=False)
 
@@ -166,6 +183,7 @@ def session_end(call: Call) -> Done:
 EVENTS: dict[str, Callable[[Call], Done]] = {
     "session-start": session_start,
     "prompt": prompt,
+    "before-tool": before_tool,
     "after-tool": after_tool,
     "before-compact": before_compact,
     "before-model": before_model,
