@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clients.install import installed
 from clients.kit import SERVERS, Agent, Talk, as_texts
-from clients.stub import Json, TooLong, Turn, Use
+from clients.stub import Json, Turn, Use
 from clients.stub_anthropic import Anthropic
 
 VERSION = "2.1.325"
@@ -19,13 +19,14 @@ class ClaudeCode(Agent):
     shell_whole = True
     more_outputs = (Use("text", {"size": 400_000, "seed": "more"}, "plain"),)  # it puts this into a file of its own
     checkpoints = True
-    compacting = (TooLong(),)
+    compacting = (Use("text", {"size": 10}, "plain", used=198_000),)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.program = installed("@anthropic-ai/claude-code", VERSION, "@anthropic-ai/claude-code-*/claude")
         off = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING")
         self.environment |= dict.fromkeys((*off, "DISABLE_AUTOUPDATER"), "1") | {"ANTHROPIC_API_KEY": "sk-dummy"}
+        self.environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] = "100000"
         servers = {
             name: {"command": command[0], "args": command[1:], "alwaysLoad": True} for name, command in SERVERS.items()
         }

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from clients.stub import Json, Stub, Turn, Use
 
 UPSTREAM = Path(__file__).parents[1] / "doors" / "upstream.py"
-PLAIN = (sys.executable, str(UPSTREAM), "serve")  # an MCP server of somebody else
+# An MCP server of somebody else. Some agents pass on only those arguments that a tool declares.
+PLAIN = (sys.executable, str(UPSTREAM), "serve", str(Path(__file__).with_name("upstream_tools.json")))
 SERVERS = {"wrapped": ("holdfast", "wrap", "--", *PLAIN), "plain": PLAIN}  # the same one, with and without us
 
 

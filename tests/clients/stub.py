@@ -31,11 +31,7 @@ class Use(NamedTuple):
     used: int = 100
 
 
-class TooLong(NamedTuple):
-    """The request is refused, as the real API refuses one that is too long."""
-
-
-Turn = Say | Use | TooLong
+Turn = Say | Use
 
 
 class Stub:

@@ -69,6 +69,17 @@ def test_a_resumed_session_does_not_use_up_a_handoff(place: Place) -> None:
         assert hold.session().handoff.read().used_by is None
 
 
+def test_a_sub_agent_does_not_use_up_a_handoff(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("earlier").handoff.write("Casts come next.")
+        hold.memory.write("style", "Tabs, never spaces.")
+    begun = {**started("opencode", "child"), "source": "startup", "agent_id": "child"}
+    text = context(place.hook("opencode", "session-start", begun))
+    assert "Tabs, never" in text
+    assert "Casts come next." not in text
+    assert "Casts come next." in context(place.hook("opencode", "session-start", started("opencode", "one")))
+
+
 def test_what_is_too_long_is_cut_and_says_how_it_is_read(place: Place) -> None:
     with place.open() as hold:
         hold.session("earlier").handoff.write("handoff " * 2_400)

@@ -69,8 +69,12 @@ NOTHING = Done()
 
 
 def session_start(call: Call) -> Done:
-    """Handoff, notepad and memory. Also after a compaction, when nothing of the earlier context is left."""
-    return _restored(call, call.opened(), new=call.event.source in NEW) if call.known() else NOTHING
+    """Handoff, notepad and memory. Also after a compaction, when nothing of the earlier context is left.
+
+    A sub-agent is no new session of anybody's work: the handoff is not for it.
+    """
+    new = call.event.source in NEW and not call.event.subagent
+    return _restored(call, call.opened(), new=new) if call.known() else NOTHING
 
 
 def prompt(call: Call) -> Done:
