@@ -14,7 +14,7 @@ from holdfast import errors, limits
 from holdfast.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, moment
 from holdfast.operations.registry import Context, Json, Operation, Param, bounded
 from holdfast.store import EventQuery
-from holdfast.text import diff, near, tokens
+from holdfast.text import tokens
 
 HEADING = "## Session Notepad"
 EMPTY_HINT = (
@@ -119,6 +119,8 @@ def _found(what: str, text: str, find: str) -> str:
 def _hint(text: str, find: str) -> str:
     if not text:
         return "It is empty."
+    from holdfast.text import near  # noqa: PLC0415  Late: only a mistake needs it, and every hook would load it.
+
     close = near.nearest(text, find)
     if close is None:
         return "Nothing in it is similar; read it first."
@@ -157,6 +159,8 @@ def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Ver
     found = _versions(ctx, sheet, limit)
     if version is None:
         return Versions(found, "")
+    from holdfast.text import diff  # noqa: PLC0415  Late, for the same reason.
+
     old, now = _at_version(ctx, sheet, version), read(ctx, sheet)
     return Versions(
         found, diff.unified(old, now.content, before_name=f"version {version}", after_name=f"version {now.version}")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
+from holdfast.operations import digest, memory, notepad
 from holdfast.operations import handoff as handoffs
-from holdfast.operations import memory, notepad
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Listing
 
@@ -75,7 +75,7 @@ def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) ->
     scratch = memory.scratch_note(ctx, mode="read")
     if isinstance(scratch, memory.Scratch) and scratch.content:
         parts.append(f"## Scratchpad of the present task\n{scratch.content}")
-    if text := memory.digest(ctx).text:
+    if text := digest.digest(ctx).text:
         parts.append(text)
     return "\n\n".join(parts)
 

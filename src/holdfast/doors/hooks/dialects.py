@@ -1,7 +1,6 @@
 """How each client words an event and wants its answer. Everything a client has of its own is here and nowhere else."""
 
-from __future__ import annotations
-
+# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 import json
 import os
 import re
@@ -18,7 +17,9 @@ BYTES = frozenset({"codex", "copilot"})  # clients whose cap is in bytes
 LATE = frozenset({"copilot", "cursor"})
 # Clients that do not tell MCP servers which session they are in, nor let a hook add it to a call: the model has to.
 NAMELESS = frozenset({"cursor"})
-_SAVED = re.compile(r"Error: result \(.{1,80}\) exceeds .{0,200}?saved to (\S+?)\.?(?:\s|$)", re.DOTALL)
+# Patterns are compiled when they are first looked for: most hooks look for none, and each takes a while.
+_SAVED = r"(?s)Error: result \(.{1,80}\) exceeds .{0,200}?saved to (\S+?)\.?(?:\s|$)"
+_FRAMED = r"(?s)<untrusted_context>\n(.*)\n</untrusted_context>\s*"
 
 
 class Event(NamedTuple):
@@ -104,7 +105,7 @@ def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
     if isinstance(response, dict) and (saved := _file(response.get("persistedOutputPath"))) is not None:
         return saved
     text = _text(response)
-    if text is not None and len(text) < 2_000 and (named := _SAVED.match(text)):
+    if text is not None and len(text) < 2_000 and (named := re.match(_SAVED, text)):
         # A server could write such a sentence too: only a file among those the client keeps for the session is read.
         kept = os.path.splitext(str(payload.get("transcript_path") or ""))[0]
         path = os.path.realpath(named[1])
@@ -115,7 +116,7 @@ def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
 
 def _unframed(text: str | None) -> str | None:
     """Without the marks that Gemini CLI puts around what comes from outside. What it gets back has them again."""
-    found = _FRAMED.fullmatch(text) if text is not None else None
+    found = re.fullmatch(_FRAMED, text) if text is not None else None
     return found[1] if found else text
 
 
@@ -199,7 +200,7 @@ def _gemini(event: Event, answer: Answer) -> Json:
     if answer.output is not None:
         # The model gets the reason as the error of a refused call, so it has to be said where there was none.
         output = answer.output if event.failed else f"{WENT_THROUGH}\n{answer.output}"
-        if _FRAMED.fullmatch(_text(_response(event.raw)) or ""):
+        if re.fullmatch(_FRAMED, _text(_response(event.raw)) or ""):
             output = f"<untrusted_context>\n{output}\n</untrusted_context>"
         return {"decision": "deny", "reason": _told(event, output)}
     if answer.arguments is not None:
@@ -247,7 +248,6 @@ def _plain(event: Event, answer: Answer) -> Json:
 
 SNAPSHOT = "<state_snapshot>"  # what Gemini CLI puts around the summary of what it dropped
 WENT_THROUGH = "[The call went through. Its long result was kept, and this stands in its place.]"
-_FRAMED = re.compile(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
 _BASH = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
 _WRITERS: dict[str, Callable[[Event, Answer], Json]] = {
     "claude-code": _claude,

@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import limits
 from holdfast.doors.hooks.dialects import BYTES, LATE, NAMELESS, SNAPSHOT, Answer, Event, messages_of
-from holdfast.operations.policy import policy
 
 if TYPE_CHECKING:  # what a small result needs is read in a few milliseconds
     from holdfast.operations.registry import Context
@@ -111,6 +109,8 @@ def after_tool(call: Call) -> Done:
             return _restored(call, ctx, new=False)
     if event.result is None or not _replaceable(event, call.chosen):
         return NOTHING
+    from holdfast.operations.policy import policy
+
     least = policy(call.chosen.bounds.outputs, event.tool).threshold
     size = len(event.result.encode("utf-8", "surrogatepass"))
     if not call.chosen.bounds.outputs.enabled or least is None or not least <= size <= limits.OUTPUT_MAX_BYTES:
@@ -200,6 +200,8 @@ EVENTS: dict[str, Callable[[Call], Done]] = {
 
 
 def _replaceable(event: Event, chosen: Settings) -> bool:
+    from fnmatch import fnmatchcase
+
     name = event.tool
     if any(fnmatchcase(name, pattern) for pattern in chosen.bounds.hooks.off_tools):
         return False
@@ -214,7 +216,7 @@ def _replaceable(event: Event, chosen: Settings) -> bool:
 def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
     """What the session has to know, within the cap. The handoff is used up when the client has got it."""
     from holdfast.doors.hooks.fitting import Section, fitted
-    from holdfast.operations import handoff, hosted, memory, notepad, pins, tasks
+    from holdfast.operations import digest, handoff, hosted, notepad, pins, tasks
 
     waiting = hosted.handoff_for(ctx, new=new)
     pad = notepad.read_notepad(ctx)
@@ -228,7 +230,7 @@ def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
         Section("\n".join(open_tasks), 400, "`holdfast task list` prints all of it"),
         Section(said, 1_000, "recall and the transcript have the rest"),
         Section(_journal(ctx), 500, "`holdfast journal recover --level 3` prints all of it"),
-        Section(memory.digest(ctx).text, 700, "search_memory reads the rest"),
+        Section(digest.digest(ctx).text, 700, "search_memory reads the rest"),
         Section(_name(call, ctx), 300, ""),
     )
     text = fitted(sections, limits.HOOK_CONTEXT_CHARS, _measure(call))
