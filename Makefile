@@ -34,8 +34,9 @@ test: check ## All checks, then all tests with a coverage report
 torture: $(STAMP) ## The slow tests: kills, races, full disks
 	$(PY) -m pytest -m slow --timeout 900
 
-test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model on this machine
-	$(PY) -m pytest -m clients tests/clients
+test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model; CLIENTS="codex or goose" names some
+	@command -v npm >/dev/null || echo "No coding agent was tested: npm, which installs them, is not there."
+	@! command -v npm >/dev/null || $(PY) -m pytest -n 2 -m clients tests/clients $(if $(CLIENTS),-k "$(CLIENTS)")
 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench

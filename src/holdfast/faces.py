@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from holdfast import errors
 from holdfast.model import Digest, Handoff, Memory, Note, Notepad, TagCount, Version
-from holdfast.operations import handoff, memory, notepad, notes
+from holdfast.operations import digest, handoff, memory, notepad, notes
 from holdfast.operations.registry import Context
 from holdfast.store import Pruned
 
@@ -120,7 +120,7 @@ class MemoryFace:
         return cast(Memory, self._session.do("pin_memory", {"key": key, "pinned": pinned}))
 
     def digest(self, budget: int | None = None) -> Digest:
-        return memory.digest(self._session.ctx(), budget)
+        return digest.digest(self._session.ctx(), budget)
 
 
 class HandoffFace:

@@ -1,7 +1,6 @@
 """Every number we are bounded by, each with its unit and its reason. Those people may change are fields of Settings."""
 
-from __future__ import annotations
-
+# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 from typing import NamedTuple
 
 NOTE_MAX_CHARS = 4_000  # a note is one thought; longer text belongs in an output or the notepad

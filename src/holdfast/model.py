@@ -5,8 +5,7 @@ notepads, memory, handoffs, task scratchpads and sessions differ only in what th
 history, undo, export, search and the checksum exist once and serve all of them.
 """
 
-from __future__ import annotations
-
+# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple

@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 Json = dict[str, Any]
 NUMBERS = itertools.count(1)  # clients put messages of one id together
@@ -31,15 +31,13 @@ class Use(NamedTuple):
     used: int = 100
 
 
-class TooLong(NamedTuple):
-    """The request is refused, as the real API refuses one that is too long."""
-
-
-Turn = Say | Use | TooLong
+Turn = Say | Use
 
 
 class Stub:
     """The server. `requests` are the turns of the conversation in order, `summaries` the requests for a summary."""
+
+    summary = "<summary>They worked on the parser.</summary>"
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.turns = list(turns)
@@ -51,7 +49,7 @@ class Stub:
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
-    def __enter__(self) -> Stub:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -65,7 +63,7 @@ class Stub:
         with self._lock:
             if summary:
                 self.summaries.append(request)
-                return Say("<summary>They worked on the parser.</summary>")
+                return Say(self.summary)
             if aside:
                 return Say("{}")
             self.requests.append(request)

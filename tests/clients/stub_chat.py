@@ -1,23 +1,33 @@
-"""OpenAI's Chat Completions API, as far as Copilot CLI uses it."""
+"""OpenAI's Chat Completions API, as far as Copilot CLI and OpenCode use it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
-from clients.stub import NUMBERS, Json, Say, Stub, TooLong
+from clients.stub import NUMBERS, Json, Say, Stub, Turn
 
-SUMMARY = "Please create a detailed summary of the conversation so far"
+SUMMARIES = (
+    "Here is the conversation so far",  # OpenCode
+    "Please create a detailed summary of the conversation so far",  # Copilot CLI
+)
 
 
 class Chat(Stub):
+    """`joint` stands between the name of a server and the name of its tool."""
+
+    def __init__(self, turns: Sequence[Turn], joint: str) -> None:
+        super().__init__(turns)
+        self.joint = joint
+
     def answer(self, path: str, request: Json) -> tuple[int, bytes, str]:
-        summary = SUMMARY in json.dumps(request["messages"][-1])
+        last = json.dumps(request["messages"][-1])
+        summary = any(words in last for words in SUMMARIES)
         turn = self.turn(request, summary=summary, aside=not request.get("tools"))
-        assert not isinstance(turn, TooLong), "this API is not asked to refuse"
         number = next(NUMBERS)
         message: Json = {"role": "assistant", "content": turn.text if isinstance(turn, Say) else None}
         if not isinstance(turn, Say):
-            name = f"{turn.server}-{turn.tool}" if turn.server else turn.tool
+            name = f"{turn.server}{self.joint}{turn.tool}" if turn.server else turn.tool
             function = {"name": name, "arguments": json.dumps(turn.arguments)}
             message["tool_calls"] = [{"index": 0, "id": f"call_{number}", "type": "function", "function": function}]
         why = "stop" if isinstance(turn, Say) else "tool_calls"

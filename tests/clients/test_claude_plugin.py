@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.install import installed
-from clients.stub import Json, Say, TooLong, Use
-from clients.test_claude_code import VERSION, Claude, results, sent
+from clients.claude_code import ClaudeCode
+from clients.stub import Json, Say, Use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 TOP = Path(__file__).parents[2]
@@ -19,8 +18,9 @@ TOOLS = "plugin_holdfast_holdfast"
 
 
 @pytest.fixture
-def claude(tmp_path: Path) -> Claude:
-    found = Claude(installed("@anthropic-ai/claude-code", VERSION, "@anthropic-ai/claude-code-*/claude"), tmp_path)
+def claude(tmp_path: Path) -> ClaudeCode:
+    found = ClaudeCode(tmp_path)
+    found.allowed += f",mcp__{TOOLS}"
     # Nothing but what the client needs of a clone.
     market = tmp_path / "market"
     for name in (".claude-plugin", "plugins"):
@@ -32,47 +32,35 @@ def claude(tmp_path: Path) -> Claude:
     return found
 
 
-def ask(claude: Claude, *words: str) -> str:
-    done = subprocess.run(
-        [str(claude.program), *words],
-        cwd=claude.project,
-        env=claude.environment,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def ask(claude: ClaudeCode, *words: str) -> str:
+    return claude.run([str(claude.program), *words])
 
 
-def status(claude: Claude) -> Json:
+def status(claude: ClaudeCode) -> Json:
     rows: list[Json] = json.loads(claude.holdfast("status", "--json"))["clients"]
     return next(row for row in rows if row["client"] == "claude-code")
 
 
-def test_all_of_it_works_from_the_plugin_alone(claude: Claude) -> None:
+def test_all_of_it_works_from_the_plugin_alone(claude: ClaudeCode) -> None:
     claude.holdfast("handoff", "write", "Casts come next.", "--session", "earlier")
     stub, session = claude.ask(
         "port the parser",
         Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, TOOLS),
         Use("Bash", {"command": "seq 1 20000", "description": "count"}),
         Say("noted"),
-        more=("--allowedTools", f"mcp__{TOOLS},Bash"),
     )
     first = json.dumps(stub.requests[0], ensure_ascii=False)
-    assert sent(stub.requests[0]).count("Casts come next.") == 1
+    assert claude.conversation(stub.requests[0]).count("Casts come next.") == 1
     assert "holdfast:holdfast: Keep plans, findings and decisions" in first  # the skill
-    noted, counted = results(stub.requests[-1])
+    noted, counted = claude.results(stub.requests[-1])
     assert "ok" in noted
     assert "📁 Output cached: " in counted
-    stub, _ = claude.ask("go on", TooLong(), Say("going on"), more=("--resume", session))
+    stub, _ = claude.ask("go on", *claude.compacting, Say("going on"), resume=session)
     assert stub.summaries, "the client did not compact"
-    assert "- [ ] casts break LL(1)" in sent(stub.requests[-1])
+    assert "- [ ] casts break LL(1)" in claude.conversation(stub.requests[-1])
 
 
-def test_an_installation_beside_it_is_refused_or_seen_and_nothing_is_said_twice(claude: Claude) -> None:
+def test_an_installation_beside_it_is_refused_or_seen_and_nothing_is_said_twice(claude: ClaudeCode) -> None:
     row = status(claude)
     assert (row["plugin"], row["twice"]) == (True, False)
     refused = subprocess.run(
@@ -94,5 +82,5 @@ def test_an_installation_beside_it_is_refused_or_seen_and_nothing_is_said_twice(
     assert (row["plugin"], row["user"], row["twice"]) == (True, True, True)
     claude.holdfast("handoff", "write", "Casts come next.", "--session", "earlier")
     stub, _ = claude.ask("hello", Say("hi"))
-    assert sent(stub.requests[0]).count("Casts come next.") == 1
-    assert sent(stub.requests[0]).count("<holdfast>") == 1
+    assert claude.conversation(stub.requests[0]).count("Casts come next.") == 1
+    assert claude.conversation(stub.requests[0]).count("<holdfast>") == 1

@@ -69,6 +69,17 @@ def test_a_resumed_session_does_not_use_up_a_handoff(place: Place) -> None:
         assert hold.session().handoff.read().used_by is None
 
 
+def test_a_sub_agent_does_not_use_up_a_handoff(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("earlier").handoff.write("Casts come next.")
+        hold.memory.write("style", "Tabs, never spaces.")
+    begun = {**started("opencode", "child"), "source": "startup", "agent_id": "child"}
+    text = context(place.hook("opencode", "session-start", begun))
+    assert "Tabs, never" in text
+    assert "Casts come next." not in text
+    assert "Casts come next." in context(place.hook("opencode", "session-start", started("opencode", "one")))
+
+
 def test_what_is_too_long_is_cut_and_says_how_it_is_read(place: Place) -> None:
     with place.open() as hold:
         hold.session("earlier").handoff.write("handoff " * 2_400)
@@ -98,7 +109,34 @@ def test_clients_that_name_no_session_to_servers_are_told_it(place: Place) -> No
         hold.memory.write("style", "Tabs")
     for client in CLIENTS:
         text = context(place.hook(client, "session-start", started(client, "abc")))
-        assert ('This session is "abc"' in text) == (client in ("opencode", "gemini", "cursor"))
+        assert ('This session is "abc"' in text) == (client == "cursor")
+
+
+@pytest.mark.parametrize(("client", "before"), [("gemini", "mcp_holdfast_"), ("opencode", "holdfast_")])
+def test_or_our_tools_are_told_it_in_their_arguments(place: Place, client: str, before: str) -> None:
+    def changed(tool: str, **arguments: str) -> Any:
+        call = {"session_id": "abc", "hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": arguments}
+        answer = place.hook(client, "before-tool", call)
+        inner = answer.get("hookSpecificOutput", answer)
+        return inner.get("tool_input", inner.get("arguments"))
+
+    assert changed(f"{before}add_note", content="x") == {"content": "x", "session_id": "abc"}
+    assert changed(f"{before}add_note", content="x", session_id="other") is None
+    assert changed(f"{before}search_memory", query="x") is None  # it is the project's
+    assert changed(f"{before}no_such_tool", query="x") is None
+    assert changed("files_add_note", content="x") is None
+    assert place.log == ""
+    assert not place.store.exists()
+
+
+def test_the_marks_of_gemini_are_not_kept_and_come_back(place: Place) -> None:
+    done = ran("gemini", "one", "run_shell_command", f"<untrusted_context>\n{BIG}\n</untrusted_context>")
+    answer = place.hook("gemini", "after-tool", done)
+    first, *_, last = answer["reason"].split("\n")
+    assert (first, last) == ("<untrusted_context>", "</untrusted_context>")
+    with place.open() as hold:
+        (kept,) = hold.session().outputs.list().outputs
+        assert hold.session().outputs.read_content(kept.id) == BIG
 
 
 def test_nothing_is_said_and_no_store_made_where_there_is_nothing(place: Place) -> None:
@@ -311,7 +349,9 @@ def replaced(client: str, answer: Json) -> str:
         return str(answer["reason"])
     if client == "gemini":
         assert answer["decision"] == "deny"
-        return str(answer["reason"])
+        first, _, rest = str(answer["reason"]).partition("\n")
+        assert "went through" in first  # the model gets it as an error
+        return rest
     if client == "copilot":
         assert answer["modifiedResult"]["resultType"] == "success"
         return str(answer["modifiedResult"]["textResultForLlm"])

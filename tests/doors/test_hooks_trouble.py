@@ -13,7 +13,16 @@ from doors.hook_kit import Place, context, ran, started
 from holdfast import limits
 
 BIG = "\n".join(f"line {number} of a long result" for number in range(400))
-EVENTS = ("session-start", "prompt", "after-tool", "before-compact", "before-model", "stop", "session-end")
+EVENTS = (
+    "session-start",
+    "prompt",
+    "before-tool",
+    "after-tool",
+    "before-compact",
+    "before-model",
+    "stop",
+    "session-end",
+)
 
 
 @pytest.fixture

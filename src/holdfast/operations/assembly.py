@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from holdfast import errors
 from holdfast.model import FILE, Handoff
-from holdfast.operations import handoff, journal, memory, notepad, pins, prompt, skills, tree
+from holdfast.operations import digest, handoff, journal, memory, notepad, pins, prompt, skills, tree
 from holdfast.operations.registry import Context
 from holdfast.text.quote import quoted
 from holdfast.window.context import (
@@ -62,8 +62,8 @@ def freeze(ctx: Context, line: str = handoff.MAIN) -> Frozen:
     waiting = handoff.waiting(ctx, line)
     first = handoff.section(waiting, handoff.other_lines(ctx, line))
     pinned = tuple(pins.pinned_memory(ctx))
-    digest, summary = memory.digest(ctx).text, skills.summary(ctx).text
-    return Frozen(waiting, first, digest, pinned, summary, tree.capsule(ctx), _journal(ctx))
+    kept, summary = digest.digest(ctx).text, skills.summary(ctx).text
+    return Frozen(waiting, first, kept, pinned, summary, tree.capsule(ctx), _journal(ctx))
 
 
 def _journal(ctx: Context) -> str:

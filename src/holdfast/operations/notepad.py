@@ -14,7 +14,7 @@ from holdfast import errors, limits
 from holdfast.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, lowest, moment
 from holdfast.operations.registry import TRUST, Context, Json, Operation, Param, bounded, trust_json
 from holdfast.store import EventQuery
-from holdfast.text import diff, near, tokens
+from holdfast.text import tokens
 from holdfast.text.quote import as_data
 
 HEADING = "## Session Notepad"
@@ -128,6 +128,8 @@ def _found(what: str, text: str, find: str) -> str:
 def _hint(text: str, find: str) -> str:
     if not text:
         return "It is empty."
+    from holdfast.text import near  # noqa: PLC0415  Late: only a mistake needs it, and every hook would load it.
+
     close = near.nearest(text, find)
     if close is None:
         return "Nothing in it is similar; read it first."
@@ -176,6 +178,8 @@ def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Ver
     found = _versions(ctx, sheet, limit)
     if version is None:
         return Versions(found, "")
+    from holdfast.text import diff  # noqa: PLC0415  Late, for the same reason.
+
     old, now = _at_version(ctx, sheet, version), read(ctx, sheet)
     then, today = f"version {version}", f"version {now.version}"
     return Versions(found, diff.unified(old.content, now.content, before_name=then, after_name=today))

@@ -5,8 +5,7 @@ tool specs for model APIs, the command line and the reference are all made from 
 agents read are in texts/tools/<name>.md.
 """
 
-from __future__ import annotations
-
+# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
+from holdfast.operations import digest, memory, notepad
 from holdfast.operations import handoff as handoffs
-from holdfast.operations import memory, notepad
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Listing
 
@@ -72,7 +72,7 @@ def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) ->
 
     parts = [part for part in (first, tree.capsule(ctx)) if part]
     parts.append(notepad.section(notepad.read_notepad(ctx)))
-    parts += [memory.scratch_section(ctx), memory.digest(ctx).text]
+    parts += [memory.scratch_section(ctx), digest.digest(ctx).text]
     return "\n\n".join(part for part in parts if part)
 
 

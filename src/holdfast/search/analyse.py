@@ -11,8 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-
-import Stemmer
+from typing import Any
 
 WORD_MAX_CHARS = 24  # longer runs are hashes, base64 and the like: their endings would cost far more than they do
 # Marks of a text with such a run, so that a search inside one still finds it. Hashes are the common case, and only a
@@ -25,15 +24,15 @@ INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in
 _ATOM = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_ASCII_WORD = re.compile("[a-z0-9]+")
-_ASCII_PLACE = re.compile("[A-Za-z0-9]+")
-_HEX = re.compile("[0-9a-f]+")
-_HUMP = re.compile("[a-z][A-Z]|[A-Z][A-Z][a-z]")
+# Not compiled here but when they are first used: stores that only read entries by name start many times a minute.
+_ASCII_WORD = "[a-z0-9]+"
+_ASCII_PLACE = "[A-Za-z0-9]+"
+_HEX = "[0-9a-f]+"
+_HUMP = "[a-z][A-Z]|[A-Z][A-Z][a-z]"
 # Letters, then perhaps a number. What has digits among its letters is a key or a hash, and its pieces mean nothing.
-_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9+=])[A-Za-z]{3,64}(?=[0-9]{0,4}(?![A-Za-z0-9+=]))")
-_PART = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_IDENTIFIER = r"(?<![A-Za-z0-9+=])[A-Za-z]{3,64}(?=[0-9]{0,4}(?![A-Za-z0-9+=]))"
+_PART = "[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 _MOST_PARTS = 8  # of one identifier; what has more is not made of words
-_stemmer = Stemmer.Stemmer("english", 2_000)
 
 
 def fold(text: str) -> str:
@@ -46,9 +45,16 @@ def fold(text: str) -> str:
 def words(folded: str) -> list[str]:
     """The words of a folded text, in order."""
     if folded.isascii():
-        return _ASCII_WORD.findall(folded)
+        return re.findall(_ASCII_WORD, folded)
     bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
     return _any_word().findall(bare.casefold())  # taking signs such as № apart may bring capitals back
+
+
+@lru_cache
+def _stemmer() -> Any:
+    import Stemmer  # noqa: PLC0415  Late: what only reads entries by their names needs no stems, and starts sooner.
+
+    return Stemmer.Stemmer("english", 2_000)
 
 
 @lru_cache
@@ -59,7 +65,7 @@ def _any_word() -> re.Pattern[str]:
 
 def places(text: str) -> Iterator[re.Match[str]]:
     """The words of a text where they stand in it; but for a few signs that come apart, as many as `words` finds."""
-    return _ASCII_PLACE.finditer(text) if text.isascii() else _any_word().finditer(text)
+    return re.finditer(_ASCII_PLACE, text) if text.isascii() else _any_word().finditer(text)
 
 
 def short_words(folded: str) -> list[str]:
@@ -78,12 +84,12 @@ def subwords(text: str) -> list[str]:
 
     What stands between underscores, dots and slashes is a word by itself already.
     """
-    if _HUMP.search(text) is None:
+    if re.search(_HUMP, text) is None:
         return []
     found: list[str] = []
-    for token in _IDENTIFIER.findall(text):
-        if _HUMP.search(token):
-            parts = _PART.findall(token)
+    for token in re.findall(_IDENTIFIER, text):
+        if re.search(_HUMP, token):
+            parts = re.findall(_PART, token)
             if len(parts) <= _MOST_PARTS and max(map(len, parts), default=0) < len(token):
                 found += [part.lower() for part in parts if len(part) > 1]
     return found
@@ -95,12 +101,12 @@ def index_words(text: str) -> list[str]:
 
 
 def is_hex(word: str) -> bool:
-    return _HEX.fullmatch(word) is not None
+    return re.fullmatch(_HEX, word) is not None
 
 
 def terms(found: list[str]) -> list[str]:
     """What the index keeps for words."""
-    stems: list[str] = _stemmer.stemWords(found)
+    stems: list[str] = _stemmer().stemWords(found)
     return stems
 
 

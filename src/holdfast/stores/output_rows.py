@@ -9,7 +9,6 @@ are; zstd adds one over what comes out of them; and whatever is read whole is co
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import sys
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from holdfast import errors, limits
 from holdfast.model import PURGED, Output, OutputDraft, Scope, Stamp, Tombstone
-from holdfast.store import to_json
+from holdfast.store import checksum, to_json
 
 Row = tuple[Any, ...]
 FIELDS = f"{', '.join(Output._fields)}, stored, chunk, line_starts, hash"
@@ -71,6 +70,8 @@ def _zstd() -> Any:
 
 
 def digest_of(body: bytes) -> str:
+    import hashlib  # noqa: PLC0415  Late: most starts have no output, and for big ones OpenSSL is the faster one.
+
     return hashlib.sha256(body).hexdigest()
 
 
@@ -143,10 +144,12 @@ def refuse_unfit(draft: OutputDraft, stamp: Stamp, body: bytes) -> None:
 
 def _fingerprint(scope: Scope, output: Output, rest: Row) -> bytes:
     """SHA-256 over every field but `used_at` and `uses`."""
-    return hashlib.sha256(to_json([*scope, *output[:-2], *rest]).encode()).digest()
+    return checksum(to_json([*scope, *output[:-2], *rest]).encode())
 
 
 def _seal(scope: Scope, digest: str, number: int, small: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415  Late, for the same reasons.
+
     seal = hashlib.sha256(to_json([*scope, digest, number]).encode())
     seal.update(small)
     return seal.digest()
@@ -252,4 +255,4 @@ def to_tombstone(place: str, scope: Scope, row: Row) -> Tombstone:
 
 
 def _gone_hash(scope: Scope, *fields: object) -> bytes:
-    return hashlib.sha256(to_json([*scope, *fields]).encode()).digest()
+    return checksum(to_json([*scope, *fields]).encode())

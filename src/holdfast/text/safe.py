@@ -7,6 +7,7 @@ and invisible or direction-changing ones could make a reader see another text th
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _ACTS_OR_HIDES = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but not \t and \n
@@ -22,8 +23,7 @@ _ACTS_OR_HIDES = (
 _JOINED = "[\u0600-\u08ff\u0900-\u0dff\ufe0f\u2600-\u27bf\U0001f300-\U0001faff]"
 _JOINER = "[\u200c\u200d]"
 _LONE_JOINER = f"(?<!{_JOINED}){_JOINER}|{_JOINER}(?!{_JOINED})|{_JOINER}(?={_JOINER})"
-_HIDDEN = re.compile(f"[{_ACTS_OR_HIDES}]|{_LONE_JOINER}")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE = "[\x00\ud800-\udfff]"
 
 
 def visible(text: str, *, keep_newlines: bool = True) -> str:
@@ -31,8 +31,8 @@ def visible(text: str, *, keep_newlines: bool = True) -> str:
 
     `keep_newlines=False` is for a place of one line: line breaks and tabs become \n and \t.
     """
-    if _HIDDEN.search(text):
-        text = _HIDDEN.sub(_escape, text)
+    if _hidden().search(text):
+        text = _hidden().sub(_escape, text)
     if keep_newlines:
         return text
     return text.replace("\n", "\\n").replace("\t", "\\t")
@@ -40,7 +40,9 @@ def visible(text: str, *, keep_newlines: bool = True) -> str:
 
 def problem(text: str) -> str | None:
     """Why the text cannot be stored, or None. Positions count characters from 1."""
-    found = _UNSTORABLE.search(text)
+    if text.isascii() and "\x00" not in text:
+        return None  # by far the most, and it needs no pattern to be compiled
+    found = re.search(_UNSTORABLE, text)
     if not found:
         return None
     where = f"at position {found.start() + 1}"
@@ -51,7 +53,13 @@ def problem(text: str) -> str | None:
 
 def storable(text: str) -> str:
     """The text with a replacement for every character that cannot be stored. For what is derived, not for originals."""
-    return _UNSTORABLE.sub("\ufffd", text)
+    return re.sub(_UNSTORABLE, "\ufffd", text)
+
+
+@lru_cache
+def _hidden() -> re.Pattern[str]:
+    # Compiled when something is shown: it takes a millisecond, and most starts show nothing.
+    return re.compile(f"[{_ACTS_OR_HIDES}]|{_LONE_JOINER}")
 
 
 def _escape(found: re.Match[str]) -> str:

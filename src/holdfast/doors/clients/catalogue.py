@@ -96,6 +96,7 @@ def _gemini(where: Where) -> dict[str, tuple[Edit, ...]]:
     events = {
         "SessionStart": ("session-start", ""),
         "BeforeAgent": ("prompt", ""),
+        "BeforeTool": ("before-tool", "mcp_holdfast_.*"),  # it does not tell a server which session it serves
         "AfterTool": ("after-tool", "*"),
         "BeforeModel": ("before-model", ""),
         "SessionEnd": ("session-end", ""),

@@ -1,7 +1,6 @@
 """How each client words an event and wants its answer. Everything a client has of its own is here and nowhere else."""
 
-from __future__ import annotations
-
+# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 import json
 import os
 import re
@@ -16,9 +15,11 @@ TEXTS = ("stdout", "textResultForLlm", "text_result_for_llm", "llmContent", "con
 BYTES = frozenset({"codex", "copilot"})  # clients whose cap is in bytes
 # Clients that say nothing after a compaction: the context waits for the next event that can carry it.
 LATE = frozenset({"copilot", "cursor"})
-# Clients that do not tell MCP servers which session they are in.
-NAMELESS = frozenset({"opencode", "gemini", "cursor"})
-_SAVED = re.compile(r"Error: result \(.{1,80}\) exceeds .{0,200}?saved to (\S+?)\.?(?:\s|$)", re.DOTALL)
+# Clients that do not tell MCP servers which session they are in, nor let a hook add it to a call: the model has to.
+NAMELESS = frozenset({"cursor"})
+# Patterns are compiled when they are first looked for: most hooks look for none, and each takes a while.
+_SAVED = r"(?s)Error: result \(.{1,80}\) exceeds .{0,200}?saved to (\S+?)\.?(?:\s|$)"
+_FRAMED = r"(?s)<untrusted_context>\n(.*)\n</untrusted_context>\s*"
 
 
 class Event(NamedTuple):
@@ -42,6 +43,7 @@ class Event(NamedTuple):
 class Answer(NamedTuple):
     context: str = ""  # text for the model
     output: str | None = None  # what the model is to see in place of the tool's result
+    arguments: Json | None = None  # what the tool is to get in place of what the model gave it
 
 
 def detect(payload: Mapping[str, Any], started_by: str) -> str:
@@ -73,7 +75,7 @@ def read(client: str, name: str, payload: Mapping[str, Any]) -> Event:
         text("source"),
         text("tool_name", "toolName"),
         arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments),
-        _result(response, payload),
+        _unframed(_result(response, payload)) if client == "gemini" else _result(response, payload),
         _failed(response),
         bool(payload.get("agent_id") or payload.get("parent_session_id")),
         text("transcript_path", "transcriptPath"),
@@ -103,13 +105,19 @@ def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
     if isinstance(response, dict) and (saved := _file(response.get("persistedOutputPath"))) is not None:
         return saved
     text = _text(response)
-    if text is not None and len(text) < 2_000 and (named := _SAVED.match(text)):
+    if text is not None and len(text) < 2_000 and (named := re.match(_SAVED, text)):
         # A server could write such a sentence too: only a file among those the client keeps for the session is read.
         kept = os.path.splitext(str(payload.get("transcript_path") or ""))[0]
         path = os.path.realpath(named[1])
         if kept and path.startswith(os.path.join(os.path.realpath(kept), "tool-results") + os.sep):
             return _file(path) or text
     return text
+
+
+def _unframed(text: str | None) -> str | None:
+    """Without the marks that Gemini CLI puts around what comes from outside. What it gets back has them again."""
+    found = re.fullmatch(_FRAMED, text) if text is not None else None
+    return found[1] if found else text
 
 
 def _file(path: object) -> str | None:
@@ -190,7 +198,13 @@ def _codex(event: Event, answer: Answer) -> Json:
 
 def _gemini(event: Event, answer: Answer) -> Json:
     if answer.output is not None:
-        return {"decision": "deny", "reason": _told(event, answer.output)}
+        # The model gets the reason as the error of a refused call, so it has to be said where there was none.
+        output = answer.output if event.failed else f"{WENT_THROUGH}\n{answer.output}"
+        if re.fullmatch(_FRAMED, _text(_response(event.raw)) or ""):
+            output = f"<untrusted_context>\n{output}\n</untrusted_context>"
+        return {"decision": "deny", "reason": _told(event, output)}
+    if answer.arguments is not None:
+        return _nested(event, tool_input=answer.arguments)
     if answer.context and event.name == "before-model":
         return _nested(event, llm_request={"messages": _injected(event.raw, answer.context)})
     return _nested(event, additionalContext=answer.context) if answer.context else {}
@@ -228,10 +242,12 @@ def _cursor(event: Event, answer: Answer) -> Json:
 
 def _plain(event: Event, answer: Answer) -> Json:
     found: Json = {"context": answer.context} if answer.context else {}
-    return found | ({} if answer.output is None else {"output": _told(event, answer.output)})
+    found |= {} if answer.output is None else {"output": _told(event, answer.output)}
+    return found | ({} if answer.arguments is None else {"arguments": answer.arguments})
 
 
 SNAPSHOT = "<state_snapshot>"  # what Gemini CLI puts around the summary of what it dropped
+WENT_THROUGH = "[The call went through. Its long result was kept, and this stands in its place.]"
 _BASH = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
 _WRITERS: dict[str, Callable[[Event, Answer], Json]] = {
     "claude-code": _claude,

@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import limits
 from holdfast.doors.hooks.dialects import BYTES, LATE, NAMELESS, SNAPSHOT, Answer, Event, messages_of
-from holdfast.operations.policy import policy
 
 if TYPE_CHECKING:  # what a small result needs is read in a few milliseconds
     from holdfast.model import Entry
@@ -43,6 +41,7 @@ LEFT_ALONE = (
 )
 # Our own tools, whatever the client puts before their names.
 OURS = ("*holdfast*", "*scratchpad_*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory")
+SERVED = "holdfast_"  # stands before the names of our tools in the clients that name no session
 REPLACEABLE = {  # where only some tools can be replaced, which
     "claude-code": ("Bash", "BashOutput", "Grep", "WebFetch", "mcp__*"),
     "cursor": ("MCP:*",),
@@ -69,8 +68,12 @@ NOTHING = Done()
 
 
 def session_start(call: Call) -> Done:
-    """Handoff, notepad and memory. Also after a compaction, when nothing of the earlier context is left."""
-    return _restored(call, call.opened(), new=call.event.source in NEW) if call.known() else NOTHING
+    """Handoff, notepad and memory. Also after a compaction, when nothing of the earlier context is left.
+
+    A sub-agent is no new session of anybody's work: the handoff is not for it.
+    """
+    new = call.event.source in NEW and not call.event.subagent
+    return _restored(call, call.opened(), new=new) if call.known() else NOTHING
 
 
 def prompt(call: Call) -> Done:
@@ -107,6 +110,8 @@ def after_tool(call: Call) -> Done:
             return _restored(call, ctx, new=False)
     if event.result is None or not _replaceable(event, call.chosen):
         return NOTHING
+    from holdfast.operations.policy import policy
+
     least = policy(call.chosen.bounds.outputs, event.tool).threshold
     size = len(event.result.encode("utf-8", "surrogatepass"))
     if not call.chosen.bounds.outputs.enabled or least is None or not least <= size <= limits.OUTPUT_MAX_BYTES:
@@ -115,6 +120,22 @@ def after_tool(call: Call) -> Done:
 
     kept = keep_output(call.opened(), event.tool or "tool", event.result, event.arguments)
     return NOTHING if kept.output is None else Done(Answer(output=kept.text))
+
+
+def before_tool(call: Call) -> Done:
+    """For clients that do not tell a server whose session it serves: our own tools are told it in their arguments."""
+    event = call.event
+    from holdfast.errors import HoldfastError
+    from holdfast.operations.catalogue import find
+
+    given = json.loads(event.arguments or "{}")
+    try:
+        operation = find(event.tool.rpartition(SERVED)[2])
+    except HoldfastError:
+        return NOTHING  # a tool of somebody else
+    if SERVED not in event.tool or not operation.in_session or not event.session or given.get("session_id"):
+        return NOTHING
+    return Done(Answer(arguments={**given, "session_id": event.session}))
 
 
 def before_compact(call: Call) -> Done:
@@ -131,7 +152,7 @@ def before_compact(call: Call) -> Done:
 def before_model(call: Call) -> Done:
     """For a client that says nothing at all about a compaction: its own summary in a request gives it away."""
     sent = json.dumps(messages_of(call.event.raw))
-    if SNAPSHOT not in sent or "<holdfast>" in sent or not call.known():
+    if SNAPSHOT not in sent or not call.known():
         return NOTHING
     return _restored(call, call.opened(), new=False)
 
@@ -168,6 +189,7 @@ def session_end(call: Call) -> Done:
 EVENTS: dict[str, Callable[[Call], Done]] = {
     "session-start": session_start,
     "prompt": prompt,
+    "before-tool": before_tool,
     "after-tool": after_tool,
     "before-compact": before_compact,
     "before-model": before_model,
@@ -180,6 +202,8 @@ EVENTS: dict[str, Callable[[Call], Done]] = {
 
 
 def _replaceable(event: Event, chosen: Settings) -> bool:
+    from fnmatch import fnmatchcase
+
     name = event.tool
     if any(fnmatchcase(name, pattern) for pattern in chosen.bounds.hooks.off_tools):
         return False
@@ -195,7 +219,7 @@ def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
     """What the session has to know, within the cap. The handoff is used up when the client has got it."""
     from holdfast.doors.hooks.fitting import Section, fitted
     from holdfast.model import AGENT
-    from holdfast.operations import handoff, hosted, memory, notepad, pins, tasks
+    from holdfast.operations import digest, handoff, hosted, notepad, pins, tasks
     from holdfast.text.quote import as_data
 
     waiting = hosted.handoff_for(ctx, new=new)
@@ -211,7 +235,7 @@ def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
         Section("\n".join(open_tasks), 400, "`holdfast task list` prints all of it"),
         Section(said, 1_000, "recall and the transcript have the rest"),
         Section(_journal(ctx), 500, "`holdfast journal recover --level 3` prints all of it"),
-        Section(memory.digest(ctx).text, 700, "search_memory reads the rest"),
+        Section(digest.digest(ctx).text, 700, "search_memory reads the rest"),
         Section(_name(call, ctx), 300, ""),
     )
     text = fitted(sections, limits.HOOK_CONTEXT_CHARS, _measure(call))

@@ -1,0 +1,54 @@
+"""Goose. It has no hooks that could change anything, so it has the tools and, before other servers, the wrapper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from clients.install import installed
+from clients.kit import SERVERS, Agent, Talk, as_texts
+from clients.stub import Json, Turn
+from clients.stub_chat import Chat
+
+VERSION = "1.52.0"
+
+
+class Goose(Agent):
+    name = "goose"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        package = "@aaif/goose-binary-linux-x64"
+        self.program = installed(package, VERSION, f"{package}/bin/goose")
+        self.environment |= {
+            "GOOSE_PROVIDER": "openai",
+            "GOOSE_MODEL": "stub-model",
+            "GOOSE_MODE": "auto",
+            "GOOSE_DISABLE_KEYRING": "1",
+            "OPENAI_API_KEY": "dummy",
+            "OPENAI_BASE_PATH": "v1/chat/completions",
+        }
+        (entry,) = json.loads(self.holdfast("install", "generic"))["mcpServers"].values()
+        servers = {**SERVERS, "holdfast": (entry["command"], *entry["args"])}
+        extensions = {
+            name: {
+                "enabled": True,
+                "type": "stdio",
+                "name": name,
+                "cmd": command[0],
+                "args": command[1:],
+                "timeout": 60,
+            }
+            for name, command in servers.items()
+        }
+        self.put(".config/goose/config.yaml", {"extensions": extensions})  # JSON is YAML too
+
+    def ask(self, prompt: str, *turns: Turn, resume: str = "") -> Talk:
+        with Chat(turns, "__") as stub:
+            self.run(
+                [str(self.program), "run", "-t", prompt, *(["--resume"] if resume else [])], OPENAI_HOST=stub.address
+            )
+        return Talk(stub, "")
+
+    def results(self, request: Json) -> list[str]:
+        return as_texts(message["content"] for message in request["messages"] if message["role"] == "tool")

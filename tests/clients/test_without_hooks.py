@@ -1,0 +1,31 @@
+"""Agents whose hooks can do nothing for us: they have our tools, and the wrapper before other people's servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clients.cline import Cline
+from clients.goose import Goose
+from clients.kit import Agent
+from clients.stub import Say, Use
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("kind", [Cline, Goose], ids=lambda one: one.name)
+def test_it_calls_our_tools_and_gets_a_big_result_as_preview_and_reference(kind: type[Agent], tmp_path: Path) -> None:
+    agent = kind(tmp_path)
+    stub, _ = agent.ask(
+        "look around",
+        Use("write_memory", {"key": "style", "content": "Tabs, never spaces."}, "holdfast"),
+        Use("text", {"size": 100_000}, "wrapped"),
+        Say("done"),
+    )
+    written, kept = agent.results(stub.requests[-1])
+    assert "bytes_written" in written
+    assert "Tabs, never spaces." in agent.holdfast("memory", "show", "style")
+    reference = kept.partition("📁 Output cached: ")[2][:12]
+    assert len(kept) < 4_000
+    assert len(agent.holdfast("output", "read", reference, "--lines", "1-3").splitlines()) >= 3
