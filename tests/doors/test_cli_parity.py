@@ -61,7 +61,7 @@ def test_the_options_of_every_command_are_there(path: str) -> None:
     names = {option for param in ALL[path].params for option in param.opts}
     assert names >= {"--store", "--project", "--json"}
     # A session is only taken where it means something: an option that does nothing misleads.
-    takes = {"context", "mcp", "serve", "output keep", "savings", "purge", "wrap", "gateway"} | {
+    takes = {"context", "mcp", "serve", "output keep", "savings", "purge", "wrap", "gateway", "import"} | {
         name for name, operations in COMMANDS.items() if OPERATIONS[operations[0]].in_session
     }
     by_id = {"note update", "note delete", "memory pin", "memory unpin", "session begin", "state get", "state keys"}

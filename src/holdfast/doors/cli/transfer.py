@@ -88,8 +88,8 @@ def _add_import(root: Group) -> None:
                 raise click.UsageError("import transcript takes a file or an agent's name, and no --merge.")
             transcripts.run(state, source, every=every, dry_run=dry_run)
             return
-        if source is not None or every or dry_run:
-            raise click.UsageError("One file is read; --all and --dry-run go with `import transcript`.")
+        if source is not None or every or dry_run or state.session:
+            raise click.UsageError("One file is read; --session, --all and --dry-run go with `import transcript`.")
         hold = state.hold
         with _source(file) as opened, progress(read_lines(opened), "read") as lines:
             count = hold.import_lines(lines, merge=merge)
