@@ -103,17 +103,32 @@ def embedding(one: Set) -> Ranker:
     """wordllama's static vectors, which are inside its package."""
     import numpy as np
 
-    model = _wordllama()
-
-    def vectors(texts: Sequence[str]) -> Any:
-        found = np.asarray(model.embed(list(texts)), dtype=np.float32)
-        return found / (np.linalg.norm(found, axis=1, keepdims=True) + 1e-9)
-
-    known = vectors([unit.told() for unit in one.units])
+    known = _vectors([unit.told() for unit in one.units])
 
     def ask(query: str) -> list[str]:
-        near = known @ vectors([query])[0]
+        near = known @ _vectors([query])[0]
         return [one.units[at].id for at in np.argsort(-near)[:SHOWN]]
+
+    return Ranker(ask, known.nbytes)
+
+
+def linear(one: Set, share: float) -> Ranker:
+    """BM25 and the cosine of wordllama's vectors, each divided by its best, as a weighted sum over all texts."""
+    import bm25s
+    import numpy as np
+
+    stemmer = Stemmer.Stemmer("english")
+    index = bm25s.BM25()
+    texts = [unit.told() for unit in one.units]
+    index.index(bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
+    known = _vectors(texts)
+
+    def ask(query: str) -> list[str]:
+        words = bm25s.tokenize(query, stopwords="en", stemmer=stemmer, show_progress=False, return_ids=False)
+        scores = index.get_scores(words[0]) if words[0] else np.zeros(len(texts))
+        near = known @ _vectors([query])[0]
+        sums = (1 - share) * scores / (scores.max() or 1) + share * near / (near.max() or 1)
+        return [one.units[at].id for at in np.argsort(-sums, kind="stable")[:SHOWN]]
 
     return Ranker(ask, known.nbytes)
 
@@ -147,6 +162,13 @@ def _wordllama() -> Any:
         tokenizer = Tokenizer.from_file(str(next(home.glob("tokenizers/*.json"))))
         _loaded.append(WordLlamaInference(weights, tokenizer))
     return _loaded[0]
+
+
+def _vectors(texts: Sequence[str]) -> Any:
+    import numpy as np
+
+    found = np.asarray(_wordllama().embed(list(texts)), dtype=np.float32)
+    return found / (np.linalg.norm(found, axis=1, keepdims=True) + 1e-9)
 
 
 def _content(query: str) -> list[str]:

@@ -196,6 +196,8 @@ RECALL_SNIPPET_WORDS = 60  # of one hit: enough to see whether it is worth readi
 RECALL_POOL = 120  # texts one question looks at; more find next to nothing and cost time
 RECALL_COMMON = 1_200  # places of a word that are followed, some 0.3 ms; a commoner word says little
 
+VECTORS_CATCH_UP = 20_000  # texts whose vectors one recall may make before it answers: about two seconds, once
+
 
 class RecallRules(NamedTuple):
     """The signals of recall, each to be switched off by itself. Fields of [recall] in the config file."""
@@ -210,6 +212,7 @@ class RecallRules(NamedTuple):
     statements: bool = True  # a turn that only asks back answers nothing
     substance: bool = True  # a turn that says more is more likely meant
     times_told: bool = True  # a question for a time is answered where one is told
+    meaning: bool = True  # texts that are about the same in other words; needs the extra "semantic"
 
 
 class Bounds(NamedTuple):

@@ -31,6 +31,7 @@ from holdfast.model import (
     iso,
     milliseconds,
 )
+from holdfast.operations import meaning
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Fact, Gathered, Seek
 from holdfast.text import tokens
@@ -94,6 +95,7 @@ class Recalled(NamedTuple):
     query: str
     hits: tuple[Hit, ...]
     left_out: int
+    hint: str = ""  # that only words were compared, said once
 
 
 class Filter(NamedTuple):
@@ -141,7 +143,8 @@ def recall(
     asked = query.strip()[: limits.QUERY_MAX_CHARS]  # the first words of a very long question say what it is about
     bounded("query", asked, limits.QUERY_MAX_CHARS, "", blank="Say what to look for.")
     found = search(ctx, question.read(asked, ctx.now), _filter(ctx, **given))
-    return _shown(query, found, limit, tokens)
+    hint = ctx.semantics.hint() if ctx.semantics and ctx.bounds.recall.meaning else ""
+    return _shown(query, found, limit, tokens)._replace(hint=hint)
 
 
 def _filter(
@@ -174,11 +177,11 @@ def search(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     return sorted(found, key=lambda one: (-one.scored.score, -one.fact.updated_at, one.fact.key))
 
 
-def _seek(asked: Question, wanted: Filter) -> Seek:
+def _seek(asked: Question, wanted: Filter, nominated: tuple[int, ...] = ()) -> Seek:
     from holdfast.search import rank
 
     pool, common = limits.RECALL_POOL, limits.RECALL_COMMON
-    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, common)
+    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, common, nominated)
 
 
 def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
@@ -187,14 +190,16 @@ def _entries(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     kinds = tuple(kind for kind in wanted.kinds if kind != OUTPUT)
     if not kinds:
         return []
-    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted))
+    sense = meaning.asked(ctx.semantics, ctx.store, ctx.scope) if ctx.bounds.recall.meaning else None
+    nominated = sense.nearest(asked.words, rank.NOMINATED) if sense else ()
+    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, tuple(nominated)))
     texts: dict[int, str] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:
         texts.update({doc: entry.content for doc, entry in ctx.store.texts(ctx.scope, docs).items()})
         return texts
 
-    ordered = rank.order(asked, gathered, ctx.bounds.recall, read)
+    ordered = rank.order(asked, gathered, ctx.bounds.recall, read, sense)
     return [Found(gathered.facts[one.doc], one, texts[one.doc], _standing(asked, gathered, one)) for one in ordered]
 
 
@@ -266,7 +271,8 @@ def _hit(group: list[Found], best: float, words: int) -> Hit:
     others = [other for other in group if other is not one]
     fact, parts = one.fact, group[0].scored.parts
     cut = snippet(one.text, one.words, one.scored.at, words)
-    why = [f"words: {', '.join(one.words)}"] if one.words else ["beside a hit"]
+    about = parts.get("about", 0) > 0 and not parts.get("words")
+    why = [f"words: {', '.join(one.words)}"] if one.words else ["about the same" if about else "beside a hit"]
     why += [told for name, told in _REASONS.items() if parts.get(name, 0) > 0 and name != "pinned"]
     state = "done" if fact.done and fact.kind == NOTE else "used" if fact.done else "pinned" if fact.pinned else ""
     return Hit(
@@ -331,7 +337,8 @@ def hit_json(hit: Hit) -> Json:
 
 def _recalled(value: Recalled) -> Json:
     answer: Json = {"hits": [hit_json(hit) for hit in value.hits], "hit_count": len(value.hits), "query": value.query}
-    return answer | ({"left_out": value.left_out} if value.left_out else {})
+    answer |= {"left_out": value.left_out} if value.left_out else {}
+    return answer | ({"hint": value.hint} if value.hint else {})
 
 
 OPERATIONS = (
@@ -351,7 +358,7 @@ OPERATIONS = (
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
             Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST),
         ),
-        {"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?"},
+        {"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?", "hint": "string?"},
         in_session=False,
         read_only=True,
     ),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
 from math import log, log1p
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from holdfast.limits import RecallRules
 from holdfast.model import MESSAGE, NOTE
@@ -35,6 +35,11 @@ TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
 DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
+# What texts are about, beside the words in them. In conversations it counts less: turns are short, and their words and
+# neighbours say more. A text without any word of the question must be this near to be found at all.
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 8.0, 0.5, 0.3, 0.35
+ABOUT_MOST = 150  # texts that are compared for it, the best by words first
+NOMINATED = 40  # texts that are looked at for what they are about alone
 USERS = frozenset(("user", "human", "me"))
 
 _LABEL = re.compile(r"\s*\**([^\W\d_][\w .'\u2019-]{0,30}?)\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
@@ -73,19 +78,40 @@ def speaker(head: str) -> str:
     return analyse.fold(found[1]).strip() if found else ""
 
 
+def without_speaker(text: str) -> str:
+    """What is said, without who says it: the name is no part of what it is about."""
+    found = _LABEL.match(text)
+    return text[found.end() :] if found else text
+
+
 def around(fact: Fact) -> int:
     """How far the texts around one matter: only turns of a conversation go together."""
     return AROUND if fact.session and fact.kind in TALK and speaker(fact.head) else 0
 
 
+class Sense(Protocol):
+    """What texts are about, for one question: search/meaning.py, where the extra for it is installed."""
+
+    def cosines(
+        self, words: Sequence[str], bundles: Mapping[int, Sequence[tuple[int, float]]]
+    ) -> Mapping[int, float]: ...
+
+    def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]: ...
+
+
 def order(
-    question: Question, gathered: Gathered, rules: RecallRules, read: Callable[[list[int]], Mapping[int, str]]
+    question: Question,
+    gathered: Gathered,
+    rules: RecallRules,
+    read: Callable[[list[int]], Mapping[int, str]],
+    sense: Sense | None = None,
 ) -> list[Scored]:
     """What was found, the best first. `read` gives the texts of those that are worth a closer look."""
-    pool = _Pool(question, gathered, rules)
+    pool = _Pool(question, gathered, rules, sense)
     rough = pool.best(READ_MOST)
     texts = read([one.doc for one in rough])
-    closer = [pool.close(one, texts[one.doc]) for one in rough if one.doc in texts]
+    like = pool.alike({one.doc: texts[one.doc] for one in rough if one.doc in texts})
+    closer = [pool.close(one, texts[one.doc], like.get(one.doc, 0.0)) for one in rough if one.doc in texts]
     facts = gathered.facts
     return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))
 
@@ -93,8 +119,9 @@ def order(
 class _Pool:
     """The texts that were gathered for one question, with all that is the same for each of them."""
 
-    def __init__(self, question: Question, gathered: Gathered, rules: RecallRules) -> None:
+    def __init__(self, question: Question, gathered: Gathered, rules: RecallRules, sense: Sense | None = None) -> None:
         self.question = question
+        self.sense = sense if rules.meaning else None
         self.gathered = gathered
         self.facts = gathered.facts
         self.rules = rules
@@ -154,11 +181,40 @@ class _Pool:
             for doc, value in values.items():
                 if doc in sums:
                     sums[doc] += value
-        # Turns of a conversation may be meant though they hold no word of the question; other texts may not.
-        fit = (doc for doc in sums if self.says.get(doc) or doc in signals["own words"] or doc in signals["literal"])
+        about = signals["about"] = self._about(sums)
+        for doc, value in about.items():
+            sums[doc] += value
+        # Turns of a conversation may be meant though they hold no word of the question; other texts must be near it.
+        worded = signals["own words"].keys() | signals["literal"].keys()
+        fit = (doc for doc in sums if self.says.get(doc) or doc in worded or about.get(doc, 0.0) >= ABOUT * NEAR)
         chosen = nlargest(most, (doc for doc in fit if sums[doc] > 0), key=lambda doc: (sums[doc], -doc))
         parts = {doc: {name: values[doc] for name, values in signals.items() if doc in values} for doc in chosen}
         return [Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1]) for doc in chosen]
+
+    @cached_property
+    def _telling(self) -> list[str]:
+        """The words of the question that say what it is about: who is asked about does not."""
+        return [word for at, word in enumerate(self.question.words) if at not in self.names]
+
+    def _about(self, sums: Mapping[int, float]) -> dict[int, float]:
+        """For texts that are about what the question is about, turns together with those around them."""
+        if self.sense is None:
+            return {}
+        best = nlargest(ABOUT_MOST, sums, key=lambda doc: (sums[doc], -doc))
+        chosen = dict.fromkeys((*best, *(doc for doc in self.gathered.nominated if doc in sums)))
+        near = self.sense.cosines(self._telling, {doc: self._beside(doc) for doc in chosen})
+        return {doc: (ABOUT_TURN if self.says.get(doc) else ABOUT) * max(0.0, cos) for doc, cos in near.items()}
+
+    def _beside(self, doc: int) -> list[tuple[int, float]]:
+        """The texts around one that say what it is about, and how much: where an answer stands, its question does."""
+        if not (gate := self._gate(doc)) or not self.rules.neighbours or doc not in self._sessions:
+            return []
+        docs, place = self._sessions[doc]
+        return [
+            (docs[place - step], weight * gate)
+            for step, weight in WINDOW.items()
+            if 0 <= place - step < len(docs) and abs(docs[place - step] - doc) <= 2 * AROUND
+        ]
 
     def _own(self) -> dict[int, float]:
         """BM25 of each text by itself."""
@@ -290,9 +346,31 @@ class _Pool:
 
     # --- by reading ---------------------------------------------------------------------------------------------------
 
-    def close(self, one: Scored, text: str) -> Scored:
+    def alike(self, texts: Mapping[int, str]) -> dict[int, float]:
+        """For words that are like those of the question which a text lacks: rare ones count more."""
+        if self.sense is None:
+            return {}
+        rarity = {at: rarity for at, _, rarity in self.followed}
+        unseen = self.rarity(0)
+        words = [
+            (self.question.words[at], rarity.get(at, unseen))
+            for at, found in enumerate(self.gathered.places)
+            if found is not None and at not in self.names
+        ]
+        like = self.sense.likeness([word for word, _ in words], texts)
+        return {
+            doc: LIKE_WORDS
+            * sum(
+                rare * max(0.0, (near - LIKE_FROM) / (1 - LIKE_FROM))
+                for (_, rare), near in zip(words, nearness, strict=True)
+                if near < 0.999  # the word itself counts as a word
+            )
+            for doc, nearness in like.items()
+        }
+
+    def close(self, one: Scored, text: str, like: float = 0.0) -> Scored:
         """The score with what only the text itself can tell."""
-        added: dict[str, float] = {}
+        added: dict[str, float] = {"like words": like}
         if self.common:
             held = set(analyse.terms(analyse.words(analyse.fold(text))))
             sought = analyse.terms([self.question.words[at] for at in self.common])

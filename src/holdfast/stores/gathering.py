@@ -55,6 +55,8 @@ def gathered(
     `newest` stands in where no word is rare enough to be followed.
     """
     ordered = seek.order(places, literals) or newest
+    # Few, and looked at first: their number leaves the rest their room.
+    nominated = look(seek.nominated) if seek.nominated else {}
     known: dict[int, Fact] = {}
     found: list[int] = []
     for at in range(0, len(ordered), seek.most):
@@ -65,6 +67,8 @@ def gathered(
             break
     if len(ordered) <= seek.most:  # all were looked at, so other projects need not blur what is rare
         places = [None if one is None else _within(one, known) for one in places]
+    known |= nominated
+    found += [doc for doc, fact in nominated.items() if doc not in found and seek.wanted(fact)]
     around: set[int] = set()
     for doc in found:
         if reach := seek.around(known[doc]):
@@ -72,7 +76,7 @@ def gathered(
     around -= known.keys()
     beside = look(sorted(around)) if around else {}
     found += [doc for doc, fact in beside.items() if seek.wanted(fact)]
-    return Gathered(tuple(places), tuple(literals), tuple(found), known | beside, total)
+    return Gathered(tuple(places), tuple(literals), tuple(found), known | beside, total, seek.nominated)
 
 
 def _within(places: Places, known: Mapping[int, Fact]) -> Places:

@@ -38,6 +38,8 @@ def add_to(root: Group) -> None:
         state.answer(reply, lambda screen: screen.table(columns, rows))
         if not state.json and reply.get("left_out"):
             state.notice(f"{reply['left_out']} more; --limit shows them.")
+        if not state.json and reply.get("hint") and not reply["hits"]:
+            state.notice(reply["hint"])
 
 
 def _named(hit: dict[str, Any]) -> str:
