@@ -75,9 +75,8 @@ def baselines() -> Iterator[tuple[str, Make]]:
             "rank fusion FTS5 + wordllama",
             lambda one, folder: rankers.fused(rankers.fts5(one, folder / "fts.db"), rankers.embedding(one)),
         )
-        if _known("bm25s"):
-            yield "linear bm25s + wordllama 0.3", lambda one, folder: rankers.linear(one, 0.3)
-            yield "linear bm25s + wordllama 0.5", lambda one, folder: rankers.linear(one, 0.5)
+        yield "linear FTS5 + wordllama 0.3", lambda one, folder: rankers.linear(one, folder / "fts.db", 0.3)
+        yield "linear FTS5 + wordllama 0.5", lambda one, folder: rankers.linear(one, folder / "fts.db", 0.5)
 
 
 def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> None:

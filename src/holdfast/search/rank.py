@@ -37,7 +37,7 @@ DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
 # What texts are about, beside the words in them. In conversations it counts less: turns are short, and their words and
 # neighbours say more. A text without any word of the question must be this near to be found at all.
-ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 8.0, 0.5, 0.3, 0.35
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 8.0, 0.5, 0.3, 0.25
 ABOUT_MOST = 150  # texts that are compared for it, the best by words first
 NOMINATED = 40  # texts that are looked at for what they are about alone
 USERS = frozenset(("user", "human", "me"))
@@ -181,13 +181,16 @@ class _Pool:
             for doc, value in values.items():
                 if doc in sums:
                     sums[doc] += value
-        about = signals["about"] = self._about(sums)
-        for doc, value in about.items():
-            sums[doc] += value
-        # Turns of a conversation may be meant though they hold no word of the question; other texts must be near it.
+        # Turns of a conversation may be meant though they hold no word of the question; other texts may not, unless
+        # they are about the same.
         worded = signals["own words"].keys() | signals["literal"].keys()
-        fit = (doc for doc in sums if self.says.get(doc) or doc in worded or about.get(doc, 0.0) >= ABOUT * NEAR)
-        chosen = nlargest(most, (doc for doc in fit if sums[doc] > 0), key=lambda doc: (sums[doc], -doc))
+        fit = {doc for doc in sums if sums[doc] > 0 and (self.says.get(doc) or doc in worded)}
+        near = self._near_question(sums)
+        fit |= {doc for doc, cosine in near.items() if cosine >= NEAR}
+        signals["about"] = {doc: cosine * (ABOUT_TURN if self.says.get(doc) else ABOUT) for doc, cosine in near.items()}
+        for doc, value in signals["about"].items():
+            sums[doc] += value
+        chosen = nlargest(most, fit, key=lambda doc: (sums[doc], -doc))
         parts = {doc: {name: values[doc] for name, values in signals.items() if doc in values} for doc in chosen}
         return [Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1]) for doc in chosen]
 
@@ -196,14 +199,14 @@ class _Pool:
         """The words of the question that say what it is about: who is asked about does not."""
         return [word for at, word in enumerate(self.question.words) if at not in self.names]
 
-    def _about(self, sums: Mapping[int, float]) -> dict[int, float]:
-        """For texts that are about what the question is about, turns together with those around them."""
+    def _near_question(self, sums: Mapping[int, float]) -> dict[int, float]:
+        """How near texts are to what the question is about, from 0 to 1; turns together with those around them."""
         if self.sense is None:
             return {}
         best = nlargest(ABOUT_MOST, sums, key=lambda doc: (sums[doc], -doc))
         chosen = dict.fromkeys((*best, *(doc for doc in self.gathered.nominated if doc in sums)))
         near = self.sense.cosines(self._telling, {doc: self._beside(doc) for doc in chosen})
-        return {doc: (ABOUT_TURN if self.says.get(doc) else ABOUT) * max(0.0, cos) for doc, cos in near.items()}
+        return {doc: max(0.0, cosine) for doc, cosine in near.items()}
 
     def _beside(self, doc: int) -> list[tuple[int, float]]:
         """The texts around one that say what it is about, and how much: where an answer stands, its question does."""
@@ -347,7 +350,10 @@ class _Pool:
     # --- by reading ---------------------------------------------------------------------------------------------------
 
     def alike(self, texts: Mapping[int, str]) -> dict[int, float]:
-        """For words that are like those of the question which a text lacks: rare ones count more."""
+        """For words that are like those of the question which a short text lacks: rare ones count more.
+
+        A long text has some word that is like any.
+        """
         if self.sense is None:
             return {}
         rarity = {at: rarity for at, _, rarity in self.followed}
@@ -357,7 +363,8 @@ class _Pool:
             for at, found in enumerate(self.gathered.places)
             if found is not None and at not in self.names
         ]
-        like = self.sense.likeness([word for word, _ in words], texts)
+        short = {doc: text for doc, text in texts.items() if self.words[doc] <= NOT_SHORT_WORDS}
+        like = self.sense.likeness([word for word, _ in words], short)
         return {
             doc: LIKE_WORDS
             * sum(

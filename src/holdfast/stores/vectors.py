@@ -59,7 +59,7 @@ class Vectors(ABC):
 
     def _begin_anew(self, sql: Sql, scope: Scope, model: str) -> None:
         sql.rows(f"DELETE FROM vectors WHERE {OURS}", scope)  # noqa: S608
-        all_texts = f"SELECT tenant, project, {self.doc_column} FROM entries WHERE {OURS}"  # noqa: S608
+        all_texts = f"SELECT tenant, project, {self.doc_column} FROM entries WHERE {OURS} AND content <> ''"  # noqa: S608
         sql.rows(f"INSERT INTO vectors_waiting (tenant, project, doc) {all_texts} ON CONFLICT DO NOTHING", scope)
         sql.rows(NEW_MODEL, (*scope, model))
 

@@ -26,4 +26,4 @@ CREATE TABLE vector_models (
     PRIMARY KEY (tenant, project)
 );
 
-INSERT INTO vectors_waiting SELECT tenant, project, doc FROM entries;
+INSERT INTO vectors_waiting SELECT tenant, project, doc FROM entries WHERE content <> '';

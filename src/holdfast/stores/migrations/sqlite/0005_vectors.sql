@@ -26,4 +26,4 @@ CREATE TABLE vector_models (
     PRIMARY KEY (tenant, project)
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO vectors_waiting SELECT tenant, project, rowid FROM entries;
+INSERT INTO vectors_waiting SELECT tenant, project, rowid FROM entries WHERE content <> '';
