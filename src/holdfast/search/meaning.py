@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from holdfast.model import Scope
-from holdfast.search.embed import SIZE, Array, Model, telling, unit
+from holdfast.search.embed import SIZE, Array, Model, telling
 
 SIGNS_FIRST = 8  # times as many are compared in full as are wanted
 ROOM = 1_024  # vectors a new table has room for
@@ -27,6 +27,7 @@ class Table:
         self._docs: Array = np.zeros(ROOM, np.int64)
         self._bodies: Array = np.zeros((ROOM, SIZE), np.int8)
         self._signs: Array = np.zeros((ROOM, SIZE // 64), np.uint64)
+        self._lengths: Array = np.ones(ROOM, np.float32)
 
     def learn(self, arrived: Iterable[tuple[int, int, bytes]]) -> None:
         """Vectors as (number, text, body), the oldest first."""
@@ -35,11 +36,14 @@ class Table:
             return
         rows = [self._rows.setdefault(doc, len(self._rows)) for doc in fresh]
         while len(self._docs) < len(self._rows):
-            self._docs, self._bodies, self._signs = map(_doubled, (self._docs, self._bodies, self._signs))
+            self._docs, self._bodies, self._signs, self._lengths = map(
+                _doubled, (self._docs, self._bodies, self._signs, self._lengths)
+            )
         bodies = np.frombuffer(b"".join(fresh.values()), np.int8).reshape(-1, SIZE)
         self._docs[rows] = list(fresh)
         self._bodies[rows] = bodies
         self._signs[rows] = _signs(bodies)
+        self._lengths[rows] = np.maximum(np.linalg.norm(bodies.astype(np.float32), axis=1), 1)
 
     def _seen(self, number: int) -> bool:
         self.last = max(self.last, number)
@@ -54,27 +58,18 @@ class Table:
         if count > SIGNS_FIRST * most:
             apart = np.bitwise_count(self._signs[:count] ^ _signs(vector)).sum(1, dtype=np.int16)
             rows = np.argpartition(apart, SIGNS_FIRST * most)[: SIGNS_FIRST * most]
-        near = unit(self._bodies[rows].astype(np.float32)) @ vector
+        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
         best = np.argsort(-near, kind="stable")[:most]
         return {int(self._docs[rows[at]]): float(near[at]) for at in best}
 
-    def cosines(self, vector: Array, bundles: Mapping[int, Sequence[tuple[int, float]]]) -> dict[int, float]:
-        """By text, how near it is together with others, each with a weight. Texts without a vector are left out."""
-        known = [doc for doc in bundles if doc in self._rows]
+    def cosines(self, vector: Array, docs: Iterable[int]) -> dict[int, float]:
+        """How near texts are. Those without a vector are left out."""
+        known = [doc for doc in docs if doc in self._rows]
         if not known:
             return {}
-        sums = unit(self._bodies[[self._rows[doc] for doc in known]].astype(np.float32))
-        at, others, weights = [], [], []
-        for place, doc in enumerate(known):
-            for other, weight in bundles[doc]:
-                if other in self._rows:
-                    at.append(place)
-                    others.append(self._rows[other])
-                    weights.append(weight)
-        if at:
-            beside = unit(self._bodies[others].astype(np.float32)) * np.array(weights, np.float32)[:, None]
-            np.add.at(sums, at, beside)
-        return dict(zip(known, (unit(sums) @ vector).tolist(), strict=True))
+        rows = [self._rows[doc] for doc in known]
+        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
+        return dict(zip(known, near.tolist(), strict=True))
 
 
 class Meaning:
@@ -104,20 +99,20 @@ class Asked:
     def nearest(self, words: Sequence[str], most: int) -> dict[int, float]:
         return self._table.nearest(self._model.vector(words), most)
 
-    def cosines(
-        self, words: Sequence[str], bundles: Mapping[int, Sequence[tuple[int, float]]]
-    ) -> Mapping[int, float]:
-        return self._table.cosines(self._model.vector(words), bundles) if words else {}
+    def cosines(self, words: Sequence[str], docs: Iterable[int]) -> Mapping[int, float]:
+        return self._table.cosines(self._model.vector(words), docs) if words else {}
 
     def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]:
         """By text, how like each of the words the word of the text is that is most like it."""
-        told = {doc: telling(text) for doc, text in texts.items()}
-        every = list(dict.fromkeys(word for found in told.values() for word in found))
-        if not every or not words:
+        told = {doc: found for doc, text in texts.items() if (found := telling(text))}
+        number: dict[str, int] = {}
+        places = [number.setdefault(word, len(number)) for found in told.values() for word in found]
+        if not places or not words:
             return {}
-        number = {word: at for at, word in enumerate(every)}
-        like = self._model.vectors(words) @ self._model.vectors(every).T
-        return {doc: like[:, [number[word] for word in found]].max(1).tolist() for doc, found in told.items() if found}
+        like = self._model.vectors(list(number)) @ self._model.vectors(words).T
+        starts = np.cumsum([0, *map(len, told.values())])[:-1]
+        best = np.maximum.reduceat(like[places], starts, axis=0)
+        return dict(zip(told, best.tolist(), strict=True))
 
 
 def _doubled(table: Array) -> Array:

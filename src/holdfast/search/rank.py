@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from math import log, log1p
+from math import log, log1p, sqrt
 from typing import NamedTuple, Protocol
 
 from holdfast.limits import RecallRules
@@ -37,9 +37,11 @@ DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
 # What texts are about, beside the words in them. In conversations it counts less: turns are short, and their words and
 # neighbours say more. A text without any word of the question must be this near to be found at all.
-ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 8.0, 0.5, 0.3, 0.25
-ABOUT_MOST = 150  # texts that are compared for it, the best by words first
-NOMINATED = 40  # texts that are looked at for what they are about alone
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 12.0, 0.5, 0.3, 0.25
+ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
+LIKE_MOST = 30  # texts whose words are compared one by one
+ABOUT_MOST = 120  # texts that are compared for it, the best by words first
+NOMINATED = 20  # texts that are looked at for what they are about alone
 USERS = frozenset(("user", "human", "me"))
 
 _LABEL = re.compile(r"\s*\**([^\W\d_][\w .'\u2019-]{0,30}?)\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
@@ -92,9 +94,7 @@ def around(fact: Fact) -> int:
 class Sense(Protocol):
     """What texts are about, for one question: search/meaning.py, where the extra for it is installed."""
 
-    def cosines(
-        self, words: Sequence[str], bundles: Mapping[int, Sequence[tuple[int, float]]]
-    ) -> Mapping[int, float]: ...
+    def cosines(self, words: Sequence[str], docs: Iterable[int]) -> Mapping[int, float]: ...
 
     def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]: ...
 
@@ -110,7 +110,7 @@ def order(
     pool = _Pool(question, gathered, rules, sense)
     rough = pool.best(READ_MOST)
     texts = read([one.doc for one in rough])
-    like = pool.alike({one.doc: texts[one.doc] for one in rough if one.doc in texts})
+    like = pool.alike({one.doc: texts[one.doc] for one in rough[:LIKE_MOST] if one.doc in texts})
     closer = [pool.close(one, texts[one.doc], like.get(one.doc, 0.0)) for one in rough if one.doc in texts]
     facts = gathered.facts
     return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))
@@ -204,9 +204,19 @@ class _Pool:
         if self.sense is None:
             return {}
         best = nlargest(ABOUT_MOST, sums, key=lambda doc: (sums[doc], -doc))
-        chosen = dict.fromkeys((*best, *(doc for doc in self.gathered.nominated if doc in sums)))
-        near = self.sense.cosines(self._telling, {doc: self._beside(doc) for doc in chosen})
-        return {doc: max(0.0, cosine) for doc, cosine in near.items()}
+        chosen = {doc: self._beside(doc) for doc in (*best, *self.gathered.nominated) if doc in sums}
+        every = dict.fromkeys(doc for one, beside in chosen.items() for doc in (one, *(other for other, _ in beside)))
+        near = self.sense.cosines(self._telling, every)
+        found = {}
+        for doc, beside in chosen.items():
+            # The cosine of the sum of several vectors, if any two of them are as far apart as turns usually are.
+            total, sum_, squares = near.get(doc, 0.0), 1.0, 1.0
+            for other, weight in beside:
+                total += weight * near.get(other, 0.0)
+                sum_ += weight
+                squares += weight * weight
+            found[doc] = max(0.0, total / sqrt((1 - ALIKE_TURNS) * squares + ALIKE_TURNS * sum_ * sum_))
+        return found
 
     def _beside(self, doc: int) -> list[tuple[int, float]]:
         """The texts around one that say what it is about, and how much: where an answer stands, its question does."""

@@ -55,8 +55,6 @@ def gathered(
     `newest` stands in where no word is rare enough to be followed.
     """
     ordered = seek.order(places, literals) or newest
-    # Few, and looked at first: their number leaves the rest their room.
-    nominated = look(seek.nominated) if seek.nominated else {}
     known: dict[int, Fact] = {}
     found: list[int] = []
     for at in range(0, len(ordered), seek.most):
@@ -67,12 +65,12 @@ def gathered(
             break
     if len(ordered) <= seek.most:  # all were looked at, so other projects need not blur what is rare
         places = [None if one is None else _within(one, known) for one in places]
-    known |= nominated
-    found += [doc for doc, fact in nominated.items() if doc not in found and seek.wanted(fact)]
     around: set[int] = set()
     for doc in found:
         if reach := seek.around(known[doc]):
             around.update(range(doc - reach, doc + reach + 1))
+    # What is nominated is looked at by itself: only those beside a word can be an answer to it.
+    around.update(seek.nominated)
     around -= known.keys()
     beside = look(sorted(around)) if around else {}
     found += [doc for doc, fact in beside.items() if seek.wanted(fact)]
