@@ -128,7 +128,7 @@ def linear(one: Set, path: Path, share: float) -> Ranker:
 
     def ask(query: str) -> list[str]:
         scores = np.zeros(len(one.units))
-        found = con.execute("SELECT rowid, rank FROM t WHERE t MATCH ?", (_match(query),)).fetchall()
+        found: list[Any] = con.execute("SELECT rowid, rank FROM t WHERE t MATCH ?", (_match(query),)).fetchall()
         scores[[row[0] - 1 for row in found]] = [-row[1] for row in found]
         near = known @ _vectors([query])[0]
         sums = (1 - share) * scores / (scores.max() or 1) + share * near / (near.max() or 1)

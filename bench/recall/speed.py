@@ -17,6 +17,7 @@ from holdfast.library import Holdfast
 from holdfast.operations.meaning import catch_up
 from holdfast.stores import sqlite
 
+IN_LINE = "wait_for_vector"  # what a write does for a vector
 P50, P99, INDEX, WRITE = 10e-3, 40e-3, 1.5, 1.3
 ASKED = {"rare": "one rare word", "two": "two words", "eight": "eight words", "asked": "eight words, two foreign"}
 HEADS = (
@@ -46,7 +47,11 @@ def run(sizes: Sizes) -> None:
             began = time.perf_counter()
         for kind, what in ASKED.items():
             asked = corpus.questions(kind, count, rounds * ops)
-            ways = {"words": _ours(hold, asked, False), "meaning": _ours(hold, asked, True), "floor": _floor(raw, asked)}
+            ways = {
+                "words": _ours(hold, asked, False),
+                "meaning": _ours(hold, asked, True),
+                "floor": _floor(raw, asked),
+            }
             found = in_turns(ways, rounds, ops)
             least = found["floor"]
             for name in ("words", "meaning"):
@@ -71,13 +76,13 @@ def _writing(sizes: Sizes) -> None:
     """What a write pays for the vector that is made later: the same adds with and without putting the text in line."""
     rounds, ops = sizes.pick(10, 2), sizes.pick(200, 20)
     notes = corpus.notes(rounds * ops)
-    in_line = sqlite.wait_for_vector
+    in_line = getattr(sqlite, IN_LINE)
     with tempfile.TemporaryDirectory() as folder:
         opened = [holdfast.open(f"{folder}/{name}/holdfast.db", project="bench") for name in ("with", "without")]
 
         def add(hold: Holdfast, wait: Callable[..., None]) -> Work:
             def one(at: int) -> None:
-                sqlite.wait_for_vector = wait
+                setattr(sqlite, IN_LINE, wait)
                 hold.session("bench").notes.add(notes[at].content)
 
             return one
@@ -86,7 +91,7 @@ def _writing(sizes: Sizes) -> None:
             ways = {"with": add(opened[0], in_line), "without": add(opened[1], lambda *given: None)}
             found = in_turns(ways, rounds, ops)
         finally:
-            sqlite.wait_for_vector = in_line
+            setattr(sqlite, IN_LINE, in_line)
             for hold in opened:
                 hold.close()
     mine, least = found["with"], found["without"]
@@ -121,14 +126,20 @@ def _hits(way: Work, asked: list[Question]) -> float:
 
 def _disk(path: str) -> None:
     con = apsw.Connection(path)
-    text = con.execute("SELECT sum(octet_length(content)) FROM entries").fetchall()[0][0]
+    text = _number(con, "SELECT sum(octet_length(content)) FROM entries")
     words = "('terms_data', 'terms_idx', 'terms_docsize', 'pieces')"
     vectors = "('vectors', 'sqlite_autoindex_vectors_1', 'vectors_waiting', 'vector_models')"
     sql = "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name IN "
-    sizes = [con.execute(sql + names).fetchall()[0][0] for names in (words, vectors)]
+    sizes = [_number(con, sql + names) for names in (words, vectors)]
     con.close()
     index = sum(sizes)
     shown = [f"{size / 1e6:.1f} MB" for size in (text, *sizes)]
     row = [*shown, ratio(index, text), verdict(index / text, INDEX, f"≤ {INDEX}x")]
     heads = ("text", "words and places", "vectors", "ratio of both", "goal")
     table("The index on disk", heads, [row])
+
+
+def _number(con: apsw.Connection, sql: str) -> int:
+    found = con.execute(sql).fetchall()[0][0]
+    assert isinstance(found, int)
+    return found

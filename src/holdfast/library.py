@@ -131,9 +131,7 @@ class Holdfast:
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
         now = self._clock()
-        return Context(
-            self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._semantics
-        )
+        return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._semantics)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 

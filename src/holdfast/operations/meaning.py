@@ -56,14 +56,12 @@ def asked(semantics: Semantics | None, store: Store, scope: Scope) -> Asked | No
 
 def catch_up(meaning: Meaning, store: Store, scope: Scope, most: int = limits.VECTORS_CATCH_UP) -> int:
     """Make the vectors that texts wait for, the newest first, as many as a question may wait for. How many."""
-    from holdfast.search.rank import without_speaker
-
     made = 0
     while made < most:
         texts = store.without_vector(scope, meaning.model.name, min(BATCH, most - made))
         if not texts:
             break
-        vectors = [(text, meaning.kept(without_speaker(text.text))) for text in texts]
+        vectors = [(text, meaning.kept(text.text)) for text in texts]
         if not store.keep_vectors(scope, meaning.model.name, vectors):
             break  # somebody else is at it
         made += len(texts)

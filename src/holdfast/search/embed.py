@@ -1,17 +1,18 @@
 """A static embedding: every piece of a word has a vector, and a text has the mean of those of its words.
 
-The vectors come with the package `wordllama`; only its two data files are read. Its own code would bring a tokenizer and
-a client for downloads along, and takes a second to import. numpy is imported here, by whoever has asked for meaning.
+The vectors come with the package `wordllama`; only its two data files are read. Its own code would bring a tokenizer
+and a client for downloads along, and takes a second to import. numpy is imported here, by whoever asks for meaning.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Model:
         known = self._vocabulary
         parts = [_START, *word]
         while len(parts) > 1:
-            joined = [known.get(one + two, SIZE << 20) for one, two in zip(parts, parts[1:], strict=False)]
+            joined = [known.get(one + two, SIZE << 20) for one, two in pairwise(parts)]
             best = min(joined)
             if best == SIZE << 20:
                 break
@@ -61,6 +62,14 @@ class Model:
         """The direction of some words together; zeros for none."""
         numbers = [number for word in words for number in self.pieces(word)]
         return unit(self._weights[numbers].astype(np.float32).sum(0)) if numbers else np.zeros(SIZE, np.float32)
+
+    def weighed(self, words: Mapping[str, float]) -> Array:
+        """The direction of some words together, each with its weight."""
+        pieces = [(number, weight) for word, weight in words.items() for number in self.pieces(word)]
+        if not pieces:
+            return np.zeros(SIZE, np.float32)
+        numbers, weights = zip(*pieces, strict=True)
+        return unit(np.array(weights, np.float32) @ self._weights[list(numbers)].astype(np.float32))
 
     def vectors(self, words: Sequence[str]) -> Array:
         """The directions of words, each by itself."""
@@ -88,10 +97,10 @@ def load() -> Model | None:
 
 
 def telling(text: str) -> list[str]:
-    """The different words of a text that say something."""
+    """The words of a text that say something, as often as it says them."""
     head = text[:READ_CHARS]
-    found = dict.fromkeys([*analyse.short_words(analyse.fold(head)), *analyse.subwords(head)])
-    return [word for word in found if word not in STOP] or list(found)
+    found = [*analyse.short_words(analyse.fold(head)), *analyse.subwords(head)]
+    return [word for word in found if word not in STOP] or found
 
 
 def unit(vectors: Array) -> Array:

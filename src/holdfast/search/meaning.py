@@ -1,8 +1,8 @@
 """What a question is about, compared with what texts are about: the vectors of a project, held in memory.
 
-The store keeps a vector for each text (`Store.vectors`); a process learns those that are new to it before each question.
-The nearest are found in two steps: the signs of all vectors are compared, a few bits each, and then the best of these
-in full. A hundred thousand texts take about a millisecond that way.
+The store keeps a vector for each text (`Store.vectors`); a process learns those that are new to it before each
+question. The nearest are found in two steps: the signs of all vectors are compared, a few bits each, and then the best
+of these in full. A hundred thousand texts take a few milliseconds that way.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from holdfast.model import Scope
 from holdfast.search.embed import SIZE, Array, Model, telling
+from holdfast.search.rank import without_speaker
 
 SIGNS_FIRST = 8  # times as many are compared in full as are wanted
 ROOM = 1_024  # vectors a new table has room for
@@ -83,7 +84,7 @@ class Meaning:
         return self._tables.setdefault(scope, Table())
 
     def kept(self, text: str) -> bytes:
-        return self.model.kept(text)
+        return self.model.kept(without_speaker(text))
 
     def asked(self, scope: Scope) -> Asked:
         return Asked(self.model, self.table(scope))
@@ -99,12 +100,12 @@ class Asked:
     def nearest(self, words: Sequence[str], most: int) -> dict[int, float]:
         return self._table.nearest(self._model.vector(words), most)
 
-    def cosines(self, words: Sequence[str], docs: Iterable[int]) -> Mapping[int, float]:
-        return self._table.cosines(self._model.vector(words), docs) if words else {}
+    def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]:
+        return self._table.cosines(self._model.weighed(words), docs) if words else {}
 
     def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]:
         """By text, how like each of the words the word of the text is that is most like it."""
-        told = {doc: found for doc, text in texts.items() if (found := telling(text))}
+        told = {doc: list(dict.fromkeys(found)) for doc, text in texts.items() if (found := telling(text))}
         number: dict[str, int] = {}
         places = [number.setdefault(word, len(number)) for found in told.values() for word in found]
         if not places or not words:

@@ -37,7 +37,7 @@ DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
 # What texts are about, beside the words in them. In conversations it counts less: turns are short, and their words and
 # neighbours say more. A text without any word of the question must be this near to be found at all.
-ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 12.0, 0.5, 0.3, 0.25
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 6.0, 0.5, 0.3, 0.25
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
 LIKE_MOST = 30  # texts whose words are compared one by one
 ABOUT_MOST = 120  # texts that are compared for it, the best by words first
@@ -50,6 +50,12 @@ _TIME_TOLD = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
     r"november|december|\d{4}|\d+(?:st|nd|rd|th))\b"
 )
+
+
+# A text that speaks to somebody, by its first characters.
+_SPOKEN = re.compile(r"\b(?:i|you|your|my|me|we|our)\b|[?!]", re.IGNORECASE)
+SOMEBODY = " "  # who speaks where no names are written; no name is like it
+TALK_LEAST, TALK_SHARE = 6, 0.5  # texts of a session that are looked at, and how many of them speak
 
 
 class Scored(NamedTuple):
@@ -88,13 +94,32 @@ def without_speaker(text: str) -> str:
 
 def around(fact: Fact) -> int:
     """How far the texts around one matter: only turns of a conversation go together."""
-    return AROUND if fact.session and fact.kind in TALK and speaker(fact.head) else 0
+    return AROUND if fact.session and fact.kind in TALK and (speaker(fact.head) or _SPOKEN.search(fact.head)) else 0
+
+
+def speakers(facts: Mapping[int, Fact]) -> dict[int, str]:
+    """Who says each text that may be a turn: a name, SOMEBODY where nobody is named, or nothing for what is no turn.
+
+    Texts without names are taken for a conversation when most of those of their session say I and you, or ask.
+    """
+    says: dict[int, str] = {}
+    unnamed: dict[tuple[str, str], list[int]] = {}
+    for doc, fact in facts.items():
+        if fact.session and fact.kind in TALK:
+            says[doc] = speaker(fact.head)
+            if not says[doc]:
+                unnamed.setdefault((fact.kind, fact.session), []).append(doc)
+    for docs in unnamed.values():
+        spoken = sum(_SPOKEN.search(facts[doc].head) is not None for doc in docs)
+        if len(docs) >= TALK_LEAST and spoken >= TALK_SHARE * len(docs):
+            says.update(dict.fromkeys(docs, SOMEBODY))
+    return says
 
 
 class Sense(Protocol):
     """What texts are about, for one question: search/meaning.py, where the extra for it is installed."""
 
-    def cosines(self, words: Sequence[str], docs: Iterable[int]) -> Mapping[int, float]: ...
+    def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]: ...
 
     def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]: ...
 
@@ -129,7 +154,7 @@ class _Pool:
         self._gates: dict[int, float] = {}
         self.words = {doc: max(1.0, fact.size / BYTES_A_WORD) for doc, fact in self.facts.items()}
         self.usual = median(self.words.values())
-        self.says = {doc: speaker(fact.head) for doc, fact in self.facts.items() if fact.session and fact.kind in TALK}
+        self.says = speakers(self.facts)
         self.names, self.who = self._who()
         self.common = [at for at, found in enumerate(gathered.places) if found is None and at not in self.names]
         self.followed = [  # words that tell texts apart, with how rare they are
@@ -195,9 +220,14 @@ class _Pool:
         return [Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1]) for doc in chosen]
 
     @cached_property
-    def _telling(self) -> list[str]:
-        """The words of the question that say what it is about: who is asked about does not."""
-        return [word for at, word in enumerate(self.question.words) if at not in self.names]
+    def _telling(self) -> dict[str, float]:
+        """The words of the question and how much they say about what it is about. Who is asked about says nothing."""
+        common = self.gathered.total // 2
+        return {
+            word: self.rarity(common if found is None else len(found))
+            for at, (word, found) in enumerate(zip(self.question.words, self.gathered.places, strict=True))
+            if at not in self.names
+        }
 
     def _near_question(self, sums: Mapping[int, float]) -> dict[int, float]:
         """How near texts are to what the question is about, from 0 to 1; turns together with those around them."""
@@ -366,20 +396,13 @@ class _Pool:
         """
         if self.sense is None:
             return {}
-        rarity = {at: rarity for at, _, rarity in self.followed}
-        unseen = self.rarity(0)
-        words = [
-            (self.question.words[at], rarity.get(at, unseen))
-            for at, found in enumerate(self.gathered.places)
-            if found is not None and at not in self.names
-        ]
         short = {doc: text for doc, text in texts.items() if self.words[doc] <= NOT_SHORT_WORDS}
-        like = self.sense.likeness([word for word, _ in words], short)
+        like = self.sense.likeness(list(self._telling), short)
         return {
             doc: LIKE_WORDS
             * sum(
                 rare * max(0.0, (near - LIKE_FROM) / (1 - LIKE_FROM))
-                for (_, rare), near in zip(words, nearness, strict=True)
+                for rare, near in zip(self._telling.values(), nearness, strict=True)
                 if near < 0.999  # the word itself counts as a word
             )
             for doc, nearness in like.items()
@@ -393,7 +416,7 @@ class _Pool:
             sought = analyse.terms([self.question.words[at] for at in self.common])
             added["common words"] = self.rarity(self.gathered.total // 2) * sum(term in held for term in sought)
         if self.says.get(one.doc):
-            body = text.partition(":")[2]
+            body = without_speaker(text)
             if self.rules.statements and body.rstrip().endswith("?"):
                 added["asks back"] = -QUESTION_BACK
             low = body.lower()

@@ -20,7 +20,7 @@ LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 ONE = "FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
 FORGET = f"DELETE FROM vectors WHERE doc = (SELECT e.doc {ONE})"  # noqa: S608
 FORGET_WAITING = f"DELETE FROM vectors_waiting WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
-WAIT = f"INSERT INTO vectors_waiting SELECT e.tenant, e.project, e.doc {ONE} ON CONFLICT DO NOTHING"  # noqa: S608
+WAIT = f"INSERT INTO vectors_waiting SELECT e.tenant, e.project, e.doc {ONE} ON CONFLICT DO NOTHING"
 
 
 class PostgresVectors(Vectors):

@@ -1,8 +1,8 @@
 """The vectors of a store: what texts are about, made after they are written. Every method, once for all stores.
 
-A text that is new or changed stands in `vectors_waiting` from the transaction that wrote it until its vector is kept, so
-no crash in between loses one. Making vectors is done outside of any transaction: nobody who writes waits for it. What was
-written anew in the meantime still waits afterwards.
+A text that is new or changed stands in `vectors_waiting` from the transaction that wrote it until its vector is kept,
+so no crash in between loses one. Making vectors is done outside of any transaction: nobody who writes waits for it.
+What was written anew in the meantime still waits afterwards.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Vectors(ABC):
         )
         found = self._look(lambda sql: sql.rows(waiting, (*scope, most)))
         return tuple(
-            Unmeant(doc, bytes(hash), rows.indexed_text(rows.to_entry(self.place, scope, row)))
+            Unmeant(doc, bytes(hash), rows.indexed_text(rows.to_entry(self.place, scope, tuple(row))))
             for doc, hash, *row in found
         )
 
