@@ -75,6 +75,8 @@ def baselines() -> Iterator[tuple[str, Make]]:
             "rank fusion FTS5 + wordllama",
             lambda one, folder: rankers.fused(rankers.fts5(one, folder / "fts.db"), rankers.embedding(one)),
         )
+        yield "linear FTS5 + wordllama 0.3", lambda one, folder: rankers.linear(one, folder / "fts.db", 0.3)
+        yield "linear FTS5 + wordllama 0.5", lambda one, folder: rankers.linear(one, folder / "fts.db", 0.5)
 
 
 def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> None:
@@ -115,6 +117,7 @@ def main() -> None:
         return
     chosen = chosen if half == "all" else chosen[half == "test" :: 2]
     ways = [] if given.ours_only else list(baselines())
+    ways.append(("holdfast, words only", ours(meaning=False)))
     ways.append(("holdfast recall", ours()))
     if given.signals:
         ways += [(f"  without {signal}", ours(**{signal: False})) for signal in RecallRules._fields]

@@ -67,17 +67,25 @@ def substring(one: Set) -> Ranker:
 
 def fts5(one: Set, path: Path) -> Ranker:
     """SQLite's own ranking: porter stems, any of the words, without stop words."""
+    con = _fts5(one, path)
+
+    def ask(query: str) -> list[str]:
+        found = con.execute("SELECT id FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?", (_match(query), SHOWN))
+        return [row[0] for row in found]
+
+    return Ranker(ask, path.stat().st_size)
+
+
+def _fts5(one: Set, path: Path) -> apsw.Connection:
     con = apsw.Connection(str(path))
     con.execute("CREATE VIRTUAL TABLE t USING fts5(id UNINDEXED, text, tokenize='porter unicode61')")
     with con:
         con.executemany("INSERT INTO t VALUES (?, ?)", [(unit.id, unit.told()) for unit in one.units])
+    return con
 
-    def ask(query: str) -> list[str]:
-        match = " OR ".join(f'"{word}"' for word in _content(query)) or '""'
-        found = con.execute("SELECT id FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?", (match, SHOWN))
-        return [row[0] for row in found]
 
-    return Ranker(ask, path.stat().st_size)
+def _match(query: str) -> str:
+    return " OR ".join(f'"{word}"' for word in _content(query)) or '""'
 
 
 def bm25(one: Set) -> Ranker:
@@ -103,17 +111,28 @@ def embedding(one: Set) -> Ranker:
     """wordllama's static vectors, which are inside its package."""
     import numpy as np
 
-    model = _wordllama()
-
-    def vectors(texts: Sequence[str]) -> Any:
-        found = np.asarray(model.embed(list(texts)), dtype=np.float32)
-        return found / (np.linalg.norm(found, axis=1, keepdims=True) + 1e-9)
-
-    known = vectors([unit.told() for unit in one.units])
+    known = _vectors([unit.told() for unit in one.units])
 
     def ask(query: str) -> list[str]:
-        near = known @ vectors([query])[0]
+        near = known @ _vectors([query])[0]
         return [one.units[at].id for at in np.argsort(-near)[:SHOWN]]
+
+    return Ranker(ask, known.nbytes)
+
+
+def linear(one: Set, path: Path, share: float) -> Ranker:
+    """FTS5's BM25 and the cosine of wordllama's vectors, each divided by its best, as a weighted sum over all texts."""
+    import numpy as np
+
+    con, known = _fts5(one, path), _vectors([unit.told() for unit in one.units])
+
+    def ask(query: str) -> list[str]:
+        scores = np.zeros(len(one.units))
+        found: list[Any] = con.execute("SELECT rowid, rank FROM t WHERE t MATCH ?", (_match(query),)).fetchall()
+        scores[[row[0] - 1 for row in found]] = [-row[1] for row in found]
+        near = known @ _vectors([query])[0]
+        sums = (1 - share) * scores / (scores.max() or 1) + share * near / (near.max() or 1)
+        return [one.units[at].id for at in np.argsort(-sums, kind="stable")[:SHOWN]]
 
     return Ranker(ask, known.nbytes)
 
@@ -147,6 +166,13 @@ def _wordllama() -> Any:
         tokenizer = Tokenizer.from_file(str(next(home.glob("tokenizers/*.json"))))
         _loaded.append(WordLlamaInference(weights, tokenizer))
     return _loaded[0]
+
+
+def _vectors(texts: Sequence[str]) -> Any:
+    import numpy as np
+
+    found = np.asarray(_wordllama().embed(list(texts)), dtype=np.float32)
+    return found / (np.linalg.norm(found, axis=1, keepdims=True) + 1e-9)
 
 
 def _content(query: str) -> list[str]:

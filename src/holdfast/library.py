@@ -42,6 +42,7 @@ from holdfast.store import Finding, Store
 if TYPE_CHECKING:
     # What only some calls need is imported by them: every server starts with this module.
     from holdfast.operations import history, recall, savings, seals, tree
+    from holdfast.operations.meaning import Semantics
     from holdfast.operations.window import Window
     from holdfast.window.messages import Message
 
@@ -102,8 +103,10 @@ class Holdfast:
         clock: Clock = wall_clock,
         skills: tuple[Folder, ...] = (),
         root: str = ".",
+        semantics: Semantics | None = None,
     ) -> None:
         self.root = root
+        self._semantics = semantics
         self.store = store
         self.scope = scope
         if session == EVERY:
@@ -140,7 +143,8 @@ class Holdfast:
 
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
-        return Context(self.store, self.scope, name, by, self._clock(), self._bounds, self._skills, self.root)
+        now = self._clock()
+        return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._semantics)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 

@@ -198,6 +198,8 @@ RECALL_SNIPPET_WORDS = 60  # of one hit: enough to see whether it is worth readi
 RECALL_POOL = 120  # texts one question looks at; more find next to nothing and cost time
 RECALL_COMMON = 1_200  # places of a word that are followed, some 0.3 ms; a commoner word says little
 
+VECTORS_CATCH_UP = 20_000  # texts whose vectors one recall may make before it answers: about two seconds, once
+
 
 ITEMS_READ = 100_000  # memory that one search of a framework's store looks at: some seconds
 ADAPTER_SESSIONS = 64  # conversations an adapter holds open; one used before is read from the store again
@@ -216,6 +218,7 @@ class RecallRules(NamedTuple):
     statements: bool = True  # a turn that only asks back answers nothing
     substance: bool = True  # a turn that says more is more likely meant
     times_told: bool = True  # a question for a time is answered where one is told
+    meaning: bool = True  # texts that are about the same in other words; needs the extra "semantic"
 
 
 class Bounds(NamedTuple):

@@ -37,6 +37,7 @@ from holdfast.model import (
     lowest,
     trusted,
 )
+from holdfast.vectors import VectorStore
 
 
 class Gone:
@@ -106,6 +107,7 @@ class Seek(NamedTuple):
     around: Callable[[Fact], int]  # how many numbers before and after a text are looked at too
     most: int  # texts that are looked at
     common: int  # a word that stands in more places than this is not followed
+    nominated: tuple[int, ...] = ()  # texts to look at whatever words they hold
 
 
 class Gathered(NamedTuple):
@@ -116,6 +118,7 @@ class Gathered(NamedTuple):
     found: tuple[int, ...]  # texts that may be found: with a word or literal, the most promising first, or beside one
     facts: Mapping[int, Fact]  # of these and of those around them
     total: int  # texts of this kind in the project, more or less
+    nominated: tuple[int, ...] = ()  # texts looked at whatever words they hold
 
 
 class EventQuery(NamedTuple):
@@ -336,7 +339,7 @@ class OutputStore(Protocol):
         """
 
 
-class Store(OutputStore, CallStore, Protocol):
+class Store(OutputStore, CallStore, VectorStore, Protocol):
     """A place that keeps entries. `place` names it in messages and never holds a password."""
 
     place: str

@@ -11,6 +11,7 @@ from holdfast.model import Scope
 TYPE_CHECKING = False  # see holdfast/__init__.py
 if TYPE_CHECKING:
     from holdfast.library import Clock, Holdfast
+    from holdfast.search.meaning import Meaning
     from holdfast.store import Store
 
 
@@ -32,6 +33,7 @@ def open(
 
 def open_with(chosen: settings.Settings, *, session: str | None = None, clock: Clock | None = None) -> Holdfast:
     from holdfast.library import Holdfast, wall_clock  # late: a hook needs a store and a few operations, not all
+    from holdfast.operations.meaning import Semantics
 
     return Holdfast(
         choose_store(chosen.store),
@@ -41,6 +43,7 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
         clock=clock or wall_clock,
         skills=chosen.skills,
         root=chosen.root,
+        semantics=Semantics(choose_meaning),
     )
 
 
@@ -59,6 +62,16 @@ def choose_store(address: str) -> Store:
     store = SqliteStore(path)
     _keep_out_of_git(os.path.dirname(os.path.abspath(path)))
     return store
+
+
+def choose_meaning() -> Meaning | None:
+    """The model of what texts are about, where the extra for it is installed. Called when the first question comes."""
+    try:
+        from holdfast.search import embed, meaning
+    except ImportError:  # numpy is not there
+        return None
+    model = embed.load()
+    return meaning.Meaning(model) if model else None
 
 
 def _keep_out_of_git(folder: str) -> None:

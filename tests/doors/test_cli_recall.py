@@ -43,3 +43,27 @@ def test_outputs_that_are_not_indexed_yet_are_said(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     assert "1 outputs were not searched" in found.stderr
     assert "not_searched" not in json.loads(holdfast(tmp_path, "recall", "gyroscope", "--json").stdout)
+
+
+def test_a_question_without_a_common_word_finds_the_note(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    holdfast(tmp_path, "note", "add", "The puppy chewed the sofa again")
+    holdfast(tmp_path, "note", "add", "Customers are billed in euros, never in dollars")
+    found = holdfast(tmp_path, "recall", "my dog destroyed the couch")
+    assert [line.split("\t")[4:] for line in found.stdout.splitlines()] == [
+        ["The puppy chewed the sofa again", "about the same"]
+    ]
+    assert "holdfast[semantic]" not in found.stderr
+    # The same, where numpy is not installed: words alone, and it is said to those who found nothing.
+    bare = "import sys; sys.modules['numpy'] = None; from holdfast.doors.cli import main; main()"
+
+    def without(*words: str) -> subprocess.CompletedProcess[str]:
+        run = [sys.executable, "-c", bare, *words]
+        return subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    missed = without("recall", "my dog destroyed the couch")
+    assert (missed.returncode, "puppy" in missed.stdout) == (0, False)
+    assert "holdfast[semantic]" in missed.stderr
+    worded = without("recall", "the puppy")
+    assert "chewed" in worded.stdout
+    assert "holdfast[semantic]" not in worded.stderr

@@ -31,6 +31,7 @@ from holdfast.model import (
     iso,
     milliseconds,
 )
+from holdfast.operations import meaning
 from holdfast.operations.registry import Context, Json, Operation, Param, a_name, bounded
 from holdfast.store import Fact, Gathered, Seek
 from holdfast.text import tokens
@@ -96,6 +97,7 @@ class Recalled(NamedTuple):
     hits: tuple[Hit, ...]
     left_out: int
     waiting: int = 0  # outputs that are not indexed yet: what is not found may stand in them
+    hint: str = ""  # that only words were compared, said once
 
 
 class Filter(NamedTuple):
@@ -153,7 +155,8 @@ def recall(
     wanted = _filter(ctx, **given)
     waiting = _catch_up(ctx, wanted)
     found = search(ctx, question.read(asked, ctx.now), wanted)
-    return _shown(query, found, limit, tokens)._replace(waiting=waiting)
+    hint = ctx.semantics.hint() if ctx.semantics and ctx.bounds.recall.meaning else ""
+    return _shown(query, found, limit, tokens)._replace(waiting=waiting, hint=hint)
 
 
 def related(
@@ -203,10 +206,11 @@ def search(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     return sorted(found, key=lambda one: (-one.scored.score, -one.fact.updated_at, one.fact.key))
 
 
-def _seek(asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL) -> Seek:
+def _seek(asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL, nominated: tuple[int, ...] = ()) -> Seek:
     from holdfast.search import rank
 
-    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, limits.RECALL_COMMON)
+    common = limits.RECALL_COMMON
+    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, common, nominated)
 
 
 def _entries(ctx: Context, asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL) -> list[Found]:
@@ -215,14 +219,18 @@ def _entries(ctx: Context, asked: Question, wanted: Filter, pool: int = limits.R
     kinds = tuple(kind for kind in wanted.kinds if kind != OUTPUT)
     if not kinds:
         return []
-    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, pool))
+    # What only adds to a search for words is found by words too.
+    by_meaning = ctx.bounds.recall.meaning and pool == limits.RECALL_POOL
+    sense = meaning.asked(ctx.semantics, ctx.store, ctx.scope) if by_meaning else None
+    nominated = sense.nearest(asked.words, rank.NOMINATED) if sense else ()
+    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, pool, tuple(nominated)))
     entries: dict[int, Entry] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:
         entries.update(ctx.store.texts(ctx.scope, docs[: pool // 2]))
         return {doc: entry.content for doc, entry in entries.items()}
 
-    ordered = rank.order(asked, gathered, ctx.bounds.recall, read)
+    ordered = rank.order(asked, gathered, ctx.bounds.recall, read, sense)
     return [
         Found(gathered.facts[one.doc], one, entries[one.doc].content, _standing(asked, gathered, one), entries[one.doc])
         for one in ordered
@@ -309,7 +317,8 @@ def _hit(group: list[Found], best: float, words: int) -> Hit:
     others = [other for other in group if other is not one]
     fact, parts = one.fact, group[0].scored.parts
     cut = snippet(one.text, one.words, one.scored.at, words)
-    why = [f"words: {', '.join(one.words)}"] if one.words else ["beside a hit"]
+    about = parts.get("about", 0) > 0 and not parts.get("words")
+    why = [f"words: {', '.join(one.words)}"] if one.words else ["about the same" if about else "beside a hit"]
     why += [told for name, told in _REASONS.items() if parts.get(name, 0) > 0 and name != "pinned"]
     state = "done" if fact.done and fact.kind == NOTE else "used" if fact.done else "pinned" if fact.pinned else ""
     return Hit(
@@ -375,6 +384,7 @@ def hit_json(hit: Hit) -> Json:
 def _recalled(value: Recalled) -> Json:
     answer: Json = {"hits": [hit_json(hit) for hit in value.hits], "hit_count": len(value.hits), "query": value.query}
     answer |= {"left_out": value.left_out} if value.left_out else {}
+    answer |= {"hint": value.hint} if value.hint else {}
     return answer | ({"not_searched": {"outputs": value.waiting, "why": WAITING}} if value.waiting else {})
 
 
@@ -395,7 +405,14 @@ OPERATIONS = (
             Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
             Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST),
         ),
-        {"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?", "not_searched": "object?"},
+        {
+            "hits": "array",
+            "hit_count": "integer",
+            "query": "string",
+            "left_out": "integer?",
+            "not_searched": "object?",
+            "hint": "string?",
+        },
         in_session=False,
         read_only=True,
     ),

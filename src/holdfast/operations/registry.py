@@ -8,12 +8,15 @@ agents read are in texts/tools/<name>.md.
 # Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import errors, limits, texts
 from holdfast.model import EMPTY, Folder, Scope, Stamp, trusted
 from holdfast.store import Store
 from holdfast.text import safe
+
+if TYPE_CHECKING:
+    from holdfast.operations.meaning import Semantics
 
 Json = dict[str, Any]
 
@@ -29,6 +32,7 @@ class Context(NamedTuple):
     bounds: limits.Bounds
     skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
     root: str = "."  # the project's folder
+    semantics: Semantics | None = None  # what recall knows of what texts are about
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""

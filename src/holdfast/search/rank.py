@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
-from math import log, log1p
-from typing import NamedTuple
+from math import log, log1p, sqrt
+from typing import NamedTuple, Protocol
 
 from holdfast.limits import RecallRules
 from holdfast.model import MESSAGE, NOTE
@@ -35,6 +35,13 @@ TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
 DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
+# What texts are about, beside the words in them. In conversations it counts less: turns are short, and their words and
+# neighbours say more. A text without any word of the question must be this near to be found at all.
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 6.0, 0.5, 0.3, 0.25
+ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
+LIKE_MOST = 30  # texts whose words are compared one by one
+ABOUT_MOST = 120  # texts that are compared for it, the best by words first
+NOMINATED = 20  # texts that are looked at for what they are about alone
 USERS = frozenset(("user", "human", "me"))
 
 _LABEL = re.compile(r"\s*\**([^\W\d_][\w .'\u2019-]{0,30}?)\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
@@ -43,6 +50,12 @@ _TIME_TOLD = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
     r"november|december|\d{4}|\d+(?:st|nd|rd|th))\b"
 )
+
+
+# A text that speaks to somebody, by its first characters.
+_SPOKEN = re.compile(r"\b(?:i|you|your|my|me|we|our)\b|[?!]", re.IGNORECASE)
+SOMEBODY = " "  # who speaks where no names are written; no name is like it
+TALK_LEAST, TALK_SHARE = 6, 0.5  # texts of a session that are looked at, and how many of them speak
 
 
 class Scored(NamedTuple):
@@ -73,19 +86,57 @@ def speaker(head: str) -> str:
     return analyse.fold(found[1]).strip() if found else ""
 
 
+def without_speaker(text: str) -> str:
+    """What is said, without who says it: the name is no part of what it is about."""
+    found = _LABEL.match(text)
+    return text[found.end() :] if found else text
+
+
 def around(fact: Fact) -> int:
     """How far the texts around one matter: only turns of a conversation go together."""
-    return AROUND if fact.session and fact.kind in TALK and speaker(fact.head) else 0
+    return AROUND if fact.session and fact.kind in TALK and (speaker(fact.head) or _SPOKEN.search(fact.head)) else 0
+
+
+def speakers(facts: Mapping[int, Fact]) -> dict[int, str]:
+    """Who says each text that may be a turn: a name, SOMEBODY where nobody is named, or nothing for what is no turn.
+
+    Texts without names are taken for a conversation when most of those of their session say I and you, or ask.
+    """
+    says: dict[int, str] = {}
+    unnamed: dict[tuple[str, str], list[int]] = {}
+    for doc, fact in facts.items():
+        if fact.session and fact.kind in TALK:
+            says[doc] = speaker(fact.head)
+            if not says[doc]:
+                unnamed.setdefault((fact.kind, fact.session), []).append(doc)
+    for docs in unnamed.values():
+        spoken = sum(_SPOKEN.search(facts[doc].head) is not None for doc in docs)
+        if len(docs) >= TALK_LEAST and spoken >= TALK_SHARE * len(docs):
+            says.update(dict.fromkeys(docs, SOMEBODY))
+    return says
+
+
+class Sense(Protocol):
+    """What texts are about, for one question: search/meaning.py, where the extra for it is installed."""
+
+    def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]: ...
+
+    def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]: ...
 
 
 def order(
-    question: Question, gathered: Gathered, rules: RecallRules, read: Callable[[list[int]], Mapping[int, str]]
+    question: Question,
+    gathered: Gathered,
+    rules: RecallRules,
+    read: Callable[[list[int]], Mapping[int, str]],
+    sense: Sense | None = None,
 ) -> list[Scored]:
     """What was found, the best first. `read` gives the texts of those that are worth a closer look."""
-    pool = _Pool(question, gathered, rules)
+    pool = _Pool(question, gathered, rules, sense)
     rough = pool.best(READ_MOST)
     texts = read([one.doc for one in rough])
-    closer = [pool.close(one, texts[one.doc]) for one in rough if one.doc in texts]
+    like = pool.alike({one.doc: texts[one.doc] for one in rough[:LIKE_MOST] if one.doc in texts})
+    closer = [pool.close(one, texts[one.doc], like.get(one.doc, 0.0)) for one in rough if one.doc in texts]
     facts = gathered.facts
     return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))
 
@@ -93,8 +144,9 @@ def order(
 class _Pool:
     """The texts that were gathered for one question, with all that is the same for each of them."""
 
-    def __init__(self, question: Question, gathered: Gathered, rules: RecallRules) -> None:
+    def __init__(self, question: Question, gathered: Gathered, rules: RecallRules, sense: Sense | None = None) -> None:
         self.question = question
+        self.sense = sense if rules.meaning else None
         self.gathered = gathered
         self.facts = gathered.facts
         self.rules = rules
@@ -102,7 +154,7 @@ class _Pool:
         self._gates: dict[int, float] = {}
         self.words = {doc: max(1.0, fact.size / BYTES_A_WORD) for doc, fact in self.facts.items()}
         self.usual = median(self.words.values())
-        self.says = {doc: speaker(fact.head) for doc, fact in self.facts.items() if fact.session and fact.kind in TALK}
+        self.says = speakers(self.facts)
         self.names, self.who = self._who()
         self.common = [at for at, found in enumerate(gathered.places) if found is None and at not in self.names]
         self.followed = [  # words that tell texts apart, with how rare they are
@@ -154,11 +206,58 @@ class _Pool:
             for doc, value in values.items():
                 if doc in sums:
                     sums[doc] += value
-        # Turns of a conversation may be meant though they hold no word of the question; other texts may not.
-        fit = (doc for doc in sums if self.says.get(doc) or doc in signals["own words"] or doc in signals["literal"])
-        chosen = nlargest(most, (doc for doc in fit if sums[doc] > 0), key=lambda doc: (sums[doc], -doc))
+        # Turns of a conversation may be meant though they hold no word of the question; other texts may not, unless
+        # they are about the same.
+        worded = signals["own words"].keys() | signals["literal"].keys()
+        fit = {doc for doc in sums if sums[doc] > 0 and (self.says.get(doc) or doc in worded)}
+        near = self._near_question(sums)
+        fit |= {doc for doc, cosine in near.items() if cosine >= NEAR}
+        signals["about"] = {doc: cosine * (ABOUT_TURN if self.says.get(doc) else ABOUT) for doc, cosine in near.items()}
+        for doc, value in signals["about"].items():
+            sums[doc] += value
+        chosen = nlargest(most, fit, key=lambda doc: (sums[doc], -doc))
         parts = {doc: {name: values[doc] for name, values in signals.items() if doc in values} for doc in chosen}
         return [Scored(doc, sums[doc], parts[doc], stretches.get(doc, (0.0, 0))[1]) for doc in chosen]
+
+    @cached_property
+    def _telling(self) -> dict[str, float]:
+        """The words of the question and how much they say about what it is about. Who is asked about says nothing."""
+        common = self.gathered.total // 2
+        return {
+            word: self.rarity(common if found is None else len(found))
+            for at, (word, found) in enumerate(zip(self.question.words, self.gathered.places, strict=True))
+            if at not in self.names
+        }
+
+    def _near_question(self, sums: Mapping[int, float]) -> dict[int, float]:
+        """How near texts are to what the question is about, from 0 to 1; turns together with those around them."""
+        if self.sense is None:
+            return {}
+        best = nlargest(ABOUT_MOST, sums, key=lambda doc: (sums[doc], -doc))
+        chosen = {doc: self._beside(doc) for doc in (*best, *self.gathered.nominated) if doc in sums}
+        every = dict.fromkeys(doc for one, beside in chosen.items() for doc in (one, *(other for other, _ in beside)))
+        near = self.sense.cosines(self._telling, every)
+        found = {}
+        for doc, beside in chosen.items():
+            # The cosine of the sum of several vectors, if any two of them are as far apart as turns usually are.
+            total, sum_, squares = near.get(doc, 0.0), 1.0, 1.0
+            for other, weight in beside:
+                total += weight * near.get(other, 0.0)
+                sum_ += weight
+                squares += weight * weight
+            found[doc] = max(0.0, total / sqrt((1 - ALIKE_TURNS) * squares + ALIKE_TURNS * sum_ * sum_))
+        return found
+
+    def _beside(self, doc: int) -> list[tuple[int, float]]:
+        """The texts around one that say what it is about, and how much: where an answer stands, its question does."""
+        if not (gate := self._gate(doc)) or not self.rules.neighbours or doc not in self._sessions:
+            return []
+        docs, place = self._sessions[doc]
+        return [
+            (docs[place - step], weight * gate)
+            for step, weight in WINDOW.items()
+            if 0 <= place - step < len(docs) and abs(docs[place - step] - doc) <= 2 * AROUND
+        ]
 
     def _own(self) -> dict[int, float]:
         """BM25 of each text by itself."""
@@ -290,15 +389,34 @@ class _Pool:
 
     # --- by reading ---------------------------------------------------------------------------------------------------
 
-    def close(self, one: Scored, text: str) -> Scored:
+    def alike(self, texts: Mapping[int, str]) -> dict[int, float]:
+        """For words that are like those of the question which a short text lacks: rare ones count more.
+
+        A long text has some word that is like any.
+        """
+        if self.sense is None:
+            return {}
+        short = {doc: text for doc, text in texts.items() if self.words[doc] <= NOT_SHORT_WORDS}
+        like = self.sense.likeness(list(self._telling), short)
+        return {
+            doc: LIKE_WORDS
+            * sum(
+                rare * max(0.0, (near - LIKE_FROM) / (1 - LIKE_FROM))
+                for rare, near in zip(self._telling.values(), nearness, strict=True)
+                if near < 0.999  # the word itself counts as a word
+            )
+            for doc, nearness in like.items()
+        }
+
+    def close(self, one: Scored, text: str, like: float = 0.0) -> Scored:
         """The score with what only the text itself can tell."""
-        added: dict[str, float] = {}
+        added: dict[str, float] = {"like words": like}
         if self.common:
             held = set(analyse.terms(analyse.words(analyse.fold(text))))
             sought = analyse.terms([self.question.words[at] for at in self.common])
             added["common words"] = self.rarity(self.gathered.total // 2) * sum(term in held for term in sought)
         if self.says.get(one.doc):
-            body = text.partition(":")[2]
+            body = without_speaker(text)
             if self.rules.statements and body.rstrip().endswith("?"):
                 added["asks back"] = -QUESTION_BACK
             low = body.lower()

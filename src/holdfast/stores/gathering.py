@@ -69,10 +69,12 @@ def gathered(
     for doc in found:
         if reach := seek.around(known[doc]):
             around.update(range(doc - reach, doc + reach + 1))
+    # What is nominated is looked at by itself: only those beside a word can be an answer to it.
+    around.update(seek.nominated)
     around -= known.keys()
     beside = look(sorted(around)) if around else {}
     found += [doc for doc, fact in beside.items() if seek.wanted(fact)]
-    return Gathered(tuple(places), tuple(literals), tuple(found), known | beside, total)
+    return Gathered(tuple(places), tuple(literals), tuple(found), known | beside, total, seek.nominated)
 
 
 def _within(places: Places, known: Mapping[int, Fact]) -> Places:

@@ -37,6 +37,7 @@ from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
 from holdfast.stores.postgres_recall import PostgresRecall, lexeme, like, missing, vector
 from holdfast.stores.postgres_schema import SCHEMA, Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
+from holdfast.stores.postgres_vectors import PostgresVectors, forget_vector, wait_for_vector
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 
 LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the server
@@ -88,7 +89,7 @@ LABELS = (
 )
 
 
-class PostgresStore(PostgresOutputs, PostgresRecall, PostgresErase):
+class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresErase):
     def __init__(self, url: str) -> None:
         self._server = Server(url)
         self.place = self._server.place
@@ -381,6 +382,7 @@ class _Writer:
         con, scope, some = self._con, self._scope, before or after
         if some is None:
             return
+        forget_vector(con, scope, before, after)
         if after is None:
             con.execute(f"DELETE FROM entries WHERE {_ONE}", (*scope, some.kind, some.key))  # noqa: S608
         else:
@@ -392,6 +394,7 @@ class _Writer:
                     vector(analyse.terms(analyse.index_words(rows.indexed_text(after)))),
                 ),
             )
+            wait_for_vector(con, scope, before, after)
         old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
         if old - new:
             sql = f"DELETE FROM entry_tags WHERE {_ONE} AND tag = ANY(%s)"  # noqa: S608

@@ -33,6 +33,7 @@ from holdfast.stores.sqlite_file import SCHEMA, Database
 from holdfast.stores.sqlite_index import Fresh, WordIndex, any_of, may_contain, tag_mark, tidy
 from holdfast.stores.sqlite_outputs import SqliteOutputs, SqliteSql
 from holdfast.stores.sqlite_recall import PLACE, SqliteRecall
+from holdfast.stores.sqlite_vectors import SqliteVectors, wait_for_vector
 
 T = TypeVar("T")
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
@@ -45,7 +46,7 @@ KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteStore(SqliteOutputs, SqliteRecall, SqliteErase):
+class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase):
     def __init__(self, path: str) -> None:
         self._db = Database(path)
         self.place = self._db.path
@@ -298,6 +299,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteErase):
         kind, _ = rows.name_of(before, after)
         con.executemany(ADD_TO_TALLY, [(*scope, kind, *count) for count in rows.counts(before, after)])
         self._index.update(con, doc, before, after, fresh)
+        wait_for_vector(con, scope, doc, before, after)
 
     # --- whole projects -----------------------------------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ def add_to(root: Group) -> None:
             state.notice(f"{reply['left_out']} more; --limit shows them.")
         if not state.json and (waiting := reply.get("not_searched")):
             state.notice(f"{waiting['outputs']} outputs were not searched. {waiting['why']}")
+        if not state.json and reply.get("hint") and not reply["hits"]:
+            state.notice(reply["hint"])
 
 
 def _named(hit: dict[str, Any]) -> str:

@@ -1,0 +1,68 @@
+"""What texts are about, for recall: vectors are made when a question comes, never when a text is written.
+
+The model is an extra (`holdfast[semantic]`). It is looked for when the first question comes; where it is not installed,
+words alone are searched, and the first answer says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from holdfast import errors, limits
+
+if TYPE_CHECKING:
+    from holdfast.model import Scope
+    from holdfast.search.meaning import Asked, Meaning
+    from holdfast.store import Store
+
+HINT = "Only words are compared: texts that say the same in other words are found with the extra holdfast[semantic]."
+BATCH = 1_000  # texts that are in memory at once
+
+
+class Semantics:
+    """The model of one store's user, if there is one, and whether anybody was told that there is none."""
+
+    def __init__(self, load: Callable[[], Meaning | None]) -> None:
+        self._load = load
+        self._found: tuple[Meaning | None] | None = None
+        self._told = False
+
+    def meaning(self) -> Meaning | None:
+        if self._found is None:
+            self._found = (self._load(),)
+        return self._found[0]
+
+    def hint(self) -> str:
+        """What to tell whoever asks without the model: once."""
+        if self._told or self.meaning() is not None:
+            return ""
+        self._told = True
+        return HINT
+
+
+def asked(semantics: Semantics | None, store: Store, scope: Scope) -> Asked | None:
+    """What a question can be compared with, after the vectors that were missing are made; None without a model."""
+    meaning = semantics.meaning() if semantics else None
+    if meaning is None:
+        return None
+    with suppress(errors.StoreReadOnly):  # what has a vector already can still be found
+        catch_up(meaning, store, scope)
+    table = meaning.table(scope)
+    table.learn(store.vectors(scope, table.last))
+    return meaning.asked(scope)
+
+
+def catch_up(meaning: Meaning, store: Store, scope: Scope, most: int = limits.VECTORS_CATCH_UP) -> int:
+    """Make the vectors that texts wait for, the newest first, as many as a question may wait for. How many."""
+    made = 0
+    while made < most:
+        texts = store.without_vector(scope, meaning.model.name, min(BATCH, most - made))
+        if not texts:
+            break
+        vectors = [(text, meaning.kept(text.text)) for text in texts]
+        if not store.keep_vectors(scope, meaning.model.name, vectors):
+            break  # somebody else is at it
+        made += len(texts)
+    return made

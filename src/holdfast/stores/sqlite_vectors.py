@@ -1,0 +1,38 @@
+"""The vectors of the embedded store: how the methods of vectors.py read and write an SQLite file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import apsw
+
+from holdfast.model import Entry, Scope
+from holdfast.stores.outputs import Sql
+from holdfast.stores.rows import indexed_text
+from holdfast.stores.sqlite_file import Database
+from holdfast.stores.sqlite_outputs import SqliteSql
+from holdfast.stores.vectors import Vectors
+
+T = TypeVar("T")
+
+
+class SqliteVectors(Vectors):
+    _db: Database
+    doc_column = "rowid"
+
+    def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
+        return self._db.write(lambda con: work(SqliteSql(con)), durable=False)
+
+
+def wait_for_vector(con: apsw.Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None) -> None:
+    """What a text was about goes with the text; a new one waits for its vector. In the transaction that writes it."""
+    old, new = indexed_text(before), indexed_text(after)
+    if old == new:
+        return
+    if old:
+        con.execute("DELETE FROM vectors WHERE doc = ?", (doc,))
+    if new:
+        con.execute("INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)", (*scope, doc))
+    else:
+        con.execute("DELETE FROM vectors_waiting WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))

@@ -1,0 +1,143 @@
+"""Recall by meaning: what is said in other words is found, on both stores, where the extra is installed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.library import Holdfast
+from holdfast.operations.meaning import HINT, Semantics, catch_up
+from holdfast.search import embed
+from holdfast.search.meaning import Meaning, Table
+from operations.conftest import Clock, Opener
+from operations.test_recall import keys
+
+PUPPY = "The puppy chewed the sofa again"
+NOTES = (
+    *("Casts break LL(1), so the lexer got a look-ahead of two", "The release script needs GNU tar", PUPPY),
+    *("Customers are billed in euros, never in dollars", "Physicians recommend sleeping eight hours"),
+)
+ASKED = {
+    "my dog destroyed the couch": PUPPY,
+    "which currency do clients pay in": NOTES[3],
+    "a doctor's advice about rest": NOTES[4],
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> embed.Model:
+    found = embed.load()
+    assert found is not None, "the extra holdfast[semantic] belongs to the environment of the tests"
+    return found
+
+
+def laden(hold: Holdfast) -> Holdfast:
+    for text in NOTES:
+        hold.session("one").notes.add(text)
+    return hold
+
+
+def test_other_words_for_the_same_find_it_and_other_things_do_not(hold: Holdfast) -> None:
+    laden(hold)
+    for query, text in ASKED.items():
+        hits = hold.recall(query).hits
+        assert [hit.snippet for hit in hits] == [text], query
+        assert hits[0].why == ("about the same",)
+    assert keys(hold, "how is bread baked") == []
+    assert "words: lexer" in hold.recall("lexer").hits[0].why
+    assert hold.recall("my dog destroyed the couch").hint == ""
+
+
+def test_filters_hold_for_what_is_found_by_meaning(hold: Holdfast, clock: Clock) -> None:
+    laden(hold)
+    assert keys(hold, "my dog destroyed the couch", session="two") == []
+    assert keys(hold, "my dog destroyed the couch", kinds=["memory"]) == []
+    assert len(keys(hold, "my dog destroyed the couch", session="one")) == 1
+
+
+def test_what_is_changed_or_deleted_is_found_as_it_is_now(hold: Holdfast) -> None:
+    note = hold.session("one").notes.add(PUPPY)
+    assert keys(hold, "my dog destroyed the couch") == [note.id]
+    hold.session("one").notes.update(note.id, content="Tomatoes need more water in July")
+    assert keys(hold, "my dog destroyed the couch") == []
+    assert keys(hold, "watering vegetables in summer") == [note.id]
+    hold.session("one").notes.delete(note.id)
+    assert keys(hold, "watering vegetables in summer") == []
+    hold.undo()
+    assert keys(hold, "watering vegetables in summer") == [note.id]
+
+
+def test_what_another_process_wrote_is_learned(opened: Opener) -> None:
+    first, second = opened(), opened()
+    assert keys(first, "my dog destroyed the couch") == []
+    key = second.session("one").notes.add(PUPPY).id
+    assert keys(first, "my dog destroyed the couch") == [key]
+    assert keys(second, "my dog destroyed the couch") == [key]
+
+
+def test_it_can_be_switched_off(hold: Holdfast) -> None:
+    laden(hold)
+    hold._bounds = hold._bounds._replace(recall=hold._bounds.recall._replace(meaning=False))
+    assert keys(hold, "my dog destroyed the couch") == []
+    assert hold.recall("lexer").hint == ""
+
+
+def test_without_the_extra_words_alone_are_searched_which_is_said_once(hold: Holdfast) -> None:
+    laden(hold)
+    hold._semantics = Semantics(lambda: None)
+    first = hold.recall("my dog destroyed the couch")
+    assert (first.hits, first.hint) == ((), HINT)
+    assert hold.recall("lexer").hint == ""
+    hold._semantics = Semantics(lambda: None)
+    assert hold.call("recall", {"query": "lexer"})["hint"] == HINT
+    assert "hint" not in hold.call("recall", {"query": "lexer"})
+
+
+def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Holdfast, model: embed.Model) -> None:
+    laden(hold)
+    meaning = Meaning(model)
+    assert catch_up(meaning, hold.store, hold.scope, most=2) == 2
+    left = [one.text for one in hold.store.without_vector(hold.scope, model.name, 10)]
+    assert left == [*reversed(NOTES[:3])]
+    assert catch_up(meaning, hold.store, hold.scope) == 3
+    assert catch_up(meaning, hold.store, hold.scope) == 0
+
+
+def test_any_text_has_a_vector(model: embed.Model) -> None:
+    for text in ("", " ", "the of and", "日本語のメモ", "\x00\ud7ff", "🙂" * 50, "x" * 30_000, "Ünïcode straße", "ﷺ"):
+        assert len(model.kept(text)) == embed.SIZE
+    assert model.kept("") == bytes(embed.SIZE)
+    assert not model.vector([]).any()
+
+
+def test_words_alike_are_near(model: embed.Model) -> None:
+    dog, puppy, tax = model.vectors(["dog", "puppy", "tax"])
+    assert dog @ puppy > 0.4 > 2 * (dog @ tax)
+    assert np.allclose(model.vectors(["dog"])[0], model.vector(["dog"]))
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.binary(min_size=embed.SIZE, max_size=embed.SIZE)), max_size=60))
+def test_a_table_holds_the_newest_vector_of_each_text(arrived: list[tuple[int, bytes]]) -> None:
+    table, half = Table(), len(arrived) // 2
+    numbered = [(number, doc, body) for number, (doc, body) in enumerate(arrived, 1)]
+    table.learn(numbered[:half])
+    table.learn(numbered[half:])
+    table.learn([])
+    assert table.last == len(arrived)
+    vector = embed.unit(np.arange(embed.SIZE, dtype=np.float32) - 100)
+    now = {doc: embed.unit(np.frombuffer(body, np.int8).astype(np.float32)) @ vector for doc, body in arrived}
+    near = table.nearest(vector, 100)
+    assert near.keys() == now.keys()
+    assert all(abs(near[doc] - cosine) < 1e-4 for doc, cosine in now.items())
+    assert table.cosines(vector, (*now, 99)).keys() == now.keys()
+
+
+def test_the_nearest_of_many_are_found_by_their_signs(model: embed.Model) -> None:
+    dice = np.random.default_rng(1)
+    table = Table()
+    table.learn((at + 1, at, dice.integers(-127, 127, embed.SIZE, np.int8).tobytes()) for at in range(5_000))
+    table.learn([(9_999, 4_321, model.kept(PUPPY))])
+    assert next(iter(table.nearest(model.vector(["puppy", "sofa"]), 10))) == 4_321
+    assert len(table.nearest(model.vector(["puppy"]), 10)) == 10
