@@ -110,6 +110,10 @@ class Issuer:
         text = b".".join(_b64(json.dumps(part).encode()) for part in parts)
         return (text + b"." + _b64(hmac.digest(public, text, "sha256"))).decode()
 
+    def unsigned(self, level: str) -> str:
+        parts = ({"alg": "none", "typ": "JWT", "kid": self.keys[0].name}, self.claims(level))
+        return (b".".join(_b64(json.dumps(part).encode()) for part in parts) + b".").decode()
+
     def settings(self) -> dict[str, str]:
         return {
             "HOLDFAST_SERVER_ISSUER": self.url,

@@ -116,8 +116,12 @@ class Gate:
         request = Request(scope)
         try:
             found = await self._admit(request)
-        except HoldfastError as problem:  # the store cannot be asked
+        except HoldfastError as problem:  # a name that cannot be, or a store that cannot be asked
             found = refusals.of(problem)
+        except Exception:
+            # The outermost frame of this door. Whoever cannot be told apart is not let in.
+            _log.exception("a request could not be admitted")
+            found = refusals.failed_inside()
         if not isinstance(found, _Admitted):
             await found(scope, receive, send)
             return

@@ -114,13 +114,13 @@ class OAuth:
         """Who the token speaks for; None when it is not good. May wait for the provider."""
         try:
             return self._who(self._claims(token))
-        except (_NotThem, jwt.PyJWTError, BadInput) as problem:
+        except (_NotThem, jwt.PyJWTError, BadInput, ValueError, RecursionError) as problem:
             _log.info("an access token was refused: %s", problem)
             return None
 
     def _claims(self, token: str) -> dict[str, Any]:
-        if len(token) > TOKEN_MAX_CHARS:
-            raise _NotThem("it is too long")
+        if len(token) > TOKEN_MAX_CHARS or not token.isascii():
+            raise _NotThem("it is too long, or not a token at all")
         header = jwt.get_unverified_header(token)
         algorithm, name = header.get("alg"), header.get("kid")
         kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else None

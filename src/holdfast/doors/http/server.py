@@ -193,8 +193,8 @@ def site_of(listening: Sequence[str], url: str) -> Site:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    # asyncio sends small packets at once only on a socket that says it is TCP; otherwise each reply would wait 40 ms for
-    # the client's acknowledgement of its head.
+    # asyncio sends small packets at once only on a socket that says it is TCP. On another one each reply would wait
+    # 40 ms for the client to acknowledge its head.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
