@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from holdfast.doors.http.quotas import Quotas
     from holdfast.library import Clock
     from holdfast.store import Store
 
@@ -41,13 +42,14 @@ class Unreadable(Exception):
 
 
 class Api:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, quotas: Quotas) -> None:
         self._store = store
+        self._quotas = quotas
         self._clock = clock
 
     async def operation(self, request: Request, visit: Visit) -> ASGIApp:
         name, room = visit.parts["operation"], visit.room
-        if refusal := visit.may_call(name):
+        if refusal := visit.may_call(name) or await self._quotas.refusal(visit, name):
             return refusal
         try:
             arguments = await _arguments(request)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from holdfast.doors.http.quotas import Quotas
     from holdfast.library import Holdfast, Instructions
 
 TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
@@ -134,8 +135,15 @@ class McpDoor:
     """`transport` is the SDK's own application; it must be told when the server starts and stops."""
 
     def __init__(
-        self, home: Holdfast, profile: str, *, session: str | None, security: TransportSecuritySettings
+        self,
+        home: Holdfast,
+        profile: str,
+        *,
+        session: str | None,
+        security: TransportSecuritySettings,
+        quotas: Quotas,
     ) -> None:
+        self._quotas = quotas
         server: Server[Any] = Server("holdfast", version=__version__)
         server.middleware.append(Answers(home, profile, session))
         self.transport: ASGIApp = server.streamable_http_app(
@@ -155,21 +163,22 @@ class McpDoor:
                 message = wire.decode(body)
             except wire.RpcError as problem:
                 return JSONResponse(wire.error(problem), status_code=400)
-            if refusal := _refusal(message, visit):
+            if refusal := await self._refusal(message, visit):
                 return refusal
         request.scope["user"] = _user(visit)
         return _replayed(self.transport, body)
 
-
-def _refusal(message: object, visit: Visit) -> ASGIApp | None:
-    """Why the visitor may not send this message. What is no message the SDK refuses itself."""
-    if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
-        return None
-    if refusal := visit.refusal(method, policy.METHODS.get(method, Level.READ)):
-        return refusal
-    params = message.get("params")
-    tool = params.get("name") if method == "tools/call" and isinstance(params, dict) else None
-    return visit.may_call(tool) if isinstance(tool, str) and tool in policy.OPERATIONS else None
+    async def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
+        """Why the visitor may not send this message. What is no message the SDK refuses itself."""
+        if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
+            return None
+        if refusal := visit.refusal(method, policy.METHODS.get(method, Level.READ)):
+            return refusal
+        params = message.get("params")
+        tool = params.get("name") if method == "tools/call" and isinstance(params, dict) else None
+        if not isinstance(tool, str) or tool not in policy.OPERATIONS:
+            return None
+        return visit.may_call(tool) or await self._quotas.refusal(visit, tool)
 
 
 def _user(visit: Visit) -> AuthenticatedUser:

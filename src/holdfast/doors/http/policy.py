@@ -88,6 +88,15 @@ IN_FOLDER = frozenset(
 )
 
 
+# Operations that make room, which a tenant must have who may keep nothing more.
+FREEING = frozenset(
+    (
+        *("delete_note", "delete_output", "prune_outputs", "clear_outputs", "purge", "unpin_text", "archive_session"),
+        *("end_session", "undo"),
+    )
+)
+
+
 def match(path: str) -> list[tuple[Route, dict[str, str]]]:
     """The routes of a path, one for each way to call it, with the parts of the path that they name."""
     found = ((route, _pattern(route.path).fullmatch(path)) for route in ROUTES)

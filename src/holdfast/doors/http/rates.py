@@ -1,4 +1,4 @@
-"""How often, and how much at once, a principal may call; how much a tenant may keep.
+"""How often, and how much at once, a principal may call.
 
 A bucket fills with calls at a steady pace and holds those of some seconds, so that a burst passes and a flood does not.
 Buckets live in the process: a server of several processes allows as many times as much.

@@ -20,6 +20,7 @@ from holdfast.doors.http.credentials import Credentials, Local
 from holdfast.doors.http.gate import Challenge, Gate, Handler, Visit
 from holdfast.doors.http.mcp import McpDoor
 from holdfast.doors.http.principal import Level, Principal
+from holdfast.doors.http.quotas import Quotas
 from holdfast.doors.http.rates import Rates
 from holdfast.doors.http.rooms import Rooms
 from holdfast.errors import bad_setting
@@ -61,14 +62,15 @@ def build_app(
     origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
-    mcp = McpDoor(hold, profile, session=session, security=security)
+    quotas = Quotas(hold.store, hold.bounds.server)
+    mcp = McpDoor(hold, profile, session=session, security=security, quotas=quotas)
     known = _Known(oauth, offer.url)
     handlers: dict[str, Handler] = {
         "health": _health,
         "resource_metadata": known.metadata,
         "resource_metadata_mcp": known.metadata,
         "mcp": mcp.handle,
-        **api.handlers(api.Api(hold.store, hold.clock)),
+        **api.handlers(api.Api(hold.store, hold.clock, quotas)),
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
     return Gate(
