@@ -49,6 +49,11 @@ def test_a_token_is_made_listed_and_revoked(store_url: str, tmp_path: Path) -> N
     assert gone["state"] == "revoked"
     assert run(store_url, "revoke", made["id"]) == gone, "revoking twice changes nothing"
     assert [one["state"] for one in run(store_url, "list")["tokens"]] == ["revoked"]
+    told = run(store_url, "history", "--tenant", TENANT)["events"]
+    assert [(one["operation"], one["id"], one["by"]) for one in told] == [
+        ("revoke_token", made["id"], "person/cli"),
+        ("create_token", made["id"], "person/cli"),
+    ]
     assert not [found for found in tmp_path.rglob("*") if found.is_file() and made["token"][-64:].encode() in
                 found.read_bytes()], "the token itself is in a file"  # fmt: skip
 

@@ -203,6 +203,13 @@ def shown(token: Token, now: int) -> Json:
     }
 
 
+def told(event: Event) -> Json:
+    """A change of a token as a line of the history."""
+    entry = event.after or event.before
+    known = {"at": iso(event.at), "by": event.by, "operation": event.operation, "id": event.key}
+    return {**known, "name": entry.content if entry else "", "tenant": _owner(event)}
+
+
 def _owner(event: Event) -> str:
     entry = event.after or event.before
     return entry.session if entry else ""

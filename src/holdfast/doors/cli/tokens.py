@@ -72,6 +72,16 @@ def add_to(root: Group) -> None:
         reply = tokens.shown(tokens.revoke(state.hold.store, id, tenant=None, by=BY, now=now), now)
         state.answer(reply, lambda screen: screen.line(f"{reply['id']} ({reply['name']}) is revoked"))
 
+    @command(noun, "history", "holdfast token history", "Who made and revoked tokens, and when; newest first.")
+    @click.option("--tenant", metavar="NAME", help="Only those of this tenant. [default: all]")
+    @pass_state
+    def history(state: State, tenant: str | None) -> None:
+        from holdfast.operations import tokens
+
+        rows = [tokens.told(event) for event in tokens.history(state.hold.store, tenant)]
+        columns = ("at", "by", "operation", "id", "name", "tenant")
+        state.answer({"events": rows}, lambda screen: screen.table(columns, [tuple(row.values()) for row in rows]))
+
 
 def _explain(screen: render.Screen, reply: dict[str, Any]) -> None:
     screen.line(reply["token"], "bold")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from holdfast.doors.http.quotas import Quotas
+    from holdfast.doors.http.threads import Threads
     from holdfast.library import Clock
     from holdfast.store import Store
 
@@ -42,9 +43,10 @@ class Unreadable(Exception):
 
 
 class Api:
-    def __init__(self, store: Store, clock: Clock, quotas: Quotas) -> None:
+    def __init__(self, store: Store, clock: Clock, quotas: Quotas, threads: Threads) -> None:
         self._store = store
         self._quotas = quotas
+        self._threads = threads
         self._clock = clock
 
     async def operation(self, request: Request, visit: Visit) -> ASGIApp:
@@ -62,7 +64,7 @@ class Api:
                 raise LookupError("an operation needs a project")
             return room.hold.call(name, arguments, session=session, by=visit.principal.by(BY))
 
-        return _json(await anyio.to_thread.run_sync(call))
+        return _json(await self._threads.run(name, call))
 
     async def whoami(self, _request: Request, visit: Visit) -> ASGIApp:
         who = visit.principal

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from holdfast.doors import wire
 from holdfast.doors.http import policy, refusals
 from holdfast.doors.http.principal import Level, Principal
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreProblem
 from holdfast.operations.tokens import project_name
 
 if TYPE_CHECKING:
@@ -116,7 +116,11 @@ class Gate:
         request = Request(scope)
         try:
             found = await self._admit(request)
-        except HoldfastError as problem:  # a name that cannot be, or a store that cannot be asked
+        except StoreProblem as problem:
+            # Whoever this is was not recognised, so they are not told where the store is.
+            _log.warning("a request could not be admitted: %s", problem.message)
+            found = refusals.store_away()
+        except HoldfastError as problem:
             found = refusals.of(problem)
         except Exception:
             # The outermost frame of this door. Whoever cannot be told apart is not let in.

@@ -17,7 +17,6 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import anyio.to_thread
 from mcp.server import Server
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from holdfast.doors.http.quotas import Quotas
+    from holdfast.doors.http.threads import Threads
     from holdfast.library import Holdfast, Instructions
 
 TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
@@ -52,7 +52,8 @@ _log = logging.getLogger("holdfast.mcp_http")
 class Answers:
     """The SDK's middleware through which every request goes: it is answered here, by the surface."""
 
-    def __init__(self, home: Holdfast, profile: str, session: str | None) -> None:
+    def __init__(self, home: Holdfast, profile: str, session: str | None, threads: Threads) -> None:
+        self._threads = threads
         self._surfaces = {
             (level, at_home): _surface(home, profile, session, level, at_home)
             for level in (Level.READ, Level.WRITE, Level.ADMIN)
@@ -65,7 +66,8 @@ class Answers:
             return await call_next(ctx)
         # One thread does one whole call. A client that goes away does not stop it half way: the
         # thread is waited for, and what it wrote was one transaction.
-        return await anyio.to_thread.run_sync(self._answer, ctx)
+        tool = ctx.params.get("name") if ctx.method == "tools/call" and ctx.params else None
+        return await self._threads.run(tool, lambda: self._answer(ctx))
 
     def _answer(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
         method, params, revision = ctx.method, dict(ctx.params or {}), ctx.protocol_version
@@ -142,10 +144,11 @@ class McpDoor:
         session: str | None,
         security: TransportSecuritySettings,
         quotas: Quotas,
+        threads: Threads,
     ) -> None:
         self._quotas = quotas
         server: Server[Any] = Server("holdfast", version=__version__)
-        server.middleware.append(Answers(home, profile, session))
+        server.middleware.append(Answers(home, profile, session, threads))
         self.transport: ASGIApp = server.streamable_http_app(
             json_response=True,
             transport_security=security,

@@ -97,6 +97,9 @@ FREEING = frozenset(
 )
 
 
+WAITING = frozenset({"wait_for_sessions"})  # operations that wait for somebody else
+
+
 def match(path: str) -> list[tuple[Route, dict[str, str]]]:
     """The routes of a path, one for each way to call it, with the parts of the path that they name."""
     found = ((route, _pattern(route.path).fullmatch(path)) for route in ROUTES)

@@ -52,7 +52,8 @@ def unauthorized(challenge: str, *, given: bool) -> Response:
 
 def forbidden(what: str, needs: Level, has: Level, scope: str, challenge: str) -> Response:
     needed = needs.name.lower()
-    said = f"{what} needs a token with the scope {needed}; this one has {has.name.lower()}. Use another token."
+    owns = has.name.lower() if has else "none"
+    said = f"{what} needs a token with the scope {needed}; this one has {owns}. Use another token."
     header = f'Bearer realm="holdfast", error="insufficient_scope", scope="{scope}{needed}"{challenge}'
     return refusal(403, "forbidden", said, {"WWW-Authenticate": header}, needs=needed)
 
@@ -117,6 +118,11 @@ def not_json(why: str) -> Response:
 def not_json_type(kind: str) -> Response:
     said = f"the body's Content-Type is {shown(kind)}; it must be application/json. Send it so."
     return refusal(415, "not_json_type", said)
+
+
+def store_away() -> Response:
+    said = "the server cannot reach its store, so it cannot tell who you are. Call again in a while."
+    return refusal(503, "store_away", said, {"Retry-After": "5"}, retry_after=5)
 
 
 def failed_inside() -> Response:

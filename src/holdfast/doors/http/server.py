@@ -6,6 +6,7 @@ none); a server for teams knows its people by the tokens in the store and by tho
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,7 @@ from holdfast.doors.http.principal import Level, Principal
 from holdfast.doors.http.quotas import Quotas
 from holdfast.doors.http.rates import Rates
 from holdfast.doors.http.rooms import Rooms
+from holdfast.doors.http.threads import Threads
 from holdfast.errors import bad_setting
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ DEFAULT_PORT = 7438
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 TOKEN_MIN_CHARS = 16  # shorter ones can be guessed over a fast loopback
 SHUTDOWN_SECONDS = 5  # for requests under way; a waiting event stream would never end by itself
+ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anything that a header could not hold
 METADATA = "/.well-known/oauth-protected-resource"
 
 
@@ -62,15 +65,15 @@ def build_app(
     origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
-    quotas = Quotas(hold.store, hold.bounds.server)
-    mcp = McpDoor(hold, profile, session=session, security=security, quotas=quotas)
+    quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
+    mcp = McpDoor(hold, profile, session=session, security=security, quotas=quotas, threads=threads)
     known = _Known(oauth, offer.url)
     handlers: dict[str, Handler] = {
         "health": _health,
         "resource_metadata": known.metadata,
         "resource_metadata_mcp": known.metadata,
         "mcp": mcp.handle,
-        **api.handlers(api.Api(hold.store, hold.clock, quotas)),
+        **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
     return Gate(
@@ -183,13 +186,7 @@ def site_of(listening: Sequence[str], url: str) -> Site:
     if not url:
         return Site(tuple(listening), tuple(origins))
     parts = urlsplit(url)
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.netloc
-        or parts.path.strip("/")
-        or parts.query
-        or parts.username
-    ):
+    if not ADDRESS.fullmatch(url):
         raise bad_setting("url", url, "it must be an address without a path, such as https://holdfast.example.org")
     return Site((*listening, parts.netloc), (*origins, f"{parts.scheme}://{parts.netloc}"))
 
