@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -69,16 +70,29 @@ def _postgres() -> Iterator[tuple[str, psycopg.Connection]]:
         yield url, admin
 
 
-@pytest.fixture
-def postgres_url(_postgres: tuple[str, psycopg.Connection]) -> Iterator[str]:
-    """The address of a new and empty PostgreSQL database, which is gone after the test."""
-    url, admin = _postgres
+@contextmanager
+def _database(server: tuple[str, psycopg.Connection]) -> Iterator[str]:
+    url, admin = server
     name = f"holdfast_test_{uuid.uuid4().hex}"
     # A database of its own costs a test some 50 ms in all and needs no care. Writing the copy to the
     # log takes half the time of copying files, which forces a checkpoint before and after.
     admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log").format(sql.Identifier(name)))
     yield database_url(url, name)
     admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def postgres_url(_postgres: tuple[str, psycopg.Connection]) -> Iterator[str]:
+    """The address of a new and empty PostgreSQL database, which is gone after the test."""
+    with _database(_postgres) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_postgres_url(_postgres: tuple[str, psycopg.Connection]) -> Iterator[str]:
+    """The same for all the tests of a module."""
+    with _database(_postgres) as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

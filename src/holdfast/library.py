@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], int]
 WITH_WINDOW = ("scratchpad_read", "scratchpad_list", "recall")  # the tools that references and folds speak of
+NO_FOLDER = os.path.join(os.devnull, "none")  # no file can ever be there
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
     "notes": {"add_note", "search_notes", "list_notes", "update_note", "delete_note", "list_tags"},
     "notepad": {"read_notepad", "write_notepad", "update_notepad"},
@@ -113,7 +114,7 @@ class Holdfast:
             raise _only_for_reading()
         self.default_session = sessions.session_name(session) if session else f"s-{os.urandom(6).hex()}"
         self._bounds = bounds or Bounds()
-        self._clock = clock
+        self.clock = clock
         self._skills = skills
 
     def __enter__(self) -> Holdfast:
@@ -124,6 +125,15 @@ class Holdfast:
 
     def close(self) -> None:
         self.store.close()
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    def elsewhere(self, scope: Scope) -> Holdfast:
+        """The memory of another project in the same store. Its folder is not here: it has no journal and no skills."""
+        known = self._semantics
+        return Holdfast(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, semantics=known)
 
     # --- the one way in -----------------------------------------------------------------------------------------------
 
@@ -143,7 +153,7 @@ class Holdfast:
 
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
-        now = self._clock()
+        now = self.clock()
         return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._semantics)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
@@ -221,12 +231,14 @@ class Holdfast:
         """The prompt section that teaches these tools. Give it to the model only together with them."""
         return guidance(operation.name for operation in profile(profile_name))
 
-    def instructions(self, profile_name: str = "core", session: str | None = None) -> Instructions:
+    def instructions(
+        self, profile_name: str = "core", session: str | None = None, *, guide: bool = True
+    ) -> Instructions:
         """What an agent should know first: the waiting handoff, if any, then how to use the tools."""
         ctx = self.context(session)
         seen = handoff.waiting(ctx)
         first = handoff.section(seen, handoff.other_lines(ctx))
-        text = "\n\n".join(part for part in (first, self.guidance(profile_name)) if part)
+        text = "\n\n".join(part for part in (first, self.guidance(profile_name) if guide else "") if part)
 
         def used() -> None:
             if seen is not None:

@@ -49,6 +49,11 @@ SESSION_CHILDREN_MAX = 10  # children of one session at work at once: more than 
 AGENT_STEPS_MAX = 200  # model calls of one run: long work passes, an endless circle ends
 RESULT_MAX_CHARS = 20_000  # what a child reports; the long part belongs in an output
 WAIT_MAX_SECONDS = 60  # one wait for children, so that no caller's own time limit passes first
+OWN_TENANT = ".holdfast"  # what belongs to no tenant, such as tokens; a name with a dot in front can be nobody's
+PROJECT_NAME_CHARS = 200  # of a project or a tenant that comes over the network
+TOKEN_NAME_CHARS = 100  # who a token is for; it stands in the history of every change
+TOKEN_USE_NOTED_MS = 3_600_000  # how exactly the last use of a token is known: an hour, so that it costs no write
+TOKEN_TRUST_MS = 500  # how long a token that was looked up is believed; a revoked one ends within a second
 QUERY_MAX_CHARS = 10_000  # longer than any question; bounds the work of a search
 HISTORY_SHOWN = 50  # changes in one reply unless asked otherwise
 
@@ -221,6 +226,22 @@ class RecallRules(NamedTuple):
     meaning: bool = True  # texts that are about the same in other words; needs the extra "semantic"
 
 
+class ServerRules(NamedTuple):
+    """What a server for teams allows, and whose access tokens it takes. Fields of [server] in the config file."""
+
+    calls_per_minute: int = 600  # of one token or user, in each process of the server
+    calls_at_once: int = 12  # of one token or user; each holds a thread
+    quota_entries: int = 0  # of one tenant; 0: no limit
+    quota_bytes: int = 0  # of one tenant's outputs, before compression; 0: no limit
+    issuer: str = ""  # of the identity provider, exactly as its tokens say; empty: no OAuth
+    audience: str = ""  # what its tokens must be for; empty: this server's public address
+    jwks: str = ""  # where its keys are: an address or a file
+    scope_prefix: str = "holdfast:"  # before read, write and admin in its tokens
+    tenant_claim: str = ""  # the claim that names the tenant; empty: all belong to the server's own
+    projects_claim: str = "holdfast_projects"  # the claim that names projects, as a list or as words
+    projects: tuple[str, ...] = ()  # of those whose token has no such claim
+
+
 class Bounds(NamedTuple):
     """The limits people may change, as operations get them. Settings reads them, the defaults are above."""
 
@@ -236,3 +257,4 @@ class Bounds(NamedTuple):
     recall: RecallRules = RecallRules()
     journal: JournalRules = JournalRules()
     hooks: HookRules = HookRules()
+    server: ServerRules = ServerRules()

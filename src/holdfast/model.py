@@ -25,6 +25,7 @@ PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; don
 OUTPUT = "output"  # not an entry: what recall calls a kept output; key: its id
 SEALS = "seals"  # key: an MCP server behind us; extra: the definitions of its tools, as hashes
 JOURNAL = "journal"  # key: journal_<ms>; an entry that was added to the journal's file, which is what counts
+ACCESS = "access"  # key: a token's id; session: its tenant; done: revoked. Not among KINDS: no project holds one
 KINDS = (
     *(NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE),
     *(MESSAGE, FOLD, TASK, PIN, SEALS, JOURNAL),

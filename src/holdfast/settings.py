@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import errors
-from holdfast.limits import Bounds, HookRules, JournalRules, OutputRules, RecallRules, ToolRule, WindowRules
+from holdfast.limits import (
+    Bounds,
+    HookRules,
+    JournalRules,
+    OutputRules,
+    RecallRules,
+    ServerRules,
+    ToolRule,
+    WindowRules,
+)
 from holdfast.model import Folder
 
 FOLDER = ".holdfast"
@@ -30,8 +39,8 @@ AGENT_NAMES = {
 }
 OFF = "off"  # a file of this name beside the store: hooks do nothing in the project
 
-Rules = Bounds | OutputRules | WindowRules | RecallRules | JournalRules | HookRules
-TABLES = (OutputRules, WindowRules, RecallRules, JournalRules, HookRules)
+Rules = Bounds | OutputRules | WindowRules | RecallRules | JournalRules | HookRules | ServerRules
+TABLES = (OutputRules, WindowRules, RecallRules, JournalRules, HookRules, ServerRules)
 
 
 class Settings(NamedTuple):
@@ -63,7 +72,7 @@ def load(
     return Settings(
         place,
         name,
-        env.get("HOLDFAST_TENANT") or TENANT,
+        _tenant(env.get("HOLDFAST_TENANT") or TENANT),
         next((env[known] for known in SESSION_NAMES if env.get(known)), None),
         env.get("HOLDFAST_TOKEN") or None,
         _switched(_bounds(config, env), root, env),
@@ -71,6 +80,12 @@ def load(
         _switch("strict", env.get("HOLDFAST_STRICT") or config.get("strict", False)),
         root or os.path.abspath(here),
     )
+
+
+def _tenant(name: str) -> str:
+    if name.startswith("."):
+        raise errors.bad_setting("tenant", name, "names with a dot in front are Holdfast's own")
+    return name
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
@@ -186,7 +201,9 @@ def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
     recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
     journal = JournalRules(**_fields(JournalRules(), _table(config, "journal"), env, "JOURNAL_"))
     hooks = HookRules(**_fields(HookRules(), _table(config, "hooks"), env, "HOOKS_"))
+    server = ServerRules(**_fields(ServerRules(), _table(config, "server"), env, "SERVER_"))
     tables = {"outputs": outputs, "window": window, "recall": recall, "journal": journal, "hooks": hooks}
+    tables["server"] = server
     return Bounds(**{**_fields(Bounds(), config, env, ""), **tables})
 
 

@@ -167,6 +167,13 @@ class OutputStats(NamedTuple):
     newest: int | None
 
 
+class Usage(NamedTuple):
+    """What a tenant keeps, in all of its projects."""
+
+    entries: int
+    output_bytes: int  # the outputs' own sizes
+
+
 class SeenCall(NamedTuple):
     """The last big result of a call."""
 
@@ -418,6 +425,8 @@ class Store(OutputStore, CallStore, VectorStore, Protocol):
         """Put a dump into an empty project exactly as it was. The number of entries; Conflict when not empty."""
 
     def projects(self, tenant: str) -> tuple[str, ...]: ...
+
+    def usage(self, tenant: str) -> Usage: ...
 
     def backup(self, target: str) -> None:
         """A consistent copy at a path that must not exist yet."""

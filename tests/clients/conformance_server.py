@@ -13,7 +13,7 @@ import sys
 import uvicorn
 
 from holdfast import wiring
-from holdfast.doors import mcp_http
+from holdfast.doors.http import server
 from holdfast.doors.mcp_surface import Client, Surface
 from holdfast.doors.wire import Json, RpcError, dumps
 
@@ -159,6 +159,6 @@ def _listed(method: str) -> dict[str, list[Json]]:
 
 if __name__ == "__main__":
     with wiring.open(sys.argv[1]) as hold, socket.create_server(("127.0.0.1", 0)) as listener:
-        app = mcp_http.build_app(hold, "full", token=None, surface=Fixtures)
+        app = server.build_app(hold, "full", server.Offer(), kind=Fixtures)
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
         uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run(sockets=[listener])

@@ -6,7 +6,7 @@ import pytest
 
 from contract.kit import NOON, NOTES, always, delete, everything, keys, new_scope, put, stamp
 from holdfast import errors
-from holdfast.model import MEMORY, NOTE, SESSION, Draft, Entry, Scope
+from holdfast.model import MEMORY, NOTE, SESSION, Draft, Entry, OutputDraft, Scope
 from holdfast.store import EventQuery, Listing, Store, Words, entry_from
 from holdfast.wiring import choose_store
 
@@ -174,3 +174,15 @@ def test_what_was_written_is_there_when_the_store_is_opened_again(store_url: str
     assert everything(second, scope) == kept
     assert put(second, scope, None, "y", tags=("STRASSE",)).after is not None
     second.close()
+
+
+def test_usage_counts_what_a_tenant_keeps_in_all_its_projects(store: Store) -> None:
+    assert store.usage("t") == (0, 0)
+    for number, project in enumerate(("one", "two", "two"), 1):
+        put(store, Scope("t", project), None, f"note {number}")
+    put(store, Scope("u", "one"), None, "theirs")
+    store.keep_output(Scope("t", "two"), OutputDraft("shell"), b"x" * 10, stamp())
+    kept = store.usage("t")
+    # Three notes and the session that each project has.
+    assert (kept.entries, kept.output_bytes) == (5, 10)
+    assert store.usage("u").output_bytes == 0

@@ -29,10 +29,10 @@ CLIENT = {"name": "tests", "version": "1"}
 HTTP = """
 import sys
 from holdfast import wiring
-from holdfast.doors import mcp_http
+from holdfast.doors.http import server
 with wiring.open(sys.argv[1]) as hold:
-    mcp_http.serve(hold, sys.argv[2], session=sys.argv[3] or None, token=sys.argv[4] or None, port=0,
-                   on_ready=lambda url: print(url, flush=True))
+    server.serve(hold, sys.argv[2], server.Offer(sys.argv[4] or None), session=sys.argv[3] or None, port=0,
+                 on_ready=lambda url: print(url, flush=True))
 """
 
 Reply = dict[str, Any]

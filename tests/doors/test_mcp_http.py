@@ -17,7 +17,7 @@ import pytest
 
 from doors.mcp_client import MODERN, TOKEN, Reply, hello, http_server, meta
 from holdfast import wiring
-from holdfast.doors import mcp_http
+from holdfast.doors.http.server import Offer, serve
 from holdfast.errors import BadInput
 
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
@@ -350,11 +350,11 @@ def test_the_server_ends_although_an_event_stream_is_open(tmp_path: Path) -> Non
 )
 def test_an_unsafe_or_impossible_server_does_not_start(tmp_path: Path, options: dict[str, Any]) -> None:
     with wiring.open(str(tmp_path / "holdfast.db")) as hold, pytest.raises(BadInput):
-        mcp_http.serve(hold, "core", port=0, **options)
+        serve(hold, "core", Offer(options.pop("token")), port=0, **options)
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, wiring.open(str(tmp_path / "holdfast.db")) as hold:
         port = taken.getsockname()[1]
         with pytest.raises(BadInput, match=str(port)):
-            mcp_http.serve(hold, "core", token=TOKEN, port=port)
+            serve(hold, "core", Offer(TOKEN), port=port)

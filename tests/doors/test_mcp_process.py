@@ -242,7 +242,7 @@ def test_a_second_signal_does_not_wait(store: str) -> None:
 def test_the_official_sdk_is_not_imported_by_the_stdio_door(store: str) -> None:
     code = (
         "import sys, holdfast.wiring, holdfast.doors.mcp_stdio\n"
-        "heavy = {'mcp', 'mcp_types', 'asyncio', 'pydantic', 'anyio', 'click', 'holdfast.doors.mcp_http'}\n"
+        "heavy = {'mcp', 'mcp_types', 'asyncio', 'pydantic', 'anyio', 'click', 'holdfast.doors.http'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     with Lines([sys.executable, "-c", code]) as lines:

@@ -46,7 +46,7 @@ _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 # version or the profile only; what is read from the store may change at any moment.
 _LIST_TTL_MS = 3_600_000
 _CACHE = {
-    "tools/list": (_LIST_TTL_MS, "public"),
+    "tools/list": (_LIST_TTL_MS, "private"),  # which tools there are may depend on who asks
     "prompts/list": (_LIST_TTL_MS, "public"),
     "resources/list": (_LIST_TTL_MS, "public"),
     "resources/templates/list": (_LIST_TTL_MS, "public"),
@@ -133,15 +133,36 @@ def session_named_by(meta: object) -> str | None:
 
 
 class Surface:
-    """One MCP server over one open Holdfast. Holds no state of a client, so many may share it."""
+    """One MCP server over one open Holdfast. Holds no state of a client, so many may share it.
 
-    def __init__(self, hold: Holdfast, profile: str, *, session: str | None = None, handoff: bool = True) -> None:
+    `allowed` says which tools there are for those it answers, `reader` that they change nothing: a handoff that is
+    shown to one who cannot take it up waits on for somebody who can.
+    """
+
+    def __init__(
+        self,
+        hold: Holdfast,
+        profile: str,
+        *,
+        session: str | None = None,
+        handoff: bool = True,
+        allowed: Callable[[str], bool] = lambda name: True,
+        reader: bool = False,
+    ) -> None:
         self._hold = hold
+        self._by = _BY
         self._gives_handoff = handoff
+        self._reader = reader
         self._profile = profile
         self._session = session
-        self._operations = {operation.name: operation for operation in operations_of(profile)}
+        self._operations = {found.name: found for found in operations_of(profile) if allowed(found.name)}
         self._tools: dict[str, Json] = {}  # the answer to tools/list for each revision, built once
+
+    def over(self, hold: Holdfast, by: str) -> Surface:
+        """The same server over another Holdfast, for one caller. It shares what was built once."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__, _hold=hold, _by=by)
+        return other
 
     def answer(self, method: str, params: Json, client: Client, revision: str) -> Json:
         """The result of a request, or RpcError."""
@@ -190,7 +211,8 @@ class Surface:
         if not self._gives_handoff:
             return self._hold.guidance(self._profile)
         try:
-            client.unused = self._hold.instructions(self._profile, self._session_of(params, client))
+            session = self._session_of(params, client)
+            client.unused = self._hold.instructions(self._profile, session, guide=not self._reader)
         except HoldfastError as problem:
             # A store in trouble must not keep the client from connecting: the agent should read why.
             client.unused = None
@@ -222,7 +244,7 @@ class Surface:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {shown(name)}. The tools are {', '.join(self._operations)}.")
         self._mark_used(client)
         try:
-            reply = self._hold.call(name, arguments, session=self._session_of(params, client), by=_BY)
+            reply = self._hold.call(name, arguments, session=self._session_of(params, client), by=self._by)
         except HoldfastError as problem:
             # The agent can act on this, so it is the tool's result and not a failure of the protocol.
             return {"content": [_text(problem.message)], "isError": True}
@@ -233,7 +255,7 @@ class Surface:
 
     def _mark_used(self, client: Client) -> None:
         """A client that calls a tool has read its instructions, and the handoff in them."""
-        if client.unused is None:
+        if client.unused is None or self._reader:
             return
         try:
             client.unused.used()
@@ -271,7 +293,7 @@ class Surface:
 
     def _resource_text(self, uri: str, session: str | None) -> tuple[str, str] | None:
         if uri == "holdfast://notes":
-            return _JSON, dumps(self._hold.call("list_notes", {}, session=session, by=_BY))
+            return _JSON, dumps(self._hold.call("list_notes", {}, session=session, by=self._by))
         if uri == "holdfast://handoff":
             return _MARKDOWN, self._handoff()
         if uri == "holdfast://notepad":
@@ -285,12 +307,12 @@ class Surface:
     def _handoff(self) -> str:
         """The latest handoff, used or not; empty when there never was one."""
         try:
-            return str(self._hold.call("read_handoff", {}, by=_BY)["content"])
+            return str(self._hold.call("read_handoff", {}, by=self._by)["content"])
         except NotFound:
             return ""
 
     def _notepad(self, session: str | None) -> str:
-        return str(self._hold.call("read_notepad", {}, session=session, by=_BY)["content"])
+        return str(self._hold.call("read_notepad", {}, session=session, by=self._by)["content"])
 
     # --- prompts ------------------------------------------------------------------------------
 
@@ -329,7 +351,7 @@ class Surface:
 
     def _kept(self, session: str | None, client: Client) -> str:
         """All there is to take up: what a session starts with, and the last handoff even if it was used before."""
-        work = self._hold.session(session, by=_BY)
+        work = self._hold.session(session, by=self._by)
         context = work.context()
         if context.startswith(handoff.HEADING):
             client.unused = Instructions(context, work.used)

@@ -32,7 +32,7 @@ class Context(NamedTuple):
     bounds: limits.Bounds
     skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
     root: str = "."  # the project's folder
-    semantics: Semantics | None = None  # what recall knows of what texts are about
+    semantics: "Semantics | None" = None  # what recall knows of what texts are about
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""

@@ -16,8 +16,20 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from holdfast import errors, limits
-from holdfast.model import CLEARED, DELETED, NO_ROOM, PURGED, TOO_OLD, Output, OutputDraft, Scope, Stamp, Tombstone
-from holdfast.store import Finding, Kept, OutputPage, OutputStats, Pruned
+from holdfast.model import (
+    CLEARED,
+    DELETED,
+    KINDS,
+    NO_ROOM,
+    PURGED,
+    TOO_OLD,
+    Output,
+    OutputDraft,
+    Scope,
+    Stamp,
+    Tombstone,
+)
+from holdfast.store import Finding, Kept, OutputPage, OutputStats, Pruned, Usage
 from holdfast.stores import output_rows
 from holdfast.stores.output_pieces import Piece, pieces
 from holdfast.stores.output_rows import FIELDS, Held, Packed, Row
@@ -50,6 +62,13 @@ STATS = (
     "SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint), CAST(coalesce(sum(stored), 0) AS bigint), "  # noqa: S608
     f"min(created_at), max(created_at), min(used_at) FROM outputs WHERE {OURS}"
 )
+# By way of the projects, so that only the few counts of whole projects are read and not those of every session and tag.
+ENTRIES_OF = (
+    "SELECT CAST(coalesce(sum(t.count), 0) AS bigint) FROM projects p JOIN tallies t ON t.tenant = p.tenant AND "  # noqa: S608
+    f"t.project = p.project AND t.kind IN ({', '.join('?' * len(KINDS))}) AND t.session = '' AND t.tag = '' "
+    "WHERE p.tenant = ?"
+)
+BYTES_OF = "SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM outputs WHERE tenant = ?"
 WAITING_HEAD = (
     "SELECT o.id, o.size FROM outputs o WHERE o.tenant = ? AND o.project = ? AND NOT EXISTS (SELECT 1 FROM "
     "output_pieces p WHERE p.tenant = o.tenant AND p.project = o.project AND p.id = o.id)"
@@ -234,6 +253,13 @@ class Outputs(ABC):
 
     def output_stats(self, scope: Scope) -> OutputStats:
         return self._look(lambda sql: OutputStats._make(sql.rows(STATS, tuple(scope))[0][:-1]))
+
+    def usage(self, tenant: str) -> Usage:
+        def work(sql: Sql) -> Usage:
+            entries = sql.rows(ENTRIES_OF, (*KINDS, tenant))[0][0]
+            return Usage(entries, sql.rows(BYTES_OF, (tenant,))[0][0])
+
+        return self._look(work)
 
     def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
         sought = sorted({id for id in ids if HEX.fullmatch(id)})

@@ -25,6 +25,7 @@ from holdfast.doors.cli import (
     servers,
     sessions,
     skills,
+    tokens,
     tools,
     transfer,
     values,
@@ -49,7 +50,7 @@ def program() -> build.Group:
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")(root)
     nouns = (notes, pad, memory, outputs, journal, savings, window, sandbox, skills, values, sessions)
-    for module in (care, find, hygiene, *nouns, transfer, servers, seals, install, hooks, tools, demo):
+    for module in (care, find, hygiene, *nouns, transfer, servers, tokens, seals, install, hooks, tools, demo):
         module.add_to(root)
     return root
 

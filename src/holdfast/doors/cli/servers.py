@@ -75,11 +75,17 @@ def add_to(root: Group) -> None:
     @PROFILE
     @click.option("--token", metavar="TOKEN", help="What clients must send. HOLDFAST_TOKEN keeps it out of `ps`.")
     @click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
+    @click.option(
+        "--team", is_flag=True, help="Let in who has a token of `holdfast token create`, or of your provider."
+    )
+    @click.option("--url", default="", metavar="ADDRESS", help="Where clients reach it, behind a proxy: https://…")
     @pass_state
-    def serve(state: State, host: str, port: int, profile: str, token: str | None, no_token: bool) -> None:
-        if token and no_token:
-            raise click.UsageError("--token and --no-token cannot both be given.")
-        _serve(state, (host, port), profile, token, no_token)
+    def serve(
+        state: State, host: str, port: int, profile: str, token: str | None, no_token: bool, team: bool, url: str
+    ) -> None:
+        if sum(map(bool, (token, no_token, team))) > 1:
+            raise click.UsageError("Only one of --token, --no-token and --team can be given.")
+        _serve(state, (host, port), profile, (token, no_token, team), url)
 
 
 def _add_wrap(root: Group) -> None:
@@ -139,29 +145,31 @@ def _add_gateway(root: Group) -> None:
     )(made)
 
 
-def _serve(state: State, place: tuple[str, int], profile: str, given: str | None, no_token: bool) -> None:
+def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | None, bool, bool], url: str) -> None:
     try:
-        from holdfast.doors import mcp_http
+        from holdfast.doors.http import server
     except ImportError as problem:
         raise errors.not_installed("holdfast serve", "http") from problem
     from holdfast import wiring
     from holdfast.operations.catalogue import profile as operations_of
 
     operations_of(profile)  # a wrong name must not make a store first
+    given, no_token, team = who
     known = given or state.settings.token
-    token = None if no_token else known or _fresh_token()
+    token = None if no_token or team else known or _fresh_token()
 
     def ready(url: str) -> None:
         made = None if known else token
         reply = {"url": url, "token": made, "profile": profile, "project": state.settings.project}
         reply["store"] = shown_place(state.settings.store)
-        state.answer(reply, lambda screen: _explain(screen, reply, needed=token is not None))
+        state.answer(reply, lambda screen: _explain(screen, reply, needed=token is not None or team, team=team))
         sys.stdout.flush()
 
     host, port = place
+    offer = server.Offer(token, team, url.rstrip("/"))
     with wiring.open_with(state.settings, session=state.session) as hold:
         try:
-            mcp_http.serve(hold, profile, token=token, host=host, port=port, session=state.session, on_ready=ready)
+            server.serve(hold, profile, offer, host=host, port=port, session=state.session, on_ready=ready)
         except KeyboardInterrupt:
             return  # Ctrl-C is how a server is stopped; it has finished what it was doing
 
@@ -172,12 +180,14 @@ def _fresh_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: bool) -> None:
+def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: bool, team: bool) -> None:
     url, token = reply["url"], reply["token"]
     screen.line(f"Holdfast listens at {url}", "bold")
     screen.line(f"store {reply['store']}, project {reply['project']}, profile {reply['profile']}")
     if token:
         screen.line(f"token for this run: {token}", "yellow")
+    elif team:
+        screen.line("tokens: those of `holdfast token create`, each for its own projects")
     elif needed:
         screen.line("token: the one you set")
     else:

@@ -59,6 +59,7 @@ FORMATS = (
     _format("aws-bedrock-key", "ABSK", "[A-Za-z0-9+/]{90,}+={0,2}", gate="ABSK"),
     _format("aws-session-token", "IQoJb3JpZ2lu", "[A-Za-z0-9+/%]{60,}+={0,2}", gate="IQoJb3JpZ2lu"),
     _format("aws-session-token", "FwoGZXIvYXdz FQoGZXIvYXdz", "[A-Za-z0-9+/%]{60,}+={0,2}", gate="oGZXIvYXdz"),
+    _format("holdfast-token", "holdfast_", f"[0-9a-f]{{12}}_[0-9a-f]{{64}}{_END}"),
     _format("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", f"{_ALNUM}{{30}}[A-Za-z0-9_]*+"),
     _format("github-pat", "github_pat_", "[A-Za-z0-9_]{22,}+"),
     _format(

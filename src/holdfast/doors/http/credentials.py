@@ -1,0 +1,94 @@
+"""From the Authorization header to a principal, or to nobody.
+
+Three kinds of credentials: the token of a local server, which is all its own; tokens made by `holdfast token create`;
+and access tokens of an identity provider, where one is set up. A stored token that was good is believed for half a
+second before it is looked up again, so that a revoked one ends within a second in every process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio.to_thread
+
+from holdfast import limits
+from holdfast.doors.http.principal import LEVELS, Principal
+from holdfast.errors import HoldfastError
+from holdfast.operations import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.doors.http.oauth import OAuth
+    from holdfast.library import Clock
+    from holdfast.store import Store
+
+REMEMBERED = 10_000  # tokens in use at once in one process
+_TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
+
+
+class Local(NamedTuple):
+    """The one person of a local server. Without a token, everybody who can reach it is that person."""
+
+    principal: Principal
+    token: bytes | None
+
+
+class Credentials:
+    def __init__(self, store: Store, *, clock: Clock, local: Local | None, oauth: OAuth | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._local = local
+        self._oauth = oauth
+        self._known: OrderedDict[bytes, tuple[tokens.Token, float]] = OrderedDict()
+
+    async def principal(self, headers: Sequence[str]) -> Principal | None:
+        """Who sends these Authorization headers. More than one of them is nobody's."""
+        if self._local is not None and self._local.token is None:
+            return self._local.principal
+        scheme, _, given = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+        presented = given.strip()
+        if scheme.lower() != "bearer" or not presented:
+            return None
+        local = self._local
+        # Compared as bytes: a header may hold any character.
+        if local is not None and local.token is not None and hmac.compare_digest(presented.encode(), local.token):
+            return local.principal
+        if presented.startswith(tokens.PREFIX):
+            return await self._stored(presented)
+        return None if self._oauth is None else await anyio.to_thread.run_sync(self._oauth.principal, presented)
+
+    async def _stored(self, presented: str) -> Principal | None:
+        key = hashlib.sha256(presented.encode()).digest()  # so that no token stays in memory
+        token, until = self._known.get(key, (None, 0.0))
+        if token is None or time.monotonic() >= until:
+            asked = time.monotonic()  # it may be revoked from here on, however long the answer takes
+            token = await anyio.to_thread.run_sync(self._look_up, presented)
+            self._remember(key, token, asked + _TRUST_SECONDS)
+        return _principal(token) if token is not None and token.good(self._clock()) else None
+
+    def _look_up(self, presented: str) -> tokens.Token | None:
+        token = tokens.recognised(self._store, presented)
+        now = self._clock()
+        if token is not None and token.good(now) and tokens.use_is_old(token.used_at, now):
+            with suppress(HoldfastError):  # whoever has a good token is let in, also when this cannot be written
+                tokens.note_use(self._store, token, now=now)
+        return token
+
+    def _remember(self, key: bytes, token: tokens.Token | None, until: float) -> None:
+        self._known.pop(key, None)
+        if token is not None:
+            self._known[key] = (token, until)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+
+
+def _principal(token: tokens.Token) -> Principal:
+    return Principal(
+        token.id, token.tenant, token.name, LEVELS[token.scope], token.projects, expires_at=token.expires_at
+    )

@@ -1,0 +1,44 @@
+"""Who a request comes from, and what they may do: a frozen value that the gate makes and every door is given."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+ANY_PROJECT = "*"  # as a project of a principal: every project of their tenant
+
+
+class Level(IntEnum):
+    """How much somebody may do. Each level holds those before it."""
+
+    PUBLIC = 0  # no credential at all
+    READ = 1
+    WRITE = 2
+    ADMIN = 3
+
+
+LEVELS = {"read": Level.READ, "write": Level.WRITE, "admin": Level.ADMIN}  # as people write them
+
+
+class Principal(NamedTuple):
+    """Somebody who was let in. `id` names the credential: two tokens of one person are two principals."""
+
+    id: str
+    tenant: str
+    subject: str  # who it is, as history shows it; empty for the one person of a local server
+    level: Level
+    projects: tuple[str, ...]  # that may be used, or ANY_PROJECT
+    expires_at: int | None = None  # milliseconds
+    limited: bool = True  # whether rates and quotas apply
+
+    def may_use(self, project: str) -> bool:
+        return project in self.projects or ANY_PROJECT in self.projects
+
+    def only_project(self) -> str | None:
+        """The project that is meant when none is named."""
+        one = len(self.projects) == 1 and ANY_PROJECT not in self.projects
+        return self.projects[0] if one else None
+
+    def by(self, door: str) -> str:
+        """Who changed something, in the history: agent/mcp, or agent/mcp/alice."""
+        return f"{door}/{self.subject}" if self.subject else door

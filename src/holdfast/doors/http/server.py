@@ -1,0 +1,212 @@
+"""The server put together, and served until it is told to stop.
+
+One port carries MCP, the JSON routes and health. A local server has one person, who holds the token of the run (or
+none); a server for teams knows its people by the tokens in the store and by those of an identity provider.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
+
+from holdfast.doors.http import api, refusals
+from holdfast.doors.http.credentials import Credentials, Local
+from holdfast.doors.http.gate import Challenge, Gate, Handler, Visit
+from holdfast.doors.http.mcp import Kind, McpDoor
+from holdfast.doors.http.principal import Level, Principal
+from holdfast.doors.http.quotas import Quotas
+from holdfast.doors.http.rates import Rates
+from holdfast.doors.http.rooms import Rooms
+from holdfast.doors.http.threads import Threads
+from holdfast.doors.mcp_surface import Surface
+from holdfast.errors import bad_setting
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from holdfast.doors.http.oauth import OAuth
+    from holdfast.library import Holdfast
+
+DEFAULT_PORT = 7438
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+TOKEN_MIN_CHARS = 16  # shorter ones can be guessed over a fast loopback
+SHUTDOWN_SECONDS = 5  # for requests under way; a waiting event stream would never end by itself
+ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anything that a header could not hold
+METADATA = "/.well-known/oauth-protected-resource"
+
+
+class Offer(NamedTuple):
+    """Whom a server lets in. With `team` nobody holds a token of the run, and `token` is not used."""
+
+    token: str | None = None  # None: everybody who can reach the server is its one person
+    team: bool = False
+    url: str = ""  # where clients reach the server from outside, without a path; empty: where it listens
+
+
+class Site(NamedTuple):
+    """The names this server goes by: values of the Host header, `name:port` or `name:*`, and of Origin."""
+
+    hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+    origins: tuple[str, ...] | None = None  # None: the same names over http
+
+
+def build_app(
+    hold: Holdfast,
+    profile: str,
+    offer: Offer,
+    *,
+    session: str | None = None,
+    site: Site | None = None,
+    kind: Kind = Surface,
+) -> ASGIApp:
+    """The whole server as an ASGI application. `kind` is what answers MCP; tests put fixtures beside ours."""
+    site = site or Site()
+    origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
+    security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
+    oauth = _oauth(hold, offer)
+    quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
+    mcp = McpDoor(hold, profile, session=session, security=security, quotas=quotas, threads=threads, kind=kind)
+    known = _Known(oauth, offer.url)
+    handlers: dict[str, Handler] = {
+        "health": _health,
+        "resource_metadata": known.metadata,
+        "resource_metadata_mcp": known.metadata,
+        "mcp": mcp.handle,
+        **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
+    }
+    prefix = hold.bounds.server.scope_prefix if oauth else ""
+    return Gate(
+        handlers,
+        credentials=Credentials(hold.store, clock=hold.clock, local=_local(hold, offer), oauth=oauth),
+        rooms=Rooms(hold),
+        rates=Rates(hold.bounds.server),
+        security=security,
+        challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
+        lifespan=mcp.transport,
+    )
+
+
+def _local(hold: Holdfast, offer: Offer) -> Local | None:
+    if offer.team:
+        return None
+    if offer.token is not None and len(offer.token) < TOKEN_MIN_CHARS:
+        raise bad_setting("token", "…", f"it needs at least {TOKEN_MIN_CHARS} characters")
+    person = Principal("local", hold.scope.tenant, "", Level.ADMIN, (hold.scope.project,), limited=False)
+    return Local(person, None if offer.token is None else offer.token.encode())
+
+
+def _oauth(hold: Holdfast, offer: Offer) -> OAuth | None:
+    rules = hold.bounds.server
+    if not (offer.team and rules.issuer):
+        return None
+    from holdfast.doors.http.oauth import OAuth  # late: few have an identity provider, and it needs cryptography
+
+    return OAuth(rules, audience=f"{offer.url}/mcp" if offer.url else "", tenant=hold.scope.tenant)
+
+
+async def _health(_request: Request, _visit: Visit) -> ASGIApp:
+    return JSONResponse({"status": "ok"})
+
+
+class _Known:
+    """What anybody may know: where to get an access token, if there is such a place (RFC 9728)."""
+
+    def __init__(self, oauth: OAuth | None, url: str) -> None:
+        self._oauth = oauth
+        self._url = url
+
+    async def metadata(self, request: Request, visit: Visit) -> ASGIApp:
+        if self._oauth is None:
+            return refusals.no_route(request.scope["path"])
+        prefix = visit.challenge.scope_prefix
+        return JSONResponse(
+            {
+                "resource": self._oauth.audience,
+                "authorization_servers": [self._oauth.issuer],
+                "scopes_supported": [f"{prefix}{scope}" for scope in ("read", "write", "admin")],
+                "bearer_methods_supported": ["header"],
+                "resource_name": "Holdfast",
+            }
+        )
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells when the server can be reached."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
+
+
+def serve(
+    hold: Holdfast,
+    profile: str,
+    offer: Offer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    session: str | None = None,
+    on_ready: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until SIGINT or SIGTERM. `on_ready` gets the address of the MCP endpoint once it can be reached.
+
+    `port=0` takes any free port.
+    """
+    local = host in ("127.0.0.1", "localhost", "::1")
+    if not local and offer.token is None and not offer.team:
+        raise bad_setting("host", host, "a server that other machines can reach needs a token")
+    shown_host = f"[{host}]" if ":" in host else host
+    with _listening(host, port) as listener:
+        port = listener.getsockname()[1]
+        names = (*LOOPBACK, shown_host) if local else (shown_host,)
+        site = site_of([*dict.fromkeys(f"{name}:{port}" for name in names)], offer.url)
+        here = offer._replace(url=(offer.url or f"http://{shown_host}:{port}").rstrip("/"))
+        app = build_app(hold, profile, here, session=session, site=site)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nothing here depends on where a request seems to come from
+            ws="none",
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+        _Uvicorn(config, lambda: on_ready(f"{here.url}/mcp")).run(sockets=[listener])
+
+
+def site_of(listening: Sequence[str], url: str) -> Site:
+    """The names a server is reached by: where it listens, and its public address if it has one."""
+    origins = [f"http://{host}" for host in listening]
+    if not url:
+        return Site(tuple(listening), tuple(origins))
+    parts = urlsplit(url)
+    if not ADDRESS.fullmatch(url):
+        raise bad_setting("url", url, "it must be an address without a path, such as https://holdfast.example.org")
+    return Site((*listening, parts.netloc), (*origins, f"{parts.scheme}://{parts.netloc}"))
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    # asyncio sends small packets at once only on a socket that says it is TCP. On another one each reply would wait
+    # 40 ms for the client to acknowledge its head.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as problem:
+        listener.close()
+        raise bad_setting("port", port, f"{host} cannot be listened on there ({problem.strerror})") from None
+    return listener

@@ -1,0 +1,177 @@
+"""The JSON routes: their description is true, and whatever is sent to them, the server answers and stays up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import jsonschema
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from doors.team_kit import PROJECT, Caller, stored, team_server
+from holdfast.doors.http import openapi, policy
+from holdfast.operations.catalogue import OPERATIONS
+from operations.test_tools import CALLS
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    folder = tmp_path_factory.mktemp("api")
+    store = str(folder / "holdfast.db")
+    token = stored(store, "admin").secret
+    with team_server(store, folder) as url:
+        yield url, token
+
+
+@pytest.fixture
+def caller(served: tuple[str, str]) -> Iterator[Caller]:
+    url, token = served
+    with httpx2.Client(base_url=url, timeout=60) as http:
+        yield Caller(http, token)
+
+
+schema = schemathesis.openapi.from_dict(openapi.document())
+
+
+def few(examples: int) -> settings:
+    phases = (Phase.explicit, Phase.generate)
+    quiet = list(HealthCheck)
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=phases,
+        suppress_health_check=quiet,
+    )
+
+
+@schema.parametrize()
+@few(3)
+def test_nothing_that_is_sent_is_left_unhandled(case: schemathesis.Case[Any], served: tuple[str, str]) -> None:
+    handled(case, *served)
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@few(300)
+def test_nothing_of_much_that_is_sent_is_left_unhandled(case: schemathesis.Case[Any], served: tuple[str, str]) -> None:
+    handled(case, *served)
+
+
+def handled(case: schemathesis.Case[Any], url: str, token: str) -> None:
+    if case.path.endswith("wait_for_sessions") and isinstance(case.body, dict):
+        case.body.pop("seconds", None)  # a generated minute would be waited for
+    case.call_and_validate(base_url=url, headers={"Authorization": f"Bearer {token}"}, checks=CHECKS)
+
+
+def test_every_operation_and_every_other_route_is_described() -> None:
+    paths = openapi.document()["paths"]
+    described = {(way.upper(), path) for path, ways in paths.items() for way in ways}
+    expected = {("POST", f"/api/v1/operations/{name}") for name in OPERATIONS}
+    for route in policy.ROUTES:
+        if route.path.startswith("/api/") and route.name != "operation":
+            expected |= {(method, route.path) for method in route.methods}
+    assert described == expected
+
+
+def test_the_description_is_served(caller: Caller) -> None:
+    answer = caller.send("GET", "/api/v1/openapi.json")
+    assert answer.json() == json.loads(json.dumps(openapi.document()))
+
+
+def test_every_operation_answers_like_every_other_door(caller: Caller) -> None:
+    document = openapi.document()["paths"]
+    for name, arguments in CALLS:
+        answer = caller.call(name, arguments)
+        assert answer.status_code in (200, 400, 404, 409), (name, answer.text)
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers["cache-control"] == "no-store"
+        responses = document[f"/api/v1/operations/{name}"]["post"]["responses"]
+        shape = responses[str(answer.status_code)]["content"]["application/json"]["schema"]
+        shape = openapi.document()["components"]["schemas"]["Problem"] if "$ref" in shape else shape
+        jsonschema.validate(answer.json(), shape)
+
+
+BODIES: list[tuple[bytes, int, str]] = [
+    (b"", 400, "not_json"),
+    (b"{", 400, "not_json"),
+    (b"[]", 400, "not_json"),
+    (b"7", 400, "not_json"),
+    (b"\xff", 400, "not_json"),
+    (b"[" * 100_000, 400, "not_json"),
+    (b'{"content": NaN}', 400, "not_json"),
+    (b'{"content": 1e999}', 400, "not_json"),
+    (b'{"content": "\\ud800"}', 400, "not_json"),
+    (b'{"content": "\\u0000"}', 400, "unstorable"),
+    (b'{"content": 7}', 400, "wrong_type"),
+    (b'{"user_id": "victim", "content": "x"}', 400, "unknown_argument"),
+    (b"{}", 400, "missing"),
+    (b'{"content": "x", "session_id": "*"}', 400, "bad_name"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "code"), BODIES)
+def test_a_bad_body_is_refused_in_words(caller: Caller, body: bytes, status: int, code: str) -> None:
+    answer = caller.send("POST", "/api/v1/operations/add_note", body)
+    assert (answer.status_code, answer.json()["error"]) == (status, code)
+    assert answer.json()["message"]
+
+
+def test_a_large_body_and_a_long_header_are_refused(caller: Caller) -> None:
+    answer = caller.send("POST", "/api/v1/operations/add_note", b"x" * (16 * 1024 * 1024 + 1))
+    assert answer.status_code == 413
+    assert caller.call("list_notes", Holdfast_Session="x" * 500).status_code == 400
+    assert caller.call("list_notes", Holdfast_Session="*").status_code == 200
+    assert caller.call("read_notepad", Holdfast_Session="*").status_code == 400
+
+
+def test_a_problem_of_the_operation_has_its_own_status(caller: Caller) -> None:
+    cases: list[tuple[str, dict[str, Any], int, str]] = [
+        ("delete_note", {"id": "note_1"}, 404, "no_note"),
+        ("write_notepad", {"content": "x", "expected_version": 99}, 409, "version_moved"),
+        ("write_memory", {"key": "session-handoff", "content": "x"}, 400, "reserved_key"),
+    ]
+    for name, arguments, status, code in cases:
+        answer = caller.call(name, arguments)
+        assert (answer.status_code, answer.json()["error"]) == (status, code)
+        told = caller.tool(name, arguments).json()["result"]
+        assert told["isError"]
+        assert told["content"][0]["text"] == answer.json()["message"], "the same sentence behind every door"
+
+
+def test_whoami_says_what_the_token_may(caller: Caller) -> None:
+    who = caller.send("GET", "/api/v1/whoami").json()
+    assert (who["scope"], who["projects"]) == ("admin", [PROJECT])
+
+
+def test_a_store_that_is_gone_is_told_and_not_a_failure(postgres_url: str, tmp_path: Path) -> None:
+    import psycopg
+
+    token = stored(postgres_url, "read").secret
+    with team_server(postgres_url, tmp_path) as url, httpx2.Client(base_url=url, timeout=120) as http:
+        assert Caller(http, token).call("list_notes").status_code == 200
+        name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
+        with psycopg.connect(postgres_url.replace(str(name), "postgres"), autocommit=True) as admin:
+            admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+            answer = Caller(http, token).call("list_notes")
+            admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+        # Whoever is still believed is told which store it is; nobody else is.
+        assert answer.status_code == 503
+        assert answer.json()["error"] in ("store_gone", "store_away")
+        assert ("postgresql" in answer.text) == (answer.json()["error"] == "store_gone")
+        assert Caller(http, token).call("list_notes").status_code == 200
