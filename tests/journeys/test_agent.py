@@ -104,7 +104,7 @@ def test_a_big_result_is_a_reference_that_can_be_read(hold: Holdfast) -> None:
 
     big = "\n".join(f"line {number}" for number in range(3_000)) + "\nthe needle is here\n"
     model = Script(call("fetch"), read, "found")
-    fetch = Tool("fetch", "Fetch it.", {"type": "object"}, lambda arguments: big)  # type: ignore[arg-type, return-value]
+    fetch = Tool("fetch", "Fetch it.", {"type": "object"}, lambda arguments: big)
     Agent(hold.session(), model, tools=[fetch]).run("Find the needle.")
     assert "the needle is here" in last_result(model.requests[2])["content"]
     assert len(shown(model.requests[2])) < 6_000
