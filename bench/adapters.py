@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -31,12 +31,12 @@ STEP_GOAL = 0.002  # seconds that a model call may take longer
 SHARE_GOAL = 25  # percent of the window without us
 LIMIT = 32_000  # tokens
 ROWS = 300  # of a record, some 6 kB
-REQUEST = "Read all records. Then tell me what the rows 7-150, 41-150 and 88-150 hold."
+REQUEST = "Read all {} records. Then tell me what the rows {} hold."
 
 
 def run(sizes: Sizes) -> None:
     _steps(sizes.pick(100, 30), sizes.pick(5, 2))
-    _task(sizes.pick(100, 100))
+    _task(sizes.pick(100, 40))
 
 
 # --- what a step costs ------------------------------------------------------------------------------------------------
@@ -113,33 +113,37 @@ def fetch(number: int) -> str:
     )
 
 
-def reader(records: int, wanted: tuple[int, ...] = (7, 41, 88)) -> Model:
+def reader(records: int, wanted: Sequence[int]) -> Model:
     """A model that reads all records, and then looks up what it is asked for and does not see."""
     read = iter(range(records))
+    lookups = dict.fromkeys(wanted, 3)  # how often it looks for each before it gives up
 
     def model(window: Window) -> Say | Do:
         number = next(read, None)
         if number is not None:
             return Do("fetch", {"number": number})
-        said = text(window)
+        said = re.sub("[«»]", "", text(window))  # recall marks the words it was asked for
         found = {one: re.search(rf"row {one}-150 holds (\d+)", said) for one in wanted}
         for one, match in found.items():
-            if match is None:
-                return Do("recall", {"query": f'"row {one}-150 holds"', "kinds": ["output"]})
-        return Say(", ".join(f"{one}-150: {match[1]}" for one, match in found.items() if match))
+            if match is None and lookups[one]:
+                lookups[one] -= 1
+                return Do("recall", {"query": f'"row {one}-150 holds"', "kinds": ["outputs"]})
+        return Say(", ".join(f"{one}-150: {match[1] if match else 'not found'}" for one, match in found.items()))
 
     return model
 
 
 def _task(records: int) -> None:
     lines = []
+    wanted = (7, records * 2 // 5, records - 12)
+    request = REQUEST.format(records, ", ".join(f"{one}-150" for one in wanted))
     for name, drive in FRAMEWORKS.items():
         answers, peaks = [], []
         for ours in (False, True):
             with _opened(f"task {name} {ours}") as hold:
                 given = (hold, {"limit": LIMIT}) if ours else (None, {})
-                agent: Framework = drive(reader(records), [fetch], given[0], **given[1])
-                answers.append(asyncio.run(agent.run(REQUEST, "task")))
+                agent: Framework = drive(reader(records, wanted), [fetch], given[0], **given[1])
+                answers.append(asyncio.run(agent.run(request, "task")))
                 peaks.append(max(map(size, agent.windows)))
         share = 100 * peaks[1] / peaks[0]
         goal = verdict(share, SHARE_GOAL, f"≤ {SHARE_GOAL} %")

@@ -35,11 +35,13 @@ def run(given: Job) -> list[list[Said]]:
         trim_tokens_to_summarize=None,  # the summariser sees everything
         summarizer=written,
     )
+    nobody: Any = None  # the runtime, which it has no use for
     state: Any = []
     windows = []
     for part in given.parts:
-        state = add_messages(state, convert_to_messages(part))
-        changed = middleware.before_model({"messages": state}, None)
+        fresh: Any = convert_to_messages(part)
+        state = add_messages(state, fresh)
+        changed = middleware.before_model({"messages": state}, nobody)
         if changed is not None:
             state = add_messages(state, changed["messages"])
         assert not isinstance(state[0], ToolMessage)

@@ -50,7 +50,8 @@ async def compacted(given: Job) -> list[list[Said]]:
     client: Any = Service(given)
     session = OpenAIResponsesCompactionSession("bench", SQLiteSession("bench"), client=client, compaction_mode="input")
     windows = []
-    for part in given.parts:
+    parts: Any = given.parts
+    for part in parts:
         await session.add_items(part)
         await session.run_compaction({"force": True})
         windows.append([said(item) for item in await session.get_items()])
@@ -61,14 +62,16 @@ async def trimmed(given: Job) -> list[list[Said]]:
     """As many of the newest items as have room; how many is what an application would have to guess."""
     session = SQLiteSession("bench")
     filtered = ToolOutputTrimmer()
+    nobody: Any = None  # the agent, which it has no use for
     room = (given.tail + given.summary) * CHARS_PER_TOKEN
     windows = []
-    for part in given.parts:
+    parts: Any = given.parts
+    for part in parts:
         await session.add_items(part)
         window: list[Said] = []
         for limit in range(2, len(await session.get_items()) + 1, 2):
             items = await session.get_items(limit=limit)
-            shown = filtered(CallModelData(ModelInputData(items, None), None, None))
+            shown = filtered(CallModelData(ModelInputData(items, None), nobody, None))
             tried = [said(item) for item in shown.input]
             if sum(len(one.text) for one in tried) > room:
                 break

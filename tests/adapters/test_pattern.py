@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,9 +55,44 @@ def test_without_its_extra_an_adapter_says_what_to_install(name: str, tmp_path: 
     assert said.endswith(f"Run `pip install 'holdfast[{extra}]'`.\n")
 
 
-def test_the_loop_without_a_framework(tmp_path: Path) -> None:
-    example = ROOT / "examples" / "plain.py"
-    assert len(example.read_text(encoding="utf-8").splitlines()) <= 40
-    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False)
+def run(example: str, folder: Path) -> str:
+    path = ROOT / "examples" / f"{example}.py"
+    done = subprocess.run([sys.executable, path], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "- 13:00: disk full" in done.stdout
+    return done.stdout
+
+
+def test_the_loop_without_a_framework(tmp_path: Path) -> None:
+    assert len((ROOT / "examples" / "plain.py").read_text(encoding="utf-8").splitlines()) <= 40
+    assert "- 13:00: disk full" in run("plain", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["langchain_agent", "pydantic_ai_agent", "openai_agents_agent"])
+def test_the_examples_do_what_they_say(name: str, tmp_path: Path) -> None:
+    said = run(name, tmp_path)
+    assert "Job 13 failed: the disk was full." in said
+    assert "I go on with Tuesday." in said
+    assert "['Job 13 failed on Monday: disk full']" in said
+    assert ("handoff I go on" in said) or name == "langchain_agent"
+
+
+def test_every_example_is_run() -> None:
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {
+        "plain",
+        "langchain_agent",
+        "pydantic_ai_agent",
+        "openai_agents_agent",
+    }
+
+
+OUTLINE = ["Install", "Three lines", "What you get", "How it maps", "Limits"]
+
+
+def test_every_framework_has_a_page_of_the_same_outline() -> None:
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "adapters").glob("*.md")}
+    assert set(pages) == {extra for extra, _ in ADAPTERS.values()}
+    for name, page in pages.items():
+        assert re.findall(r"^## (.+)$", page, re.MULTILINE) == OUTLINE, name
+        assert f"pip install 'holdfast[{name}]'" in page
+        for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            compile(block, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

@@ -134,7 +134,8 @@ class HoldfastSession(SessionABC):
             if self._asked is not None and _said(items):
                 self._bridge.sent(self._line)
                 self._asked += [item for item in items if item not in self._asked]
-                self._bridge.keep(self._line, _grouped(self._asked))
+                if _by_model(items[-1]):  # nothing follows that would bring it along
+                    self._bridge.keep(self._line, _grouped(self._asked))
 
     # --- tools --------------------------------------------------------------------------------------------------------
 

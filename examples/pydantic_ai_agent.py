@@ -1,0 +1,41 @@
+"""Pydantic AI with Holdfast: a night's log is read, a finding is noted, and tomorrow's run begins with the handoff.
+
+A FunctionModel stands in for yours, so that this runs offline; everything else is as you would write it.
+"""
+
+from collections.abc import Iterator
+
+from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import holdfast
+from holdfast.adapters.pydantic_ai import HoldfastMemory
+
+SCRIPT: Iterator[ToolCallPart | TextPart] = iter(
+    [
+        ToolCallPart("read_log", {"night": "monday"}),
+        ToolCallPart("add_note", {"content": "Job 13 failed on Monday: disk full", "tags": ["ops"]}),
+        ToolCallPart("write_session_handoff", {"content": "Monday is read; read Tuesday next."}),
+        TextPart("Job 13 failed: the disk was full."),
+        TextPart("I go on with Tuesday."),
+    ]
+)
+
+
+def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    print("handoff" if "read Tuesday next" in (info.instructions or "") else "-", end=" ")
+    return ModelResponse(parts=[next(SCRIPT)])
+
+
+with holdfast.open("pydantic_ai.db") as hold:
+    agent = Agent(FunctionModel(model), capabilities=[HoldfastMemory(hold)])
+
+    @agent.tool_plain
+    def read_log(night: str) -> str:
+        """Read the log of a night."""
+        return "\n".join(f"{night} {job:03d} {'FAILED: disk full' if job == 13 else 'ok'}" for job in range(300))
+
+    print(agent.run_sync("What failed?", conversation_id="monday").output)
+    print(agent.run_sync("Go on.", conversation_id="tuesday").output)
+    print([note.content for note in hold.session("monday").notes.list()])
+    print([output.tool for output in hold.session("monday").outputs.list().outputs])
