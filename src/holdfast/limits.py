@@ -196,7 +196,7 @@ RECALL_SNIPPET_WORDS = 60  # of one hit: enough to see whether it is worth readi
 RECALL_POOL = 120  # texts one question looks at; more find next to nothing and cost time
 RECALL_COMMON = 1_200  # places of a word that are followed, some 0.3 ms; a commoner word says little
 
-VECTORS_CATCH_UP = 20_000  # texts whose vectors one recall may make before it answers: about two seconds, once
+VECTORS_CATCH_UP = 5_000  # texts whose vectors one recall may make before it answers: a second or, on a busy machine, five
 
 
 class RecallRules(NamedTuple):
