@@ -12,6 +12,7 @@ import importlib.util
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -95,6 +96,25 @@ def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> None:
         table("R@10 by type of question", ("system", *types), kinds)
 
 
+def agreement(chosen: list[Set], server: str) -> None:
+    """On how many questions the embedded store and a PostgreSQL server give the same ten ids in the same order."""
+    same = among = asked = 0
+    for one in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            stores = [Ours(f"{folder}/holdfast.db", "bench"), Ours(server, f"bench-{uuid.uuid4().hex[:8]}")]
+            for kept in stores:
+                kept.add(one.units)
+            for question in one.queries:
+                first, second = (kept.ask(question.query)[:10] for kept in stores)
+                asked += 1
+                same += first == second
+                among += set(first) == set(second)
+            for kept in stores:
+                kept.hold.close()
+    share = f"{same / (asked or 1):.1%} in the same order, {among / (asked or 1):.1%} in any"
+    print(f"the two stores agree on the first ten of {asked:,} questions: {share} (goal 95 %)")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
     parser.add_argument("--units", type=Path)
@@ -104,6 +124,7 @@ def main() -> None:
     parser.add_argument("--half", choices=("test", "tune", "all"), help="test by default for LoCoMo, else all")
     parser.add_argument("--signals", action="store_true", help="leave out one signal after the other")
     parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--agree", metavar="URL", help="compare with a PostgreSQL server, instead of all else")
     given = parser.parse_args()
     if given.units and given.queries:
         chosen, name, half = sets.neutral(given.units, given.queries), given.units.name, given.half or "all"
@@ -116,6 +137,9 @@ def main() -> None:
         print(f"no LoCoMo at {given.locomo}, and no --units and --queries: nothing to measure")
         return
     chosen = chosen if half == "all" else chosen[half == "test" :: 2]
+    if given.agree:
+        agreement(chosen, given.agree)
+        return
     ways = [] if given.ours_only else list(baselines())
     ways.append(("holdfast, words only", ours(meaning=False)))
     ways.append(("holdfast recall", ours()))

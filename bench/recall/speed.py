@@ -128,7 +128,7 @@ def _disk(path: str) -> None:
     con = apsw.Connection(path)
     text = _number(con, "SELECT sum(octet_length(content)) FROM entries")
     words = "('terms_data', 'terms_idx', 'terms_docsize', 'pieces')"
-    vectors = "('vectors', 'sqlite_autoindex_vectors_1', 'vectors_waiting', 'vector_models')"
+    vectors = "('vectors', 'vectors_doc', 'vectors_waiting', 'vector_models')"
     sql = "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name IN "
     sizes = [_number(con, sql + names) for names in (words, vectors)]
     con.close()

@@ -202,8 +202,7 @@ RECALL_BUDGET_TOKENS = 1_200  # one answer of recall: ten snippets and what is k
 RECALL_SNIPPET_WORDS = 60  # of one hit: enough to see whether it is worth reading
 RECALL_POOL = 120  # texts one question looks at; more find next to nothing and cost time
 RECALL_COMMON = 1_200  # places of a word that are followed, some 0.3 ms; a commoner word says little
-
-VECTORS_CATCH_UP = 20_000  # texts whose vectors one recall may make before it answers: about two seconds, once
+VECTORS_CATCH_UP = 5_000  # texts whose vectors one recall may make before it answers: one to five seconds, once
 
 
 ITEMS_READ = 100_000  # memory that one search of a framework's store looks at: some seconds

@@ -17,7 +17,7 @@ class Unmeant(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """What a text is about, as a model made it. Numbers grow within a project."""
+    """What a text is about, as a model made it. Those kept together have one number; numbers grow within a project."""
 
     number: int
     doc: int

@@ -37,9 +37,8 @@ DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
 # What texts are about, beside the words in them. In conversations it counts less: turns are short, and their words and
 # neighbours say more. A text without any word of the question must be this near to be found at all.
-ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 6.0, 0.5, 0.3, 0.25
+ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 5.0, 0.75, 0.2, 0.25
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
-LIKE_MOST = 30  # texts whose words are compared one by one
 ABOUT_MOST = 120  # texts that are compared for it, the best by words first
 NOMINATED = 20  # texts that are looked at for what they are about alone
 USERS = frozenset(("user", "human", "me"))
@@ -135,7 +134,7 @@ def order(
     pool = _Pool(question, gathered, rules, sense)
     rough = pool.best(READ_MOST)
     texts = read([one.doc for one in rough])
-    like = pool.alike({one.doc: texts[one.doc] for one in rough[:LIKE_MOST] if one.doc in texts})
+    like = pool.alike({one.doc: texts[one.doc] for one in rough if one.doc in texts})
     closer = [pool.close(one, texts[one.doc], like.get(one.doc, 0.0)) for one in rough if one.doc in texts]
     facts = gathered.facts
     return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))

@@ -24,11 +24,12 @@ BATCH = 400  # vectors that are written in one transaction: some milliseconds
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 MODEL = f"SELECT model FROM vector_models WHERE {OURS}"  # noqa: S608
 NEW_MODEL = (
-    "INSERT INTO vector_models (tenant, project, model) VALUES (?, ?, ?) "
+    "INSERT INTO vector_models (tenant, project, model, last) VALUES (?, ?, ?, 0) "
     "ON CONFLICT (tenant, project) DO UPDATE SET model = excluded.model"
 )
-VECTORS = f"SELECT number, doc, body FROM vectors WHERE number > ? AND {OURS} ORDER BY number"  # noqa: S608
-NEW_VECTOR = "INSERT INTO vectors (tenant, project, doc, body) VALUES (?, ?, ?, ?)"
+NEXT = f"UPDATE vector_models SET last = last + 1 WHERE {OURS} AND model = ? RETURNING last"  # noqa: S608
+VECTORS = f"SELECT number, doc, body FROM vectors WHERE {OURS} AND number > ? ORDER BY number, doc"  # noqa: S608
+NEW_VECTOR = "INSERT INTO vectors (tenant, project, number, doc, body) VALUES (?, ?, ?, ?, ?)"
 NO_LONGER = f"DELETE FROM vectors_waiting WHERE {OURS} AND doc = ?"  # noqa: S608
 
 
@@ -72,7 +73,8 @@ class Vectors(ABC):
 
     def _keep_some(self, sql: Sql, scope: Scope, model: str, made: Sequence[tuple[Unmeant, bytes]]) -> int:
         """Keep those whose texts are still the same and still wait."""
-        if sql.rows(MODEL, scope) != [(model,)]:
+        numbers = sql.rows(NEXT, (*scope, model))
+        if not numbers:
             return 0  # somebody else began anew with another model
         signs = ", ".join("?" * len(made))
         same = (
@@ -80,10 +82,10 @@ class Vectors(ABC):
             f"WHERE w.tenant = ? AND w.project = ? AND w.doc IN ({signs})"
         )
         found = {(doc, bytes(hash)) for doc, hash in sql.rows(same, (*scope, *(text.doc for text, _ in made)))}
-        fit = [(*scope, text.doc, body) for text, body in made if (text.doc, text.hash) in found]
-        sql.many(NO_LONGER, [row[:3] for row in fit])
+        fit = [(*scope, *numbers[0], text.doc, body) for text, body in made if (text.doc, text.hash) in found]
+        sql.many(NO_LONGER, [(*scope, row[3]) for row in fit])
         sql.many(NEW_VECTOR, fit)
         return len(fit)
 
     def vectors(self, scope: Scope, after: int) -> list[Vector]:
-        return [Vector(*row) for row in self._look(lambda sql: sql.rows(VECTORS, (after, *scope)))]
+        return [Vector(*row) for row in self._look(lambda sql: sql.rows(VECTORS, (*scope, after)))]
