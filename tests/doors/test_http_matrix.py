@@ -199,6 +199,7 @@ def kept(store: str, scope: Scope) -> list[str]:
         return list(hold.elsewhere(scope).export_lines())
 
 
+@pytest.mark.timeout(600)  # some four thousand requests
 def test_every_door_with_every_credential(store_url: str, tmp_path: Path) -> None:
     assert ROUTES.keys() == {route.name for route in policy.ROUTES}, "a route has no expectation here"
     assert METHODS.keys() == policy.METHODS.keys(), "a method of MCP has no expectation here"
@@ -237,6 +238,8 @@ def test_every_operation_is_in_the_policy_and_as_strict_as_it_should_be() -> Non
     named = {name: level.name.lower() for name, level in policy.OPERATIONS.items()}
     assert named == {name: needed_by(name) for name in OPERATIONS}
     assert policy.IN_FOLDER == OF_FILES
+    assert {route.name for route in policy.ROUTES if route.by_operation} == {"mcp", "operation"}
+    assert OPERATIONS.keys() >= policy.FREEING | policy.WAITING
 
 
 UNKNOWN = [

@@ -99,7 +99,7 @@ def test_one_tenant_never_sees_another(team: Team) -> None:
         ("audit", {}),
     ):
         for answer in (them.call(operation, arguments), them.tool(operation, arguments)):
-            assert answer.status_code in (200, 404)
+            assert answer.status_code == 200 or "Unknown tool" in answer.text  # not every operation is a tool
             echoed = answer.text.replace('\\"', '"').replace('"query":"parsnip"', "")
             assert "parsnip" not in echoed, operation
     for operation, arguments in (

@@ -42,6 +42,10 @@ def add_to(root: Group) -> None:
         reply = {**tokens.shown(made.token, now), "token": made.secret}
         state.answer(reply, lambda screen: _explain(screen, reply))
 
+    _add_looking(noun)
+
+
+def _add_looking(noun: Group) -> None:
     @command(noun, "list", "holdfast token list", "The tokens there are, and when each was last used, to the hour.")
     @click.option("--tenant", metavar="NAME", help="Only those of this tenant. [default: all]")
     @pass_state
