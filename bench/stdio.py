@@ -31,6 +31,7 @@ from bench.measure import (
 from bench.stores import SESSION
 
 CALL, LAUNCH = 2.0, 3.0  # times the loop
+FIRST = 1.5  # times a bare server on the official SDK
 IDLE_MB, FULL_MB = 30, 45
 PEER = "@modelcontextprotocol/server-memory"
 BY_HAND = (
@@ -73,9 +74,12 @@ class Server:
         self.send({"id": 1, "method": method, "params": params})
         return _result(method, self._out.readline())
 
-    def begin(self) -> None:
+    def first(self) -> None:
         client = {"name": "bench", "version": "1"}
         self.ask("initialize", {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client})
+
+    def begin(self) -> None:
+        self.first()
         self.send({"method": "notifications/initialized"})
         self.ask("tools/list", {})
 
@@ -127,6 +131,10 @@ def floor() -> Contestant:
     return Contestant("bare loop", lambda path: [sys.executable, str(ROOT / "bench" / "loop.py")], "read_notepad")
 
 
+def bare_sdk() -> Contestant:
+    return Contestant("bare server, SDK", lambda path: [sys.executable, str(ROOT / "bench" / "sdk_server.py")], "")
+
+
 def peers() -> list[Contestant]:
     """npm's server-memory, installed below bench/out."""
     npm, node = which("npm"), which("node")
@@ -155,6 +163,7 @@ def run(sizes: Sizes) -> None:
     place = stores.folder("stdio")
     _calling(contestants, place, sizes)
     _launching(contestants, place, sizes)
+    _answering(place, sizes)
     _weighing(contestants, place, sizes)
 
 
@@ -205,6 +214,26 @@ def _launching(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> 
         lines.append([one.name, *shown, span(cpu), ratio(cpu, min(cpus[loop]))])
     heads = ("server", "best", "x loop", "goal", "p50", "server's CPU", "x loop")
     table("From launch to the first tools/list (the store exists)", heads, lines)
+
+
+def _answering(place: Path, sizes: Sizes) -> None:
+    """Clients give a server only so long for its first answer; most servers are made with the official SDK."""
+    contestants = (ours(), floor(), bare_sdk())
+    times: dict[str, list[float]] = {one.name: [] for one in contestants}
+    for _ in range(sizes.pick(15, 3)):
+        for one in contestants:
+            began = time.perf_counter()
+            server = Server(one, place / "launch.db")
+            server.first()
+            times[one.name].append(time.perf_counter() - began)
+            server.close()
+    least = {name: min(found) for name, found in times.items()}
+    sdk = least[contestants[-1].name]
+    lines = []
+    for at, (name, found) in enumerate(times.items()):
+        goal = verdict(least[name] / sdk, FIRST, f"≤ {FIRST}x") if at == 0 else ""
+        lines.append([name, span(least[name]), ratio(least[name], sdk), goal, span(percentile(found, 0.5))])
+    table("From launch to the answer to initialize", ("server", "best", "x SDK", "goal", "p50"), lines)
 
 
 def _weighing(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> None:

@@ -16,11 +16,9 @@ Rules that hold for every method:
 # Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache
-from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+from holdfast.checksums import checksum
 from holdfast.model import (
     EMPTY,
     Change,
@@ -437,32 +435,8 @@ class Store(OutputStore, CallStore, VectorStore, Protocol):
     def close(self) -> None: ...
 
 
-def _own_sha256() -> Callable[[bytes], Any]:
-    """Python's own: for OpenSSL's, hashlib loads a library, which takes longer than all that a hook has to hash."""
-    for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
-        with suppress(ImportError):
-            own: Callable[[bytes], Any] = import_module(name).sha256
-            return own
-    return _openssl_sha256()
-
-
-@lru_cache
-def _openssl_sha256() -> Callable[[bytes], Any]:
-    import hashlib  # noqa: PLC0415  Late: see above.
-
-    return hashlib.sha256
-
-
-_SHORT = 2_048  # bytes; longer texts are hashed several times faster by OpenSSL
-_quick_sha256 = _own_sha256()
 # Compact JSON. Control characters come out escaped, so it is safe between the separators of `fingerprint`.
 to_json: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def checksum(content: bytes) -> bytes:
-    """The SHA-256 of something."""
-    sha256 = _quick_sha256 if len(content) <= _SHORT else _openssl_sha256()
-    return bytes(sha256(content).digest())
 
 
 def fingerprint(scope: Scope, entry: Entry, tags: str, extra: str) -> bytes:

@@ -18,8 +18,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from holdfast import errors, limits
+from holdfast.checksums import checksum
 from holdfast.model import PURGED, Output, OutputDraft, Scope, Stamp, Tombstone
-from holdfast.store import checksum, to_json
+from holdfast.store import to_json
 
 Row = tuple[Any, ...]
 FIELDS = f"{', '.join(Output._fields)}, stored, chunk, line_starts, hash"
