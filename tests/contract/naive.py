@@ -12,7 +12,8 @@ from typing import Any
 from holdfast import errors
 from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search.analyse import fold, index_words, terms
-from holdfast.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record, next_entry, unchanged
+from holdfast.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record
+from holdfast.stores.drafts import next_entry, unchanged
 from holdfast.stores.rows import indexed_text
 
 

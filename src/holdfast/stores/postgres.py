@@ -26,11 +26,10 @@ from holdfast.store import (
     Page,
     Words,
     entry_record,
-    next_entry,
     to_json,
-    unchanged,
 )
 from holdfast.stores import rows
+from holdfast.stores.drafts import next_entry, unchanged
 from holdfast.stores.output_transfer import arrive
 from holdfast.stores.postgres_erase import PostgresErase
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql

@@ -21,11 +21,10 @@ from holdfast.store import (
     Page,
     Words,
     entry_record,
-    next_entry,
     to_json,
-    unchanged,
 )
 from holdfast.stores import rows
+from holdfast.stores.drafts import next_entry, unchanged
 from holdfast.stores.output_transfer import arrive
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_erase import SqliteErase
