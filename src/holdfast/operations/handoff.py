@@ -19,14 +19,15 @@ class Left(NamedTuple):
 
 
 def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> Left:
-    text = content.strip()
-    bounded(
-        "handoff", text, limits.HANDOFF_MAX_CHARS, "Keep what the next session needs first.", blank="Say what is next."
-    )
-    draft = Draft(text, ctx.session, extra={"written_at": ctx.now})
+    draft = Draft(checked(content), ctx.session, extra={"written_at": ctx.now})
     name = a_name("line", line, limits.KEY_MAX_CHARS)
     change = ctx.store.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
     return Left(as_handoff(change.entry), change.before is not None)
+
+
+def checked(content: str) -> str:
+    advice = "Keep what the next session needs first."
+    return bounded("handoff", content.strip(), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
 
 
 def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:

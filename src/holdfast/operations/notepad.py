@@ -48,11 +48,11 @@ class Versions(NamedTuple):
 
 
 def read_notepad(ctx: Context) -> Notepad:
-    return read(ctx, _pad(ctx))
+    return read(ctx, pad(ctx))
 
 
 def write_notepad(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
-    return edit(ctx, _pad(ctx), "write_notepad", lambda before: content, expected_version)
+    return edit(ctx, pad(ctx), "write_notepad", lambda before: content, expected_version)
 
 
 def update_notepad(
@@ -65,16 +65,16 @@ def update_notepad(
     expected_version: int | None = None,
 ) -> Edited:
     change = text_edit("update_notepad", "notepad", operation, content, find, replace, replace_all)
-    return edit(ctx, _pad(ctx), "update_notepad", change, expected_version)
+    return edit(ctx, pad(ctx), "update_notepad", change, expected_version)
 
 
 def notepad_history(ctx: Context, version: int | None = None, limit: int = limits.HISTORY_SHOWN) -> Versions:
     """Versions, newest first; with `version`, also what changed from it to now."""
-    return versions(ctx, _pad(ctx), version, limit)
+    return versions(ctx, pad(ctx), version, limit)
 
 
 def restore_notepad(ctx: Context, version: int) -> Edited:
-    return restore(ctx, _pad(ctx), "restore_notepad", version)
+    return restore(ctx, pad(ctx), "restore_notepad", version)
 
 
 def section(notepad: Notepad) -> str:
@@ -125,7 +125,7 @@ def _hint(text: str, find: str) -> str:
     return f"Line {close.line} is near ({close.reason}): {errors.shown(close.text, 130)}. Copy the text from there."
 
 
-def _pad(ctx: Context) -> Sheet:
+def pad(ctx: Context) -> Sheet:
     budget, advice = ctx.bounds.notepad_budget_tokens, "Move the long part to notes or memory."
     return Sheet(NOTEPAD, "notepad", ctx.session, ctx.session, limits.NOTEPAD_MAX_CHARS, budget, advice)
 
