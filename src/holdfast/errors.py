@@ -14,7 +14,7 @@
         └── StoreGone     the server or file cannot be reached
 
 A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here, those
-about the journal in journal/problems.py, and nowhere else, so that a test can print them all.
+about the journal in journal/problems.py and about files in operations/file_problems.py, so that a test can print all.
 """
 
 from __future__ import annotations

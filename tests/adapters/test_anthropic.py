@@ -129,6 +129,11 @@ def test_a_reply_that_was_cut_short_calls_nothing(hold: Holdfast) -> None:
     assert "tool_use" not in str(memory.request()["messages"]) or "tool_result" in str(memory.request()["messages"])
 
 
+def told(bodies: list[Any]) -> list[str]:
+    """The results that the runner sent: of each request only the last, since it may leave out what was sent before."""
+    return [one.text for body in bodies for one in shown(body)[-1:] if one.role == "tool"]
+
+
 # --- the tool runner --------------------------------------------------------------------------------------------------
 
 
@@ -156,7 +161,7 @@ def test_the_tool_runner_with_our_tools_and_theirs(hold: Holdfast) -> None:
         )
         last = runner.until_done()
     assert last.content[0].to_dict()["text"] == "Done."
-    fetched, noted, refused, counted, viewed = [one.text for one in shown(bodies[-1]) if one.role == "tool"]
+    fetched, noted, refused, counted, viewed = told(bodies)
     assert fetched.startswith("📁 Output cached: ")
     assert "note_" in noted
     assert refused.startswith("note content is empty")
@@ -190,7 +195,7 @@ def test_the_async_tool_runner(hold: Holdfast) -> None:
     )
     with served(script) as (address, bodies):
         asyncio.run(story(address))
-    fetched, _, made, refused = [one.text for one in shown(bodies[-1]) if one.role == "tool"]
+    fetched, _, made, refused = told(bodies)
     assert fetched.startswith("📁 Output cached: ")
     assert made == "File created successfully at: /memories/plan.md"
     assert refused.startswith("Path must start with /memories, got: '/etc/passwd'")

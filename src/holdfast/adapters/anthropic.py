@@ -176,7 +176,8 @@ class HoldfastMessages:
     def _result(self, call: Call) -> Any:
         try:
             content = self._called(call)
-            if inspect.isawaitable(content):
+            if inspect.iscoroutine(content):
+                content.close()
                 raise TypeError(f"{call.name} is an async tool; `arun` and `aanswer` can await it")
             return _block(call, self.shown(call.name, call.arguments, content))
         except Exception as problem:  # noqa: BLE001 - other people's tools: whatever they raise becomes a result
