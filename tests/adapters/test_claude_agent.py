@@ -45,6 +45,9 @@ def test_the_first_prompt_brings_what_was_written_down_and_a_compaction_brings_i
     assert fire(agent, "UserPromptSubmit", prompt="Go on.") == {}
     assert fire(agent, "PreCompact", trigger="auto", custom_instructions=None) == {}
     assert stories.MARK in result(agent, "Bash", {"stdout": "short"})["additionalContext"]
+    fire(agent, "PreCompact", trigger="auto", custom_instructions=None)
+    assert stories.MARK in fire(agent, "SessionStart", source="compact")["additionalContext"]
+    assert fire(agent, "UserPromptSubmit", prompt="Go on.") == {}, "once is enough"
 
 
 def test_a_handoff_is_used_up_when_a_turn_ends_without_tools(hold: Holdfast) -> None:

@@ -46,6 +46,7 @@ def talk(claude: Claude, hold: Holdfast, session: str, *rounds: tuple[str, tuple
 
     with stub:
         asyncio.run(story(stub.address))
+    assert stub.summaries, "the client did not compact"
     return stub.requests
 
 
@@ -74,4 +75,5 @@ def test_tools_hooks_and_a_compaction(claude: Claude, tmp_path: Path) -> None:
         assert hold.session("t").notepad.read() == "- [ ] casts break LL(1)"
         assert "📁 Output cached: " in sent(requests[2])
         assert "\\n19999\\n" not in sent(requests[2])
+        assert "- [ ] casts break LL(1)" in sent(requests[-1]).rpartition("From Holdfast")[2], "given anew"
         assert "Casts come next" not in hold.session("third").context()

@@ -72,6 +72,7 @@ class HoldfastAgent:
     def hooks(self) -> Hooks:
         """For `ClaudeAgentOptions.hooks`."""
         return {
+            "SessionStart": [HookMatcher(hooks=[self.on_start])],
             "UserPromptSubmit": [HookMatcher(hooks=[self.on_prompt])],
             "PostToolUse": [HookMatcher(hooks=[self.on_result])],
             "PreCompact": [HookMatcher(hooks=[self.on_compaction])],
@@ -79,6 +80,10 @@ class HoldfastAgent:
         }
 
     # --- hooks --------------------------------------------------------------------------------------------------------
+
+    async def on_start(self, given: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        """A session begins, or goes on after a compaction. Where the client does not say so, the next prompt does."""
+        return _specific("SessionStart", await asyncio.to_thread(self._context))
 
     async def on_prompt(self, given: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         return _specific("UserPromptSubmit", await asyncio.to_thread(self._context))
