@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from google.adk.agents import LlmAgent
+from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
@@ -57,7 +58,8 @@ class GoogleADK:
         self.windows: list[Window] = []
         llm = Scripted(script=model, windows=self.windows)
         self.agent = LlmAgent(name="scripted", model=llm, tools=list(tools))
-        self.runner = InMemoryRunner(self.agent, app_name="app", plugins=[HoldfastPlugin(memory, **options)])
+        app = App(name="app", root_agent=self.agent, plugins=[HoldfastPlugin(memory, **options)])
+        self.runner = InMemoryRunner(app=app)
 
     async def run(self, request: str, thread: str) -> str:
         sessions = self.runner.session_service

@@ -1,6 +1,6 @@
 """Holdfast for Google's ADK: a plugin for its runner, and a memory service.
 
-    runner = InMemoryRunner(agent, plugins=[HoldfastPlugin(holdfast.open())])
+    app = App(name="porter", root_agent=agent, plugins=[HoldfastPlugin(holdfast.open())])
 
 Every model call gets the window of the conversation's session: handoff, memory, notepad and pins around a history that
 is compacted when it has to be. The session of ADK keeps every event; only what is sent changes. A session of ADK is a
@@ -277,10 +277,8 @@ def _written(part: Part) -> Any:
             return types.Part.from_bytes(data=base64.b64decode(part.raw["data"]), mime_type=part.kind)
         case Other() if FORM in part.raw:
             return types.Part.model_validate(part.raw[FORM])
-        case Thinking():
-            return types.Part(text=part.text, thought=True)
-        case Text():
-            return types.Part(text=part.text)
+        case Text() | Thinking():
+            return types.Part(text=part.text, thought=isinstance(part, Thinking) or None)
     return types.Part(text="[not shown]")
 
 
