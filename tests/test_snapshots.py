@@ -19,6 +19,7 @@ from holdfast import errors
 from holdfast.doors.clients import problems as client_problems
 from holdfast.journal import problems
 from holdfast.library import Holdfast
+from holdfast.operations import file_problems
 from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -112,6 +113,18 @@ PROBLEMS: list[errors.HoldfastError] = [
     problems.few_scenarios(1, 3),
     problems.no_item("question", "casts"),
     problems.ambiguous_item("goal", "casts", 2),
+    file_problems.path_outside("/etc/passwd", "/memories"),
+    file_problems.path_refused("/memories/../x", "its names may not be empty, . or .."),
+    file_problems.no_file("/memories/plan.md"),
+    file_problems.not_a_file("/memories/notes"),
+    file_problems.file_exists("/memories/plan.md"),
+    file_problems.file_read_only(
+        "/memories/outputs/3f9a1c2b77e0.txt", "outputs are kept as they were. Write what matters of them to a file"
+    ),
+    file_problems.text_not_there("/memories/plan.md", "casts"),
+    file_problems.text_not_unique("/memories/plan.md", "casts", [1, 4]),
+    file_problems.bad_insert_line(9, 3),
+    file_problems.bad_view_range([3, 1], 9),
     errors.project_not_empty("demo"),
     errors.target_exists("backup.db"),
     errors.not_a_store("holdfast.db", "the file is not an SQLite database"),
@@ -183,6 +196,7 @@ def makers() -> dict[str, Callable[..., object]]:
         *inspect.getmembers(errors, inspect.isfunction),
         *inspect.getmembers(problems, inspect.isfunction),
         *inspect.getmembers(client_problems, inspect.isfunction),
+        *inspect.getmembers(file_problems, inspect.isfunction),
     ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)
         if isinstance(made, type) and issubclass(made, errors.HoldfastError):

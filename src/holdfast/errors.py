@@ -14,8 +14,8 @@
         └── StoreGone     the server or file cannot be reached
 
 A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here, those
-about the journal in journal/problems.py and about coding agents in doors/clients/problems.py, and nowhere else, so that
-a test can print them all.
+about the journal in journal/problems.py, about files in operations/file_problems.py and about coding agents in
+doors/clients/problems.py, and nowhere else, so that a test can print them all.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 ADAPTERS = {  # the extra and the framework's packages
+    "anthropic": ("anthropic", ("anthropic",)),
+    "anthropic_memory": ("anthropic", ("anthropic",)),
+    "claude_agent": ("claude-agent", ("claude_agent_sdk",)),
+    "google_adk": ("google-adk", ("google.adk",)),
     "langchain": ("langchain", ("langchain", "langgraph")),
     "langgraph_store": ("langchain", ("langgraph",)),
     "pydantic_ai": ("pydantic-ai", ("pydantic_ai",)),

@@ -25,16 +25,17 @@ def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> Left:
 
 def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) -> Left:
     """Leave a handoff. `sources` says whose words are in it besides those of whoever leaves it."""
-    text = content.strip()
-    bounded(
-        "handoff", text, limits.HANDOFF_MAX_CHARS, "Keep what the next session needs first.", blank="Say what is next."
-    )
     origin = lowest(ctx.who, *sources) if sources else ""
     extra = {"written_at": ctx.now, **derived(ctx.who, *sources)}
-    draft = Draft(text, ctx.session, extra=extra, origin=origin, anew=True)
+    draft = Draft(checked(content), ctx.session, extra=extra, origin=origin, anew=True)
     name = a_name("line", line, limits.KEY_MAX_CHARS)
     change = ctx.store.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
     return Left(as_handoff(change.entry), change.before is not None)
+
+
+def checked(content: str) -> str:
+    advice = "Keep what the next session needs first."
+    return bounded("handoff", content.strip(), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
 
 
 def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:

@@ -49,11 +49,11 @@ class Versions(NamedTuple):
 
 
 def read_notepad(ctx: Context) -> Notepad:
-    return read(ctx, _pad(ctx))
+    return read(ctx, pad(ctx))
 
 
 def write_notepad(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
-    return edit(ctx, _pad(ctx), "write_notepad", lambda before: content, expected_version, anew=True)
+    return edit(ctx, pad(ctx), "write_notepad", lambda before: content, expected_version, anew=True)
 
 
 def update_notepad(
@@ -66,24 +66,24 @@ def update_notepad(
     expected_version: int | None = None,
 ) -> Edited:
     change = text_edit("update_notepad", "notepad", operation, content, find, replace, replace_all)
-    return edit(ctx, _pad(ctx), "update_notepad", change, expected_version)
+    return edit(ctx, pad(ctx), "update_notepad", change, expected_version)
 
 
 def notepad_history(ctx: Context, version: int | None = None, limit: int = limits.HISTORY_SHOWN) -> Versions:
     """Versions, newest first; with `version`, also what changed from it to now."""
-    return versions(ctx, _pad(ctx), version, limit)
+    return versions(ctx, pad(ctx), version, limit)
 
 
 def restore_notepad(ctx: Context, version: int) -> Edited:
-    return restore(ctx, _pad(ctx), "restore_notepad", version)
+    return restore(ctx, pad(ctx), "restore_notepad", version)
 
 
 def copy_notepad(ctx: Context, session: str) -> None:
     """Give another session a copy of this one's notepad. It stays the word of whoever wrote it."""
-    pad = read_notepad(ctx)
-    if pad.content:
+    here = read_notepad(ctx)
+    if here.content:
         there = ctx._replace(session=session)
-        edit(there, _pad(there), "write_notepad", lambda before: pad.content, None, source=pad.origin)
+        edit(there, pad(there), "write_notepad", lambda before: here.content, None, source=here.origin)
 
 
 def section(notepad: Notepad) -> str:
@@ -136,7 +136,7 @@ def _hint(text: str, find: str) -> str:
     return f"Line {close.line} is near ({close.reason}): {errors.shown(close.text, 130)}. Copy the text from there."
 
 
-def _pad(ctx: Context) -> Sheet:
+def pad(ctx: Context) -> Sheet:
     budget, advice = ctx.bounds.notepad_budget_tokens, "Move the long part to notes or memory."
     return Sheet(NOTEPAD, "notepad", ctx.session, ctx.session, limits.NOTEPAD_MAX_CHARS, budget, advice)
 

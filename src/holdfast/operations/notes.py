@@ -43,7 +43,7 @@ class Tags(NamedTuple):
 
 
 def add_note(ctx: Context, content: str, tags: tuple[str, ...] = (), operation: str = "add_note") -> Written:
-    draft = Draft(_content(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
+    draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
     other = twin(ctx, NOTE, content)
     change = ctx.store.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
     return Written(as_note(change.entry), change.tally, other)
@@ -55,7 +55,7 @@ def update_note(
     if content is None and tags is None and done is None:
         raise errors.nothing_to_update("update_note", "content, tags or done")
     if content is not None:
-        _content(ctx, content)
+        checked(ctx, content)
     cleaned = None if tags is None else clean_tags(tags, ctx.bounds.note_max_tags)
 
     def decide(before: Entry | None) -> Draft:
@@ -149,7 +149,7 @@ def clean_tags(tags: tuple[str, ...], most: int) -> tuple[str, ...]:
     return tuple(kept.values())
 
 
-def _content(ctx: Context, content: str) -> str:
+def checked(ctx: Context, content: str) -> str:
     return bounded(
         "note content",
         content,
