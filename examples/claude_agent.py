@@ -77,7 +77,7 @@ class Scripted(Transport):
         counts = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": 1}
         await self.lines.put({"type": "result", "subtype": "success", "is_error": False, "session_id": "c", **counts})
 
-    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:  # type: ignore[override]
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         while (line := await self.lines.get()) is not None:
             yield line
 

@@ -76,7 +76,6 @@ def test_a_conversation_is_taken_up_by_another_process(hold: Holdfast) -> None:
 
 def test_a_loop_of_your_own(hold: Holdfast) -> None:
     memory = HoldfastMessages(hold.session("t"), tools=[HoldfastMemoryTool(hold.session("t"))])
-    assert memory.done
     script = stories.steps(remember("create", path="/memories/notepad.md", file_text=stories.MARK), Say("Noted."))
     with served(script) as (address, bodies):
         memory.say("Note the port.")

@@ -23,7 +23,7 @@ def fire(agent: HoldfastAgent, event: str, **more: Any) -> dict[str, Any]:
     (matcher,) = options.hooks[event]  # type: ignore[index]
     (hook,) = matcher.hooks
     given: Any = {**BASE, "hook_event_name": event, **more}
-    return dict(asyncio.run(hook(given, None, {"signal": None})).get("hookSpecificOutput", {}))  # type: ignore[arg-type, call-overload]
+    return dict(asyncio.run(hook(given, None, {"signal": None})).get("hookSpecificOutput", {}))  # type: ignore[arg-type]
 
 
 def result(agent: HoldfastAgent, tool: str, response: Any) -> dict[str, Any]:
@@ -112,6 +112,7 @@ def test_options_of_your_own_stay(hold: Holdfast) -> None:
     )
     assert isinstance(options, ClaudeAgentOptions)
     assert options.allowed_tools[:2] == ["Bash", "mcp__holdfast__add_note"]
+    assert isinstance(options.mcp_servers, dict)
     assert list(options.mcp_servers) == ["x", "holdfast"]
     assert options.hooks is not None
     assert options.hooks["PostToolUse"][0] is own
