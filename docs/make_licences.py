@@ -15,7 +15,9 @@ BASE = "base"
 # What older packages write in place of an expression, and the expression for it.
 EXPRESSIONS = {
     **{plain: plain for plain in ("MIT", "MPL-2.0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "PSF-2.0")},
+    "MIT License": "MIT",
     "MIT, BSD": "MIT AND BSD-3-Clause",
+    "MPL-2.0 AND MIT": "MPL-2.0 AND MIT",
     "any-OSI": "any-OSI",
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: BSD License": "BSD-3-Clause",
@@ -33,7 +35,8 @@ def licence_of(package: str) -> str:
     known = importlib.metadata.metadata(package)
     for expression in known.get_all("License-Expression") or []:
         return str(expression)
-    said = [*(known.get_all("License") or []), *(known.get_all("Classifier") or [])]
+    # Some put the whole text of their licence there; its first line is its name.
+    said = [*(text.partition("\n")[0] for text in known.get_all("License") or []), *(known.get_all("Classifier") or [])]
     return next((EXPRESSIONS[words] for words in said if words in EXPRESSIONS), "")
 
 

@@ -18,16 +18,8 @@ ROOT = Path(__file__).parent.parent
 LOCKS = ("base.txt", "dev.txt")
 # Terms that let anybody use and pass on the whole. The LGPL ones are used as they are, through their own interface.
 FREE = {
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "ISC",
-    "LGPL-3.0-only",
-    "MIT",
-    "MIT-0",
-    "MPL-2.0",
-    "PSF-2.0",
-    "any-OSI",
+    *("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "LGPL-3.0-only", "MIT", "MIT-0"),
+    *("MPL-2.0", "PSF-2.0", "Zlib", "any-OSI"),
 }
 
 
@@ -41,7 +33,7 @@ def pinned(lock: str) -> dict[str, str]:
 def test_every_package_is_locked_by_hash_and_names_no_server(lock: str) -> None:
     text = (ROOT / "requirements" / lock).read_text(encoding="utf-8")
     blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", text)[1:]
-    assert len(blocks) == len(pinned(lock)) > 5
+    assert len(blocks) >= len(pinned(lock)) > 5  # a package may be there twice, for two kinds of machine
     assert [block.split("==")[0] for block in blocks if "--hash=sha256:" not in block] == []
     assert "://" not in text
 
