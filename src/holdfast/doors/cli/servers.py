@@ -159,6 +159,7 @@ def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | 
         made = None if known else token
         reply = {"url": url, "token": made, "profile": profile, "project": state.settings.project}
         reply["store"] = shown_place(state.settings.store)
+        reply["dashboard"] = _dashboard(url, token)
         state.answer(reply, lambda screen: _explain(screen, reply, needed=token is not None or team, team=team))
         sys.stdout.flush()
 
@@ -171,6 +172,17 @@ def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | 
             return  # Ctrl-C is how a server is stopped; it has finished what it was doing
 
 
+def _dashboard(url: str, token: str | None) -> str:
+    """Where people look. On a local server the address signs them in, once."""
+    home = url.removesuffix("/mcp") + "/"
+    if token is None:
+        return home
+    from holdfast.doors.dashboard.sign_in import signed
+    from holdfast.library import wall_clock
+
+    return f"{home}sign-in?code={signed(token.encode(), 'code', wall_clock())}"
+
+
 def _fresh_token() -> str:
     import secrets
 
@@ -180,6 +192,7 @@ def _fresh_token() -> str:
 def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: bool, team: bool) -> None:
     url, token = reply["url"], reply["token"]
     screen.line(f"Holdfast listens at {url}", "bold")
+    screen.line(f"dashboard {reply['dashboard']}", "bold")
     screen.line(f"store {reply['store']}, project {reply['project']}, profile {reply['profile']}")
     if token:
         screen.line(f"token for this run: {token}", "yellow")

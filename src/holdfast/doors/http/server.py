@@ -1,7 +1,7 @@
 """The server put together, and served until it is told to stop.
 
-One port carries MCP, the JSON routes and health. A local server has one person, who holds the token of the run (or
-none); a server for teams knows its people by the tokens in the store and by those of an identity provider.
+One port carries MCP, the JSON routes, the dashboard and health. A local server has one person, who holds the token of
+the run (or none); a server for teams knows its people by the tokens in the store and by those of an identity provider.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 
+from holdfast.doors.dashboard.app import Dashboard
+from holdfast.doors.dashboard.sign_in import People
 from holdfast.doors.http import api, refusals
 from holdfast.doors.http.credentials import Credentials, Local
-from holdfast.doors.http.gate import Challenge, Gate, Handler, Visit
+from holdfast.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
 from holdfast.doors.http.mcp import McpDoor
 from holdfast.doors.http.principal import Level, Principal
 from holdfast.doors.http.rates import Rates
@@ -63,22 +65,28 @@ def build_app(
     oauth = _oauth(hold, offer)
     mcp = McpDoor(hold, profile, session=session, security=security)
     known = _Known(oauth, offer.url)
+    local = _local(hold, offer)
+    credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
+    people = People(hold.store, credentials, clock=hold.clock, local=local, secure=offer.url.startswith("https:"))
+    dashboard = Dashboard(hold.store, people, clock=hold.clock)
     handlers: dict[str, Handler] = {
         "health": _health,
         "resource_metadata": known.metadata,
         "resource_metadata_mcp": known.metadata,
         "mcp": mcp.handle,
         **api.handlers(api.Api(hold.store, hold.clock)),
+        **dashboard.handlers(),
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
     return Gate(
         handlers,
-        credentials=Credentials(hold.store, clock=hold.clock, local=_local(hold, offer), oauth=oauth),
+        credentials=credentials,
         rooms=Rooms(hold),
         rates=Rates(hold.bounds.server),
         security=security,
         challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
         lifespan=mcp.transport,
+        pages=Pages(people.principal, dashboard.refused),
     )
 
 
