@@ -24,7 +24,6 @@ VERBS = {  # what an operation did, in the words of a story
     "update_notepad": "edited the notepad",
     "restore_notepad": "restored a notepad version",
     "write_memory": "remembered",
-    "pin_memory": "pinned or unpinned memory",
     "write_session_handoff": "left a handoff",
     "use_handoff": "took up the handoff",
     "begin_task": "began a task",
@@ -48,10 +47,15 @@ VERBS = {  # what an operation did, in the words of a story
     "log_decision": "logged a decision",
     "checkpoint_session": "made a checkpoint",
     "append_messages": "spoke",
+    "see_tools": "saw the tools of a server",
+    "approve_seals": "approved tools",
+    "agent_state": "set state",
 }
 
 
 def verb(event: Event) -> str:
+    if event.operation == "pin_memory":
+        return "pinned memory" if event.detail.get("pinned") else "unpinned memory"
     return VERBS.get(event.operation, event.operation.replace("_", " "))
 
 
@@ -102,14 +106,15 @@ def tags(view: View, names: Iterable[str]) -> Html:
     return html.many([el("a", f"#{name}", class_="tag", href=view.link("/notes", tag=name)) for name in names])
 
 
-def text(content: str, *, name: str = "Show all") -> Html:
-    """A stored text as it is. A long one is closed at first."""
+def text(content: str, *, name: str = "Show all", mono: bool = False) -> Html:
+    """A stored text as it is. A long one is closed at first. `mono` is for what was not written for people."""
+    kind = "text mono" if mono else "text"
     lines = content.count("\n") + 1
     if lines <= OPEN_LINES and len(content) <= 4 * EXCERPT_CHARS:
-        return el("pre", content, class_="text")
+        return el("pre", content, class_=kind)
     first = "\n".join(content.split("\n", 6)[:6])
-    rest = el("details", el("summary", f"{name} ({lines:,} lines)"), el("pre", content, class_="text"))
-    return el("div", el("pre", clip(first), class_="text faded"), rest, class_="long")
+    rest = el("details", el("summary", f"{name} ({lines:,} lines)"), el("pre", content, class_=kind))
+    return el("div", el("pre", clip(first), class_=f"{kind} faded"), rest, class_="long")
 
 
 def difference(before: str, after: str, *, open_: bool = True) -> Html:

@@ -61,7 +61,14 @@ def _row(view: View, event: Event) -> list[html.Child]:
     href = parts.leads(view, event.kind, event.key, event.session)
     of = parts.clip(event.key, 48)
     return [
-        el("a", f"{event.seq}", href=view.link("/change", seq=event.seq), data_open=True, data_item=True),
+        el(
+            "a",
+            f"{event.seq}",
+            href=view.link("/change", seq=event.seq),
+            class_="number",
+            data_open=True,
+            data_item=True,
+        ),
         parts.when(event.at, view.now),
         parts.clip(event.by, 40),
         html.many(parts.badge(event.kind), " ", parts.verb(event)),

@@ -29,7 +29,7 @@ def _text(text: str, marks: dict[int, list[str]]) -> Html:
     def row(number: int, line: str) -> Html:
         said = marks.get(number)
         kind = "head" if line.startswith("#") else None
-        note = el("em", "  ⟵ ", "; ".join(said)) if said else None
+        note = el("em", "  ⟵ ", "; ".join(dict.fromkeys(said))) if said else None
         return el("span", line or " ", note, data_n=number, id=f"L{number}", class_="marked" if said else kind)
 
     return el("pre", [row(at, line) for at, line in enumerate(text.split("\n"), 1)], class_="lines wrap", tabindex=0)
@@ -43,7 +43,10 @@ def _findings(view: View, marks: dict[int, list[str]]) -> Html:
         marks.setdefault(one.line, []).append(one.rule)
     if not found:
         return parts.panel("Lint", el("p", parts.state("fresh"), " nothing is wrong", class_="dim"))
-    rows = [el("li", el("a", f"line {one.line:,}", href=f"#L{one.line}"), f" {one.message}") for one in found]
+    rows = [
+        el("li", el("a", f"line {one.line:,}", href=f"#L{one.line}"), f" {parts.line(one.message, 160)}")
+        for one in found
+    ]
     return parts.panel("Lint", el("ul", rows, class_="rows"))
 
 

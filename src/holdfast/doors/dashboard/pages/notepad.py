@@ -27,7 +27,7 @@ def notepad(view: View) -> Page:
                 el("a", id, href=view.link("/session", id=id)), f" · version {pad.version:,} · {pad.tokens:,} tokens"
             ),
         ),
-        el("pre", pad.content, class_="text big") if pad.content else parts.nothing("It is empty."),
+        el("pre", pad.content, class_="text big mono") if pad.content else parts.nothing("It is empty."),
         _edit(view, id, pad),
         parts.panel("Versions", el("ol", rows, class_="rows cards") if rows else parts.nothing("None yet.")),
         parts.pager(view, newest, older),

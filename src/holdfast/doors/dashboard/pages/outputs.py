@@ -71,7 +71,7 @@ def output(view: View) -> Page:
     main = html.many(
         parts.heading(el("span", kept.id, class_="mono"), delete, sub=el("code", f"hold://{kept.id}")),
         el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts], class_="facts"),
-        el("details", el("summary", "Preview that the agent saw"), el("pre", kept.preview, class_="text")),
+        el("details", el("summary", "Preview that the agent saw"), el("pre", kept.preview, class_="text mono")),
         _reader(view, kept.id, first, sought, regex),
         body,
     )

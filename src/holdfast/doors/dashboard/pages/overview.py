@@ -77,12 +77,12 @@ def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> l
         if changed:
             words = f"Tools of {server.name} changed since they were first seen: {parts.line(', '.join(changed), 80)}"
             found.append(Alert(words, view.link("/history", kind="seals"), "warn"))
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for event in events:
-        if event.session in seen or event.after is None or event.at < view.now - DAY_MS:
+        if event.kind not in (FOLD, NOTEPAD) or event.at < view.now - DAY_MS or (event.session, event.kind) in seen:
             continue
+        seen.add((event.session, event.kind))  # the newest of a kind tells how it stands; what was before is over
         if words := _trouble(view, event):
-            seen.add(event.session)
             found.append(Alert(words, view.link("/session", id=event.session), "warn"))
     return found[:8]
 
@@ -126,12 +126,12 @@ def _tree(view: View, sessions: Sequence[Entry], events: Sequence[Event]) -> Htm
 
 def _session(view: View, entry: Entry, last: Event | None, at: int) -> Html:
     info = as_session(entry)
-    task = parts.line(info.task, 110) or "no task given"
+    task = parts.line(info.task, 110)
     did = f"{parts.verb(last)}, " if last is not None else ""
     return el(
         "a",
         el("span", parts.state(info.state), el("strong", parts.clip(info.id, 60)), class_="row-head"),
-        el("span", task, class_="row-text"),
+        el("span", task, class_="row-text") if task else None,
         el("span", did, parts.when(at, view.now), class_="dim"),
         href=view.link("/session", id=entry.key),
         class_="row",

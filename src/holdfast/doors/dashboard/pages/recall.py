@@ -5,10 +5,12 @@ from __future__ import annotations
 from holdfast.doors.dashboard import html, parts
 from holdfast.doors.dashboard.html import Html, el
 from holdfast.doors.dashboard.view import Page, View
+from holdfast.model import MESSAGE, NOTEPAD, OUTPUT
 from holdfast.operations.recall import CHOICES, Hit
 from holdfast.search.snippet import CLOSE, OPEN
 
 MOST = 30  # hits on the page
+MONO = (OUTPUT, NOTEPAD, MESSAGE)  # kinds whose columns and indents say something
 TOKENS = 6_000  # of snippets: a page, not a window
 
 
@@ -53,7 +55,7 @@ def _hit(view: View, hit: Hit) -> Html:
             el("meter", f"{hit.score:.0%}", value=f"{hit.score:.2f}", min=0, max=1, title=f"score {hit.score:.2f}"),
             class_="meta",
         ),
-        el("pre", lit(hit.snippet), class_="text"),
+        el("pre", lit(hit.snippet), class_="text mono" if hit.kind in MONO else "text"),
         el(
             "div",
             [el("span", reason, class_="why") for reason in hit.why],

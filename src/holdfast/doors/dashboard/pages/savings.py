@@ -14,8 +14,9 @@ from holdfast.model import moment
 from holdfast.operations import browse
 from holdfast.store import Savings
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 240, 64, 26, 12
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1060, 240, 52, 26, 12
 DAYS = 60  # drawn at most
+DAYS_LEAST = 14  # and at least, so that a first day is seen as one
 ROWS = 40  # of a table
 
 
@@ -65,7 +66,9 @@ def by_day(rows: Sequence[Savings], began: dict[str, int]) -> list[Day]:
             sums[name] = sums.get(name, 0) + row.saved
     if not sums:
         return []
-    at, last = datetime.fromisoformat(min(sums)).replace(tzinfo=UTC), max(sums)
+    last = max(sums)
+    at = datetime.fromisoformat(min(sums)).replace(tzinfo=UTC)
+    at = min(at, datetime.fromisoformat(last).replace(tzinfo=UTC) - timedelta(days=DAYS_LEAST - 1))
     days: list[Day] = []
     total = 0
     while True:

@@ -205,7 +205,9 @@ def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tu
             last=span[1],
         )
     kept = html.many(el("h3", "Kept"), parts.text(entry.content, name="The whole summary"))
-    return html.many(sizes, el("p", "Folded: ", messages, ". ", back), kept, el("h3", "Dropped"), dropped)
+    return html.many(
+        sizes, el("div", el("span", "Folded: ", messages), back, class_="meta"), kept, el("h3", "Dropped"), dropped
+    )
 
 
 TELLING: Mapping[str, Callable[[View, Event], Html]] = {NOTE: _note, TASK: _task, FOLD: _fold}
@@ -259,8 +261,8 @@ def _gauge(view: View, id: str) -> Html:
 
 def _pad(view: View, id: str, content: str, tokens: int) -> Html:
     beside = el("a", f"{tokens:,} tokens · versions", href=view.link("/notepad", session=id), class_="dim")
-    body = parts.text(content) if content else parts.nothing("Empty.")
-    return parts.panel("Notepad", body, beside=beside)
+    body = parts.text(content, mono=True) if content else parts.nothing("Empty.")
+    return parts.panel("Notepad", body, beside=beside, class_="notepad")
 
 
 def _pins(view: View, id: str) -> Html:
