@@ -14,7 +14,7 @@ CODE := src tests docs $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test torture test-clients bench docs run lock clean
+.PHONY: help setup check test torture test-clients test-browser bench docs run lock clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -36,6 +36,9 @@ torture: $(STAMP) ## The slow tests: kills, races, full disks
 
 test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model on this machine
 	$(PY) -m pytest -m clients tests/clients
+
+test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, chromium-driver)
+	$(PY) -m pytest -m browser tests/browser
 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench

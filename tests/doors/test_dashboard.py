@@ -146,7 +146,8 @@ def odd(seen: Seen) -> list[str]:
 
 def walk(client: httpx2.Client, most: int = 400) -> dict[str, Seen]:
     """Every page there is a link to, from the first ones on; of each kind of page and query, some."""
-    waiting, found = [*FIRST], {}
+    waiting = [*FIRST]
+    found: dict[str, Seen] = {}
     kinds: dict[str, int] = {}
     while waiting and len(found) < most:
         link = waiting.pop(0)

@@ -42,11 +42,11 @@ _log = logging.getLogger("holdfast.dashboard")
 
 
 class Dashboard:
-    def __init__(self, store: Store, people: People, *, clock: Clock) -> None:
+    def __init__(self, store: Store, people: People, *, clock: Clock, stopping: Callable[[], bool]) -> None:
         self._store = store
         self._people = people
         self._clock = clock
-        self._live = Live()
+        self._live = Live(stopping)
 
     def handlers(self) -> dict[str, Handler]:
         """By the names of the policy's routes."""

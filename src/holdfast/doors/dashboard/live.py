@@ -1,7 +1,8 @@
 """Server-sent events: tells an open page that something in its project changed. The page then asks for itself anew.
 
 One small message a change, nothing of what changed: what may be seen is decided where pages are made. A stream ends
-when whoever opened it is not let in any more, and after some minutes anyway; browsers open it again by themselves.
+when whoever opened it is not let in any more, when the server stops, and after some minutes anyway; browsers open it
+again by themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ ALIVE_SECONDS = 15  # a comment so often keeps proxies from closing a stream in 
 
 
 class Live:
-    def __init__(self) -> None:
+    def __init__(self, stopping: Callable[[], bool]) -> None:
+        self._stopping = stopping
         self._open = 0
 
     def stream(
@@ -48,7 +50,7 @@ class Live:
         try:
             yield f"retry: {RETRY_MS}\n\n".encode()
             seen, until, spoke = "", time.monotonic() + limits.LIVE_STREAM_SECONDS, time.monotonic()
-            while time.monotonic() < until:
+            while time.monotonic() < until and not self._stopping():
                 if await who() != principal:
                     yield b"event: over\ndata: signed out\n\n"
                     return

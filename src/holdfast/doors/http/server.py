@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -56,9 +57,15 @@ class Site(NamedTuple):
 
 
 def build_app(
-    hold: Holdfast, profile: str, offer: Offer, *, session: str | None = None, site: Site | None = None
+    hold: Holdfast,
+    profile: str,
+    offer: Offer,
+    *,
+    session: str | None = None,
+    site: Site | None = None,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
-    """The whole server as an ASGI application."""
+    """The whole server as an ASGI application. `stopping` says when streams that would go on have to end."""
     site = site or Site()
     origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
@@ -68,7 +75,7 @@ def build_app(
     local = _local(hold, offer)
     credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
     people = People(hold.store, credentials, clock=hold.clock, local=local, secure=offer.url.startswith("https:"))
-    dashboard = Dashboard(hold.store, people, clock=hold.clock)
+    dashboard = Dashboard(hold.store, people, clock=hold.clock, stopping=stopping)
     handlers: dict[str, Handler] = {
         "health": _health,
         "resource_metadata": known.metadata,
@@ -135,16 +142,21 @@ class _Known:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells when the server can be reached."""
+    """Tells when the server can be reached, and when it begins to stop."""
 
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None], on_stopping: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = on_started
+        self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stopping()
+        await super().shutdown(sockets)
 
 
 def serve(
@@ -170,7 +182,8 @@ def serve(
         names = (*LOOPBACK, shown_host) if local else (shown_host,)
         site = site_of([*dict.fromkeys(f"{name}:{port}" for name in names)], offer.url)
         here = offer._replace(url=(offer.url or f"http://{shown_host}:{port}").rstrip("/"))
-        app = build_app(hold, profile, here, session=session, site=site)
+        stop = Event()
+        app = build_app(hold, profile, here, session=session, site=site, stopping=stop.is_set)
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -180,7 +193,7 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
-        _Uvicorn(config, lambda: on_ready(f"{here.url}/mcp")).run(sockets=[listener])
+        _Uvicorn(config, lambda: on_ready(f"{here.url}/mcp"), stop.set).run(sockets=[listener])
 
 
 def site_of(listening: Sequence[str], url: str) -> Site:

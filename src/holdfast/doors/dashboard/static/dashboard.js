@@ -75,7 +75,7 @@ document.addEventListener("keydown", (event) => {
     find("#search").focus();
   } else if (key === "Enter") {
     const item = find(".marked-item");
-    const link = item && document.activeElement === item && !item.matches("a") && item.querySelector("[data-open], a");
+    const link = item && document.activeElement === item && !item.matches("a") && (item.querySelector("[data-open]") || item.querySelector("a"));
     if (link) link.click();
   }
 });
