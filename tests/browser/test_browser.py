@@ -1,7 +1,7 @@
 """The dashboard in a real Chromium: every page with texts that mean harm, keys, changes, live updates, both themes.
 
 `make test-browser` runs these. They need the Debian packages chromium and chromium-driver. Screenshots of every page,
-light and dark, wide and narrow, are left in bench/out/dashboard.
+light and dark, wide and narrow, are left in build/dashboard.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars"),
 )
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHOTS = ROOT / "bench" / "out" / "dashboard"
+SHOTS = ROOT / "build" / "dashboard"  # `make clean` takes it away
 SIZES = {"wide": (1360, 900), "narrow": (400, 860)}
 PAGES = {
     "overview": "/overview",

@@ -56,6 +56,8 @@ VERBS = {  # what an operation did, in the words of a story
 def verb(event: Event) -> str:
     if event.operation == "pin_memory":
         return "pinned memory" if event.detail.get("pinned") else "unpinned memory"
+    if event.operation == "begin_session" and event.before is not None:
+        return "went on"
     return VERBS.get(event.operation, event.operation.replace("_", " "))
 
 
@@ -119,6 +121,8 @@ def text(content: str, *, name: str = "Show all", mono: bool = False) -> Html:
 
 def difference(before: str, after: str, *, open_: bool = True) -> Html:
     """What changed between two texts, line by line."""
+    if not (before.endswith("\n") or after.endswith("\n")):
+        before, after = f"{before}\n", f"{after}\n"  # that neither ends its last line is no difference
     lines = diff.unified(before, after, before_name="", after_name="", context=2).split("\n")[2:-1]
     if not lines:
         return el("p", "The text stayed the same.", class_="dim")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.operations.registry import Context
 
 BY = "person/dashboard"  # who changes something here, in the history
+SESSION = "dashboard"  # where changes belong that no session of an agent is meant by
 
 
 class Page(NamedTuple):
@@ -51,11 +52,11 @@ class View(NamedTuple):
 
     def context(self, session: str | None = None) -> Context:
         """For what is no operation of its own."""
-        return self.hold.context(session, self.visit.principal.by(BY))
+        return self.hold.context(session or SESSION, self.visit.principal.by(BY))
 
     def run(self, operation: str, session: str | None = None, /, **arguments: Any) -> Any:
         """An operation, done by the person who looks. Its value."""
-        return self.hold.run(find(operation), arguments, session, self.visit.principal.by(BY))
+        return self.hold.run(find(operation), arguments, session or SESSION, self.visit.principal.by(BY))
 
     def may(self, operation: str) -> bool:
         """Whether the visitor may call it here; a button that is refused is not shown."""

@@ -6,7 +6,7 @@ from holdfast import limits
 from holdfast.doors.dashboard import html, parts
 from holdfast.doors.dashboard.html import Html, el
 from holdfast.doors.dashboard.pages.history import steps
-from holdfast.doors.dashboard.view import Page, View
+from holdfast.doors.dashboard.view import SESSION, Page, View
 from holdfast.model import HANDOFF, MEMORY, Entry, Memory, milliseconds
 from holdfast.operations import browse
 from holdfast.store import EventQuery
@@ -120,7 +120,7 @@ def handoffs(view: View) -> Page:
             "",
             words="Leave a handoff",
             line="main",
-            session="dashboard",
+            session=SESSION,
         ),
     )
     return Page("Handoffs", main, "/handoffs")
@@ -154,7 +154,7 @@ def handoff(view: View) -> Page:
         if found.used_by
         else " · waiting"
     )
-    given = {"line": found.line, "session": "dashboard"}
+    given = {"line": found.line, "session": SESSION}
     main = html.many(
         parts.heading(parts.clip(found.line, 120), sub=html.many("left by ", by, used)),
         el("pre", found.content, class_="text big"),

@@ -8,7 +8,7 @@ from holdfast import limits
 from holdfast.doors.dashboard import html, parts
 from holdfast.doors.dashboard.html import Html, el
 from holdfast.doors.dashboard.pages.history import steps
-from holdfast.doors.dashboard.view import Page, View
+from holdfast.doors.dashboard.view import SESSION, Page, View
 from holdfast.model import NOTE, Entry, Note, TagCount, as_note, milliseconds
 from holdfast.operations import browse
 from holdfast.store import EventQuery
@@ -140,7 +140,7 @@ def _add(view: View, session: str) -> Html:
         html.field("", id="new-tags", name="tags"),
         el("button", "Keep"),
         class_="stack",
-        session=session or "dashboard",
+        session=session or SESSION,
     )
     return parts.panel("New note", form)
 

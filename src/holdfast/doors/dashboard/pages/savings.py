@@ -107,6 +107,7 @@ def chart(days: Sequence[Day]) -> Html:
         [
             el("circle", cx=f"{LEFT + (at + 0.5) * step:.1f}", cy=f"{y(day.total):.1f}", r=3, class_="dot")
             for at, day in enumerate(days)
+            if day.saved
         ]
         if len(days) <= 31
         else []

@@ -174,7 +174,7 @@ def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tu
     before, after = extra.get("before"), extra.get("after")
     sizes = None
     if before and after:
-        rows = (("kept", int(after)), ("freed", max(0, int(before) - int(after))))
+        rows = (("kept", int(after)),)
         sizes = html.many(
             parts.stack(rows, int(before), "What was kept of the window"),
             el(
