@@ -16,7 +16,7 @@ from holdfast.store import Savings
 from holdfast.text import safe
 
 # Without what no browser's parser gives back as it was: line ends of other systems, and what cannot be stored.
-TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\r\x00"), max_size=80) | st.sampled_from(
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=80) | st.sampled_from(
     ("<script>alert(1)</script>", '" onload="x', "</textarea><b>", "&lt;", "'`=>/", "<!--", "]]>", "\u202e<b>")
 )
 

@@ -84,6 +84,22 @@ def add_to(root: Group) -> None:
             raise click.UsageError("Only one of --token, --no-token and --team can be given.")
         _serve(state, (host, port), profile, (token, no_token, team), url)
 
+    _add_dashboard(root)
+
+
+def _add_dashboard(root: Group) -> None:
+    @command(
+        root,
+        "dashboard",
+        "holdfast dashboard",
+        "Look at what is kept, in a browser: serve on this machine alone, open the page and sign in.",
+    )
+    @click.option("--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="0: any. [default: 0]")
+    @click.option("--no-open", is_flag=True, help="Only print the address.")
+    @pass_state
+    def dashboard(state: State, port: int, no_open: bool) -> None:
+        _serve(state, ("127.0.0.1", port), stdio.DEFAULT_PROFILE, (None, False, False), "", browse=not no_open)
+
 
 def _add_wrap(root: Group) -> None:
     def wrap(state: State, /, server: tuple[str, ...], threshold: int | None, **given: Any) -> int:
@@ -142,7 +158,15 @@ def _add_gateway(root: Group) -> None:
     )(made)
 
 
-def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | None, bool, bool], url: str) -> None:
+def _serve(
+    state: State,
+    place: tuple[str, int],
+    profile: str,
+    who: tuple[str | None, bool, bool],
+    url: str,
+    *,
+    browse: bool = False,
+) -> None:
     try:
         from holdfast.doors.http import server
     except ImportError as problem:
@@ -162,6 +186,10 @@ def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | 
         reply["dashboard"] = _dashboard(url, token)
         state.answer(reply, lambda screen: _explain(screen, reply, needed=token is not None or team, team=team))
         sys.stdout.flush()
+        if browse:
+            import webbrowser
+
+            webbrowser.open(str(reply["dashboard"]))
 
     host, port = place
     offer = server.Offer(token, team, url.rstrip("/"))

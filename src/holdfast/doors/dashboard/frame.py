@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
 from starlette.responses import HTMLResponse, Response
@@ -56,12 +58,22 @@ STATIC = {
 
 def head() -> Html:
     return html.many(
-        el("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
-        el("link", rel="stylesheet", href="/static/dashboard.css"),
+        el("link", rel="icon", href=_file("icon.svg"), type="image/svg+xml"),
+        el("link", rel="stylesheet", href=_file("dashboard.css")),
         # Before the page is drawn, so that a chosen theme does not flash.
-        el("script", src="/static/theme.js"),
-        el("script", src="/static/dashboard.js", defer=True),
+        el("script", src=_file("theme.js")),
+        el("script", src=_file("dashboard.js"), defer=True),
     )
+
+
+def _file(name: str) -> str:
+    """The address of a file, another one whenever the file is: browsers then keep it for good."""
+    return html.address(f"/static/{name}", v=hashlib.sha256(_bytes(name)).hexdigest()[:12])
+
+
+@cache
+def _bytes(name: str) -> bytes:
+    return files("holdfast.doors.dashboard").joinpath("static", name).read_bytes()
 
 
 def answer(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -72,9 +84,8 @@ def static(name: str) -> Response | None:
     kind = STATIC.get(name)
     if kind is None:
         return None
-    body = files("holdfast.doors.dashboard").joinpath("static", name).read_bytes()
-    # A new version of Holdfast is seen at once; the files are small.
-    return Response(body, headers={**HEADERS, "cache-control": "no-cache", "content-type": kind})
+    kept = {"cache-control": "public, max-age=31536000, immutable", "content-type": kind}
+    return Response(_bytes(name), headers={**HEADERS, **kept})
 
 
 def draw(view: View, page: Page, *, said: str = "") -> str:
@@ -105,7 +116,7 @@ def _main(view: View, page: Page, said: str) -> Html:
 
 
 def _brand(href: str) -> Html:
-    mark = el("img", src="/static/icon.svg", alt="", width=22, height=22)
+    mark = el("img", src=_file("icon.svg"), alt="", width=22, height=22)
     return el("a", mark, el("span", "Holdfast"), class_="brand", href=href)
 
 
