@@ -77,6 +77,7 @@ DASHBOARD_SESSIONS = 100  # sessions in the tree of the overview; the newest are
 SIGN_IN_MS = 12 * 3_600_000  # how long a person stays signed in: a working day
 SIGN_IN_CODE_MS = 12 * 3_600_000  # how long the address that `serve` prints can be used, once
 LIVE_STREAMS = 64  # open pages that a process keeps up to date; the others are still, not wrong
+LIVE_EACH = 12  # of them for one token or user, so that one cannot take all; browsers open six at once
 LIVE_POLL_SECONDS = 1.0  # how often an open page is compared with the store: two small reads
 LIVE_STREAM_SECONDS = 300  # after which a browser asks anew, so that none is kept for ever
 OUTPUT_QUERY_TOKENS = 600  # the answer to a plain question: the lines that matter and little around them

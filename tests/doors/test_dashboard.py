@@ -412,6 +412,15 @@ def test_a_token_for_several_projects_chooses_and_stays_in_its_own(tmp_path: Pat
             assert [note.content for note in hold.session("x").notes.list()] == ["mine", "only here"]
 
 
+def test_a_stored_token_signs_in_at_a_local_server_too(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    token = made(store, "read", name="grace")
+    with served(store, tmp_path) as site, browser(site, token.secret) as client:
+        assert "grace" in client.get("/overview").text
+        assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303
+        assert client.get("/overview").status_code == 401
+
+
 # --- changing ---------------------------------------------------------------------------------------------------------
 
 

@@ -111,6 +111,11 @@ def messages(ctx: Context, first: int, last: int) -> tuple[Entry, ...]:
     return tuple(entry for entry in found if entry is not None)
 
 
+def message_count(ctx: Context) -> int:
+    """How many messages the session has."""
+    return ctx.store.tally(ctx.scope, MESSAGE, ctx.session).total
+
+
 def output_lines(ctx: Context, id: str, first: int, count: int) -> Part:
     """Lines of an output from `first` on."""
     output = outputs.find_output(ctx, id)

@@ -138,12 +138,7 @@ class Dashboard:
 
     async def events(self, request: Request, visit: Visit) -> ASGIApp:
         view = self._view(request, visit)
-        given = bool(request.headers.get("authorization"))
-
-        async def who() -> object:
-            return visit.principal if given else await self._people.principal(request)
-
-        return self._live.stream(view.context, visit.principal, who)  # type: ignore[arg-type]
+        return self._live.stream(view.context, visit.principal, partial(self._people.now, request))
 
     def _view(self, request: Request, visit: Visit) -> View:
         if visit.room is None:
@@ -176,7 +171,9 @@ class Dashboard:
             status = refusals.of(problem).status_code
             return frame.answer(frame.draw(view, _trouble(problem.message, form)), status)
         answer = RedirectResponse(view.base + back(form.get("back", "")), 303, headers=dict(frame.HEADERS))
-        answer.set_cookie(SAID, quote(action.said), max_age=30, path="/", httponly=True, samesite="strict")
+        answer.set_cookie(
+            SAID, quote(action.said), max_age=30, path="/", secure=self._people.secure, httponly=True, samesite="strict"
+        )
         return answer
 
 

@@ -31,13 +31,13 @@ ALIVE_SECONDS = 15  # a comment so often keeps proxies from closing a stream in 
 class Live:
     def __init__(self, stopping: Callable[[], bool]) -> None:
         self._stopping = stopping
-        self._open = 0
+        self._open: dict[str, int] = {}  # streams of each principal
 
     def stream(
         self, context: Callable[[], Context], principal: Principal, who: Callable[[], Awaitable[Principal | None]]
     ) -> Response:
         """`who` says who the visitor is now; the stream is theirs only as long as it is the same one."""
-        if self._open >= limits.LIVE_STREAMS:
+        if sum(self._open.values()) >= limits.LIVE_STREAMS or self._open.get(principal.id, 0) >= limits.LIVE_EACH:
             # 204 tells browsers not to ask again: the page stays as it is until it is opened anew.
             return Response(status_code=204, headers=dict(HEADERS))
         kind = "text/event-stream; charset=utf-8"
@@ -46,7 +46,7 @@ class Live:
     async def _events(
         self, context: Callable[[], Context], principal: Principal, who: Callable[[], Awaitable[Principal | None]]
     ) -> AsyncIterator[bytes]:
-        self._open += 1
+        self._open[principal.id] = self._open.get(principal.id, 0) + 1
         try:
             yield f"retry: {RETRY_MS}\n\n".encode()
             seen, until, spoke = "", time.monotonic() + limits.LIVE_STREAM_SECONDS, time.monotonic()
@@ -66,4 +66,5 @@ class Live:
                     spoke = time.monotonic()
                 await anyio.sleep(limits.LIVE_POLL_SECONDS)
         finally:
-            self._open -= 1
+            if left := self._open.pop(principal.id) - 1:
+                self._open[principal.id] = left

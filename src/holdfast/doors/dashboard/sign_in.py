@@ -64,7 +64,7 @@ class People:
         self._credentials = credentials
         self._clock = clock
         self._local = local
-        self._secure = secure
+        self.secure = secure
         self._known: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
         self._used: OrderedDict[str, None] = OrderedDict()  # codes that were used, and cookies that were signed out
         self.cookie = "__Host-holdfast" if secure else "holdfast"
@@ -72,11 +72,9 @@ class People:
     async def principal(self, request: Request) -> Principal | None:
         """Who the request's cookie stands for; on a server without a token, its one person."""
         presented = request.cookies.get(self.cookie, "")
-        if self._local is not None:
-            if self._local.token is None:
-                return self._local.principal
-            there = presented not in self._used and good(self._local.token, "cookie", presented, self._clock())
-            return self._local.principal if there else None
+        local = self._local
+        if local is not None and (local.token is None or self._signed_in(local.token, presented)):
+            return local.principal
         if not presented:
             return None
         key = hashlib.sha256(presented.encode()).digest()
@@ -90,6 +88,14 @@ class People:
         now = self._clock()
         over = principal is not None and principal.expires_at is not None and now >= principal.expires_at
         return None if over else principal
+
+    async def now(self, request: Request) -> Principal | None:
+        """Who a request that is still open comes from, by its token or its cookie, as things are now."""
+        headers = request.headers.getlist("authorization")
+        return await (self._credentials.principal(headers) if headers else self.principal(request))
+
+    def _signed_in(self, token: bytes, presented: str) -> bool:
+        return presented not in self._used and good(token, "cookie", presented, self._clock())
 
     def _look_up(self, presented: str) -> Principal | None:
         now = self._clock()
@@ -138,21 +144,21 @@ class People:
     async def sign_out(self, request: Request) -> None:
         presented = request.cookies.get(self.cookie, "")
         self._known.pop(hashlib.sha256(presented.encode()).digest(), None)
-        if self._local is not None and self._local.token is not None:
-            if good(self._local.token, "cookie", presented, self._clock()):  # others would only fill the memory
-                _put(self._used, presented, None)
-        elif self._local is None:
+        token = None if self._local is None else self._local.token
+        if token is not None and self._signed_in(token, presented):
+            _put(self._used, presented, None)
+        elif presented:
             now = self._clock()
             await anyio.to_thread.run_sync(lambda: sign_ins.end(self._store, presented, now=now))
 
     def give(self, answer: Response, value: str) -> None:
         seconds = limits.SIGN_IN_MS // 1_000
         answer.set_cookie(
-            self.cookie, value, max_age=seconds, path="/", secure=self._secure, httponly=True, samesite="strict"
+            self.cookie, value, max_age=seconds, path="/", secure=self.secure, httponly=True, samesite="strict"
         )
 
     def take(self, answer: Response) -> None:
-        answer.delete_cookie(self.cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
+        answer.delete_cookie(self.cookie, path="/", secure=self.secure, httponly=True, samesite="strict")
 
 
 def _put(known: OrderedDict[K, V], key: K, value: V) -> None:

@@ -27,6 +27,7 @@ KINDS = (
     ("session", "Sessions"),
 )
 MESSAGES_SHOWN = 60  # on one page
+MEASURED_MESSAGES = 1_500  # a session with more is measured when asked, so that its story is there at once
 
 
 class Step(NamedTuple):
@@ -238,6 +239,10 @@ def _beside(view: View, id: str) -> Html:
 
 
 def _gauge(view: View, id: str) -> Html:
+    said = browse.message_count(view.context(id))
+    if said > MEASURED_MESSAGES and view.asked("gauge") != "yes":
+        show = el("a", "Show what fills it", href=view.here(gauge="yes"))
+        return parts.panel("Window", el("p", f"{said:,} messages, which take a moment to measure. ", show))
     gauge = view.run("show_window", id)
     rows = [(name, tokens) for name, tokens in gauge.sections.items() if tokens]
     share = gauge.used / gauge.limit if gauge.limit else 0
