@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,13 +155,22 @@ JOURNAL = """# NOTES
 def project(folder: Path, *, means_harm: bool) -> str:
     """A store with a story in it, and a journal beside it. The store's path."""
     store = str(folder / "holdfast.db")
-    with wiring.open(store, project=PROJECT) as hold:
-        story(hold)
-        if means_harm:
-            hostile(hold)
+    for name, body in _made(means_harm).items():
+        (folder / name).write_bytes(body)
     if means_harm:
         (folder / "NOTES.md").write_text(JOURNAL.format(text=MARK + " ".join(HOSTILE[:6])), encoding="utf-8")
     return store
+
+
+@cache
+def _made(means_harm: bool) -> dict[str, bytes]:
+    """The files of such a store: written once, and copied for each test."""
+    with tempfile.TemporaryDirectory() as folder:
+        with wiring.open(f"{folder}/holdfast.db", project=PROJECT) as hold:
+            story(hold)
+            if means_harm:
+                hostile(hold)
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from holdfast.operations.catalogue import OPERATIONS
 from holdfast.text import safe
 
 HTML = {"Accept": "text/html"}
-FIRST = ("/overview", "/overview?archived=yes", "/journal", "/recall?q=casts+tabs+script+alert", "/savings")
+FIRST = ("/overview", "/overview?archived=no", "/journal", "/recall?q=casts+tabs+script+alert", "/savings")
 # What our own pages are made of. Anything else came out of a stored text.
 OURS = frozenset(
     (

@@ -91,6 +91,11 @@ def sessions(ctx: Context, *, include_archived: bool, limit: int) -> tuple[tuple
     return page.entries, page.total - len(page.entries)
 
 
+def session_count(ctx: Context) -> int:
+    """How many sessions are not over."""
+    return ctx.store.list(ctx.scope, Listing((SESSION,), limit=1)).total
+
+
 def memory(ctx: Context, limit: int) -> tuple[tuple[Entry, ...], int]:
     """Memory by key, pinned first, and how much of it is not shown."""
     page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limit))

@@ -24,8 +24,9 @@ class Alert(NamedTuple):
 
 def overview(view: View) -> Page:
     ctx = view.context()
-    every = view.asked("archived") == "yes"
+    every = view.asked("archived") != "no"
     sessions, left = browse.sessions(ctx, include_archived=every, limit=limits.DASHBOARD_SESSIONS)
+    active = browse.session_count(ctx)
     events = browse.last_changes(ctx)
     handoffs = browse.handoffs(ctx)
     saved = view.run("savings")
@@ -36,7 +37,7 @@ def overview(view: View) -> Page:
         parts.figure(f"{saved.total.saved:,}", "Tokens saved", f"of {saved.total.observed:,} that tools returned"),
         parts.figure(tags.total_notes, "Notes", f"{len(tags.tags):,} tags"),
         parts.figure(stats.entries, "Outputs kept", parts.size(stats.total_bytes)),
-        parts.figure(len(sessions) + left, "Sessions" if every else "Active sessions"),
+        parts.figure(active, "Active sessions", f"of {len(sessions) + left:,}" if every else None),
         class_="figures",
     )
     alerts = _alerts(view, handoffs, events)
@@ -163,8 +164,8 @@ def _latest(view: View, events: Sequence[Event]) -> Html:
 
 
 def _archived(view: View, every: bool) -> Html:
-    label = "Only active" if every else "Archived too"
-    return el("a", label, href=view.here(archived=None if every else "yes"), class_="dim")
+    label = "Only active" if every else "All of them"
+    return el("a", label, href=view.here(archived="no" if every else None), class_="dim")
 
 
 def _all(view: View) -> Html:
