@@ -219,10 +219,14 @@ def sign_in_page(wrong: str = "") -> str:
         method="post",
         class_="stack",
     )
-    hint = (
-        "`holdfast serve` prints an address that signs you in once. For a team, `holdfast token create` makes a token."
+    hint = el(
+        "p",
+        el("code", "holdfast serve"),
+        " prints an address that signs you in once. For a team, ",
+        el("code", "holdfast token create"),
+        " makes a token.",
     )
-    return frame.bare("Sign in", el("p", wrong, class_="wrong", role="alert") if wrong else None, form, el("p", hint))
+    return frame.bare("Sign in", el("p", wrong, class_="wrong", role="alert") if wrong else None, form, hint)
 
 
 def _leading_on() -> str:

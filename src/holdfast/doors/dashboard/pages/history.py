@@ -8,7 +8,7 @@ from holdfast import limits
 from holdfast.doors.dashboard import html, parts
 from holdfast.doors.dashboard.html import Html, el
 from holdfast.doors.dashboard.view import Page, View
-from holdfast.model import JOURNAL, KINDS, SESSION, Event
+from holdfast.model import JOURNAL, KINDS, SESSION, Event, moment
 from holdfast.operations import browse
 from holdfast.store import EventQuery
 
@@ -80,17 +80,17 @@ def _row(view: View, event: Event) -> list[html.Child]:
     ]
 
 
-def undo_button(view: View, event: Event) -> Html:
+def undo_button(view: View, event: Event, class_: str = "quiet") -> Html:
     """For changes that can be taken back; whether this one still can is found out by trying."""
     never = (event.kind == SESSION and event.before is None) or event.kind == JOURNAL or event.detail.get("erased")
-    return html.many() if never else parts.button(view, "undo", "undo", "Undo", seq=event.seq)
+    return html.many() if never else parts.button(view, "undo", "undo", "Undo", seq=event.seq, class_=class_)
 
 
 def change(view: View) -> Page:
     event = browse.change(view.context(), view.number("seq") or 0)
     href = parts.leads(view, event.kind, event.key, event.session)
     facts = (
-        ("When", html.many(parts.when(event.at, view.now), f" ({parts.day(event.at)})")),
+        ("When", html.many(parts.when(event.at, view.now), f", {moment(event.at):%Y-%m-%d %H:%M:%S} UTC")),
         ("Who", event.by),
         ("Operation", el("code", event.operation)),
         ("Session", el("a", event.session, href=view.link("/session", id=event.session)) if event.session else "none"),
@@ -98,7 +98,7 @@ def change(view: View) -> Page:
         ("Version", event.version),
     )
     main = html.many(
-        parts.heading(f"Change {event.seq:,}", undo_button(view, event), sub=parts.verb(event)),
+        parts.heading(f"Change {event.seq:,}", undo_button(view, event, "plain"), sub=parts.verb(event)),
         el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts], class_="facts"),
         parts.panel("What changed", what(event)),
     )

@@ -57,8 +57,8 @@ def output(view: View) -> Page:
     )
     kept = part.output
     facts = (
-        ("Tool", kept.tool),
-        ("Call", parts.clip(kept.call, 400) or "not known"),
+        ("Tool", parts.clip(kept.tool, 90)),
+        ("Call", parts.line(kept.call, 160) or "not known"),
         ("Size", f"{parts.size(kept.size)}, {kept.lines:,} lines, {kept.shape or 'plain'}"),
         ("Kept", html.many(parts.when(kept.created_at, view.now), f", used {kept.uses:,} times")),
         ("Session", el("a", kept.session, href=view.link("/session", id=kept.session))),

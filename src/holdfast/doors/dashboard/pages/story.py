@@ -95,7 +95,7 @@ def _head(view: View, entry: Entry) -> Html:
     result = entry.extra.get("result")
     return html.many(
         parts.heading(html.many(parts.state(info.state), " ", info.id), change, sub=since),
-        el("p", parts.clip(info.task, 2_000), class_="lead") if info.task else None,
+        el("p", parts.clip(info.task, 700), class_="lead") if info.task else None,
         parts.panel("Result", parts.text(str(result))) if result else None,
     )
 
@@ -321,7 +321,7 @@ def messages(view: View) -> Page:
                 ),
                 class_="meta",
             ),
-            parts.text(entry.content),
+            parts.text(entry.content, mono=entry.extra.get("role") == "tool"),
             class_="item",
             data_item=True,
             tabindex=-1,

@@ -80,6 +80,13 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// On a narrow screen the pages are one line, and the present one may be beyond its end.
+const lit = find("nav a[aria-current]");
+if (lit && lit.offsetParent) lit.closest("nav").scrollLeft = lit.offsetLeft - 40;
+
+// A plot that is wider than the screen shows its newest days.
+for (const plot of document.querySelectorAll(".plot")) plot.parentElement.scrollLeft = plot.parentElement.scrollWidth;
+
 // --- live
 
 let changed = false;
