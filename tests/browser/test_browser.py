@@ -184,7 +184,13 @@ def test_keys(window: Window) -> None:
         window.at(path)
         if path == "/recall":  # its field is ready to be typed into
             window.press(Keys.ESCAPE)
+    before = window.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+    window.press("t")
+    after = window.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert before != after
     window.go("/notes")
+    assert window.driver.execute_script("return getComputedStyle(document.body).backgroundColor") == after  # it lasts
+    window.press("t")
     window.press("j", "j", "k")
     assert len(window.all(".marked-item")) == 1
     window.press(Keys.ENTER)

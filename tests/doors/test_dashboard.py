@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -347,6 +351,21 @@ def test_a_form_of_another_page_changes_nothing(site: Served, origin: str | None
         assert crossed.status_code == 403
 
 
+@pytest.mark.parametrize("path", ["/overview", "/events", "/static/dashboard.js", "/sign-in", "/"])
+def test_no_other_name_and_no_other_page_reaches_it(site: Served, path: str) -> None:
+    port = urlsplit(site.url).port
+    with browser(site) as client:
+        for host in (
+            "evil.example",
+            f"evil.example:{port}",
+            f"127.0.0.1.evil.example:{port}",
+            f"127.0.0.1@evil:{port}",
+        ):
+            assert client.get(path, headers={"Host": host}).status_code == 421, host
+        for origin in ("null", "http://evil.example", f"https://127.0.0.1:{port}", "http://127.0.0.1:1"):
+            assert client.get(path, headers={"Origin": origin}).status_code == 403, origin
+
+
 # --- a team -----------------------------------------------------------------------------------------------------------
 
 
@@ -522,3 +541,24 @@ def test_serve_says_where_the_dashboard_is(tmp_path: Path) -> None:
         with browser(site, None) as client:
             assert client.get("/overview").status_code == 200
             assert client.post("/do/add_note", data={"content": "x"}).status_code == 403
+
+
+def test_the_command_serves_and_opens_a_browser(tmp_path: Path) -> None:
+    opened = tmp_path / "opened.txt"
+    fake = tmp_path / "browser"
+    fake.write_text(f'#!/bin/sh\nprintf %s "$1" > "{opened}"\n', encoding="utf-8")
+    fake.chmod(0o755)
+    command = [sys.executable, "-m", "holdfast", "dashboard", "--store", str(tmp_path / "holdfast.db"), "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BROWSER": str(fake)}, cwd=tmp_path
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = json.loads(process.stdout.readline())["dashboard"]
+            while not opened.exists() or not opened.read_text(encoding="utf-8"):
+                time.sleep(0.05)
+            assert opened.read_text(encoding="utf-8") == address
+            with httpx2.Client(headers=HTML) as client:
+                assert client.get(address).status_code == 200
+        finally:
+            process.terminate()

@@ -9,7 +9,7 @@ from holdfast.stores.rows import FIELDS
 
 EARLIER = (
     f"SELECT {FIELDS} FROM entries WHERE tenant = %s AND project = %s AND kind = %s "  # noqa: S608
-    "AND (%s::text IS NULL OR key < %s) AND done <= %s ORDER BY key DESC LIMIT %s"
+    "AND key < %s AND done <= %s ORDER BY key DESC LIMIT %s"
 )
 
 
@@ -20,5 +20,7 @@ class PostgresPages:
     def earlier(
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
     ) -> tuple[Entry, ...]:
-        found = self._server.rows(EARLIER, (*scope, kind, before, before, include_done, limit))
+        found = self._server.rows(
+            EARLIER, (*scope, kind, rows.LAST_KEY if before is None else before, include_done, limit)
+        )
         return tuple(rows.to_entry(self.place, scope, row) for row in found)

@@ -7,7 +7,6 @@ from holdfast.stores import rows
 from holdfast.stores.rows import FIELDS
 from holdfast.stores.sqlite_file import Database
 
-LAST = "\U0010ffff"  # no key comes after it
 # The primary key is in this order, so that a page costs the same wherever it is.
 EARLIER = (
     f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key < ? "  # noqa: S608
@@ -22,5 +21,7 @@ class SqlitePages:
     def earlier(
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
     ) -> tuple[Entry, ...]:
-        found = self._db.rows(EARLIER, (*scope, kind, LAST if before is None else before, int(include_done), limit))
+        found = self._db.rows(
+            EARLIER, (*scope, kind, rows.LAST_KEY if before is None else before, int(include_done), limit)
+        )
         return tuple(rows.to_entry(self.place, scope, row) for row in found)
