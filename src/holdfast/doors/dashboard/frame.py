@@ -95,8 +95,8 @@ def draw(view: View, page: Page, *, said: str = "") -> str:
         "body",
         el("a", "Skip to content", class_="skip", href="#main"),
         _top(view, project),
-        el("div", _navigation(view, page.place), _main(view, page, said), class_="columns"),
-        _help(view),
+        el("div", _navigation(view, page.place), _main(page, said), class_="columns"),
+        _help(),
         data_base=view.base,
         data_live=view.link("/events") if page.live else None,
     )
@@ -109,7 +109,7 @@ def bare(title: str, *content: html.Child) -> str:
     return html.page(f"{title} · Holdfast", head(), el("body", card, class_="bare"))
 
 
-def _main(view: View, page: Page, said: str) -> Html:
+def _main(page: Page, said: str) -> Html:
     note = el("p", said, class_="said", role="status") if said else None
     live = el("div", page.main, data_region="page")
     return el("main", note, live, id="main", tabindex=-1)
@@ -159,7 +159,7 @@ def _navigation(view: View, lit: str) -> Html:
     return el("nav", el("ul", [entry(*one) for one in NAVIGATION]), aria_label="Pages")
 
 
-def _help(view: View) -> Html:
+def _help() -> Html:
     def row(keys: str, does: str) -> Html:
         return el("div", el("dt", [el("kbd", key) for key in keys.split()]), el("dd", does))
 

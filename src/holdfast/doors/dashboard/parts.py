@@ -119,7 +119,7 @@ def text(content: str, *, name: str = "Show all", mono: bool = False) -> Html:
     return el("div", el("pre", clip(first), class_=f"{kind} faded"), rest, class_="long")
 
 
-def difference(before: str, after: str, *, open_: bool = True) -> Html:
+def difference(before: str, after: str) -> Html:
     """What changed between two texts, line by line."""
     if not (before.endswith("\n") or after.endswith("\n")):
         before, after = f"{before}\n", f"{after}\n"  # that neither ends its last line is no difference
@@ -133,7 +133,7 @@ def difference(before: str, after: str, *, open_: bool = True) -> Html:
     block = el("pre", rows, class_="diff")
     added = sum(row.startswith("+") for row in lines)
     removed = sum(row.startswith("-") for row in lines)
-    if open_ and len(lines) <= OPEN_LINES:
+    if len(lines) <= OPEN_LINES:
         return block
     return el("details", el("summary", f"+{added:,} -{removed:,} lines"), block)
 

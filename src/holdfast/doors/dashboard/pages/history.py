@@ -123,7 +123,7 @@ def what(event: Event) -> Html:
         marks.append(f"tags {', '.join(before.tags) or 'none'} → {', '.join(after.tags) or 'none'}")
     said = [el("p", mark, class_="dim") for mark in marks]
     same = before.content == after.content
-    shown = None if same and marks else parts.difference(before.content, after.content, open_=True)
+    shown = None if same and marks else parts.difference(before.content, after.content)
     return html.many(said, shown)
 
 
