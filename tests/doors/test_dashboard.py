@@ -532,6 +532,7 @@ def test_an_open_page_is_told_of_changes(tmp_path: Path) -> None:
             assert next(line for line in lines if line.startswith("event:")) == "event: change"
             data = next(line for line in lines if line.startswith("data:"))
             assert "something" not in data
+        assert client.get("/events?once=yes").text.count("event:") == 1  # for who asks and does not wait
 
 
 def test_serve_says_where_the_dashboard_is(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
 import anyio.to_thread
 from starlette.responses import RedirectResponse, Response
 
+from holdfast import limits
 from holdfast.doors.dashboard import frame, html
 from holdfast.doors.dashboard.actions import ACTIONS, MOST_FIELDS, arguments
 from holdfast.doors.dashboard.html import el
@@ -138,7 +139,9 @@ class Dashboard:
 
     async def events(self, request: Request, visit: Visit) -> ASGIApp:
         view = self._view(request, visit)
-        return self._live.stream(view.context, visit.principal, partial(self._people.now, request))
+        seconds = 0 if view.asked("once") else limits.LIVE_STREAM_SECONDS
+        who = partial(self._people.now, request)
+        return self._live.stream(view.context, visit.principal, who, seconds=seconds)
 
     def _view(self, request: Request, visit: Visit) -> View:
         if visit.room is None:

@@ -34,23 +34,37 @@ class Live:
         self._open: dict[str, int] = {}  # streams of each principal
 
     def stream(
-        self, context: Callable[[], Context], principal: Principal, who: Callable[[], Awaitable[Principal | None]]
+        self,
+        context: Callable[[], Context],
+        principal: Principal,
+        who: Callable[[], Awaitable[Principal | None]],
+        *,
+        seconds: int = limits.LIVE_STREAM_SECONDS,
     ) -> Response:
-        """`who` says who the visitor is now; the stream is theirs only as long as it is the same one."""
+        """`who` says who the visitor is now; the stream is theirs only as long as it is the same one.
+
+        With `seconds=0` it tells how things are now, and ends.
+        """
         if sum(self._open.values()) >= limits.LIVE_STREAMS or self._open.get(principal.id, 0) >= limits.LIVE_EACH:
             # 204 tells browsers not to ask again: the page stays as it is until it is opened anew.
             return Response(status_code=204, headers=dict(HEADERS))
         kind = "text/event-stream; charset=utf-8"
-        return StreamingResponse(self._events(context, principal, who), headers={**HEADERS, "content-type": kind})
+        return StreamingResponse(
+            self._events(context, principal, who, seconds), headers={**HEADERS, "content-type": kind}
+        )
 
     async def _events(
-        self, context: Callable[[], Context], principal: Principal, who: Callable[[], Awaitable[Principal | None]]
+        self,
+        context: Callable[[], Context],
+        principal: Principal,
+        who: Callable[[], Awaitable[Principal | None]],
+        seconds: int,
     ) -> AsyncIterator[bytes]:
         self._open[principal.id] = self._open.get(principal.id, 0) + 1
         try:
             yield f"retry: {RETRY_MS}\n\n".encode()
-            seen, until, spoke = "", time.monotonic() + limits.LIVE_STREAM_SECONDS, time.monotonic()
-            while time.monotonic() < until and not self._stopping():
+            seen, until, spoke = "", time.monotonic() + seconds, time.monotonic()
+            while not (seen and time.monotonic() >= until) and not self._stopping():
                 if await who() != principal:
                     yield b"event: over\ndata: signed out\n\n"
                     return
@@ -64,7 +78,8 @@ class Live:
                 elif time.monotonic() - spoke > ALIVE_SECONDS:
                     yield b": still here\n\n"
                     spoke = time.monotonic()
-                await anyio.sleep(limits.LIVE_POLL_SECONDS)
+                if seconds:
+                    await anyio.sleep(limits.LIVE_POLL_SECONDS)
         finally:
             if left := self._open.pop(principal.id) - 1:
                 self._open[principal.id] = left
