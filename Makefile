@@ -14,7 +14,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test coverage torture test-clients bench docs run lock sbom audit clean
+.PHONY: help setup check test coverage torture test-clients test-browser bench docs run lock sbom audit clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -40,6 +40,9 @@ torture: $(STAMP) ## The slow tests: kills, races, full disks
 test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model; CLIENTS="codex or goose" names some
 	@command -v npm >/dev/null || echo "No coding agent was tested: npm, which installs them, is not there."
 	@! command -v npm >/dev/null || $(PY) -m pytest -n 2 -m clients tests/clients $(if $(CLIENTS),-k "$(CLIENTS)")
+
+test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, chromium-driver)
+	$(PY) -m pytest -m browser tests/browser
 
 bench: $(STAMP) ## Measure
 	$(PY) -m bench

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import apsw
 
 import holdfast
-from bench import corpus, hooks, journal, keeping, notes, outputs, start, stdio, survival, writers
+from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, start, stdio, survival, writers
 from bench.measure import OUT, Sizes, clear_out
 from bench.recall import speed
 
@@ -39,6 +39,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "survival": survival.run,
     "journal": journal.run,
     "adapters": _adapters,
+    "dashboard": dashboard.run,
 }
 
 

@@ -71,6 +71,15 @@ IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many
 
 OUTPUT_READ_TOKENS = 2_000  # one answer of scratchpad_read: a page, not the book
 OUTPUT_READ_MOST = 10_000  # tokens of one answer, whoever asks
+OUTPUT_SHOWN_BYTES = 262_144  # of an output on one page of the dashboard: what a browser still draws at once
+DASHBOARD_PAGE = 50  # rows of a list, or steps of a story, on one page: quick to draw, and more than is read at once
+DASHBOARD_SESSIONS = 100  # sessions in the tree of the overview; the newest are meant
+SIGN_IN_MS = 12 * 3_600_000  # how long a person stays signed in: a working day
+SIGN_IN_CODE_MS = 12 * 3_600_000  # how long the address that `serve` prints can be used, once
+LIVE_STREAMS = 64  # open pages that a process keeps up to date; the others are still, not wrong
+LIVE_EACH = 12  # of them for one token or user, so that one cannot take all; browsers open six at once
+LIVE_POLL_SECONDS = 1.0  # how often an open page is compared with the store: two small reads
+LIVE_STREAM_SECONDS = 300  # after which a browser asks anew, so that none is kept for ever
 OUTPUT_QUERY_TOKENS = 600  # the answer to a plain question: the lines that matter and little around them
 OUTPUT_PRUNE_MOST = 50  # outputs one keep may prune, so that no call pays for a whole clean-up
 OUTPUT_CALL_CHARS = 1_000  # of a call that are kept to say how to get its result again

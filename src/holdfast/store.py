@@ -381,6 +381,11 @@ class Store(OutputStore, CallStore, VectorStore, Protocol):
     def list(self, scope: Scope, query: Listing) -> Page:
         """Newest first (updated_at, then key)."""
 
+    def earlier(
+        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
+    ) -> tuple[Entry, ...]:
+        """Those with the largest keys below `before`, largest first: of kinds whose keys tell when, the newest."""
+
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         """Entries whose folded text contains the folded needle, by position, then newest first. The text of an entry is
         its content; that of memory begins with its key and a line end."""

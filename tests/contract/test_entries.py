@@ -340,3 +340,21 @@ def test_an_entry_deleted_while_done_leaves_the_counts_right(store: Store, scope
     store.edit(scope, NOTE, "a", always(GONE), stamp())
     assert store.tags(scope, NOTE, "s") == (TagCount("t", 1),)
     assert store.tally(scope, NOTE, "s") == Tally(1, 1)
+
+
+# --- leafing through --------------------------------------------------------------------------------------------------
+
+
+def test_pages_of_a_kind_follow_each_other_without_gaps(store: Store, scope: Scope) -> None:
+    made = [key_of(put(store, scope, None, f"note {n}", now=NOON + n, session=f"s{n % 2}")) for n in range(25)]
+    put(store, scope, "elsewhere", "x", kind=MEMORY)
+    store.edit(scope, NOTE, made[7], always(Draft("note 7", "s1", done=True)), stamp(NOON + 99))
+    delete(store, scope, made[9])
+    there = [key for key in made if key != made[9]]
+    found: list[str] = []
+    while page := store.earlier(scope, NOTE, found[-1] if found else None, include_done=True, limit=4):
+        found += keys(page)
+    assert found == there[::-1]
+    open_ones = keys(store.earlier(scope, NOTE, None, limit=100))
+    assert open_ones == [key for key in there[::-1] if key != made[7]]
+    assert store.earlier(new_scope(scope.tenant), NOTE, None) == ()

@@ -56,7 +56,15 @@ ROUTES: Mapping[str, Door] = {
     "create_token": Door("admin", "POST", "/api/v1/tokens", NEW_TOKEN),
     "revoke_token": Door("admin", "DELETE", "/api/v1/tokens/000000000000"),
     "operation": Door("read", "POST", "/api/v1/operations/list_notes", {}),
+    "dashboard": Door("read", "GET", "/"),
+    "dashboard_static": Door("public", "GET", "/static/dashboard.css"),
+    "sign_in": Door("public", "GET", "/sign-in"),
+    "sign_out": Door("read", "POST", "/sign-out"),
+    "dashboard_events": Door("read", "GET", "/events?once=yes"),
+    "dashboard_do": Door("write", "POST", "/do/archive_session"),
+    **{f"dashboard_{name}": Door("read", "GET", f"/{name}") for name in policy.PAGES},
 }
+OF_A_PROJECT = {"/mcp", "/events?once=yes", "/do/archive_session", *(f"/{name}" for name in policy.PAGES)}
 METHODS: Mapping[str, dict[str, Any]] = {
     "initialize": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
     "ping": {},
@@ -154,14 +162,14 @@ def expected(door: Door, who: Credential, per_project: bool) -> set[int]:
     if door.tool in OF_FILES and not who.home:
         return {409}
     # It was let in. Whether there is something to do is the operation's own matter.
-    return {200, 201, 202, 400, 404, 409}
+    return {200, 201, 202, 303, 400, 404, 409}
 
 
 # --- the matrix -------------------------------------------------------------------------------------------------------
 
 
 def of_project(door: Door) -> bool:
-    return "/operations/" in door.path or door.path == "/mcp"
+    return "/operations/" in door.path or door.path in OF_A_PROJECT
 
 
 def asked(caller: Caller, door: Door) -> httpx2.Response:
@@ -243,7 +251,7 @@ def test_every_operation_is_in_the_policy_and_as_strict_as_it_should_be() -> Non
 
 
 UNKNOWN = [
-    *("/", "/docs", "/mcp/", "/api/v1", "/api/v1/operations/", "/api/v1/operations/forget", "/p/home", "/p//mcp"),
+    *("/docs", "/mcp/", "/api/v1", "/api/v1/operations/", "/api/v1/operations/forget", "/p/home", "/p//mcp"),
     *("/p/home/health", "/p/home/api/v1/tokens", "/health/", "//health", "/metrics", "/openapi.json"),
 ]
 

@@ -142,6 +142,12 @@ def recognised(store: Store, presented: str) -> Token | None:
     return _token(entry) if entry and same else None
 
 
+def known(store: Store, id: str) -> Token | None:
+    """The token of this id, good or not, as it is now."""
+    entry = store.read(HOME, ACCESS, id)
+    return _token(entry) if entry else None
+
+
 def listed(store: Store, tenant: str | None) -> tuple[Token, ...]:
     """The tokens of a tenant, or of all, revoked ones too. Newest change first."""
     page = store.list(HOME, Listing((ACCESS,), session=tenant, include_done=True, limit=limits.LIST_MAX))

@@ -33,6 +33,7 @@ from holdfast.stores.drafts import next_entry, unchanged
 from holdfast.stores.output_transfer import arrive
 from holdfast.stores.postgres_erase import PostgresErase
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
+from holdfast.stores.postgres_pages import PostgresPages
 from holdfast.stores.postgres_recall import PostgresRecall, lexeme, like, missing, vector
 from holdfast.stores.postgres_schema import SCHEMA, Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
@@ -88,7 +89,7 @@ LABELS = (
 )
 
 
-class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresErase):
+class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresErase, PostgresPages):
     def __init__(self, url: str) -> None:
         self._server = Server(url)
         self.place = self._server.place

@@ -15,6 +15,7 @@ from holdfast.store import EventQuery, entry_from, entry_record, fingerprint, to
 Row = tuple[Any, ...]
 FIELDS = "kind, key, session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"
 E_FIELDS = ", ".join(f"e.{name}" for name in FIELDS.split(", "))
+LAST_KEY = "\U0010ffff"  # no key comes after it
 EVENT_FIELDS = ("seq", "at", "by", "operation", "session", "kind", "key", "version")
 
 

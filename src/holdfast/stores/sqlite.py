@@ -31,6 +31,7 @@ from holdfast.stores.sqlite_erase import SqliteErase
 from holdfast.stores.sqlite_file import SCHEMA, Database
 from holdfast.stores.sqlite_index import Fresh, WordIndex, any_of, may_contain, tag_mark, tidy
 from holdfast.stores.sqlite_outputs import SqliteOutputs, SqliteSql
+from holdfast.stores.sqlite_pages import SqlitePages
 from holdfast.stores.sqlite_recall import PLACE, SqliteRecall
 from holdfast.stores.sqlite_vectors import SqliteVectors, wait_for_vector
 
@@ -45,7 +46,7 @@ KNOWN_LABELS = 2_000  # spellings of tags a process remembers
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase):
+class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, SqlitePages):
     def __init__(self, path: str) -> None:
         self._db = Database(path)
         self.place = self._db.path

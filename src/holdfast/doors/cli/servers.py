@@ -87,6 +87,22 @@ def add_to(root: Group) -> None:
             raise click.UsageError("Only one of --token, --no-token and --team can be given.")
         _serve(state, (host, port), profile, (token, no_token, team), url)
 
+    _add_dashboard(root)
+
+
+def _add_dashboard(root: Group) -> None:
+    @command(
+        root,
+        "dashboard",
+        "holdfast dashboard",
+        "Look at what is kept, in a browser: serve on this machine alone, open the page and sign in.",
+    )
+    @click.option("--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="0: any. [default: 0]")
+    @click.option("--no-open", is_flag=True, help="Only print the address.")
+    @pass_state
+    def dashboard(state: State, port: int, no_open: bool) -> None:
+        _serve(state, ("127.0.0.1", port), stdio.DEFAULT_PROFILE, (None, False, False), "", browse=not no_open)
+
 
 def _add_wrap(root: Group) -> None:
     def wrap(state: State, /, server: tuple[str, ...], threshold: int | None, **given: Any) -> int:
@@ -145,7 +161,15 @@ def _add_gateway(root: Group) -> None:
     )(made)
 
 
-def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | None, bool, bool], url: str) -> None:
+def _serve(
+    state: State,
+    place: tuple[str, int],
+    profile: str,
+    who: tuple[str | None, bool, bool],
+    url: str,
+    *,
+    browse: bool = False,
+) -> None:
     try:
         from holdfast.doors.http import server
     except ImportError as problem:
@@ -162,8 +186,13 @@ def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | 
         made = None if known else token
         reply = {"url": url, "token": made, "profile": profile, "project": state.settings.project}
         reply["store"] = shown_place(state.settings.store)
+        reply["dashboard"] = _dashboard(url, token)
         state.answer(reply, lambda screen: _explain(screen, reply, needed=token is not None or team, team=team))
         sys.stdout.flush()
+        if browse:
+            import webbrowser
+
+            webbrowser.open(str(reply["dashboard"]))
 
     host, port = place
     offer = server.Offer(token, team, url.rstrip("/"))
@@ -172,6 +201,17 @@ def _serve(state: State, place: tuple[str, int], profile: str, who: tuple[str | 
             server.serve(hold, profile, offer, host=host, port=port, session=state.session, on_ready=ready)
         except KeyboardInterrupt:
             return  # Ctrl-C is how a server is stopped; it has finished what it was doing
+
+
+def _dashboard(url: str, token: str | None) -> str:
+    """Where people look. On a local server the address signs them in, once."""
+    home = url.removesuffix("/mcp") + "/"
+    if token is None:
+        return home
+    from holdfast.doors.dashboard.sign_in import signed
+    from holdfast.library import wall_clock
+
+    return f"{home}sign-in?code={signed(token.encode(), 'code', wall_clock())}"
 
 
 def _fresh_token() -> str:
@@ -183,6 +223,7 @@ def _fresh_token() -> str:
 def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: bool, team: bool) -> None:
     url, token = reply["url"], reply["token"]
     screen.line(f"Holdfast listens at {url}", "bold")
+    screen.line(f"dashboard {reply['dashboard']}", "bold")
     screen.line(f"store {reply['store']}, project {reply['project']}, profile {reply['profile']}")
     if token:
         screen.line(f"token for this run: {token}", "yellow")

@@ -80,6 +80,13 @@ class Visit(NamedTuple):
 Handler = Callable[[Request, Visit], Awaitable["ASGIApp"]]
 
 
+class Pages(NamedTuple):
+    """What pages for people need of the gate: who a cookie stands for, and a refusal that people can read."""
+
+    principal: Callable[[Request], Awaitable[Principal | None]]
+    refused: Callable[[Request, ASGIApp], ASGIApp]
+
+
 class Gate:
     """`lifespan` is told when the server starts and stops."""
 
@@ -93,6 +100,7 @@ class Gate:
         security: TransportSecuritySettings,
         challenge: Challenge,
         lifespan: ASGIApp,
+        pages: Pages,
     ) -> None:
         if odd := {route.name for route in policy.ROUTES} ^ handlers.keys():
             raise LookupError(f"the policy and the handlers disagree about {', '.join(sorted(odd))}")
@@ -103,6 +111,7 @@ class Gate:
         self._security = TransportSecurityMiddleware(security)
         self._challenge = challenge
         self._lifespan = lifespan
+        self._pages = pages
         self._within = RequestBodyLimitMiddleware(self._serve, wire.MESSAGE_MAX_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -127,6 +136,8 @@ class Gate:
             _log.exception("a request could not be admitted")
             found = refusals.failed_inside()
         if not isinstance(found, _Admitted):
+            if any(route.people for route, _ in policy.match(_split(scope["path"])[1])):
+                found = self._pages.refused(request, found)
             await found(scope, receive, send)
             return
         principal = found.visit.principal
@@ -145,7 +156,10 @@ class Gate:
         routes = [found for found in policy.match(path) if project is None or found[0].per_project]
         headers = request.headers.getlist("authorization")
         public = routes and all(route.needs is Level.PUBLIC for route, _ in routes)
-        principal = NOBODY if public else await self._credentials.principal(headers)
+        if not headers and not public and any(route.people for route, _ in routes):
+            principal = await self._pages.principal(request)
+        else:
+            principal = NOBODY if public else await self._credentials.principal(headers)
         if principal is None:
             return refusals.unauthorized(self._challenge.words(), given=bool(headers))
         if refusal := self._rates.refusal(principal):

@@ -26,7 +26,14 @@ class Route(NamedTuple):
     needs: Level  # at least; what is called through it may need more
     per_project: bool = False  # also below /p/<project>, and only within the principal's projects
     by_operation: bool = False  # what is called through it decides, by OPERATIONS and METHODS
+    people: bool = False  # a page: a cookie of somebody who signed in will do, and a refusal is a page too
 
+
+# The pages of the dashboard, each at its name. What can be changed there is sent to dashboard_do, and an operation.
+PAGES = (
+    *("overview", "session", "messages", "notepad", "notes", "note", "memory", "remembered", "handoffs", "handoff"),
+    *("outputs", "output", "journal", "recall", "savings", "history", "change"),
+)
 
 ROUTES = (
     Route("health", ("GET",), "/health", PUBLIC),
@@ -40,6 +47,13 @@ ROUTES = (
     Route("create_token", ("POST",), "/api/v1/tokens", ADMIN),
     Route("revoke_token", ("DELETE",), "/api/v1/tokens/{id}", ADMIN),
     Route("operation", ("POST",), "/api/v1/operations/{operation}", READ, per_project=True, by_operation=True),
+    Route("dashboard", ("GET",), "/", READ, people=True),
+    Route("dashboard_static", ("GET",), "/static/{file}", PUBLIC, people=True),
+    Route("sign_in", ("GET", "POST"), "/sign-in", PUBLIC, people=True),
+    Route("sign_out", ("POST",), "/sign-out", READ, people=True),
+    Route("dashboard_events", ("GET",), "/events", READ, per_project=True, people=True),
+    Route("dashboard_do", ("POST",), "/do/{action}", WRITE, per_project=True, people=True),
+    *(Route(f"dashboard_{name}", ("GET",), f"/{name}", READ, per_project=True, people=True) for name in PAGES),
 )
 
 # Methods of MCP. One that is not here is answered as unknown; a tool call needs what its operation needs.

@@ -1,7 +1,7 @@
 """The server put together, and served until it is told to stop.
 
-One port carries MCP, the JSON routes and health. A local server has one person, who holds the token of the run (or
-none); a server for teams knows its people by the tokens in the store and by those of an identity provider.
+One port carries MCP, the JSON routes, the dashboard and health. A local server has one person, who holds the token of
+the run (or none); a server for teams knows its people by the tokens in the store and by those of an identity provider.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -16,9 +17,11 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 
+from holdfast.doors.dashboard.app import Dashboard
+from holdfast.doors.dashboard.sign_in import People
 from holdfast.doors.http import api, refusals
 from holdfast.doors.http.credentials import Credentials, Local
-from holdfast.doors.http.gate import Challenge, Gate, Handler, Visit
+from holdfast.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
 from holdfast.doors.http.mcp import Kind, McpDoor
 from holdfast.doors.http.principal import Level, Principal
 from holdfast.doors.http.quotas import Quotas
@@ -66,8 +69,12 @@ def build_app(
     session: str | None = None,
     site: Site | None = None,
     kind: Kind = Surface,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
-    """The whole server as an ASGI application. `kind` is what answers MCP; tests put fixtures beside ours."""
+    """The whole server as an ASGI application.
+
+    `kind` is what answers MCP; tests put fixtures beside ours. `stopping` says when streams that would go on must end.
+    """
     site = site or Site()
     origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
@@ -75,22 +82,28 @@ def build_app(
     quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
     mcp = McpDoor(hold, profile, session=session, security=security, quotas=quotas, threads=threads, kind=kind)
     known = _Known(oauth, offer.url)
+    local = _local(hold, offer)
+    credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
+    people = People(hold.store, credentials, clock=hold.clock, local=local, secure=offer.url.startswith("https:"))
+    dashboard = Dashboard(hold.store, people, clock=hold.clock, stopping=stopping)
     handlers: dict[str, Handler] = {
         "health": _health,
         "resource_metadata": known.metadata,
         "resource_metadata_mcp": known.metadata,
         "mcp": mcp.handle,
         **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
+        **dashboard.handlers(),
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
     return Gate(
         handlers,
-        credentials=Credentials(hold.store, clock=hold.clock, local=_local(hold, offer), oauth=oauth),
+        credentials=credentials,
         rooms=Rooms(hold),
         rates=Rates(hold.bounds.server),
         security=security,
         challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
         lifespan=mcp.transport,
+        pages=Pages(people.principal, dashboard.refused),
     )
 
 
@@ -139,16 +152,21 @@ class _Known:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells when the server can be reached."""
+    """Tells when the server can be reached, and when it begins to stop."""
 
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None], on_stopping: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = on_started
+        self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stopping()
+        await super().shutdown(sockets)
 
 
 def serve(
@@ -174,7 +192,8 @@ def serve(
         names = (*LOOPBACK, shown_host) if local else (shown_host,)
         site = site_of([*dict.fromkeys(f"{name}:{port}" for name in names)], offer.url)
         here = offer._replace(url=(offer.url or f"http://{shown_host}:{port}").rstrip("/"))
-        app = build_app(hold, profile, here, session=session, site=site)
+        stop = Event()
+        app = build_app(hold, profile, here, session=session, site=site, stopping=stop.is_set)
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -184,7 +203,7 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
-        _Uvicorn(config, lambda: on_ready(f"{here.url}/mcp")).run(sockets=[listener])
+        _Uvicorn(config, lambda: on_ready(f"{here.url}/mcp"), stop.set).run(sockets=[listener])
 
 
 def site_of(listening: Sequence[str], url: str) -> Site:

@@ -1,0 +1,151 @@
+"""The dashboard in headless Chromium: how soon the story of a long session is painted, and leafing through many notes.
+
+The floor is the emptiest page of the same server in the same browser: what a connection, a process and a paint cost.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import stores
+from bench.measure import Sizes, clean_environment, percentile, ratio, span, table, verdict
+from holdfast.library import Holdfast
+from holdfast.model import NOTE, NOTEPAD, TASK, Draft, Stamp
+from holdfast.store import Decide
+
+EVENTS = 10_000  # of the session whose story is painted
+PAINT_SECONDS = 1.0
+BATCH = 500  # changes that are written at once
+TOKEN = "a-token-for-the-benchmark"  # noqa: S105 - of a server that lives for a minute
+BEGAN = 1_770_000_000_000
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
+)
+PAINT = """
+const done = arguments[0];
+const look = () => {
+  const found = performance.getEntriesByName('first-contentful-paint')[0];
+  const page = performance.getEntriesByType('navigation')[0];
+  if (found && page.loadEventEnd) done([found.startTime, page.responseEnd, page.loadEventEnd]);
+  else setTimeout(look, 20);
+};
+look();
+"""
+
+
+def run(sizes: Sizes) -> None:
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (browser and driver):
+        print("\nNot measured: this needs Chromium (Debian: apt-get install chromium chromium-driver).")
+        return
+    place = stores.folder("dashboard")
+    notes = sizes.pick(100_000, 5_000)
+    with stores.open_ours(place / "ours.db") as hold:
+        project = hold.scope.project
+        _story(hold)
+        _notes(hold, notes)
+    pages = {
+        "sign-in (floor)": "/sign-in",
+        f"story of {EVENTS:,} events": "/session?id=long",
+        "the same, notepad only": "/session?id=long&kind=notepad",
+        f"notes, of {notes:,}": "/notes",
+        "overview": "/overview",
+        "history": "/history",
+    }
+    found: dict[str, list[list[float]]] = {name: [] for name in pages}
+    with _served(place, project) as url, _chromium(browser, driver) as window:
+        _sign_in(window, url)
+        for turn in range(sizes.pick(9, 3) + 1):
+            for name, path in pages.items():
+                window.get(url + path)
+                paint = [one / 1_000 for one in window.execute_async_script(PAINT)]
+                if turn:  # the first time also starts what a browser starts once
+                    found[name].append(paint)
+    _tell(found)
+
+
+def _tell(found: dict[str, list[list[float]]]) -> None:
+    floor = min(one[0] for one in found["sign-in (floor)"])
+    lines = []
+    for name, times in found.items():
+        paints = [one[0] for one in times]
+        best, middle = min(paints), percentile(paints, 0.5)
+        goal = verdict(middle, PAINT_SECONDS, f"≤ {PAINT_SECONDS:.0f} s")
+        lines.append([name, span(best), span(middle), span(min(one[1] for one in times)), ratio(best, floor), goal])
+    heads = ("page", "first paint, best", "median", "whole answer there", "x floor", "goal (median)")
+    table("First paint in headless Chromium, from the click on", heads, lines)
+
+
+def _story(hold: Holdfast) -> None:
+    """One long session: notes, a notepad that is edited again and again, tasks."""
+    text = "The quick brown fox of the parser jumps over two tokens of lookahead. " * 3
+    kinds = ((NOTE, "note_{}"), (NOTEPAD, "long"), (TASK, "task_{}"), (NOTE, "note_{}"))
+    for first in range(0, EVENTS, BATCH):
+        edits: list[tuple[str, str, Decide]] = []
+        for number in range(first, min(EVENTS, first + BATCH)):
+            kind, key = kinds[number % len(kinds)]
+            extra: dict[str, Any] = {"state": "open", "depth": 1, "first": 0} if kind == TASK else {}
+            lines = "".join(f"- step {at}\n" for at in range(number % 60)) if kind == NOTEPAD else ""
+            draft = Draft(f"{number}: {text}\n{lines}", "long", ("bench",) if kind == NOTE else (), extra=extra)
+            edits.append((kind, key.format(BEGAN + number), lambda before, draft=draft: draft))  # type: ignore[misc]
+        hold.store.edit_all(hold.scope, edits, Stamp("agent/bench", "bench", "long", BEGAN + first * 1_000))
+
+
+def _notes(hold: Holdfast, count: int) -> None:
+    for first in range(0, count, BATCH):
+        edits: list[tuple[str, str, Decide]] = []
+        for number in range(first, min(count, first + BATCH)):
+            draft = Draft(f"Note {number} about topic {number % 97}.", f"s{number % 40}", (f"t{number % 30}",))
+            key = f"note_{BEGAN + 50_000_000 + number}"
+            edits.append((NOTE, key, lambda before, draft=draft: draft))  # type: ignore[misc]
+        stamp = Stamp("agent/bench", "add_note", f"s{first // BATCH % 40}", BEGAN + 50_000_000 + first)
+        hold.store.edit_all(hold.scope, edits, stamp)
+
+
+@contextmanager
+def _served(place: Path, project: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "holdfast", "serve", "--store", str(place / "ours.db"), "--project", project]
+    command += ["--port", "0", "--json"]
+    env = clean_environment() | {"HOLDFAST_TOKEN": TOKEN}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=place)
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["url"].removesuffix("/mcp")
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@contextmanager
+def _chromium(browser: str, driver: str) -> Iterator[Any]:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in FLAGS:
+        options.add_argument(flag)
+    window = webdriver.Chrome(options, Service(driver))
+    window.set_window_size(1360, 900)
+    try:
+        yield window
+    finally:
+        window.quit()
+
+
+def _sign_in(window: Any, url: str) -> None:
+    window.get(f"{url}/sign-in")
+    window.find_element("css selector", "#token").send_keys(TOKEN)
+    window.find_element("css selector", "form button").click()
+    until = time.monotonic() + 20
+    while "/overview" not in window.current_url and time.monotonic() < until:
+        time.sleep(0.05)

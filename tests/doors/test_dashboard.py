@@ -1,0 +1,565 @@
+"""The dashboard over a real socket: every page with texts that mean harm, who is let in, and what people can change."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from dashboard_kit import HOSTILE, MARK, PROJECT, TOKEN, Served, project, served
+from holdfast import wiring
+from holdfast.doors.dashboard.actions import ACTIONS
+from holdfast.doors.dashboard.app import back
+from holdfast.doors.dashboard.frame import CSP
+from holdfast.doors.dashboard.pages import PAGES
+from holdfast.doors.http import policy
+from holdfast.library import wall_clock
+from holdfast.operations import tokens
+from holdfast.operations.catalogue import OPERATIONS
+from holdfast.text import safe
+
+HTML = {"Accept": "text/html"}
+FIRST = ("/overview", "/overview?archived=no", "/journal", "/recall?q=casts+tabs+script+alert", "/savings")
+# What our own pages are made of. Anything else came out of a stored text.
+OURS = frozenset(
+    (
+        *(
+            "html",
+            "head",
+            "meta",
+            "title",
+            "link",
+            "script",
+            "body",
+            "header",
+            "nav",
+            "main",
+            "aside",
+            "section",
+            "dialog",
+        ),
+        *(
+            "a",
+            "img",
+            "span",
+            "div",
+            "p",
+            "pre",
+            "h1",
+            "h2",
+            "h3",
+            "ul",
+            "ol",
+            "li",
+            "dl",
+            "dt",
+            "dd",
+            "time",
+            "strong",
+        ),
+        *(
+            "form",
+            "label",
+            "input",
+            "textarea",
+            "select",
+            "option",
+            "button",
+            "details",
+            "summary",
+            "kbd",
+            "code",
+            "em",
+        ),
+        *("table", "thead", "tbody", "tr", "th", "td", "mark", "meter"),
+        *("svg", "rect", "line", "text", "polyline", "circle"),
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("dashboard")
+    with served(project(folder, means_harm=True), folder) as found:
+        yield found
+
+
+@contextmanager
+def browser(site: Served, token: str | None = TOKEN) -> Iterator[httpx2.Client]:
+    """Somebody at a browser: signed in, unless the token is None."""
+    with httpx2.Client(base_url=site.url, headers=HTML, timeout=30) as client:
+        if token is not None:
+            answer = client.post("/sign-in", data={"token": token}, headers={"Origin": site.url})
+            assert answer.status_code == 200, answer.text
+        yield client
+
+
+def send(client: httpx2.Client, action: str, **form: object) -> httpx2.Response:
+    origin = str(client.base_url).rstrip("/")
+    return client.post(
+        f"/do/{action}", data={name: str(value) for name, value in form.items()}, headers={"Origin": origin}
+    )
+
+
+class Seen(HTMLParser):
+    """A page as a browser's parser sees it: its elements, addresses and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def links(self) -> list[str]:
+        found = (attributes.get("href") for tag, attributes in self.elements if tag == "a")
+        return [link for link in found if link and link.startswith("/")]
+
+
+def odd(seen: Seen) -> list[str]:
+    """What should not be on a page of ours."""
+    wrong = []
+    for tag, attributes in seen.elements:
+        if tag not in OURS:
+            wrong.append(f"<{tag}>")
+        for name, value in attributes.items():
+            if name.startswith("on") or name in ("style", "srcdoc", "formaction", "ping"):
+                wrong.append(f"{name}={value}")
+            if name in ("href", "src", "action") and (not value or value[0] not in "/?#" or value[:2] in ("//", "/\\")):
+                wrong.append(f"{name}={value}")
+        if tag == "script" and not str(attributes.get("src", "")).startswith("/static/"):
+            wrong.append("a script in the page")
+    return wrong
+
+
+def walk(client: httpx2.Client, most: int = 400) -> dict[str, Seen]:
+    """Every page there is a link to, from the first ones on; of each kind of page and query, some."""
+    waiting = [*FIRST]
+    found: dict[str, Seen] = {}
+    kinds: dict[str, int] = {}
+    while waiting and len(found) < most:
+        link = waiting.pop(0)
+        parts = urlsplit(link)
+        kind = parts.path + ",".join(sorted(re.findall(r"(?:^|&)(\w+)=", parts.query)))
+        if link in found or kinds.get(kind, 0) >= 6:
+            continue
+        kinds[kind] = kinds.get(kind, 0) + 1
+        answer = client.get(link)
+        assert answer.status_code == 200, (link, answer.text[-400:])
+        assert answer.headers["content-security-policy"] == CSP
+        found[link] = Seen(answer.text)
+        waiting += [one for one in found[link].links() if one != "/"]
+    return found
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def test_no_text_of_a_store_becomes_markup_on_any_page(site: Served) -> None:
+    with browser(site) as client:
+        pages = walk(client)
+    wrong = [f"{link}: {what}" for link, seen in pages.items() for what in odd(seen)]
+    assert not wrong, "\n".join(wrong[:20])
+    assert {urlsplit(link).path.strip("/") for link in pages} == PAGES.keys(), "a page that no link leads to"
+    everything = "\n".join("".join(seen.words) for seen in pages.values())
+    for text in HOSTILE:  # what is not shown cannot do harm, and proves nothing
+        assert safe.visible(text.split("\n")[0]) in everything, text
+    assert MARK in everything
+
+
+def test_the_pages_are_the_same_on_postgres(postgres_url: str, tmp_path: Path) -> None:
+    from dashboard_kit import hostile, story
+
+    with wiring.open(postgres_url, project=PROJECT) as hold:
+        story(hold)
+        hostile(hold)
+    with served(postgres_url, tmp_path) as site, browser(site) as client:
+        pages = walk(client, 60)
+    assert not [what for seen in pages.values() for what in odd(seen)]
+    assert len(pages) > 20
+
+
+def test_every_answer_forbids_what_pages_do_not_need(site: Served) -> None:
+    with browser(site, None) as client:
+        for path in ("/", "/overview", "/sign-in", "/static/dashboard.css", "/static/dashboard.js"):
+            headers = client.get(path).headers
+            policy_ = headers["content-security-policy"]
+            assert "default-src 'none'" in policy_, path
+            assert "unsafe" not in policy_
+            assert "frame-ancestors 'none'" in policy_
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "same-origin"
+            assert not [name for name in headers if name.startswith("access-control")]
+        assert client.get("/static/../app.py").status_code in (401, 404)
+        assert client.get("/static/secrets.txt").status_code == 404
+
+
+def test_the_scripts_make_no_markup() -> None:
+    from importlib.resources import files
+
+    for name in ("dashboard.js", "theme.js"):
+        script = files("holdfast.doors.dashboard").joinpath("static", name).read_text(encoding="utf-8")
+        for danger in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "DOMParser"):
+            assert danger not in script
+
+
+def test_a_project_with_many_notes_is_leafed_through_without_gaps(tmp_path: Path) -> None:
+    store = str(tmp_path / "holdfast.db")
+    with wiring.open(store, project=PROJECT) as hold:
+        ids = [hold.session(f"s{n % 3}").notes.add(f"note {n}").id for n in range(120)]
+    with served(store, tmp_path) as site, browser(site) as client:
+        link: str | None = "/notes"
+        found: list[str] = []
+        while link:
+            text = client.get(link).text
+            found += list(dict.fromkeys(re.findall(r"/note\?id=(note_\d+)", text)))
+            older = re.search(r'href="([^"]+)" rel="next"', text)
+            link = older[1].replace("&amp;", "&") if older else None
+        assert found == ids[::-1]
+        assert "40 found" in client.get("/notes?session=s1").text
+        assert "1 found" in client.get("/notes?q=note+77").text
+
+
+def test_recall_lights_the_words_and_names_the_reasons(site: Served) -> None:
+    with browser(site) as client:
+        text = client.get("/recall?q=casts+lookahead").text
+    assert "<mark>Casts</mark>" in text
+    assert "words: casts" in text
+    assert "written by agent" in text
+
+
+def test_the_reader_shows_lines_and_finds_texts(site: Served) -> None:
+    with browser(site) as client:
+        listed = client.get("/outputs").text
+        id = next(
+            one
+            for one in re.findall(r"/output\?id=(\w+)", listed)
+            if "1 failed" in client.get(f"/output?id={one}&from=400").text
+        )
+        assert 'data-n="201"' in client.get(f"/output?id={id}&from=201").text
+        assert "test_tabs" in client.get(f"/output?id={id}&find=FAILED").text
+        assert "regular expression" in client.get(f"/output?id={id}&find=(&regex=yes").text
+        before = client.get("/savings").text
+        assert ">Read back later</dt><dd><strong>0</strong>" in before  # a person's reading is not an agent's
+
+
+def test_what_is_not_there_is_a_page_too(site: Served) -> None:
+    with browser(site) as client:
+        for path in (
+            "/session?id=nobody",
+            "/note?id=note_1",
+            "/remembered?key=none",
+            "/output?id=000000000000",
+            "/change?seq=999999",
+        ):
+            answer = client.get(path)
+            assert answer.status_code == 404, path
+            assert "That did not work" in answer.text
+        assert client.get("/output?id=../../etc").status_code == 400
+        assert client.get("/notes?before=%00&page=-1&limit=x").status_code == 200
+
+
+# --- who is let in ----------------------------------------------------------------------------------------------------
+
+
+def test_without_a_sign_in_there_is_only_the_form(site: Served) -> None:
+    with browser(site, None) as client:
+        for path in ("/", *(f"/{name}" for name in PAGES), "/events"):
+            answer = client.get(path)
+            assert answer.status_code == 401
+            assert 'action="/sign-in"' in answer.text
+            assert "tidewater" not in answer.text
+        plain = client.get("/overview", headers={"Accept": "*/*"})
+        assert plain.status_code == 401
+        assert plain.json()["error"] == "unauthorized"
+        assert send(client, "add_note", content="x").status_code == 401
+
+
+def test_a_wrong_token_is_refused_and_a_right_one_gives_a_guarded_cookie(site: Served) -> None:
+    with browser(site, None) as client:
+        wrong = client.post("/sign-in", data={"token": "nonsense"}, headers={"Origin": site.url})
+        assert wrong.status_code == 403
+        assert "set-cookie" not in wrong.headers
+        right = client.post("/sign-in", data={"token": TOKEN}, headers={"Origin": site.url})
+        cookie = right.headers["set-cookie"]
+        assert {"HttpOnly", "Path=/", "SameSite=strict"} <= {part.strip() for part in cookie.split(";")}
+        assert TOKEN not in cookie
+        assert client.get("/", follow_redirects=False).headers["location"] == "/overview"
+
+
+def test_the_address_that_is_printed_signs_in_once(tmp_path: Path) -> None:
+    folder = tmp_path
+    store = project(folder, means_harm=False)
+    with served(store, folder) as site:
+        assert TOKEN not in site.dashboard
+        with browser(site, None) as client:
+            assert client.get(site.dashboard).status_code == 200
+            assert client.get("/overview").status_code == 200
+        with browser(site, None) as client:
+            assert client.get(site.dashboard).status_code == 403
+            assert client.get("/overview").status_code == 401
+            assert client.get(site.dashboard.replace("code=1", "code=2")).status_code == 403
+
+
+def test_a_cookie_opens_pages_and_nothing_else(site: Served) -> None:
+    with browser(site) as client:
+        assert client.get("/overview").status_code == 200
+        assert client.get("/api/v1/whoami").status_code == 401
+        assert client.post("/mcp", json={}).status_code == 401
+        assert client.post("/api/v1/operations/list_notes", json={}).status_code == 401
+
+
+def test_signing_out_ends_it_also_for_who_copied_the_cookie(site: Served) -> None:
+    with browser(site) as client, browser(site, None) as thief:
+        thief.cookies.update(dict(client.cookies))
+        assert thief.get("/overview").status_code == 200
+        assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303
+        assert client.get("/overview").status_code == 401
+        assert thief.get("/overview").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.example", "http://127.0.0.1:1", "http://localhost.evil.example"]
+)
+def test_a_form_of_another_page_changes_nothing(site: Served, origin: str | None) -> None:
+    headers = {} if origin is None else {"Origin": origin}
+    with browser(site) as client:
+        for path in ("/do/add_note", "/sign-in", "/sign-out"):
+            answer = client.post(path, data={"content": "planted by another page", "token": TOKEN}, headers=headers)
+            assert answer.status_code == 403, path
+        assert client.get("/overview").status_code == 200
+        assert "planted" not in client.get("/notes").text
+        crossed = client.post(
+            "/do/add_note", data={"content": "planted"}, headers={"Origin": site.url, "Sec-Fetch-Site": "same-site"}
+        )
+        assert crossed.status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/overview", "/events", "/static/dashboard.js", "/sign-in", "/"])
+def test_no_other_name_and_no_other_page_reaches_it(site: Served, path: str) -> None:
+    port = urlsplit(site.url).port
+    with browser(site) as client:
+        for host in (
+            "evil.example",
+            f"evil.example:{port}",
+            f"127.0.0.1.evil.example:{port}",
+            f"127.0.0.1@evil:{port}",
+        ):
+            assert client.get(path, headers={"Host": host}).status_code == 421, host
+        for origin in ("null", "http://evil.example", f"https://127.0.0.1:{port}", "http://127.0.0.1:1"):
+            assert client.get(path, headers={"Origin": origin}).status_code == 403, origin
+
+
+# --- a team -----------------------------------------------------------------------------------------------------------
+
+
+def made(store: str, scope: str, *projects: str, name: str = "ada") -> tokens.Created:
+    with wiring.open(store, project=PROJECT) as hold:
+        wanted = tokens.wanted(name, hold.scope.tenant, scope, projects or (PROJECT,), "1d", wall_clock())
+        return tokens.create(hold.store, wanted, by="person/test", now=wall_clock())
+
+
+def test_revoking_the_token_ends_the_sign_in_within_a_second(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    token = made(store, "write")
+    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
+        assert client.get("/overview").status_code == 200
+        assert token.secret not in str(dict(client.cookies))
+        with client.stream("GET", "/events", headers={"Accept": "text/event-stream"}) as stream:
+            lines = stream.iter_lines()
+            assert next(line for line in lines if line.startswith("event:")) == "event: now"
+            with wiring.open(store, project=PROJECT) as hold:
+                tokens.revoke(hold.store, token.token.id, tenant=None, by="person/test", now=wall_clock())
+            at = time.monotonic()
+            assert [line for line in lines if line.startswith("event:")] == ["event: over"]
+            assert time.monotonic() - at < 10  # as fast as a poll; the rule of one second is for requests
+        assert client.get("/overview").status_code == 401
+
+
+def test_who_may_only_read_sees_no_buttons_and_changes_nothing(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    token = made(store, "read")
+    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
+        for link, seen in walk(client, 80).items():
+            forms = [given["action"] for tag, given in seen.elements if tag == "form" and given.get("method") == "post"]
+            assert forms == ["/sign-out"], link
+        for action in ACTIONS:
+            assert send(client, action, id="x", key="x", content="planted").status_code == 403
+        assert "planted" not in client.get("/history").text
+
+
+def test_a_token_for_several_projects_chooses_and_stays_in_its_own(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    with wiring.open(store, project="second one") as hold:
+        hold.session("x").notes.add("only here")
+    with wiring.open(store, project="hidden") as hold:
+        hold.session("x").notes.add("not yours")
+    token = made(store, "write", PROJECT, "second one")
+    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
+        home = client.get("/")
+        assert Seen(home.text).links()[-2:] == ["/p/second%20one/overview", f"/p/{PROJECT}/overview"]
+        assert "hidden" not in home.text
+        assert "only here" in client.get("/p/second%20one/notes").text
+        assert all(
+            link.startswith("/p/second%20one/") or link == "/"
+            for link in Seen(client.get("/p/second%20one/notes").text).links()
+        )
+        assert client.get("/p/hidden/notes").status_code == 403
+        assert client.get("/notes").status_code == 400
+        origin = {"Origin": site.url}
+        answer = client.post(
+            "/p/second%20one/do/add_note", data={"content": "mine", "session": "x", "back": "/notes"}, headers=origin
+        )
+        assert answer.headers["location"] == "/p/second%20one/notes"
+        with wiring.open(store, project="second one") as hold:
+            assert [note.content for note in hold.session("x").notes.list()] == ["mine", "only here"]
+
+
+def test_a_stored_token_signs_in_at_a_local_server_too(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    token = made(store, "read", name="grace")
+    with served(store, tmp_path) as site, browser(site, token.secret) as client:
+        assert "grace" in client.get("/overview").text
+        assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303
+        assert client.get("/overview").status_code == 401
+
+
+# --- changing ---------------------------------------------------------------------------------------------------------
+
+
+def test_people_change_things_as_people(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    with served(store, tmp_path) as site, browser(site) as client:
+        assert (
+            send(client, "add_note", content="first\r\nsecond", tags="one, two", session="port-parser").status_code
+            == 303
+        )
+        with wiring.open(store, project=PROJECT) as hold:
+            note = hold.session("port-parser").notes.search("second").notes[0]
+            assert (note.content, note.tags) == ("first\nsecond", ("one", "two"))
+            (event,) = hold.history(kind="note", key=note.id)
+            assert event.by == "person/dashboard"
+            assert event.after is not None
+            assert event.after.origin == "person"
+        send(client, "edit_note", id=note.id, content="third", tags="")
+        send(client, "finish_note", id=note.id)
+        send(client, "pin_text", session="docs", content="Mind the tides.")
+        send(client, "write_notepad", session="docs", content="# New\n", expected_version=1)
+        send(client, "pin_memory", key="build")
+        send(client, "write_handoff", session="docs", line="main", content="From a person.")
+        send(client, "archive_session", id="docs")
+        with wiring.open(store, project=PROJECT) as hold:
+            session = hold.session("docs")
+            assert session.notepad.read() == "# New\n"
+            assert hold.memory.read("build").pinned
+            assert session.handoff.read().content == "From a person."
+            assert [one.state for one in hold.sessions(include_archived=True) if one.id == "docs"] == ["archived"]
+            last = hold.history(kind="note", key=note.id)[0]
+            assert last.after is not None
+            assert (last.after.content, last.after.done, last.after.tags) == ("third", True, ())
+        said = send(client, "undo", seq=last.seq, back="/history")
+        assert said.headers["location"] == "/history"
+        assert "The change was undone." in client.get("/history").text
+        assert "The change was undone." not in client.get("/history").text  # said once
+        send(client, "restore_notepad", session="docs", version=1)
+        send(client, "resume_session", session="docs")
+        with wiring.open(store, project=PROJECT) as hold:
+            assert hold.session("docs").notepad.read().startswith("# Outline")
+            assert {one.id for one in hold.sessions()} >= {"docs"}
+
+
+def test_what_cannot_be_done_says_why_and_gives_the_text_back(site: Served) -> None:
+    with browser(site) as client:
+        answer = send(client, "add_note", content="x" * 5_000, session="docs")
+        assert answer.status_code == 400
+        assert "the limit is 4,000" in answer.text
+        assert "x" * 5_000 in answer.text
+        stale = send(client, "write_notepad", session="docs", content="lost?", expected_version=99)
+        assert stale.status_code == 409
+        assert "lost?" in stale.text
+        assert send(client, "nothing", x=1).status_code == 404
+
+
+def test_every_action_is_an_operation_with_these_arguments() -> None:
+    for action in ACTIONS.values():
+        params = {param.name for param in OPERATIONS[action.operation].params}
+        assert set(action.fields) | set(action.fixed) <= params
+        assert policy.OPERATIONS[action.operation] >= policy.WRITE
+    assert {f"dashboard_{name}" for name in PAGES} <= {route.name for route in policy.ROUTES}
+    assert set(policy.PAGES) == PAGES.keys()
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "", "x", "/a\nb", "/ü"]
+)
+def test_a_change_leads_nowhere_else(path: str) -> None:
+    assert back(path) == "/overview"
+
+
+def test_a_change_leads_back_to_its_page() -> None:
+    assert back("/note?id=note_1&x=%2F") == "/note?id=note_1&x=%2F"
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_open_page_is_told_of_changes(tmp_path: Path) -> None:
+    store = project(tmp_path, means_harm=False)
+    with served(store, tmp_path) as site, browser(site) as client:
+        asked = client.stream("GET", "/events", headers={"Accept": "text/event-stream"})
+        with asked as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            lines = stream.iter_lines()
+            assert next(line for line in lines if line.startswith("event:")) == "event: now"
+            with wiring.open(store, project=PROJECT) as hold:
+                hold.session("docs").notes.add("something new")
+            assert next(line for line in lines if line.startswith("event:")) == "event: change"
+            data = next(line for line in lines if line.startswith("data:"))
+            assert "something" not in data
+        assert client.get("/events?once=yes").text.count("event:") == 1  # for who asks and does not wait
+
+
+def test_serve_says_where_the_dashboard_is(tmp_path: Path) -> None:
+    store = str(tmp_path / "holdfast.db")
+    with served(store, tmp_path, "--no-token", HOLDFAST_TOKEN="") as site:
+        assert site.dashboard == f"{site.url}/"
+        with browser(site, None) as client:
+            assert client.get("/overview").status_code == 200
+            assert client.post("/do/add_note", data={"content": "x"}).status_code == 403
+
+
+def test_the_command_serves_and_opens_a_browser(tmp_path: Path) -> None:
+    opened = tmp_path / "opened.txt"
+    fake = tmp_path / "browser"
+    fake.write_text(f'#!/bin/sh\nprintf %s "$1" > "{opened}"\n', encoding="utf-8")
+    fake.chmod(0o755)
+    command = [sys.executable, "-m", "holdfast", "dashboard", "--store", str(tmp_path / "holdfast.db"), "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BROWSER": str(fake)}, cwd=tmp_path
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = json.loads(process.stdout.readline())["dashboard"]
+            while not opened.exists() or not opened.read_text(encoding="utf-8"):
+                time.sleep(0.05)
+            assert opened.read_text(encoding="utf-8") == address
+            with httpx2.Client(headers=HTML) as client:
+                assert client.get(address).status_code == 200
+        finally:
+            process.terminate()
