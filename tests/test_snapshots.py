@@ -17,6 +17,7 @@ import pytest
 import holdfast
 from holdfast import errors
 from holdfast.doors.clients import problems as client_problems
+from holdfast.doors.peers import problems as peer_problems
 from holdfast.journal import problems
 from holdfast.library import Holdfast
 from holdfast.operations import file_problems
@@ -72,6 +73,8 @@ PROBLEMS: list[errors.HoldfastError] = [
     client_problems.plugin_installed("Claude Code"),
     client_problems.not_a_transcript("x.jsonl", "none of its 12 lines is known", ["claude-code", "codex"]),
     client_problems.no_transcript("codex", "/home/me/project", "Name a file instead."),
+    peer_problems.peer_not_readable("mem0", "all.json", "the file: it is not JSON"),
+    peer_problems.peer_too_big("mem0", "all.json", 300_000_000, 268_435_456),
     errors.text_not_found("notepad", "casts", "It is empty."),
     errors.no_note("note_1"),
     errors.no_entry("memory", "goal", "search_memory finds the keys that exist."),
@@ -197,6 +200,7 @@ def makers() -> dict[str, Callable[..., object]]:
         *inspect.getmembers(problems, inspect.isfunction),
         *inspect.getmembers(client_problems, inspect.isfunction),
         *inspect.getmembers(file_problems, inspect.isfunction),
+        *inspect.getmembers(peer_problems, inspect.isfunction),
     ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)
         if isinstance(made, type) and issubclass(made, errors.HoldfastError):

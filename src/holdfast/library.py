@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.window.messages import Message
 
 Clock = Callable[[], int]
+Watch = Callable[[str, str, str, Callable[[], Any]], Any]  # operation, by whom, project, and the work, which it must do
 WITH_WINDOW = ("scratchpad_read", "scratchpad_list", "recall")  # the tools that references and folds speak of
 NO_FOLDER = os.path.join(os.devnull, "none")  # no file can ever be there
 GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
@@ -116,6 +117,7 @@ class Holdfast:
         self._bounds = bounds or Bounds()
         self.clock = clock
         self._skills = skills
+        self.watch: Watch | None = None  # stands around every operation: doors/watching.py
 
     def __enter__(self) -> Holdfast:
         return self
@@ -133,11 +135,18 @@ class Holdfast:
     def elsewhere(self, scope: Scope) -> Holdfast:
         """The memory of another project in the same store. Its folder is not here: it has no journal and no skills."""
         known = self._semantics
-        return Holdfast(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, semantics=known)
+        there = Holdfast(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, semantics=known)
+        there.watch = self.watch
+        return there
 
     # --- the one way in -----------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+        if self.watch is None:
+            return self._run(operation, arguments, session, by)
+        return self.watch(operation.name, by, self.scope.project, lambda: self._run(operation, arguments, session, by))
+
+    def _run(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
         given = checked(operation, arguments)
         named = given.pop("session_id", None) or session
         if named == EVERY and not operation.every_session:

@@ -175,6 +175,11 @@ HOOK_END_SECONDS = 2.5  # at the end of a session: one client ends every hook af
 HOOK_LOG_BYTES = 256 << 10  # of the log of what went wrong in hooks; then it starts anew beside the old one
 TRANSCRIPT_BYTES = 4 << 20  # of a client's transcript that are read, from its end: a second's work
 TRANSCRIPT_HEAD_LINES = 50  # of a client's file that are looked at to learn which project it belongs to
+PEER_FILE_MAX_BYTES = 256 << 20  # one file of another memory tool: it is read as one JSON text
+PEER_NOTE_MAX_BYTES = 4 << 20  # one file of a folder that another memory tool keeps: a long book
+PEER_FILES_MAX = 100_000  # files of such a folder
+PEER_FOLDERS_DEEP = 32  # folders within folders there; deeper is a mistake
+PEER_PART_CHARS = 8  # of a key, for the number of a part where a text is too long for one entry
 UNREAD_NAMED = 20  # lines of a transcript that could not be read and are named; the rest is counted
 CHECKPOINT_TOKENS = 600  # of what is kept of a conversation before a client compacts it
 

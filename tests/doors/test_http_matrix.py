@@ -49,6 +49,7 @@ ROUTES: Mapping[str, Door] = {
     "resource_metadata": Door("public", "GET", "/.well-known/oauth-protected-resource"),
     "resource_metadata_mcp": Door("public", "GET", "/.well-known/oauth-protected-resource/mcp"),
     "mcp": Door("read", "DELETE", "/mcp"),
+    "metrics": Door("admin", "GET", "/metrics"),
     "openapi": Door("read", "GET", "/api/v1/openapi.json"),
     "whoami": Door("read", "GET", "/api/v1/whoami"),
     "projects": Door("read", "GET", "/api/v1/projects"),
@@ -252,7 +253,7 @@ def test_every_operation_is_in_the_policy_and_as_strict_as_it_should_be() -> Non
 
 UNKNOWN = [
     *("/docs", "/mcp/", "/api/v1", "/api/v1/operations/", "/api/v1/operations/forget", "/p/home", "/p//mcp"),
-    *("/p/home/health", "/p/home/api/v1/tokens", "/health/", "/metrics", "/openapi.json"),
+    *("/p/home/health", "/p/home/api/v1/tokens", "/health/", "/openapi.json"),
 ]
 
 

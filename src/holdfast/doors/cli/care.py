@@ -49,14 +49,19 @@ def add_to(root: Group) -> None:
     @command(
         root,
         "doctor",
-        "holdfast doctor",
-        "Check settings, store, checksums and file permissions. Exits with 5 when something is wrong.",
+        "holdfast doctor\nholdfast doctor --url https://memory.example.org",
+        "Check settings, store, checksums and file permissions; with --url a server instead, from where its clients "
+        "stand. Exits with 5 when something is wrong.",
     )
+    @click.option("--url", metavar="ADDRESS", help="A server of `holdfast serve`: reached, set up and let in well?")
+    @click.option("--token", metavar="TOKEN", help="For --url. HOLDFAST_TOKEN keeps it out of `ps`.")
     @pass_state
-    def doctor_(state: State) -> int:
-        from holdfast.doors.cli import doctor
+    def doctor_(state: State, url: str | None, token: str | None) -> int:
+        from holdfast.doors.cli import doctor, doctor_server
 
-        findings = doctor.examine(state)
+        if token and not url:
+            raise click.UsageError("--token goes with --url.")
+        findings = doctor_server.examine(url, token or state.settings.token) if url else doctor.examine(state)
         well = all(finding.state != doctor.PROBLEM for finding in findings)
         reply = {"ok": well, "findings": [finding._asdict() for finding in findings]}
         state.answer(reply, lambda screen: screen.table(("", "what", "found"), findings))

@@ -1,28 +1,15 @@
-"""`holdfast serve`, `mcp`, `wrap` and `gateway`: letting agents in, and what to tell their clients."""
+"""`holdfast mcp`, `wrap` and `gateway`: letting agents in on standard input and output. `serve` is in serving.py."""
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import click
 
-from holdfast import errors
-from holdfast.doors import render
-from holdfast.doors.cli import stdio
+from holdfast.doors.cli import serving, stdio
 from holdfast.doors.cli.build import Group, command, pass_state
-from holdfast.doors.cli.place import shown_place
+from holdfast.doors.cli.serving import LOG_JSON, PROFILE, TRACES
 from holdfast.doors.cli.state import State
-
-PORT = 7438
-TOKEN_BYTES = 32  # 256 bits: nobody guesses it
-PROFILE = click.option(
-    "--profile",
-    default=stdio.DEFAULT_PROFILE,
-    metavar="NAME",
-    help="core (eight tools), coding (ten) or full. [default: core]",
-)
 
 WRAP_OPTIONS = (
     click.option("--url", metavar="ADDRESS", help="The server's streamable HTTP address, instead of a command."),
@@ -56,52 +43,16 @@ def add_to(root: Group) -> None:
     )
     @PROFILE
     @click.option("--no-handoff", is_flag=True, help="Leave the handoff to the client's hooks, which give it too.")
+    @LOG_JSON
+    @TRACES
     @pass_state
-    def mcp(state: State, profile: str, no_handoff: bool) -> int:
-        return stdio.run(stdio.Wanted(state.store, state.project, state.session, profile, no_handoff))
+    def mcp(state: State, profile: str, no_handoff: bool, log_json: bool, traces: bool) -> int:
+        given = (state.store, state.project, state.session, profile, no_handoff, log_json, traces)
+        return stdio.run(stdio.Wanted(*given))
 
     _add_wrap(root)
     _add_gateway(root)
-
-    @command(
-        root,
-        "serve",
-        "holdfast serve --port 7438 --profile full",
-        "Speak MCP over HTTP, on this machine unless you say otherwise, behind a token, and print how to connect.",
-        session=True,
-    )
-    @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]")
-    @click.option("--port", default=PORT, type=click.IntRange(0, 65535), metavar="N", help=f"0: any. [default: {PORT}]")
-    @PROFILE
-    @click.option("--token", metavar="TOKEN", help="What clients must send. HOLDFAST_TOKEN keeps it out of `ps`.")
-    @click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
-    @click.option(
-        "--team", is_flag=True, help="Let in who has a token of `holdfast token create`, or of your provider."
-    )
-    @click.option("--url", default="", metavar="ADDRESS", help="Where clients reach it, behind a proxy: https://…")
-    @pass_state
-    def serve(
-        state: State, host: str, port: int, profile: str, token: str | None, no_token: bool, team: bool, url: str
-    ) -> None:
-        if sum(map(bool, (token, no_token, team))) > 1:
-            raise click.UsageError("Only one of --token, --no-token and --team can be given.")
-        _serve(state, (host, port), profile, (token, no_token, team), url)
-
-    _add_dashboard(root)
-
-
-def _add_dashboard(root: Group) -> None:
-    @command(
-        root,
-        "dashboard",
-        "holdfast dashboard",
-        "Look at what is kept, in a browser: serve on this machine alone, open the page and sign in.",
-    )
-    @click.option("--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="0: any. [default: 0]")
-    @click.option("--no-open", is_flag=True, help="Only print the address.")
-    @pass_state
-    def dashboard(state: State, port: int, no_open: bool) -> None:
-        _serve(state, ("127.0.0.1", port), stdio.DEFAULT_PROFILE, (None, False, False), "", browse=not no_open)
+    serving.add_to(root)
 
 
 def _add_wrap(root: Group) -> None:
@@ -159,90 +110,3 @@ def _add_gateway(root: Group) -> None:
         "${NAME} in a value stands for an environment variable.",
         session=True,
     )(made)
-
-
-def _serve(
-    state: State,
-    place: tuple[str, int],
-    profile: str,
-    who: tuple[str | None, bool, bool],
-    url: str,
-    *,
-    browse: bool = False,
-) -> None:
-    try:
-        from holdfast.doors.http import server
-    except ImportError as problem:
-        raise errors.not_installed("holdfast serve", "http") from problem
-    from holdfast import wiring
-    from holdfast.operations.catalogue import profile as operations_of
-
-    operations_of(profile)  # a wrong name must not make a store first
-    given, no_token, team = who
-    known = given or state.settings.token
-    token = None if no_token or team else known or _fresh_token()
-
-    def ready(url: str) -> None:
-        made = None if known else token
-        reply = {"url": url, "token": made, "profile": profile, "project": state.settings.project}
-        reply["store"] = shown_place(state.settings.store)
-        reply["dashboard"] = _dashboard(url, token)
-        state.answer(reply, lambda screen: _explain(screen, reply, needed=token is not None or team, team=team))
-        sys.stdout.flush()
-        if browse:
-            import webbrowser
-
-            webbrowser.open(str(reply["dashboard"]))
-
-    host, port = place
-    offer = server.Offer(token, team, url.rstrip("/"))
-    with wiring.open_with(state.settings, session=state.session) as hold:
-        try:
-            server.serve(hold, profile, offer, host=host, port=port, session=state.session, on_ready=ready)
-        except KeyboardInterrupt:
-            return  # Ctrl-C is how a server is stopped; it has finished what it was doing
-
-
-def _dashboard(url: str, token: str | None) -> str:
-    """Where people look. On a local server the address signs them in, once."""
-    home = url.removesuffix("/mcp") + "/"
-    if token is None:
-        return home
-    from holdfast.doors.dashboard.sign_in import signed
-    from holdfast.library import wall_clock
-
-    return f"{home}sign-in?code={signed(token.encode(), 'code', wall_clock())}"
-
-
-def _fresh_token() -> str:
-    import secrets
-
-    return secrets.token_urlsafe(TOKEN_BYTES)
-
-
-def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: bool, team: bool) -> None:
-    url, token = reply["url"], reply["token"]
-    screen.line(f"Holdfast listens at {url}", "bold")
-    screen.line(f"dashboard {reply['dashboard']}", "bold")
-    screen.line(f"store {reply['store']}, project {reply['project']}, profile {reply['profile']}")
-    if token:
-        screen.line(f"token for this run: {token}", "yellow")
-    elif team:
-        screen.line("tokens: those of `holdfast token create`, each for its own projects")
-    elif needed:
-        screen.line("token: the one you set")
-    else:
-        screen.line("no token: every program on this machine may read and write", "red")
-    shown = token or "YOUR_TOKEN"
-    entry: dict[str, object] = {"type": "http", "url": url}
-    header = ""
-    if needed:
-        entry["headers"] = {"Authorization": f"Bearer {shown}"}
-        header = f' --header "Authorization: Bearer {shown}"'
-    screen.line("")
-    screen.line("To connect a client, put this into its MCP configuration:")
-    screen.line(f"  {json.dumps({'mcpServers': {'holdfast': entry}})}")
-    screen.line("or, for Claude Code:")
-    screen.line(f"  claude mcp add --transport http holdfast {url}{header}")
-    screen.line("")
-    screen.line("Ctrl-C stops it.")

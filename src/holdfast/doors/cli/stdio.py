@@ -22,6 +22,8 @@ class Wanted(NamedTuple):
     session: str | None = None
     profile: str = DEFAULT_PROFILE
     no_handoff: bool = False
+    log_json: bool = False
+    traces: bool = False
 
 
 class Wrapped(NamedTuple):
@@ -162,5 +164,11 @@ def mcp(wanted: Wanted) -> int:
     profile(wanted.profile)  # a wrong name must not make a store first
     chosen = settings.load(wanted.store, wanted.project)
     with wiring.open_with(chosen, session=wanted.session) as hold:
+        if wanted.log_json or wanted.traces:
+            from holdfast.doors import watching
+
+            if wanted.traces:
+                watching.send_spans()
+            watching.watch(hold, [watching.log_line] if wanted.log_json else [], traces=wanted.traces)
         mcp_stdio.serve(hold, wanted.profile, wanted.session, handoff=not wanted.no_handoff)
     return 0

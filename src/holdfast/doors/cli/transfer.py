@@ -1,6 +1,7 @@
 """`holdfast export`, `import` and `backup`: a project as JSON Lines, and a store as a copy of it.
 
-`import transcript` reads what coding agents keep instead; it is in transcripts.py.
+`import transcript` reads what coding agents keep instead (transcripts.py), `import mem0` and its like what other memory
+tools keep (peers.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from holdfast.doors import render
 from holdfast.doors.cli.build import Group, command, pass_state
 from holdfast.doors.cli.state import State
 
+PEERS = ("server-memory", "anthropic-memory", "mem0", "basic-memory")  # whose memory can be taken in
 PROGRESS_AFTER_SECONDS = 0.5  # shorter work is over before anybody wonders
 PROGRESS_EVERY_SECONDS = 0.2
 
@@ -67,18 +69,20 @@ def _add_import(root: Group) -> None:
         root,
         "import",
         "holdfast import memory.jsonl --project copy\ngunzip -c memory.jsonl.gz | holdfast import -\n"
-        "holdfast import transcript claude-code --dry-run\nholdfast import transcript rollout.jsonl --session parser",
+        "holdfast import transcript claude-code --dry-run\nholdfast import transcript rollout.jsonl --session parser\n"
+        "holdfast import server-memory memory.jsonl --dry-run\nholdfast import basic-memory ~/basic-memory",
         "Read an export into an empty project, exactly as it was; - reads standard input. All of it, or nothing. "
         "`import transcript` takes in a session that a coding agent kept: messages as messages, big results as "
         "outputs. It names a file, or an agent whose last session in this project is meant; doing it again adds only "
-        "what is new.",
+        "what is new. `import server-memory FILE`, `anthropic-memory FOLDER`, `mem0 FILE` and `basic-memory FOLDER` "
+        "take what these tools keep into this project's memory; doing it twice adds nothing.",
         session=True,
     )
     @click.argument("file", type=click.Path())
-    @click.argument("source", required=False, type=click.Path(), metavar="[FILE|AGENT]")
+    @click.argument("source", required=False, type=click.Path(), metavar="[FILE|AGENT|FOLDER]")
     @click.option("--merge", is_flag=True, help="Add to what the project has; stops if an entry differs.")
     @click.option("--all", "every", is_flag=True, help="Of a transcript: every session of the agent in this project.")
-    @click.option("--dry-run", is_flag=True, help="Of a transcript: say what would be added, and add nothing.")
+    @click.option("--dry-run", is_flag=True, help="Of a transcript or another tool: say what would be added.")
     @pass_state
     def import_(state: State, file: str, source: str | None, merge: bool, every: bool, dry_run: bool) -> None:
         if file == "transcript" and (source is not None or not os.path.exists(file)):
@@ -87,6 +91,13 @@ def _add_import(root: Group) -> None:
             if merge or source is None:
                 raise click.UsageError("import transcript takes a file or an agent's name, and no --merge.")
             transcripts.run(state, source, every=every, dry_run=dry_run)
+            return
+        if file in PEERS and (source is not None or not os.path.exists(file)):
+            from holdfast.doors.cli import peers  # late, as above
+
+            if merge or every or state.session or source is None:
+                raise click.UsageError(f"import {file} takes the place where it keeps things, and at most --dry-run.")
+            peers.run(state, file, source, dry_run=dry_run)
             return
         if source is not None or every or dry_run or state.session:
             raise click.UsageError("One file is read; --session, --all and --dry-run go with `import transcript`.")

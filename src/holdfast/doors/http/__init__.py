@@ -10,5 +10,7 @@ rates.py         how often and how much at once a principal may call; how much a
 rooms.py         the memory of each tenant and project, over one store
 mcp.py           MCP at /mcp
 api.py           JSON at /api/v1, one route an operation; openapi.py describes it
+observed.py      numbers at /metrics
+workers.py       several processes on one port
 refusals.py      every sentence of a refusal
 """

@@ -153,16 +153,18 @@ class McpDoor:
         quotas: Quotas,
         threads: Threads,
         kind: Kind = Surface,
+        stateless: bool = False,
     ) -> None:
         self._quotas = quotas
         server: Server[Any] = Server("holdfast", version=__version__)
         server.middleware.append(Answers(home, profile, session, threads, kind))
         self.transport: ASGIApp = server.streamable_http_app(
             json_response=True,
+            stateless_http=stateless,
             transport_security=security,
             max_request_body_size=wire.MESSAGE_MAX_BYTES,
-            session_idle_timeout=TRANSPORT_IDLE_SECONDS,
-            max_sessions=TRANSPORT_SESSIONS_MAX,
+            session_idle_timeout=None if stateless else TRANSPORT_IDLE_SECONDS,
+            max_sessions=None if stateless else TRANSPORT_SESSIONS_MAX,
         )
 
     async def handle(self, request: Request, visit: Visit) -> ASGIApp:

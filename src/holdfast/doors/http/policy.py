@@ -40,6 +40,7 @@ ROUTES = (
     Route("resource_metadata", ("GET",), "/.well-known/oauth-protected-resource", PUBLIC),
     Route("resource_metadata_mcp", ("GET",), "/.well-known/oauth-protected-resource/mcp", PUBLIC),
     Route("mcp", ("GET", "POST", "DELETE"), "/mcp", READ, per_project=True, by_operation=True),
+    Route("metrics", ("GET",), "/metrics", ADMIN),
     Route("openapi", ("GET",), "/api/v1/openapi.json", READ),
     Route("whoami", ("GET",), "/api/v1/whoami", READ),
     Route("projects", ("GET",), "/api/v1/projects", READ),

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse
 
 from holdfast.doors.dashboard.app import Dashboard
 from holdfast.doors.dashboard.sign_in import People
-from holdfast.doors.http import api, refusals
+from holdfast.doors.http import api, observed, refusals
 from holdfast.doors.http.credentials import Credentials, Local
 from holdfast.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
 from holdfast.doors.http.mcp import Kind, McpDoor
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from holdfast.doors.http.oauth import OAuth
+    from holdfast.doors.watching import Metrics
     from holdfast.library import Holdfast
 
 DEFAULT_PORT = 7438
@@ -43,6 +44,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 TOKEN_MIN_CHARS = 16  # shorter ones can be guessed over a fast loopback
 SHUTDOWN_SECONDS = 5  # for requests under way; a waiting event stream would never end by itself
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anything that a header could not hold
+BACKLOG = 2_048  # connections that wait to be accepted, as uvicorn has it
 METADATA = "/.well-known/oauth-protected-resource"
 
 
@@ -52,6 +54,14 @@ class Offer(NamedTuple):
     token: str | None = None  # None: everybody who can reach the server is its one person
     team: bool = False
     url: str = ""  # where clients reach the server from outside, without a path; empty: where it listens
+
+
+class Running(NamedTuple):
+    """How the server runs. One of several processes has no transport sessions: the next request may reach another."""
+
+    metrics: Metrics | None = None
+    listener: socket.socket | None = None  # already open, and shared
+    stateless: bool = False
 
 
 class Site(NamedTuple):
@@ -69,6 +79,7 @@ def build_app(
     session: str | None = None,
     site: Site | None = None,
     kind: Kind = Surface,
+    running: Running = Running(),  # noqa: B008  It is frozen.
     stopping: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
     """The whole server as an ASGI application.
@@ -80,7 +91,16 @@ def build_app(
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
     quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
-    mcp = McpDoor(hold, profile, session=session, security=security, quotas=quotas, threads=threads, kind=kind)
+    mcp = McpDoor(
+        hold,
+        profile,
+        session=session,
+        security=security,
+        quotas=quotas,
+        threads=threads,
+        kind=kind,
+        stateless=running.stateless,
+    )
     known = _Known(oauth, offer.url)
     local = _local(hold, offer)
     credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
@@ -91,11 +111,12 @@ def build_app(
         "resource_metadata": known.metadata,
         "resource_metadata_mcp": known.metadata,
         "mcp": mcp.handle,
+        "metrics": observed.Numbers(hold, running.metrics).handle,
         **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
         **dashboard.handlers(),
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
-    return Gate(
+    gate = Gate(
         handlers,
         credentials=credentials,
         rooms=Rooms(hold),
@@ -105,6 +126,7 @@ def build_app(
         lifespan=mcp.transport,
         pages=Pages(people.principal, dashboard.refused),
     )
+    return gate if running.metrics is None else observed.counted(gate, running.metrics)
 
 
 def _local(hold: Holdfast, offer: Offer) -> Local | None:
@@ -178,6 +200,7 @@ def serve(
     port: int = DEFAULT_PORT,
     session: str | None = None,
     on_ready: Callable[[str], None] = lambda url: None,
+    running: Running = Running(),  # noqa: B008  It is frozen.
 ) -> None:
     """Serve until SIGINT or SIGTERM. `on_ready` gets the address of the MCP endpoint once it can be reached.
 
@@ -187,13 +210,13 @@ def serve(
     if not local and offer.token is None and not offer.team:
         raise bad_setting("host", host, "a server that other machines can reach needs a token")
     shown_host = f"[{host}]" if ":" in host else host
-    with _listening(host, port) as listener:
+    with running.listener or listening(host, port) as listener:
         port = listener.getsockname()[1]
         names = (*LOOPBACK, shown_host) if local else (shown_host,)
         site = site_of([*dict.fromkeys(f"{name}:{port}" for name in names)], offer.url)
         here = offer._replace(url=(offer.url or f"http://{shown_host}:{port}").rstrip("/"))
         stop = Event()
-        app = build_app(hold, profile, here, session=session, site=site, stopping=stop.is_set)
+        app = build_app(hold, profile, here, session=session, site=site, running=running, stopping=stop.is_set)
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -217,7 +240,7 @@ def site_of(listening: Sequence[str], url: str) -> Site:
     return Site((*listening, parts.netloc), (*origins, f"{parts.scheme}://{parts.netloc}"))
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     # asyncio sends small packets at once only on a socket that says it is TCP. On another one each reply would wait
     # 40 ms for the client to acknowledge its head.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
