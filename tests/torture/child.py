@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from holdfast import errors
 from holdfast.journal.edit import add_question
@@ -79,7 +80,7 @@ def mixed(store: str, name: str, pause: str) -> None:
         if float(pause):
             # The file alone: a change of the store right after it would sync what it should have synced itself.
             place = journal_file.find(os.path.dirname(store), "NOTES.md", ".holdfast/journal")
-            journal_file.update(place, lambda text, number=number: add_question(text, Item(f"{name} {number}?")))
+            journal_file.update(place, partial(add_question, entry=Item(f"{name} {number}?")))
         elif number % 4 == 0:
             work.journal.add("question", f"{name} {number}?")
         else:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from torture.kit import ROOT, TESTS, surroundings
+from torture.kit import ROOT, TESTS, TIMED, surroundings
 
 
 class Bug(NamedTuple):
@@ -109,8 +109,8 @@ BUGS = (
         (
             (
                 "operations/journal_evidence.py",
-                "    if not real.startswith(home.rstrip(os.sep) + os.sep):\n",
-                "    if not real.startswith(home):\n",
+                "        if not real.startswith(home.rstrip(os.sep) + os.sep):\n",
+                "        if not real.startswith(home):\n",
             ),
         ),
     ),
@@ -261,7 +261,8 @@ def caught(bug: Bug) -> tuple[bool, str]:
         lines = [line.strip() for line in done.stdout.splitlines() if line.strip()] or [done.stderr[-200:]]
         if "skipped:" in lines[0]:
             return False, lines[0].rpartition("skipped: ")[2].partition(" | ")[0]
-        return done.returncode == 1 and len(lines) > 1, lines[-1] if len(lines) > 1 else ""
+        misses = [line for line in lines[1:] if not line.startswith(TIMED)]
+        return bool(done.returncode and misses), misses[-1] if misses else ""
 
 
 def main(names: list[str] | None) -> tuple[list[tuple[str, ...]], bool]:

@@ -20,12 +20,13 @@ from holdfast.store import EventQuery, Listing
 from journeys.test_writers import WORKER
 from torture.child import FROZEN
 from torture.kills import post, serve
-from torture.kit import PROJECT, SEED, Outcome, Tally, child, opened, pipes, sound
+from torture.kit import PROJECT, SEED, TIMED, Outcome, Tally, child, opened, pipes, sound
 
 PROCESSES = 50
 LONGEST_SECONDS = 2.0
 # Between writers that queue nobody goes twice in a row, unless the others were not there in time.
 MOST_IN_A_ROW = 0.5
+STARVED = 25  # in a queue all wait alike, on a busy machine too
 
 
 def released(*starts: tuple[object, ...]) -> list[tuple[int, bytes, bytes]]:
@@ -68,8 +69,10 @@ def processes(folder: Path, writes: int) -> Outcome:
     share = in_a_row([event.session for event in reversed(events) if event.kind != SESSION])
     if share > MOST_IN_A_ROW:
         tally.miss("overtaking", f"{share:.0%} of the turns went to whoever had just written")
+    if worst > LONGEST_SECONDS and worst > STARVED * usual:
+        tally.miss("overtaking", f"one write took {worst:.1f} s, the usual one {usual:.2f} s")
     if worst > LONGEST_SECONDS:
-        tally.miss("waits over 2 s", f"the longest took {worst:.1f} s, the usual one {usual:.2f} s")
+        tally.miss(TIMED, f"the longest took {worst:.1f} s, the usual one {usual:.2f} s")
     more = f"worst wait {worst:.2f} s, {share:.0%} twice in a row"
     return tally.outcome(f"{many} processes, {2 * many * each:,} writes", "lock errors", "lost", more=more)
 
