@@ -8,11 +8,14 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-HEADS = ("Promise", "Cases", "Figure", "Verdict", "Took")
+HEADS = {
+    "goals": ("Promise", "Cases", "Figure", "Verdict", "Took"),
+    "seeded": ("Seeded bug", "Goal", "Verdict", "Note"),
+}
 
 
-def table(rows: Sequence[Sequence[str]], heads: Sequence[str] | None = None) -> str:
-    lines = [heads or HEADS, ["---"] * len(heads or HEADS), *rows]
+def table(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
@@ -28,11 +31,14 @@ def machine() -> str:
     )
 
 
-def replace(path: Path, part: str, text: str) -> None:
-    """Put a text between the marks of a part."""
+def replace(path: Path, part: str, said: str, rows: Sequence[Sequence[str]], order: Sequence[str]) -> None:
+    """Put rows into the table of a part, after a line that says where they are from. Rows of a run before stay."""
     first, last = f"<!-- {part}: written by the run -->", f"<!-- end of {part} -->"
     before, _, rest = path.read_text(encoding="utf-8").partition(first)
-    _, found, after = rest.partition(last)
+    old, found, after = rest.partition(last)
     if not found:
         raise SystemExit(f"{path} has no place for {part}: {first} … {last}")
-    path.write_text(f"{before}{first}\n{text}\n{last}{after}", encoding="utf-8")
+    kept = {cells[0]: cells for line in old.splitlines() if (cells := line[2:-2].split(" | "))[0] in order}
+    kept |= {row[0]: list(row) for row in rows}
+    made = table([kept[name] for name in order if name in kept], HEADS[part])
+    path.write_text(f"{before}{first}\n{said}\n\n{made}\n{last}{after}", encoding="utf-8")

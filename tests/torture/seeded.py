@@ -37,7 +37,8 @@ COPY = (
 )
 CLOCK = '"SET seq = seq + 1, clock = max(clock + ?, excluded.clock) RETURNING seq, clock",\n'
 KNOWN = '            while _known(con, scope, kind, f"{kind}_{clock}"):  # brought along by an import\n'
-EXCHANGE = "        code = ctypes.get_errno() if libc.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE) else 0\n"
+DISPLACED = '    displaced = _settled(place, temporary, known or "") or ""\n'
+ASIDE = "    _put_aside(place, temporary, _digest(displaced))\n"
 TAGS = (
     '            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "\n'
     "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
@@ -181,11 +182,8 @@ BUGS = (
         "editors",
         120,
         (
-            (
-                "operations/journal_file.py",
-                EXCHANGE,
-                "        code = 0\n        os.rename(one, other)\n        open(one, 'w').close()\n",
-            ),
+            ("operations/journal_file.py", DISPLACED, '    displaced = known or ""\n'),
+            ("operations/journal_file.py", ASIDE, "    os.unlink(temporary)\n"),
         ),
     ),
     Bug(
