@@ -14,7 +14,8 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test coverage torture test-clients test-browser bench docs run lock sbom audit clean
+.PHONY: help setup check test coverage torture torture-seeded test-slow test-clients test-browser bench docs run lock \
+	sbom audit clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -34,7 +35,13 @@ test: check ## All checks, then all tests
 coverage: $(STAMP) ## All tests with a report of the lines they did not reach; takes half as long again
 	$(PY) -m pytest -n 2 --cov --cov-report=term
 
-torture: $(STAMP) ## The slow tests: kills, races, full disks
+torture: $(STAMP) ## Kills, power cuts, full disks, races; SCALE=ci|minutes|full, GOALS="power flips", WRITE=docs/reliability.md
+	PYTHONPATH=tests $(PY) -m torture --scale $(or $(SCALE),minutes) $(GOALS) $(if $(WRITE),--write $(WRITE))
+
+torture-seeded: $(STAMP) ## Put twenty bugs into a copy, one at a time, and see that a goal notices each
+	PYTHONPATH=tests $(PY) -m torture --seeded $(if $(WRITE),--write $(WRITE))
+
+test-slow: $(STAMP) ## The slow tests of the suite
 	$(PY) -m pytest -m slow --timeout 900
 
 test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model; CLIENTS="codex or goose" names some

@@ -215,6 +215,16 @@ def test_a_full_disk(mounted: Path) -> None:
         assert all(finding.ok for finding in hold.check())
 
 
+def test_a_new_store_on_a_full_disk_says_that_it_is_full(mounted: Path) -> None:
+    ballast = mounted / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as rest:
+        while True:
+            rest.write(b"x" * 1_024)
+    os.truncate(ballast, ballast.stat().st_size - 60 * 1_024)  # room to begin with, and not for all of it
+    with pytest.raises(errors.StoreFull):
+        holdfast.open(str(mounted / "holdfast.db"))
+
+
 def test_a_store_that_may_not_grow(tmp_path: Path) -> None:
     """What can be shown of a full disk without one: SQLite is told how many pages it may have."""
     with holdfast.open(str(tmp_path / "holdfast.db"), session="one") as hold:

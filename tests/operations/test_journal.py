@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -392,3 +393,15 @@ def test_a_result_that_has_served_becomes_a_line_that_leads_back_to_it(hold: Hol
     assert found.line.startswith("rg: 30 matches in 30 files. Whole result: hold://")
     assert hold.session().outputs.expand(found.line.split()[-1]) == hits
     assert hold.journal.clear("rg", "one:1: hit\n") is None
+
+
+def test_a_link_that_is_replaced_while_it_is_followed_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to("target")
+
+    def replaced(_path: object, **_more: object) -> str:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr("os.readlink", replaced)
+    assert proof.source(str(tmp_path), "link") is None

@@ -29,10 +29,10 @@ def source(root: str, path: str) -> str | None:
     home = os.path.realpath(root)
     if "\0" in path:
         return None
-    real = os.path.realpath(os.path.join(home, path))
-    if not real.startswith(home.rstrip(os.sep) + os.sep):
-        return None
     try:
+        real = os.path.realpath(os.path.join(home, path))  # fails when a link is replaced while it is followed
+        if not real.startswith(home.rstrip(os.sep) + os.sep):
+            return None
         handle = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None

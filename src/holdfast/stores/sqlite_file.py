@@ -180,7 +180,8 @@ class Database:
                 con.execute(f"PRAGMA user_version = {SCHEMA}")
                 con.execute("COMMIT")
             except BaseException:
-                con.execute("ROLLBACK")
+                if con.in_transaction:  # a full disk has taken it back already
+                    con.execute("ROLLBACK")
                 raise
             self._wrote = True
         finally:

@@ -1,0 +1,149 @@
+"""What goals run in processes of their own: `python child.py WHAT STORE …`. It answers in lines."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+from holdfast import errors
+from holdfast.journal.edit import add_question
+from holdfast.journal.entries import Item
+from holdfast.model import MEMORY, NOTE, Draft, Entry, Scope, Stamp
+from holdfast.operations import journal_file
+from holdfast.wiring import choose_store
+from torture.kit import PROJECT, digest, opened
+
+FROZEN = 1_772_445_600_000
+
+
+def say(*words: object) -> None:
+    os.write(1, " ".join(map(str, words)).encode() + b"\n")
+
+
+def count_on(before: Entry | None) -> Draft:
+    return Draft(str(int(before.content if before else "0") + 1))
+
+
+def turns(store: str, name: str, count: str) -> None:
+    """Count on and add a note, so many times; say how long each write took at worst, and which failed."""
+    say("ready")
+    sys.stdin.readline()
+    kept, scope, stamp = choose_store(store), Scope("local", PROJECT), Stamp("agent/test", "test", name, 1_000)
+    took: list[float] = []
+    for number in range(int(count)):
+        for kind, key, decide in (
+            (MEMORY, "counter", count_on),
+            (NOTE, None, lambda _before, number=number: Draft(f"{name} {number}", name)),
+        ):
+            began = time.monotonic()
+            try:
+                kept.edit(scope, kind, key, decide, stamp)
+            except errors.HoldfastError as problem:
+                say("error", problem.code)
+            took.append(time.monotonic() - began)
+    say("took", max(took), sorted(took)[len(took) // 2])
+    kept.close()
+
+
+def ids(store: str, name: str, count: str) -> None:
+    """Add notes while the clock stands still; say each id."""
+    import holdfast
+
+    say("ready")
+    sys.stdin.readline()
+    with holdfast.open(store, project=PROJECT, session=name, clock=lambda: FROZEN) as hold:
+        for number in range(int(count)):
+            say(hold.session().notes.add(f"{name} {number}").id)
+
+
+def mixed(store: str, name: str, pause: str) -> None:
+    """Notes, outputs and questions in the journal for ever, each acknowledged, at leisure if asked to."""
+    hold = opened(store, name)
+    work = hold.session()
+    work.journal.init()
+    for number in itertools.count():
+        text = f"{name} {number} " + "word " * (number % 50)
+        say("note", work.notes.add(text).id, digest(text))
+        time.sleep(float(pause))
+        if number % 3 == 0:
+            body = f"{name} {number} line\n" * 400
+            kept = work.outputs.keep("shell", body).output
+            say("output", kept.id if kept else "-", digest(body))
+            time.sleep(float(pause))
+        if float(pause):
+            # The file alone: a change of the store right after it would sync what it should have synced itself.
+            place = journal_file.find(os.path.dirname(store), "NOTES.md", ".holdfast/journal")
+            journal_file.update(place, partial(add_question, entry=Item(f"{name} {number}?")))
+        elif number % 4 == 0:
+            work.journal.add("question", f"{name} {number}?")
+        else:
+            continue
+        say("line", f"{name}_{number}")
+        time.sleep(float(pause))
+
+
+def step(store: str) -> None:
+    """One of each kind of change, each acknowledged or refused in words of ours. Nothing else may come out."""
+    try:
+        hold = opened(store, "step")
+    except errors.HoldfastError as problem:
+        say("refused", problem.code)
+        return
+    work, body = hold.session(), "a line\n" * 900
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: ("note", work.notes.add("a step").id, digest("a step")),
+        lambda: ("output", _kept(work.outputs.keep("shell", body)), digest(body)),
+        lambda: (work.notepad.write("a plan\n"), "pad")[1:],
+        lambda: (work.journal.add("question", "step 0?"), "line", "step_0")[1:],
+        lambda: ("note", work.notes.add("the last step").id, digest("the last step")),
+    )
+    for number, change in enumerate(changes):
+        try:
+            said = change()
+            say(*(said if isinstance(said, tuple) else ()))
+        except errors.HoldfastError as problem:
+            say("refused", problem.code, number)
+    with contextlib.suppress(errors.HoldfastError):
+        hold.close()
+
+
+def _kept(shown: object) -> str:
+    output = getattr(shown, "output", None)
+    return str(output.id) if output else "-"
+
+
+def full(store: str, size: str) -> None:
+    """Write until files may not grow any more, then with room again; say what was acknowledged and what refused."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    most = int(size)
+    if most:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    refused = 0
+    hold = None
+    for number in range(3_000):
+        text = f"full {number} " + "word " * 100
+        try:
+            hold = hold or opened(store, "full")
+            say("note", hold.session().notes.add(text).id, digest(text))
+        except errors.HoldfastError as problem:
+            refused += 1
+            say("refused", problem.code)
+            if refused == 3:
+                break
+    if most:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        hold = hold or opened(store, "full")
+        say("note", hold.session().notes.add("room again").id, digest("room again"))
+    if hold:
+        hold.close()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,46 @@
+"""All goals, by name, with how often each is tried at each scale."""
+
+from __future__ import annotations
+
+from torture import damage, disk, fuzz, kills, people, server, writers
+from torture.kit import Goal
+from torture.suites import tests
+
+DOORS = "tests/doors/test_mcp_http.py"
+QUOTES = "tests/operations/test_trust.py"
+ALL = (
+    Goal("kill-library", "kill -9 of a program loses nothing acknowledged", kills.library, 3, 100, 10_000),
+    Goal("kill-cli", "… nor of a command", kills.cli, 4, 36, 2_000),
+    Goal("kill-stdio", "… nor of an MCP server on stdio", kills.stdio, 1, 20, 2_000),
+    Goal("kill-http", "… nor of the HTTP server", kills.http_door, 1, 6, 1_000),
+    Goal("power", "… nor a power cut (notes, outputs, NOTES.md)", disk.power, 2, 30, 5_000),
+    Goal("system-calls", "A call that fails or kills at any point harms nothing", disk.system_calls, 3, 60, 5_000),
+    Goal("size-limit", "Files that may not grow harm nothing", disk.limited, 1, 10, 500),
+    Goal("full-disk", "A full disk harms nothing and is named", disk.small_disk, 1, 10, 500),
+    Goal("flips", "No flipped bit is read as if nothing were", damage.flips, 8, 300, 2_400),
+    Goal("backups", "A backup under load is a moment of the store", damage.backups, 1, 10, 200),
+    Goal(
+        "processes",
+        "50 processes write without errors, in turn, each within 2 s",
+        writers.processes,
+        60,
+        5_000,
+        100_000,
+    ),
+    Goal("clock", "Clocks that stand still or go back change no order", writers.clock, 80, 2_000, 1_000_000),
+    Goal("halves", "What breaks off leaves no half and holds up nobody", writers.broken_off, 40, 1_000, 30_000),
+    Goal("files", "Nobody but SQLite opens its files", writers.files, 1, 1, 20),
+    Goal("backends", "PostgreSQL backends that are killed lose and double nothing", server.backends, 3, 40, 1_000),
+    Goal("fuzz-library", "No call through the library fails inside", fuzz.library, 300, 5_000, 1_000_000),
+    Goal("fuzz-stdio", "… nor through stdio", fuzz.stdio, 100, 1_500, 100_000),
+    Goal("fuzz-http", "… nor through HTTP", fuzz.http_door, 50, 300, 100_000),
+    Goal("editors", "No line that people save in NOTES.md is lost", people.editors, 12, 120, 3_200),
+    Goal("paths", "Nothing outside of the project is read", people.paths, 100, 20_000, 500_000),
+    Goal("doors", "A web page cannot reach the server", tests(DOORS, "-k", "foreign or origin or form"), 0, 1, 1),
+    Goal("scopes", "Every door has the same lock", tests("tests/doors/test_http_matrix.py"), 0, 1, 1),
+    Goal("tenants", "Nobody sees another's rows", tests("tests/contract/test_projects.py"), 0, 1, 1),
+    Goal("quotes", "Stored text is shown as data", tests(QUOTES), 0, 1, 1),
+    Goal("seals", "A tool that changed behind our back is seen", tests("tests/operations/test_seals.py"), 0, 1, 1),
+    Goal("patterns", "No pattern takes long", tests("tests/unit/test_slices_match.py"), 0, 1, 1),
+)
+GOALS = {goal.name: goal for goal in ALL}

@@ -1,0 +1,44 @@
+"""The tables of docs/reliability.md, which are written by the runs themselves."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+HEADS = {
+    "goals": ("Promise", "Cases", "Figure", "Verdict", "Took"),
+    "seeded": ("Seeded bug", "Goal", "Verdict", "Note"),
+}
+
+
+def table(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def machine() -> str:
+    """Where and when, and how busy it was: figures of time mean little without."""
+    import apsw
+
+    load = ", ".join(f"{one:.0f}" for one in os.getloadavg())
+    today = datetime.datetime.now(datetime.UTC).date()
+    return (
+        f"{today}, {os.cpu_count()} cores with a load of {load}, Linux {platform.release()}, "
+        f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+    )
+
+
+def replace(path: Path, part: str, said: str, rows: Sequence[Sequence[str]], order: Sequence[str]) -> None:
+    """Put rows into the table of a part, after a line that says where they are from. Rows of a run before stay."""
+    first, last = f"<!-- {part}: written by the run -->", f"<!-- end of {part} -->"
+    before, _, rest = path.read_text(encoding="utf-8").partition(first)
+    old, found, after = rest.partition(last)
+    if not found:
+        raise SystemExit(f"{path} has no place for {part}: {first} … {last}")
+    kept = {cells[0]: cells for line in old.splitlines() if (cells := line[2:-2].split(" | "))[0] in order}
+    kept |= {row[0]: list(row) for row in rows}
+    made = table([kept[name] for name in order if name in kept], HEADS[part])
+    path.write_text(f"{before}{first}\n{said}\n\n{made}\n{last}{after}", encoding="utf-8")

@@ -1,0 +1,276 @@
+"""Bugs put into a copy of the source, each of which a goal must notice. A harness that sees none proves nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from torture.kit import ROOT, TESTS, TIMED, surroundings
+
+
+class Bug(NamedTuple):
+    """Texts of files of the package, each there exactly once, and what the bug says instead."""
+
+    name: str
+    goal: str
+    size: int
+    edits: tuple[tuple[str, str, str], ...]
+    note: str = ""
+
+
+FILE, STORE = "stores/sqlite_file.py", "stores/sqlite.py"
+BEGIN = '        con.execute("BEGIN IMMEDIATE")\n        try:\n            for job in jobs:\n'
+LOCK = "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+NO_LOCK = (FILE, LOCK, "            pass\n")
+COMMIT = '            con.execute("COMMIT")\n        except BaseException:\n            if con.in_transaction:\n'
+SIZE = "        return os.stat(path).st_size\n"
+COPY = (
+    '            with copy.backup("main", con, "main") as running:\n'
+    "                running.step()  # all pages in one step: one consistent moment\n"
+    "            copy.close()\n"
+)
+CLOCK = '"SET seq = seq + 1, clock = max(clock + ?, excluded.clock) RETURNING seq, clock",\n'
+KNOWN = '            while _known(con, scope, kind, f"{kind}_{clock}"):  # brought along by an import\n'
+DISPLACED = '    displaced = _settled(place, temporary, known or "") or ""\n'
+ASIDE = "    _put_aside(place, temporary, _digest(displaced))\n"
+TAGS = (
+    '            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "\n'
+    "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
+    "            (*scope, kind, session),\n"
+)
+HELD = "            refusal = await self._security.validate_request(Request(scope))\n"
+
+BUGS = (
+    Bug(
+        "commits are not synced",
+        "power",
+        10,
+        ((FILE, '"PRAGMA synchronous = FULL; PRAGMA cell', '"PRAGMA synchronous = OFF; PRAGMA cell'),),
+    ),
+    Bug(
+        "a new name is not synced",
+        "power",
+        20,
+        (("operations/journal_file.py", "        os.fsync(handle)\n    finally:\n", "        pass\n    finally:\n"),),
+    ),
+    Bug(
+        "acknowledged before the commit",
+        "kill-library",
+        6,
+        (
+            (FILE, BEGIN, BEGIN.replace('con.execute("BEGIN', 'con.in_transaction or con.execute("BEGIN')),
+            (FILE, COMMIT, COMMIT.replace("con.execute", "if time.monotonic_ns() % 8 == 0: con.execute", 1)),
+        ),
+    ),
+    Bug(
+        "transactions begin without the lock of writers",
+        "processes",
+        1_000,
+        ((FILE, BEGIN, BEGIN.replace(" IMMEDIATE", "")), NO_LOCK),
+        "with our own lock taken out too: behind it the order of locks inside SQLite cannot matter",
+    ),
+    Bug("writers do not queue", "processes", 1_000, (NO_LOCK,)),
+    Bug(
+        "the database's file is opened by Python",
+        "files",
+        1,
+        ((FILE, SIZE, "        with open(path, 'rb') as file:\n            return os.fstat(file.fileno()).st_size\n"),),
+    ),
+    Bug(
+        "a backup copies the file",
+        "backups",
+        3,
+        ((STORE, COPY, "            copy.close()\n            __import__('shutil').copyfile(self.place, target)\n"),),
+    ),
+    Bug(
+        "checksums are not compared",
+        "flips",
+        400,
+        (("stores/rows.py", "        if fingerprint(scope, entry, tags, extra) == digest:\n", "        if digest:\n"),),
+    ),
+    Bug(
+        "ids are the time in milliseconds",
+        "clock",
+        80,
+        (
+            (STORE, CLOCK, CLOCK.replace("max(clock + ?, excluded.clock)", "excluded.clock + 0 * ?")),
+            (STORE, KNOWN, KNOWN.replace("while _known", "while False and _known")),
+        ),
+    ),
+    Bug(
+        "a path is inside if it begins alike",
+        "paths",
+        10,
+        (
+            (
+                "operations/journal_evidence.py",
+                "        if not real.startswith(home.rstrip(os.sep) + os.sep):\n",
+                "        if not real.startswith(home):\n",
+            ),
+        ),
+    ),
+    Bug(
+        "what was looked at may be a link when it is read",
+        "paths",
+        60_000,
+        (
+            (
+                "operations/journal_evidence.py",
+                "os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC",
+                "os.O_NONBLOCK | os.O_CLOEXEC",
+            ),
+        ),
+    ),
+    Bug(
+        "a filter is put into the SQL",
+        "fuzz-library",
+        4_000,
+        (
+            (
+                STORE,
+                TAGS,
+                TAGS.replace('"SELECT', 'f"SELECT')
+                .replace("session = ? ", "session = '{session}' ")
+                .replace(", session),", "),"),
+            ),
+        ),
+    ),
+    Bug(
+        "an operation that nobody declared is everybody's",
+        "scopes",
+        1,
+        (
+            (
+                "doors/http/policy.py",
+                '**_each(ADMIN, "clear_outputs approve_seals audit purge"),',
+                '**_each(ADMIN, "clear_outputs approve_seals audit"),',
+            ),
+            (
+                "doors/http/gate.py",
+                "        needs = policy.OPERATIONS.get(operation)\n",
+                "        needs = policy.OPERATIONS.get(operation, Level.READ)\n",
+            ),
+        ),
+    ),
+    Bug(
+        "a read forgets the tenant",
+        "tenants",
+        1,
+        (
+            (
+                STORE,
+                "        found = self._db.rows(ONE_ENTRY, (scope.tenant",
+                "        found = self._db.rows(ONE_ENTRY.replace('tenant = ?', '? <> 0'), (scope.tenant",
+            ),
+        ),
+        "in place of row security that is not forced, which this store does not use",
+    ),
+    Bug(
+        "the origin of a request is not looked at",
+        "doors",
+        1,
+        (("doors/http/gate.py", HELD, "            refusal = None\n"),),
+    ),
+    Bug(
+        "NOTES.md is replaced, not exchanged",
+        "editors",
+        120,
+        (
+            ("operations/journal_file.py", DISPLACED, '    displaced = known or ""\n'),
+            ("operations/journal_file.py", ASIDE, "    os.unlink(temporary)\n"),
+        ),
+    ),
+    Bug(
+        "a quotation is not marked",
+        "quotes",
+        1,
+        (("text/quote.py", "(MARK + line for line in text.splitlines())", "(line for line in text.splitlines())"),),
+    ),
+    Bug(
+        "a seal holds the description alone",
+        "seals",
+        1,
+        (
+            (
+                "operations/seals.py",
+                '        "sha256": _hash(definition),\n',
+                '        "sha256": _hash(definition.get("description")),\n',
+            ),
+        ),
+    ),
+    Bug(
+        "patterns of agents run in Python's own engine",
+        "patterns",
+        1,
+        (
+            (
+                "text/slices.py",
+                '        engine = re2.compile(f"(?m:{pattern})".encode("utf-8", "surrogatepass"), options)\n',
+                '        engine = __import__(\'re\').compile(f"(?m:{pattern})".encode("utf-8", "surrogatepass"))\n',
+            ),
+        ),
+    ),
+    Bug(
+        "what breaks off is not taken back",
+        "halves",
+        400,
+        (
+            (
+                FILE,
+                '            con.execute("ROLLBACK TO job")\n            job.error = problem\n',
+                "            job.error = problem\n",
+            ),
+        ),
+        "in place of a shield around an awaited write: writes here run in threads that no cancellation reaches",
+    ),
+)
+
+
+def patched(source: Path, bug: Bug) -> None:
+    for name, old, new in bug.edits:
+        path = source / "holdfast" / name
+        text = path.read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise LookupError(f"{bug.name}: the text to change is {text.count(old)} times in {name}, not once")
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def caught(bug: Bug) -> tuple[bool, str]:
+    """Whether the goal notices, and the last words it had to say."""
+    with tempfile.TemporaryDirectory(prefix="torture-seeded-") as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src" / "holdfast", source / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+        patched(source, bug)
+        env = surroundings() | {"PYTHONPATH": os.pathsep.join([str(source), str(TESTS), str(ROOT)])}
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
+        command = [sys.executable, "-m", "torture", bug.goal, "--size", str(bug.size)]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=env, capture_output=True, text=True, timeout=900, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return True, "the goal did not end"
+        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()] or [done.stderr[-200:]]
+        if "skipped:" in lines[0]:
+            return False, lines[0].rpartition("skipped: ")[2].partition(" | ")[0]
+        misses = [line for line in lines[1:] if not line.startswith(TIMED)]
+        return bool(done.returncode and misses), misses[-1] if misses else ""
+
+
+def main(names: list[str] | None) -> tuple[list[tuple[str, ...]], bool]:
+    rows: list[tuple[str, ...]] = []
+    for bug in BUGS:
+        if names and bug.name not in names:
+            continue
+        began = time.monotonic()
+        found, words = caught(bug)
+        rows.append((bug.name, bug.goal, "caught" if found else "MISSED", bug.note))
+        print(" | ".join((*rows[-1], f"{time.monotonic() - began:.0f} s", words[:160])), flush=True)
+    print(f"{sum(row[2] == 'caught' for row in rows)} of {len(rows)} caught")
+    return rows, all(row[2] == "caught" for row in rows)
