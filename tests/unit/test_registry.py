@@ -202,7 +202,7 @@ def test_every_operation_has_its_words_and_each_describes_a_parameter(name: str)
 def test_names_that_do_not_exist() -> None:
     with pytest.raises(errors.BadInput, match=r"there is no operation 'forget'\. Those that exist: add_note"):
         catalogue.find("forget")
-    with pytest.raises(errors.BadInput, match="Choose one of core, full"):
+    with pytest.raises(errors.BadInput, match="Choose one of core, coding, full"):
         catalogue.profile("")
 
 
