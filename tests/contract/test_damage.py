@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,28 @@ def test_a_byte_that_changed_on_disk_is_noticed(tmp_path: Path, scope: Scope, by
     assert not findings["checksums"].ok
     assert "'bad'" in findings["checksums"].detail
     store.close()
+
+
+def test_an_index_that_leads_to_another_entry_is_noticed(tmp_path: Path, scope: Scope) -> None:
+    """After a flipped bit in the index the row that is found may be whole, and not the one that was asked for."""
+    path = str(tmp_path / "holdfast.db")
+    store = choose_store(path)
+    keys = [f"k{number}" for number in range(12)]
+    for key in keys:
+        put(store, scope, key, f"of {key}")
+    store.close()
+    ((page,),) = raw(path, "SELECT rootpage FROM sqlite_schema WHERE name LIKE 'sqlite_autoindex_entries%'")
+    ((size,),) = raw(path, "PRAGMA page_size")
+    whole = Path(path).read_bytes()
+    at = whole.find(scope.tenant.encode(), (page - 1) * size)
+    while 0 <= at < page * size:
+        damaged = bytearray(whole)
+        damaged[at] ^= 16
+        Path(path).write_bytes(bytes(damaged))
+        store = choose_store(path)
+        for key in keys:
+            with suppress(errors.StoreDamaged):
+                entry = store.read(scope, NOTE, key)
+                assert entry is None or entry.key == key
+        store.close()
+        at = whole.find(scope.tenant.encode(), at + 1)

@@ -61,10 +61,17 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, Sqlit
 
     def read(self, scope: Scope, kind: str, key: str) -> Entry | None:
         found = self._db.rows(ONE_ENTRY, (scope.tenant, scope.project, kind, key))
-        return self._entry(scope, found[0]) if found else None
+        return self._named(scope, (kind, key), found[0]) if found else None
 
     def _entry(self, scope: Scope, row: Row) -> Entry:
         return rows.to_entry(self.place, scope, row)
+
+    def _named(self, scope: Scope, name: tuple[str, str], row: Row) -> Entry:
+        """An entry that was asked for by name. A damaged index may lead to another one, which is whole in itself."""
+        entry = self._entry(scope, row)
+        if (entry.kind, entry.key) != name:
+            raise errors.store_damaged(self.place, f"{name[0]} {name[1]!r}")
+        return entry
 
     def list(self, scope: Scope, query: Listing) -> Page:
         source, values = _source(scope, query)
@@ -229,7 +236,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, Sqlit
 
     def _before(self, con: apsw.Connection, scope: Scope, kind: str, key: str) -> Entry | None:
         found = con.execute(ONE_ENTRY, (*scope, kind, key)).fetchall()
-        return self._entry(scope, found[0]) if found else None
+        return self._named(scope, (kind, key), found[0]) if found else None
 
     def _spelling(self, con: apsw.Connection, name: tuple[str, str, str, str]) -> str:
         """A tag as it was first spelled in its project. That never changes, so it is looked up once."""
@@ -381,7 +388,7 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, Sqlit
                 try:
                     one = "SELECT before FROM events WHERE tenant = ? AND project = ? AND seq = ?"
                     rows.kept(self.place, Scope(*owner), _one(con, one, (*owner, seq))[0])
-                except (errors.StoreDamaged, UnicodeDecodeError):
+                except (errors.StoreDamaged, UnicodeDecodeError, IndexError):  # not even found again
                     bad.append(f"an earlier version of {kind} {key!r} of project {owner[1]!r}")
             sound = f"{len(names):,} entries and {len(changes):,} changes are as they were written"
             indexed = _one(con, "SELECT count(*) FROM terms_docsize", ())[0]
