@@ -270,6 +270,8 @@ def test_a_look_at_every_page(window: Window) -> None:
     """Screenshots, and what can be measured of how it looks: nothing is wider than the window, texts have contrast."""
     SHOTS.mkdir(parents=True, exist_ok=True)
     wrong = []
+    window.go(next(iter(PAGES.values())))
+    window.driver.execute_script("localStorage.clear()")  # a theme that another test chose by hand would win
     for theme in ("light", "dark"):
         media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
         window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
@@ -278,6 +280,8 @@ def test_a_look_at_every_page(window: Window) -> None:
             window.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
             for name, path in PAGES.items():
                 window.go(path)
+                if (window.driver.execute_script(BRIGHTNESS) < 128) != (theme == "dark"):
+                    wrong.append(f"{name} {theme} {size}: not in that theme")
                 if window.driver.execute_script("return document.documentElement.scrollWidth") > width:
                     wrong.append(f"{name} {theme} {size}: wider than the window")
                 pale = window.driver.execute_script(PALE) if size == "wide" else []
@@ -288,6 +292,13 @@ def test_a_look_at_every_page(window: Window) -> None:
     assert not wrong, "\n".join(wrong[:20])
     window.unharmed("looks")
 
+
+# How bright the page is behind everything, from 0 to 255.
+BRIGHTNESS = """
+const canvas = document.createElement('canvas').getContext('2d');
+canvas.fillStyle = getComputedStyle(document.body).backgroundColor; canvas.fillRect(0, 0, 1, 1);
+const [r, g, b] = canvas.getImageData(0, 0, 1, 1).data; return (r + g + b) / 3;
+"""
 
 # Texts whose contrast with what is behind them is less than 4.5 to 1, with the classes they have.
 PALE = """
