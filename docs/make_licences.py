@@ -15,6 +15,7 @@ BASE = "base"
 # What older packages write in place of an expression, and the expression for it.
 EXPRESSIONS = {
     **{plain: plain for plain in ("MIT", "MPL-2.0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "PSF-2.0")},
+    "3-Clause BSD License": "BSD-3-Clause",
     "MIT License": "MIT",
     "MIT, BSD": "MIT AND BSD-3-Clause",
     "MPL-2.0 AND MIT": "MPL-2.0 AND MIT",

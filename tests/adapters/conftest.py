@@ -1,8 +1,10 @@
-"""A memory for each story."""
+"""A memory for each story, and no event loop that outlives it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,3 +16,16 @@ import holdfast
 def hold(tmp_path: Path) -> Iterator[holdfast.Holdfast]:
     with holdfast.open(str(tmp_path / "holdfast.db"), folder=str(tmp_path)) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def _loop() -> Iterator[None]:
+    """Frameworks that run without await make an event loop and leave it open; the next test would be blamed for it."""
+    loops = [asyncio.new_event_loop()]
+    asyncio.set_event_loop(loops[0])
+    yield
+    with suppress(RuntimeError):  # there is none any more
+        loops.append(asyncio.get_event_loop_policy().get_event_loop())
+    asyncio.set_event_loop(None)
+    for loop in loops:
+        loop.close()

@@ -42,6 +42,7 @@ def events(client: str) -> dict[str, Json]:
     return {
         "session-start": started(client, "one", "startup"),
         "prompt": {**base, "prompt": "go on"},
+        "before-tool": {**base, "tool_name": "mcp__holdfast__read_notepad", "tool_input": {}},
         "after-tool": ran(client, "one", tool, BIG),
         "before-compact": {**base, "trigger": "auto"},
         "before-model": {**base, **snapshot},

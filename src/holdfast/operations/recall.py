@@ -57,6 +57,7 @@ PIECES_READ = 20  # pieces of outputs that are read for one question
 OUTPUT_SHARE = 0.7  # what somebody wrote down is more likely meant than what a tool printed
 HIT_TOKENS = 30  # what is said about a hit besides its snippet
 SNIPPET_MIN_WORDS = 8
+BY_MEANING = ("about", "like words")  # what vectors add to a score
 WEAK = 0.2  # hits that score less than this share of the best are not worth showing
 DAY_MS = 86_400_000
 WAITING = "They wait to be indexed, so what is not found may stand in them; the next recall indexes more of them."
@@ -302,7 +303,12 @@ def _shown(query: str, found: list[Found], limit: int, budget: int) -> Recalled:
 
 
 def _worth(found: list[Found]) -> list[Found]:
-    return [one for one in found if one.scored.score >= WEAK * found[0].scored.score]
+    """Without hits that are weak beside the best. Outputs have no vectors: they are held against its words alone."""
+    if not found:
+        return []
+    best = found[0].scored
+    by_words = best.score - sum(best.parts.get(name, 0.0) for name in BY_MEANING)
+    return [one for one in found if one.scored.score >= WEAK * (best.score if one.entry is not None else by_words)]
 
 
 def _cost(hits: list[Hit]) -> int:

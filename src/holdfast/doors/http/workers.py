@@ -11,23 +11,30 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 STOP_SECONDS = 15  # after which a worker that does not end is killed; it has 5 for requests under way
-SOON_SECONDS = 2  # a worker that ends before that never worked: starting it again would not help
+AGAIN_SECONDS = 0.5  # before a worker that died is started anew, so that one that always dies takes no whole core
+PID_BYTES = 8
 
 
 class Workers:
-    """`work` serves until it is told to stop, and calls what it is given once it can be reached."""
+    """`work` serves until it is told to stop, and calls what it is given once it can be reached.
+
+    A worker that ends before it could be reached never worked, and starting it again would not help.
+    """
 
     def __init__(self, count: int, work: Callable[[Callable[[], None]], None]) -> None:
         self._count = count
         self._work = work
-        self._running: dict[int, float] = {}  # when each was started, by its process id
+        self._running: set[int] = set()  # by process id
+        self._reached: set[int] = set()  # those that could be reached, also of those that ended since
         self._stopping = False
 
     def run(self, ready: Callable[[], None]) -> int:
         """Until told to stop; `ready` is called when every worker can be reached. What to exit with."""
         reader, writer = os.pipe()
+        os.set_blocking(reader, False)
         previous = {which: signal.signal(which, self._stop) for which in (signal.SIGTERM, signal.SIGINT)}
         try:
             for _ in range(self._count):
@@ -42,9 +49,8 @@ class Workers:
             os.close(writer)
 
     def _start(self, reader: int, writer: int) -> None:
-        began = time.monotonic()
         if child := os.fork():
-            self._running[child] = began
+            self._running.add(child)
             return
         code = 1
         try:
@@ -62,16 +68,18 @@ class Workers:
             os._exit(code)
 
     def _all_ready(self, reader: int) -> bool:
-        told = 0
-        os.set_blocking(reader, False)
-        while told < self._count and not self._stopping:
-            try:
-                told += len(os.read(reader, self._count))
-            except BlockingIOError:
-                if self._ended(os.WNOHANG)[0]:
-                    self._stop()
-                time.sleep(0.01)
-        return told >= self._count
+        while not self._running <= self._heard(reader) and not self._stopping:
+            if self._ended(os.WNOHANG)[0]:
+                self._stop()
+            time.sleep(0.01)
+        return not self._stopping
+
+    def _heard(self, reader: int) -> set[int]:
+        """The workers that said they can be reached."""
+        with suppress(BlockingIOError):
+            while said := os.read(reader, PID_BYTES):
+                self._reached.add(int.from_bytes(said, "big"))
+        return self._reached
 
     def _wait(self, reader: int, writer: int) -> int:
         failed = 0
@@ -79,28 +87,29 @@ class Workers:
         while self._running:
             if self._stopping and not until:
                 until = time.monotonic() + STOP_SECONDS
-            child, lived, code = self._ended(os.WNOHANG if self._stopping else 0)
+            child, code = self._ended(os.WNOHANG if self._stopping else 0)
             if self._stopping:
                 if not child:
                     self._kill_late(until)
-                continue
-            if child and lived < SOON_SECONDS:
+            elif child and child not in self._heard(reader):
                 failed = code or 1
                 self._stop()
             elif child:
+                time.sleep(AGAIN_SECONDS)
                 self._start(reader, writer)
         return failed
 
-    def _ended(self, how: int) -> tuple[int, float, int]:
-        """A worker that ended: its process, how long it lived, and its code; zeros if there is none."""
+    def _ended(self, how: int) -> tuple[int, int]:
+        """A worker that ended and its code; zeros if there is none."""
         try:
             child, status = os.waitpid(-1, how)
         except ChildProcessError:
             self._running.clear()
-            return 0, 0.0, 0
+            return 0, 0
         if child not in self._running:
-            return 0, 0.0, 0
-        return child, time.monotonic() - self._running.pop(child), os.waitstatus_to_exitcode(status)
+            return 0, 0
+        self._running.discard(child)
+        return child, os.waitstatus_to_exitcode(status)
 
     def _kill_late(self, until: float) -> None:
         time.sleep(0.02)
@@ -117,4 +126,4 @@ class Workers:
 
 
 def _say(writer: int) -> None:
-    os.write(writer, b".")
+    os.write(writer, os.getpid().to_bytes(PID_BYTES, "big"))
