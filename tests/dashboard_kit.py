@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx2
 
 from holdfast import wiring
+from holdfast.doors.dashboard.frame import CSP
 from holdfast.library import Holdfast, Session
 from holdfast.window.controller import Compact
 from holdfast.window.messages import Call, Message, assistant, result, user
 
 PROJECT = "tidewater"
 TOKEN = "a-token-for-tests-only"
+FIRST = ("/overview", "/overview?archived=no", "/journal", "/recall?q=casts+tabs+script+alert", "/savings")
+HTML = {"Accept": "text/html"}  # what a browser asks for
 
 # What a stored text might hope to be: markup, a script, a way out of an attribute, a comment, a title or a text area, a
 # template, a link that acts, a page that asks for a password, something of the browser's own parser mishaps.
@@ -191,3 +199,60 @@ def served(store: str, folder: Path, *options: str, **settings: str) -> Iterator
             process.terminate()
             process.communicate(timeout=20)
     assert "Traceback" not in (folder / "serve.log").read_text(encoding="utf-8")
+
+
+@contextmanager
+def browser(site: Served, token: str | None = TOKEN) -> Iterator[httpx2.Client]:
+    """Somebody at a browser: signed in, unless the token is None."""
+    with httpx2.Client(base_url=site.url, headers=HTML, timeout=30) as client:
+        if token is not None:
+            answer = client.post("/sign-in", data={"token": token}, headers={"Origin": site.url})
+            assert answer.status_code == 200, answer.text
+        yield client
+
+
+def send(client: httpx2.Client, action: str, **form: object) -> httpx2.Response:
+    origin = str(client.base_url).rstrip("/")
+    return client.post(
+        f"/do/{action}", data={name: str(value) for name, value in form.items()}, headers={"Origin": origin}
+    )
+
+
+class Seen(HTMLParser):
+    """A page as a browser's parser sees it: its elements, addresses and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def links(self) -> list[str]:
+        found = (attributes.get("href") for tag, attributes in self.elements if tag == "a")
+        return [link for link in found if link and link.startswith("/")]
+
+
+def walk(client: httpx2.Client, most: int = 400) -> dict[str, Seen]:
+    """Every page there is a link to, from the first ones on; of each kind of page and query, some."""
+    waiting = [*FIRST]
+    found: dict[str, Seen] = {}
+    kinds: dict[str, int] = {}
+    while waiting and len(found) < most:
+        link = waiting.pop(0)
+        parts = urlsplit(link)
+        kind = parts.path + ",".join(sorted(re.findall(r"(?:^|&)(\w+)=", parts.query)))
+        if link in found or kinds.get(kind, 0) >= 6:
+            continue
+        kinds[kind] = kinds.get(kind, 0) + 1
+        answer = client.get(link)
+        assert answer.status_code == 200, (link, answer.text[-400:])
+        assert answer.headers["content-security-policy"] == CSP
+        found[link] = Seen(answer.text)
+        waiting += [one for one in found[link].links() if one != "/"]
+    return found

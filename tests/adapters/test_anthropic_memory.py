@@ -192,7 +192,7 @@ def test_a_command_that_is_not_one_is_told_so(given: dict[str, Any], hold: Holdf
 OUTSIDE = [
     "../x", "..\\..\\x", "/etc/passwd", "//etc/passwd", "", ".", "~/.ssh/id_rsa", "$HOME/x", "/memoriesX/x",
     "/memories2",
-    "memories/x", "/proc/self/root/etc/passwd", "/proc/self/fd/3", "C:\\x", "\\\\host\\share", "CON", "-rf",
+    "memories/x", "/proc/self/cwd/etc/passwd", "/proc/self/fd/3", "C:\\x", "\\\\host\\share", "CON", "-rf",
     " /memories/x",
 ]  # fmt: skip
 WRONG = [

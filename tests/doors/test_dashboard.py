@@ -8,29 +8,21 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
-from dashboard_kit import HOSTILE, MARK, PROJECT, TOKEN, Served, project, served
+from dashboard_kit import HOSTILE, HTML, MARK, PROJECT, Seen, Served, browser, project, send, served, walk
 from holdfast import wiring
 from holdfast.doors.dashboard.actions import ACTIONS
 from holdfast.doors.dashboard.app import back
-from holdfast.doors.dashboard.frame import CSP
 from holdfast.doors.dashboard.pages import PAGES
 from holdfast.doors.http import policy
-from holdfast.library import wall_clock
-from holdfast.operations import tokens
 from holdfast.operations.catalogue import OPERATIONS
 from holdfast.text import safe
 
-HTML = {"Accept": "text/html"}
-FIRST = ("/overview", "/overview?archived=no", "/journal", "/recall?q=casts+tabs+script+alert", "/savings")
 # What our own pages are made of. Anything else came out of a stored text.
 OURS = frozenset(
     (
@@ -88,50 +80,6 @@ OURS = frozenset(
 )
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("dashboard")
-    with served(project(folder, means_harm=True), folder) as found:
-        yield found
-
-
-@contextmanager
-def browser(site: Served, token: str | None = TOKEN) -> Iterator[httpx2.Client]:
-    """Somebody at a browser: signed in, unless the token is None."""
-    with httpx2.Client(base_url=site.url, headers=HTML, timeout=30) as client:
-        if token is not None:
-            answer = client.post("/sign-in", data={"token": token}, headers={"Origin": site.url})
-            assert answer.status_code == 200, answer.text
-        yield client
-
-
-def send(client: httpx2.Client, action: str, **form: object) -> httpx2.Response:
-    origin = str(client.base_url).rstrip("/")
-    return client.post(
-        f"/do/{action}", data={name: str(value) for name, value in form.items()}, headers={"Origin": origin}
-    )
-
-
-class Seen(HTMLParser):
-    """A page as a browser's parser sees it: its elements, addresses and text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def links(self) -> list[str]:
-        found = (attributes.get("href") for tag, attributes in self.elements if tag == "a")
-        return [link for link in found if link and link.startswith("/")]
-
-
 def odd(seen: Seen) -> list[str]:
     """What should not be on a page of ours."""
     wrong = []
@@ -146,26 +94,6 @@ def odd(seen: Seen) -> list[str]:
         if tag == "script" and not str(attributes.get("src", "")).startswith("/static/"):
             wrong.append("a script in the page")
     return wrong
-
-
-def walk(client: httpx2.Client, most: int = 400) -> dict[str, Seen]:
-    """Every page there is a link to, from the first ones on; of each kind of page and query, some."""
-    waiting = [*FIRST]
-    found: dict[str, Seen] = {}
-    kinds: dict[str, int] = {}
-    while waiting and len(found) < most:
-        link = waiting.pop(0)
-        parts = urlsplit(link)
-        kind = parts.path + ",".join(sorted(re.findall(r"(?:^|&)(\w+)=", parts.query)))
-        if link in found or kinds.get(kind, 0) >= 6:
-            continue
-        kinds[kind] = kinds.get(kind, 0) + 1
-        answer = client.get(link)
-        assert answer.status_code == 200, (link, answer.text[-400:])
-        assert answer.headers["content-security-policy"] == CSP
-        found[link] = Seen(answer.text)
-        waiting += [one for one in found[link].links() if one != "/"]
-    return found
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -273,171 +201,6 @@ def test_what_is_not_there_is_a_page_too(site: Served) -> None:
             assert "That did not work" in answer.text
         assert client.get("/output?id=../../etc").status_code == 400
         assert client.get("/notes?before=%00&page=-1&limit=x").status_code == 200
-
-
-# --- who is let in ----------------------------------------------------------------------------------------------------
-
-
-def test_without_a_sign_in_there_is_only_the_form(site: Served) -> None:
-    with browser(site, None) as client:
-        for path in ("/", *(f"/{name}" for name in PAGES), "/events"):
-            answer = client.get(path)
-            assert answer.status_code == 401
-            assert 'action="/sign-in"' in answer.text
-            assert "tidewater" not in answer.text
-        plain = client.get("/overview", headers={"Accept": "*/*"})
-        assert plain.status_code == 401
-        assert plain.json()["error"] == "unauthorized"
-        assert send(client, "add_note", content="x").status_code == 401
-
-
-def test_a_wrong_token_is_refused_and_a_right_one_gives_a_guarded_cookie(site: Served) -> None:
-    with browser(site, None) as client:
-        wrong = client.post("/sign-in", data={"token": "nonsense"}, headers={"Origin": site.url})
-        assert wrong.status_code == 403
-        assert "set-cookie" not in wrong.headers
-        right = client.post("/sign-in", data={"token": TOKEN}, headers={"Origin": site.url})
-        cookie = right.headers["set-cookie"]
-        assert {"HttpOnly", "Path=/", "SameSite=strict"} <= {part.strip() for part in cookie.split(";")}
-        assert TOKEN not in cookie
-        assert client.get("/", follow_redirects=False).headers["location"] == "/overview"
-
-
-def test_the_address_that_is_printed_signs_in_once(tmp_path: Path) -> None:
-    folder = tmp_path
-    store = project(folder, means_harm=False)
-    with served(store, folder) as site:
-        assert TOKEN not in site.dashboard
-        with browser(site, None) as client:
-            assert client.get(site.dashboard).status_code == 200
-            assert client.get("/overview").status_code == 200
-        with browser(site, None) as client:
-            assert client.get(site.dashboard).status_code == 403
-            assert client.get("/overview").status_code == 401
-            assert client.get(site.dashboard.replace("code=1", "code=2")).status_code == 403
-
-
-def test_a_cookie_opens_pages_and_nothing_else(site: Served) -> None:
-    with browser(site) as client:
-        assert client.get("/overview").status_code == 200
-        assert client.get("/api/v1/whoami").status_code == 401
-        assert client.post("/mcp", json={}).status_code == 401
-        assert client.post("/api/v1/operations/list_notes", json={}).status_code == 401
-
-
-def test_signing_out_ends_it_also_for_who_copied_the_cookie(site: Served) -> None:
-    with browser(site) as client, browser(site, None) as thief:
-        thief.cookies.update(dict(client.cookies))
-        assert thief.get("/overview").status_code == 200
-        assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303
-        assert client.get("/overview").status_code == 401
-        assert thief.get("/overview").status_code == 401
-
-
-@pytest.mark.parametrize(
-    "origin", [None, "null", "http://evil.example", "http://127.0.0.1:1", "http://localhost.evil.example"]
-)
-def test_a_form_of_another_page_changes_nothing(site: Served, origin: str | None) -> None:
-    headers = {} if origin is None else {"Origin": origin}
-    with browser(site) as client:
-        for path in ("/do/add_note", "/sign-in", "/sign-out"):
-            answer = client.post(path, data={"content": "planted by another page", "token": TOKEN}, headers=headers)
-            assert answer.status_code == 403, path
-        assert client.get("/overview").status_code == 200
-        assert "planted" not in client.get("/notes").text
-        crossed = client.post(
-            "/do/add_note", data={"content": "planted"}, headers={"Origin": site.url, "Sec-Fetch-Site": "same-site"}
-        )
-        assert crossed.status_code == 403
-
-
-@pytest.mark.parametrize("path", ["/overview", "/events", "/static/dashboard.js", "/sign-in", "/"])
-def test_no_other_name_and_no_other_page_reaches_it(site: Served, path: str) -> None:
-    port = urlsplit(site.url).port
-    with browser(site) as client:
-        for host in (
-            "evil.example",
-            f"evil.example:{port}",
-            f"127.0.0.1.evil.example:{port}",
-            f"127.0.0.1@evil:{port}",
-        ):
-            assert client.get(path, headers={"Host": host}).status_code == 421, host
-        for origin in ("null", "http://evil.example", f"https://127.0.0.1:{port}", "http://127.0.0.1:1"):
-            assert client.get(path, headers={"Origin": origin}).status_code == 403, origin
-
-
-# --- a team -----------------------------------------------------------------------------------------------------------
-
-
-def made(store: str, scope: str, *projects: str, name: str = "ada") -> tokens.Created:
-    with wiring.open(store, project=PROJECT) as hold:
-        wanted = tokens.wanted(name, hold.scope.tenant, scope, projects or (PROJECT,), "1d", wall_clock())
-        return tokens.create(hold.store, wanted, by="person/test", now=wall_clock())
-
-
-def test_revoking_the_token_ends_the_sign_in_within_a_second(tmp_path: Path) -> None:
-    store = project(tmp_path, means_harm=False)
-    token = made(store, "write")
-    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
-        assert client.get("/overview").status_code == 200
-        assert token.secret not in str(dict(client.cookies))
-        with client.stream("GET", "/events", headers={"Accept": "text/event-stream"}) as stream:
-            lines = stream.iter_lines()
-            assert next(line for line in lines if line.startswith("event:")) == "event: now"
-            with wiring.open(store, project=PROJECT) as hold:
-                tokens.revoke(hold.store, token.token.id, tenant=None, by="person/test", now=wall_clock())
-            at = time.monotonic()
-            assert [line for line in lines if line.startswith("event:")] == ["event: over"]
-            assert time.monotonic() - at < 10  # as fast as a poll; the rule of one second is for requests
-        assert client.get("/overview").status_code == 401
-
-
-def test_who_may_only_read_sees_no_buttons_and_changes_nothing(tmp_path: Path) -> None:
-    store = project(tmp_path, means_harm=False)
-    token = made(store, "read")
-    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
-        for link, seen in walk(client, 80).items():
-            forms = [given["action"] for tag, given in seen.elements if tag == "form" and given.get("method") == "post"]
-            assert forms == ["/sign-out"], link
-        for action in ACTIONS:
-            assert send(client, action, id="x", key="x", content="planted").status_code == 403
-        assert "planted" not in client.get("/history").text
-
-
-def test_a_token_for_several_projects_chooses_and_stays_in_its_own(tmp_path: Path) -> None:
-    store = project(tmp_path, means_harm=False)
-    with wiring.open(store, project="second one") as hold:
-        hold.session("x").notes.add("only here")
-    with wiring.open(store, project="hidden") as hold:
-        hold.session("x").notes.add("not yours")
-    token = made(store, "write", PROJECT, "second one")
-    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
-        home = client.get("/")
-        assert Seen(home.text).links()[-2:] == ["/p/second%20one/overview", f"/p/{PROJECT}/overview"]
-        assert "hidden" not in home.text
-        assert "only here" in client.get("/p/second%20one/notes").text
-        assert all(
-            link.startswith("/p/second%20one/") or link == "/"
-            for link in Seen(client.get("/p/second%20one/notes").text).links()
-        )
-        assert client.get("/p/hidden/notes").status_code == 403
-        assert client.get("/notes").status_code == 400
-        origin = {"Origin": site.url}
-        answer = client.post(
-            "/p/second%20one/do/add_note", data={"content": "mine", "session": "x", "back": "/notes"}, headers=origin
-        )
-        assert answer.headers["location"] == "/p/second%20one/notes"
-        with wiring.open(store, project="second one") as hold:
-            assert [note.content for note in hold.session("x").notes.list()] == ["mine", "only here"]
-
-
-def test_a_stored_token_signs_in_at_a_local_server_too(tmp_path: Path) -> None:
-    store = project(tmp_path, means_harm=False)
-    token = made(store, "read", name="grace")
-    with served(store, tmp_path) as site, browser(site, token.secret) as client:
-        assert "grace" in client.get("/overview").text
-        assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303
-        assert client.get("/overview").status_code == 401
 
 
 # --- changing ---------------------------------------------------------------------------------------------------------
