@@ -96,7 +96,8 @@ class Workers:
                 self._stop()
             elif child:
                 time.sleep(AGAIN_SECONDS)
-                self._start(reader, writer)
+                if not self._stopping:  # which may have been asked for in the meantime
+                    self._start(reader, writer)
         return failed
 
     def _ended(self, how: int) -> tuple[int, int]:
