@@ -214,7 +214,7 @@ RECALL_LIMIT_DEFAULT = 10  # hits of recall unless asked otherwise
 RECALL_LIMIT_MAX = 50
 RECALL_BUDGET_TOKENS = 1_200  # one answer of recall: ten snippets and what is known of them
 RECALL_SNIPPET_WORDS = 60  # of one hit: enough to see whether it is worth reading
-RECALL_POOL = 120  # texts one question looks at; more find next to nothing and cost time
+RECALL_POOL = 80  # texts one question looks at; more find next to nothing and cost time
 RECALL_COMMON = 1_200  # places of a word that are followed, some 0.3 ms; a commoner word says little
 VECTORS_CATCH_UP = 5_000  # texts whose vectors one recall may make before it answers: one to five seconds, once
 

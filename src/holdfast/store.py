@@ -91,6 +91,7 @@ class Fact(NamedTuple):
 
 
 Places = Mapping[int, tuple[int, ...]]  # of one word: by text, where it stands there, counted in words
+SOMEWHERE = (-2,)  # in place of places: it stands there, nobody knows where, and beside nothing
 
 
 class Seek(NamedTuple):
@@ -98,18 +99,23 @@ class Seek(NamedTuple):
 
     words: tuple[str, ...]  # folded; words with the same stem count as the same word
     literals: tuple[str, ...]  # folded texts that may stand anywhere, also inside words
-    order: Callable[[Sequence[Places | None], Sequence[Places]], Sequence[int]]
+    order: Callable[[Sequence[Places], Sequence[int], Sequence[Places]], Sequence[int]]  # by places, counts, literals
     wanted: Callable[[Fact], bool]
     around: Callable[[Fact], int]  # how many numbers before and after a text are looked at too
     most: int  # texts that are looked at
-    common: int  # a word that stands in more places than this is not followed
+    common: int  # a word that stands in more places than this is not followed everywhere
     nominated: tuple[int, ...] = ()  # texts to look at whatever words they hold
 
 
 class Gathered(NamedTuple):
-    """Where the words and literals stand, and what is known of the texts looked at. None: the word is too common."""
+    """Where the words and literals stand, and what is known of the texts looked at.
 
-    places: tuple[Places | None, ...]
+    A common word is looked for only in texts that hold a rarer one, so its places are some of many.
+    """
+
+    places: tuple[Places, ...]
+    counts: tuple[int, ...]  # by word, in about how many texts it stands
+    common: frozenset[int]  # the common words, by their numbers
     literals: tuple[Places, ...]
     found: tuple[int, ...]  # texts that may be found: with a word or literal, the most promising first, or beside one
     facts: Mapping[int, Fact]  # of these and of those around them

@@ -10,7 +10,7 @@ import holdfast
 from contract.kit import NOON, delete, key_of, new_scope, put, stamp
 from holdfast.model import MEMORY, NOTE, OutputDraft, Scope
 from holdfast.search.rank import first
-from holdfast.store import Fact, Gathered, Seek, Store
+from holdfast.store import SOMEWHERE, Fact, Gathered, Seek, Store
 
 WORDS = (
     *("harbour", "engine", "ticket", "violin", "garden", "recipe", "market", "bridge", "winter", "painting", "letter"),
@@ -73,7 +73,7 @@ def test_a_literal_is_found_inside_words_and_common_words_are_not_followed(store
     gathered = store.gather(scope, (NOTE,), seek("xylophon", literals=("lophoni",)))
     assert named(gathered, list(gathered.literals[0])) == [odd]
     common = store.gather(scope, (NOTE,), seek("usual", common=5))
-    assert common.places == (None,)
+    assert (common.common, common.counts[0] > 5) == ({0}, True)
     assert named(common, common.found) == keys[::-1]
 
 
@@ -133,3 +133,34 @@ def test_both_stores_agree_on_the_first_ten(tmp_path: Path, postgres_url: str) -
 
 def test_the_project_of_a_text_is_part_of_its_name(store: Store) -> None:
     assert store.texts(Scope("local", "nobody"), [1, 2, 3]) == {}
+
+
+def test_common_words_are_looked_for_beside_a_rarer_one(store: Store) -> None:
+    """A word that stands everywhere says little alone, and much among the texts that hold a rare word."""
+    scope = new_scope()
+    meant = key_of(put(store, scope, None, "cobalt with amber and ivory"))
+    for number in range(12):
+        put(store, scope, None, f"amber {number}")
+        put(store, scope, None, f"ivory {number}")
+        put(store, scope, None, f"cobalt {number % 3}")
+    gathered = store.gather(scope, (NOTE,), seek("amber", "cobalt", "ivory", most=4, common=12))
+    assert gathered.common == {0, 1, 2}
+    gathered = store.gather(scope, (NOTE,), seek("amber", "cobalt", "ivory", "with", most=4, common=12))
+    assert gathered.common == {0, 1, 2}
+    assert named(gathered, gathered.found)[0] == meant
+    assert [places.get(gathered.found[0]) for places in gathered.places[:3]] == [SOMEWHERE] * 3
+    assert all(count >= 12 for count in gathered.counts[:3])
+
+
+def test_words_that_are_all_common_find_the_texts_with_most_of_them(store: Store) -> None:
+    scope = new_scope()
+    for number in range(12):
+        put(store, scope, None, f"amber {number}")
+        put(store, scope, None, f"cobalt {number}")
+    both = key_of(put(store, scope, None, "amber beside cobalt"))
+    for number in range(12):
+        put(store, scope, None, f"ivory {number}")
+    gathered = store.gather(scope, (NOTE,), seek("amber", "cobalt", "ivory", most=4, common=10))
+    assert gathered.common == {0, 1, 2}
+    assert named(gathered, gathered.found)[0] == both
+    assert len(gathered.found) == 4

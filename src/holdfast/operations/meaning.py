@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.store import Store
 
 HINT = "Only words are compared: texts that say the same in other words are found with the extra holdfast[semantic]."
-BATCH = 1_000  # texts that are in memory at once
+BATCH = 2_000  # texts that are in memory at once
 
 
 class Semantics:

@@ -276,7 +276,7 @@ def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
 
 def _standing(asked: Question, gathered: Gathered, one: Scored) -> tuple[str, ...]:
     pairs = zip(asked.words, gathered.places, strict=True)
-    return tuple(word for word, places in pairs if places and one.doc in places)
+    return tuple(word for word, places in pairs if one.doc in places)
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from holdfast.search.question import STOP
 Array = np.ndarray[Any, np.dtype[Any]]
 PACKAGE = "wordllama"
 SIZE = 256  # numbers of a vector
-FORM = 1  # how a text becomes a vector; a new way gets a new number, so that what is kept is made anew
+KEPT_BYTES = SIZE // 2  # of a vector as it is kept
+FORM = 2  # how a text becomes a vector; a new way gets a new number, so that what is kept is made anew
 READ_CHARS = 20_000  # of a text: of a longer one the mean says little anyway
 KNOWN_WORDS = 50_000  # words whose pieces a process remembers
 _START = "\u2581"  # of a word, in the vocabulary
@@ -79,10 +80,23 @@ class Model:
         return unit(np.add.reduceat(flat, starts, axis=0))
 
     def kept(self, text: str) -> bytes:
-        """A text as it is kept: one signed byte a number, which costs no hit worth having."""
+        """A text as it is kept: half a byte a number, which costs no hit worth having. Empty for one without words."""
         found = self.vector(telling(text))
         most = float(np.abs(found).max())
-        return (np.rint(found * (127 / most)) if most else found).astype(np.int8).tobytes()
+        if not most:
+            return b""  # it says nothing that could be compared
+        steps = np.clip(np.floor(found * (8 / most)), -8, 7).astype(np.int8) + 8
+        packed: bytes = (steps[0::2] << 4 | steps[1::2]).astype(np.uint8).tobytes()
+        return packed
+
+
+def unpacked(bodies: bytes) -> Array:
+    """Vectors as they were kept, one after the other: odd whole numbers, so that every one of them has a sign."""
+    packed = np.frombuffer(bodies, np.uint8).reshape(-1, KEPT_BYTES)
+    found = np.empty((len(packed), SIZE), np.int8)
+    found[:, 0::2] = (packed >> 4).view(np.int8) * 2 - 15
+    found[:, 1::2] = (packed & 15).view(np.int8) * 2 - 15
+    return found
 
 
 def load() -> Model | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from holdfast.model import Scope
-from holdfast.search.embed import SIZE, Array, Model, telling
+from holdfast.search.embed import KEPT_BYTES, SIZE, Array, Model, telling, unpacked
 from holdfast.search.rank import without_speaker
 
 SIGNS_FIRST = 8  # times as many are compared in full as are wanted
@@ -27,12 +27,12 @@ class Table:
         self._rows: dict[int, int] = {}
         self._docs: Array = np.zeros(ROOM, np.int64)
         self._bodies: Array = np.zeros((ROOM, SIZE), np.int8)
-        self._signs: Array = np.zeros((ROOM, SIZE // 64), np.uint64)
+        self._signs: Array = np.zeros((ROOM, SIZE // 64), np.uint64, order="F")  # a column is read as a whole
         self._lengths: Array = np.ones(ROOM, np.float32)
 
     def learn(self, arrived: Iterable[tuple[int, int, bytes]]) -> None:
         """Vectors as (number, text, body), the oldest first."""
-        fresh = {doc: bytes(body) for number, doc, body in arrived if self._seen(number) and len(body) == SIZE}
+        fresh = {doc: bytes(body) for number, doc, body in arrived if self._seen(number) and len(body) == KEPT_BYTES}
         if not fresh:
             return
         rows = [self._rows.setdefault(doc, len(self._rows)) for doc in fresh]
@@ -40,7 +40,7 @@ class Table:
             self._docs, self._bodies, self._signs, self._lengths = map(
                 _doubled, (self._docs, self._bodies, self._signs, self._lengths)
             )
-        bodies = np.frombuffer(b"".join(fresh.values()), np.int8).reshape(-1, SIZE)
+        bodies = unpacked(b"".join(fresh.values()))
         self._docs[rows] = list(fresh)
         self._bodies[rows] = bodies
         self._signs[rows] = _signs(bodies)
@@ -57,7 +57,9 @@ class Table:
             return {}
         rows = np.arange(count)
         if count > SIGNS_FIRST * most:
-            apart = np.bitwise_count(self._signs[:count] ^ _signs(vector)).sum(1, dtype=np.int16)
+            apart = np.zeros(count, np.int16)
+            for column, sign in enumerate(_signs(vector)):
+                apart += np.bitwise_count(self._signs[:count, column] ^ sign)
             rows = np.argpartition(apart, SIGNS_FIRST * most)[: SIGNS_FIRST * most]
         near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
         best = np.argsort(-near, kind="stable")[:most]
@@ -117,7 +119,9 @@ class Asked:
 
 
 def _doubled(table: Array) -> Array:
-    return np.concatenate((table, np.zeros_like(table)))
+    room = np.zeros((2 * len(table), *table.shape[1:]), table.dtype, order="F" if table.flags.fnc else "C")
+    room[: len(table)] = table
+    return room
 
 
 def _signs(vectors: Array) -> Array:

@@ -20,16 +20,18 @@ from holdfast.limits import RecallRules
 from holdfast.model import MESSAGE, NOTE
 from holdfast.search import analyse
 from holdfast.search.question import STOP, Question, dated
-from holdfast.store import Fact, Gathered, Places
+from holdfast.store import SOMEWHERE, Fact, Gathered, Places
 
-READ_MOST = 60  # texts that are read for a closer look
+READ_MOST = 40  # texts that are read for a closer look
 BYTES_A_WORD = 6  # of English, with the space
 K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
 LONG_WORDS = 2_000  # a longer text is scored by its best stretch too; among shorter ones that favours the long
 STRETCH_WORDS = 150
 # What a hit gives to the turns after it (positive) and before it. An answer follows its question.
 WINDOW = {1: 0.8, 2: 0.4, 3: 0.25, 4: 0.1, -1: 0.3, -2: 0.2, -3: 0.1}
+STEPS = tuple(WINDOW.items())
 AROUND = 4
+REACH = 2 * AROUND  # how far the numbers of two turns may lie apart that follow each other
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
 TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
@@ -39,7 +41,8 @@ OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbo
 # neighbours say more. A text without any word of the question must be this near to be found at all.
 ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 5.0, 0.75, 0.2, 0.25
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
-ABOUT_MOST = 120  # texts that are compared for it, the best by words first
+ABOUT_MOST = 60  # texts that are compared for it, the best by words first
+ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
 NOMINATED = 20  # texts that are looked at for what they are about alone
 USERS = frozenset(("user", "human", "me"))
 
@@ -64,13 +67,13 @@ class Scored(NamedTuple):
     at: int  # the word its best stretch begins with; 0 for a short text
 
 
-def first(places: Sequence[Places | None], literals: Sequence[Places]) -> list[int]:
+def first(places: Sequence[Places], counts: Sequence[int], literals: Sequence[Places]) -> list[int]:
     """Which texts to look at, the most promising first: by rare words, all texts being equally long."""
     weights: dict[int, float] = {}
-    most = max((len(found) for found in places if found), default=1)
-    for found in places:
+    most = max(counts, default=1)
+    for found, count in zip(places, counts, strict=True):
         if found:
-            worth = log(1 + 4 * most / len(found))
+            worth = log(1 + 4 * most / count)
             for doc in found:
                 weights[doc] = weights.get(doc, 0.0) + worth
     for held in literals:
@@ -134,7 +137,7 @@ def order(
     pool = _Pool(question, gathered, rules, sense)
     rough = pool.best(READ_MOST)
     texts = read([one.doc for one in rough])
-    like = pool.alike({one.doc: texts[one.doc] for one in rough if one.doc in texts})
+    like = pool.alike({one.doc: texts[one.doc] for one in rough[:ALIKE_MOST] if one.doc in texts})
     closer = [pool.close(one, texts[one.doc], like.get(one.doc, 0.0)) for one in rough if one.doc in texts]
     facts = gathered.facts
     return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))
@@ -150,14 +153,14 @@ class _Pool:
         self.facts = gathered.facts
         self.rules = rules
         self._near_known: dict[int, list[tuple[int, float]]] = {}
-        self._gates: dict[int, float] = {}
         self.words = {doc: max(1.0, fact.size / BYTES_A_WORD) for doc, fact in self.facts.items()}
         self.usual = median(self.words.values())
         self.says = speakers(self.facts)
+        self.gates = self._gates() if rules.neighbours else {}
         self.names, self.who = self._who()
-        self.common = [at for at, found in enumerate(gathered.places) if found is None and at not in self.names]
+        self.common = sorted(gathered.common - self.names)
         self.followed = [  # words that tell texts apart, with how rare they are
-            (at, found, self.rarity(len(found)))
+            (at, found, self.rarity(gathered.counts[at]))
             for at, found in enumerate(gathered.places)
             if found and at not in self.names
         ]
@@ -221,12 +224,8 @@ class _Pool:
     @cached_property
     def _telling(self) -> dict[str, float]:
         """The words of the question and how much they say about what it is about. Who is asked about says nothing."""
-        common = self.gathered.total // 2
-        return {
-            word: self.rarity(common if found is None else len(found))
-            for at, (word, found) in enumerate(zip(self.question.words, self.gathered.places, strict=True))
-            if at not in self.names
-        }
+        words = enumerate(zip(self.question.words, self.gathered.counts, strict=True))
+        return {word: self.rarity(count) for at, (word, count) in words if at not in self.names}
 
     def _near_question(self, sums: Mapping[int, float]) -> dict[int, float]:
         """How near texts are to what the question is about, from 0 to 1; turns together with those around them."""
@@ -249,13 +248,13 @@ class _Pool:
 
     def _beside(self, doc: int) -> list[tuple[int, float]]:
         """The texts around one that say what it is about, and how much: where an answer stands, its question does."""
-        if not (gate := self._gate(doc)) or not self.rules.neighbours or doc not in self._sessions:
+        if not (gate := self.gates.get(doc)):
             return []
         docs, place = self._sessions[doc]
         return [
             (docs[place - step], weight * gate)
-            for step, weight in WINDOW.items()
-            if 0 <= place - step < len(docs) and abs(docs[place - step] - doc) <= 2 * AROUND
+            for step, weight in STEPS
+            if 0 <= place - step < len(docs) and abs(docs[place - step] - doc) <= REACH
         ]
 
     def _own(self) -> dict[int, float]:
@@ -282,13 +281,14 @@ class _Pool:
 
     def _wide_length(self, doc: int) -> float:
         """How long a text is together with those around it, as far as these count."""
-        length = self.words[doc]
-        if (gate := self._gate(doc)) and self.rules.neighbours:
+        length, gates = self.words[doc], self.gates
+        if gate := gates.get(doc):
             docs, place = self._sessions[doc]
-            for step, weight in WINDOW.items():
+            count = len(docs)
+            for step, weight in STEPS:
                 at = place - step
-                if 0 <= at < len(docs) and abs(docs[at] - doc) <= 2 * AROUND:
-                    length += weight * gate * self._gate(docs[at]) * self.words[docs[at]]
+                if 0 <= at < count and -REACH <= (other := docs[at]) - doc <= REACH and (open_ := gates.get(other)):
+                    length += weight * gate * open_ * self.words[other]
         return length
 
     def _wide_counts(self, places: Places) -> dict[int, float]:
@@ -313,23 +313,25 @@ class _Pool:
         """The texts around one that its words count for, and how much."""
         if doc not in self._near_known:
             near: list[tuple[int, float]] = []
-            gate = self._gate(doc)
-            if gate and self.rules.neighbours and doc in self._sessions:
+            if gate := self.gates.get(doc):
                 docs, place = self._sessions[doc]
-                for step, weight in WINDOW.items():
+                count = len(docs)
+                for step, weight in STEPS:
                     at = place + step
                     # What is further apart was not all looked at.
-                    if 0 <= at < len(docs) and abs(docs[at] - doc) <= 2 * AROUND:
-                        near.append((docs[at], weight * gate * self._gate(docs[at])))
+                    if 0 <= at < count and -REACH <= (other := docs[at]) - doc <= REACH:
+                        near.append((other, weight * gate * self.gates.get(other, 0.0)))
             self._near_known[doc] = near
         return self._near_known[doc]
 
-    def _gate(self, doc: int) -> float:
-        """How far the neighbours of a text count: turns of a conversation, the short ones."""
-        if doc not in self._gates:
-            share = (NOT_SHORT_WORDS - self.words[doc]) / (NOT_SHORT_WORDS - SHORT_WORDS)
-            self._gates[doc] = max(0.0, min(1.0, share)) if self.says.get(doc) else 0.0
-        return self._gates[doc]
+    def _gates(self) -> dict[int, float]:
+        """How far the neighbours of texts count: turns of a conversation, the short ones. The others are left out."""
+        words, wide = self.words, NOT_SHORT_WORDS - SHORT_WORDS
+        return {
+            doc: min(1.0, (NOT_SHORT_WORDS - words[doc]) / wide)
+            for doc, said in self.says.items()
+            if said and words[doc] < NOT_SHORT_WORDS
+        }
 
     def _coverage(self) -> dict[int, float]:
         """Which share of the question stands in a text or around it, rare words counting more."""
@@ -349,7 +351,7 @@ class _Pool:
         step = STRETCH_WORDS // 2
         for _, places, rarity in self.followed:
             for doc, at in places.items():
-                if self.words.get(doc, 0.0) <= STRETCH_WORDS:
+                if self.words.get(doc, 0.0) <= STRETCH_WORDS or at == SOMEWHERE:
                     continue
                 mine = sums.setdefault(doc, {})
                 for stretch, count in Counter(place // step - back for place in at for back in (0, 1)).items():
@@ -363,7 +365,7 @@ class _Pool:
         sums: dict[int, float] = {}
         for one, two in self.question.pairs if self.rules.phrases else ():
             ahead, behind = self.gathered.places[one], self.gathered.places[two]
-            if ahead is None or behind is None or one in self.names:
+            if one in self.names:
                 continue
             for doc in ahead.keys() & behind.keys():
                 following = behind[doc]
@@ -410,18 +412,19 @@ class _Pool:
     def close(self, one: Scored, text: str, like: float = 0.0) -> Scored:
         """The score with what only the text itself can tell."""
         added: dict[str, float] = {"like words": like}
-        if self.common:
-            held = set(analyse.terms(analyse.words(analyse.fold(text))))
-            sought = analyse.terms([self.question.words[at] for at in self.common])
-            added["common words"] = self.rarity(self.gathered.total // 2) * sum(term in held for term in sought)
+        body = without_speaker(text) if self.says.get(one.doc) else text
+        said = analyse.words(analyse.fold(body)) if self.common or self.says.get(one.doc) else []
+        if unseen := [at for at in self.common if one.doc not in self.gathered.places[at]]:
+            held = set(analyse.terms(said))
+            sought = analyse.terms([self.question.words[at] for at in unseen])
+            rare = [self.rarity(self.gathered.counts[at]) for at in unseen]
+            added["common words"] = sum(worth for worth, term in zip(rare, sought, strict=True) if term in held)
         if self.says.get(one.doc):
-            body = without_speaker(text)
             if self.rules.statements and body.rstrip().endswith("?"):
                 added["asks back"] = -QUESTION_BACK
             low = body.lower()
             if self.rules.substance:
-                telling = set(analyse.words(analyse.fold(body))) - STOP
-                added["substance"] = SUBSTANCE * log1p(len(telling))
+                added["substance"] = SUBSTANCE * log1p(len(set(said) - STOP))
             if self.rules.times_told and self.question.asks_when and _TIME_TOLD.search(low):
                 added["tells when"] = TIME_TOLD
         parts = {**one.parts, **{name: value for name, value in added.items() if value}}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import log
+from typing import NamedTuple
 
 from holdfast.model import OUTPUT
-from holdfast.store import Fact, Gathered, Places, Seek
+from holdfast.store import SOMEWHERE, Fact, Gathered, Places, Seek
 from holdfast.stores.rows import Row
 
 HEAD_CHARS = 48  # of a text, to see who speaks
+AROUND_MOST = 40  # texts whose neighbours are looked at too, the most promising first
+OTHERS_MOST = 6  # common words that are looked for beside a rarer one, the least common first
 LITERAL_CANDIDATES = 200  # texts that are compared letter by letter for one literal, the newest first
 FACTS = (  # columns of `entries e`
     f"e.kind, e.key, e.session, substr(e.content, 1, {HEAD_CHARS}), octet_length(e.content), e.tags, e.done, "
@@ -42,19 +46,69 @@ def _tags(text: str) -> tuple[str, ...]:
         return ()  # damage is named by whoever reads the text itself
 
 
-def gathered(
-    seek: Seek,
-    places: Sequence[Places | None],
-    literals: Sequence[Places],
-    newest: Sequence[int],
-    look: Look,
-    total: int,
-) -> Gathered:
-    """Look at the most promising texts until enough of them may be found, then at those around them.
+class Words(NamedTuple):
+    """Where words stand, in about how many texts, and which of them are too common to be followed everywhere."""
 
-    `newest` stands in where no word is rare enough to be followed.
-    """
-    ordered = seek.order(places, literals) or newest
+    places: Sequence[Places]
+    counts: Sequence[int]
+    common: frozenset[int] = frozenset()
+
+
+class Plan(NamedTuple):
+    """How common words are looked for, by their numbers: `others` in the texts that hold any of `anchors`."""
+
+    anchors: tuple[int, ...]
+    others: tuple[int, ...]
+    worth: tuple[float, ...]  # of the others: the rarer, the more
+
+
+Held = tuple[int, int]  # a text, and which of the others it holds: the bit of a word's number
+Ask = Callable[[Plan], Sequence[Held]]
+Newest = Callable[[int], Sequence[int]]  # the newest texts that hold a word
+
+
+def plans(counts: Sequence[int], common: frozenset[int], most: int) -> Iterator[Plan]:
+    """First the rarest words that are followed, as many as stand in some `most` texts; then one common word each."""
+    others = sorted(common, key=lambda at: (counts[at], at))[: 1 + OTHERS_MOST]
+    worth = {at: log(1 + 4 * max(counts) / max(1, counts[at])) for at in others}
+    anchors: list[int] = []
+    for at in sorted((at for at in range(len(counts)) if counts[at] and at not in common), key=lambda at: counts[at]):
+        if anchors and sum(counts[anchor] for anchor in anchors) + counts[at] > most:
+            break
+        anchors.append(at)
+    if anchors:
+        yield Plan(tuple(anchors), tuple(others), tuple(worth[at] for at in others))
+    for number, at in enumerate(others[:-1], 1):
+        rest = others[number:]
+        yield Plan((at,), tuple(rest), tuple(worth[at] for at in rest))
+
+
+def together(places: Sequence[Places | None], counts: Sequence[int], seek: Seek, ask: Ask, newest: Newest) -> Words:
+    """Where words stand, once the common ones (None) were looked for beside others, until there are texts enough."""
+    common = frozenset(at for at, found in enumerate(places) if found is None)
+    joined = [dict(found) if found else {} for found in places]
+    if not common:
+        return Words(joined, counts)
+    docs = {doc for found in joined for doc in found}
+    for planned in plans(counts, common, seek.common):
+        own = sum(1 << at for at in common.intersection(planned.anchors))
+        for doc, bits in ask(planned):
+            docs.add(doc)
+            for at in common:
+                if (bits | own) >> at & 1:
+                    joined[at][doc] = SOMEWHERE
+        if len(docs) >= seek.most:
+            break
+    if len(docs) < seek.most:
+        least = min(common, key=lambda at: (counts[at], at))
+        joined[least].update(dict.fromkeys(newest(least), SOMEWHERE))
+    return Words(joined, counts, common)
+
+
+def gathered(seek: Seek, words: Words, literals: Sequence[Places], look: Look, total: int) -> Gathered:
+    """Look at the most promising texts until enough of them may be found, then at those around them."""
+    places, counts = words.places, words.counts
+    ordered = seek.order(places, counts, literals)
     known: dict[int, Fact] = {}
     found: list[int] = []
     for at in range(0, len(ordered), seek.most):
@@ -64,9 +118,10 @@ def gathered(
         if len(found) >= seek.most:
             break
     if len(ordered) <= seek.most:  # all were looked at, so other projects need not blur what is rare
-        places = [None if one is None else _within(one, known) for one in places]
+        places = [_within(one, known) for one in places]
+        counts = [counts[at] if at in words.common else len(one) for at, one in enumerate(places)]
     around: set[int] = set()
-    for doc in found:
+    for doc in found[:AROUND_MOST]:
         if reach := seek.around(known[doc]):
             around.update(range(doc - reach, doc + reach + 1))
     # What is nominated is looked at by itself: only those beside a word can be an answer to it.
@@ -74,7 +129,16 @@ def gathered(
     around -= known.keys()
     beside = look(sorted(around)) if around else {}
     found += [doc for doc, fact in beside.items() if seek.wanted(fact)]
-    return Gathered(tuple(places), tuple(literals), tuple(found), known | beside, total, seek.nominated)
+    return Gathered(
+        tuple(places),
+        tuple(counts),
+        words.common,
+        tuple(literals),
+        tuple(found),
+        known | beside,
+        total,
+        seek.nominated,
+    )
 
 
 def _within(places: Places, known: Mapping[int, Fact]) -> Places:

@@ -89,7 +89,7 @@ class PostgresOutputs(Outputs, Calls, OutputTransfer):
                 return {row[0]: to_piece_fact(row) for row in known}
 
             total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
-            return gathered(seek, words.places, [], words.newest, look, total)
+            return gathered(seek, words, [], look, total)
 
         return self._server.view(work)
 

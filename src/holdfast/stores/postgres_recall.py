@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from holdfast.model import Entry, Scope
 from holdfast.search import analyse
-from holdfast.store import Fact, Gathered, Places, Seek
+from holdfast.store import SOMEWHERE, Fact, Gathered, Places, Seek
 from holdfast.stores import gathering, rows
 from holdfast.stores.postgres_schema import Con
 from holdfast.stores.postgres_server import Server
+from holdfast.stores.rows import Row
 
 TERM_MAX_BYTES = 2_046  # of one term in a tsvector; the server refuses longer ones
 TERMS_MAX_BYTES = 1_000_000  # of all terms of one text together, for the same reason
@@ -20,13 +20,20 @@ OURS = "e.tenant = %s AND e.project = %s AND e.kind = ANY(%s)"
 ENTRIES = f"entries e WHERE {OURS}"
 PIECES = "output_pieces e WHERE e.tenant = %s AND e.project = %s"
 COMMON = (
-    "SELECT s.number, (SELECT count(*) FROM (SELECT 1 FROM {source} AND e.terms @@ CAST(s.query AS tsquery) "
-    "LIMIT %s) hits) FROM unnest(%s::int[], %s::text[]) AS s (number, query)"
+    "SELECT s.number, h.count, h.first, h.last FROM unnest(%s::int[], %s::text[]) AS s (number, query), LATERAL ("
+    "SELECT count(*), coalesce(min(doc), 0), coalesce(max(doc), 0) FROM (SELECT e.doc FROM {source} "
+    "AND e.terms @@ CAST(s.query AS tsquery) LIMIT %s) hits) h (count, first, last)"
 )
+LAST = "SELECT e.doc FROM {source} ORDER BY e.doc DESC LIMIT 1"
 WHERE = (
     "SELECT t.doc, u.lexeme, u.positions FROM (SELECT e.doc, e.terms FROM {source} "
     "AND e.terms @@ CAST(%s AS tsquery)) t, unnest(t.terms) u WHERE u.lexeme = ANY(%s)"
 )
+HELD = (
+    "SELECT h.doc, h.bits FROM (SELECT e.doc, {bits} AS bits, {worth} AS worth FROM {source} "
+    "AND e.terms @@ CAST(%s AS tsquery)) h ORDER BY h.worth DESC, h.doc DESC LIMIT %s"
+)
+HOLDS = "CASE WHEN e.terms @@ CAST(%s AS tsquery) THEN {value} ELSE 0 END"
 NEWEST = "SELECT e.doc FROM {source} AND e.terms @@ CAST(%s AS tsquery) ORDER BY e.doc DESC LIMIT %s"
 HOLDING = (
     f"SELECT e.doc FROM entries e WHERE e.folded LIKE %s AND {OURS} ORDER BY e.doc DESC "  # noqa: S608
@@ -49,7 +56,7 @@ class PostgresRecall:
 
         def work(con: Con) -> Gathered:
             words = words_in(con, ENTRIES, seek, ours)
-            known = dict(zip(seek.words, words.places, strict=True))
+            known = {word: words.places[at] for at, word in enumerate(seek.words) if at not in words.common}
             # A literal that is a word of the index need not be looked for inside of others.
             literals = [known.get(literal) or _holding(con, literal, ours) for literal in seek.literals]
 
@@ -58,7 +65,7 @@ class PostgresRecall:
                 return {row[0]: gathering.to_fact(row) for row in known}
 
             total = con.execute(TOTAL, ours).fetchall()[0][0]
-            return gathering.gathered(seek, words.places, literals, words.newest, look, total)
+            return gathering.gathered(seek, words, literals, look, total)
 
         return self._server.view(work)
 
@@ -71,31 +78,51 @@ def _holding(con: Con, literal: str, ours: tuple[object, ...]) -> Places:
     return {row[0]: () for row in con.execute(HOLDING, (like(literal), *ours)).fetchall()}
 
 
-class Found(NamedTuple):
-    places: list[Places | None]
-    newest: list[int]  # texts with all the words, where each of them is too common
-
-
-def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> Found:
+def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> gathering.Words:
     """Where the words stand in the texts of a source; `ours` are the values its conditions need."""
     stems = analyse.terms(list(seek.words))
     lexemes = [lexeme(stem) for stem in stems]
-    sought = [(at, quoted) for at, quoted in enumerate(lexemes) if quoted]
-    numbers, queries = [at for at, _ in sought], [quoted for _, quoted in sought]
-    counted = con.execute(COMMON.format(source=source), (*ours, seek.common + 1, numbers, queries))
-    counts: dict[int, int] = dict(counted.fetchall())
-    common = [counts.get(at, 0) > seek.common for at in range(len(lexemes))]
-    followed = [quoted for quoted, much in zip(lexemes, common, strict=True) if quoted and not much]
+    counts, common = _counted(con, source, lexemes, seek, ours)
+    followed = [quoted for at, quoted in enumerate(lexemes) if quoted and at not in common]
     places: dict[str, dict[int, tuple[int, ...]]] = {}
     found = con.execute(WHERE.format(source=source), (*ours, " | ".join(followed), stems)) if followed else ()
     for doc, term, at in found:
-        # What was written before places were kept has none; then each term stands there once, nobody knows where.
-        places.setdefault(term, {})[doc] = tuple(place - 1 for place in at) if at else (-1,)
-    newest: list[int] = []
-    if any(common) and not places:
-        both = " & ".join(quoted for quoted, much in zip(lexemes, common, strict=True) if much)
-        newest = [row[0] for row in con.execute(NEWEST.format(source=source), (*ours, both, seek.most)).fetchall()]
-    return Found([None if much else places.get(stem, {}) for stem, much in zip(stems, common, strict=True)], newest)
+        # What was written before places were kept has none.
+        places.setdefault(term, {})[doc] = tuple(place - 1 for place in at) if at else SOMEWHERE
+    known = [None if at in common else places.get(stem, {}) for at, stem in enumerate(stems)]
+
+    def ask(planned: gathering.Plan) -> list[gathering.Held]:
+        others = [lexemes[at] for at in planned.others]
+        bits = " + ".join(HOLDS.format(value=1 << at) for at in planned.others)
+        worth = " + ".join([HOLDS.format(value="CAST(%s AS float8)")] * len(others))
+        weighed = [value for pair in zip(others, planned.worth, strict=True) for value in pair]
+        both = f"({' | '.join(lexemes[at] for at in planned.anchors)}) & ({' | '.join(others)})"
+        sql = HELD.format(bits=bits, worth=worth, source=source)
+        return [(row[0], row[1]) for row in con.execute(sql, (*others, *weighed, *ours, both, seek.common))]
+
+    def newest(at: int) -> list[int]:
+        return [row[0] for row in con.execute(NEWEST.format(source=source), (*ours, lexemes[at], seek.most))]
+
+    return gathering.together(known, counts, seek, ask, newest)
+
+
+def _counted(
+    con: Con, source: str, lexemes: list[str], seek: Seek, ours: tuple[object, ...]
+) -> tuple[list[int], frozenset[int]]:
+    """In how many texts each word stands, and the words that are too common to be followed; of these it is a guess."""
+    sought = [(at, quoted) for at, quoted in enumerate(lexemes) if quoted]
+    ats, queries = [at for at, _ in sought], [quoted for _, quoted in sought]
+    counted = con.execute(COMMON.format(source=source), (ats, queries, *ours, seek.common + 1)).fetchall()
+    hits: dict[int, Row] = {row[0]: row[1:] for row in counted}
+    counts = [hits[at][0] if at in hits else 0 for at in range(len(lexemes))]
+    common = frozenset(at for at, count in enumerate(counts) if count > seek.common)
+    if common:
+        newest = con.execute(LAST.format(source=source), ours).fetchall()
+        for at in common:
+            # Texts lie more or less in the order they came, so the last one looked at tells how thick the word lies.
+            _, first, last = hits[at]
+            counts[at] = max(counts[at], counts[at] * (newest[0][0] - first + 1) // (last - first + 1))
+    return counts, common
 
 
 def vector(terms: list[str]) -> str:

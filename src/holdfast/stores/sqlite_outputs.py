@@ -18,8 +18,8 @@ from holdfast.stores.output_rows import Row
 from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import ONE, Outputs, Proof, Sql
 from holdfast.stores.sqlite_file import Database
-from holdfast.stores.sqlite_index import any_of, may_contain, tidy
-from holdfast.stores.sqlite_recall import places_of
+from holdfast.stores.sqlite_index import may_contain, tidy
+from holdfast.stores.sqlite_recall import words_in
 
 T = TypeVar("T")
 # Ids are digits and small letters of ASCII, so SQLite's own folding will do. The key of memory is part of its text.
@@ -30,7 +30,6 @@ NEW_PIECE = (
     "INSERT INTO output_pieces (tenant, project, id, start, size, line, head) VALUES (?, ?, ?, ?, ?, ?, ?) "
     "RETURNING rowid"
 )
-NEWEST_PIECES = "SELECT rowid FROM output_terms WHERE output_terms MATCH ? ORDER BY rowid DESC LIMIT ?"
 KNOWN_PIECES = (
     f"SELECT p.rowid, {PIECE_FACTS} FROM json_each(?) j CROSS JOIN output_pieces p ON p.rowid = j.value "  # noqa: S608
     "JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project AND o.id = p.id "
@@ -79,18 +78,14 @@ class SqliteOutputs(Outputs, Calls, OutputTransfer):
     def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
         def work(con: apsw.Connection) -> Gathered:
             stems = analyse.terms(list(seek.words))
-            places = [places_of(con, "output_terms_at", (stem,), seek.common) for stem in stems]
-            newest: list[int] = []
-            if stems and not any(places):
-                both = " AND ".join(any_of([stem]) for stem, found in zip(stems, places, strict=True) if found is None)
-                newest = [row[0] for row in con.execute(NEWEST_PIECES, (both, seek.most))] if both else []
+            words = words_in(con, "output_terms", [(stem,) for stem in stems], seek)
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
                 found: list[Row] = con.execute(KNOWN_PIECES, (json.dumps(list(docs)), *scope)).fetchall()
                 return {row[0]: to_piece_fact(row) for row in found}
 
             counted: list[Row] = con.execute(COUNT_PIECES, tuple(scope)).fetchall()
-            return gathered(seek, places, [], newest, look, counted[0][0])
+            return gathered(seek, words, [], look, counted[0][0])
 
         return self._db.view(work)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import apsw
 
@@ -18,13 +18,16 @@ from holdfast.stores.sqlite_index import WordIndex, any_of, may_contain
 TEXT = "iif(e.kind = 'memory', e.key || char(10) || e.content, e.content)"
 PLACE = f"instr(iif(octet_length({TEXT}) = length({TEXT}), lower({TEXT}), fold({TEXT})), ?)"
 # The texts of this module are put together from constants of ours only; every value is a parameter.
-WHERE = "SELECT doc, offset FROM {table} WHERE term = ? LIMIT ?"
+WHERE = "SELECT doc, offset FROM {table}_at WHERE term = ? LIMIT ?"
 HOLDING = (
     f"SELECT e.rowid FROM (SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT "  # noqa: S608
-    f"{gathering.LITERAL_CANDIDATES}) t JOIN entries e ON e.rowid = t.rowid "
+    f"{gathering.LITERAL_CANDIDATES}) t CROSS JOIN entries e ON e.rowid = t.rowid "
     f"WHERE e.tenant = ? AND e.project = ? AND {PLACE}"
 )
-NEWEST = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ?"
+NEWEST = "SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT ?"
+HELD = "SELECT rowid AS doc, ? AS bit, ? AS worth FROM {table} WHERE {table} MATCH ?"
+BEST_HELD = "SELECT doc, sum(bit) FROM ({held}) GROUP BY doc ORDER BY sum(worth) DESC, doc DESC LIMIT ?"
+LAST = "SELECT max(rowid) FROM {table}_docsize"
 KNOWN = (
     f"SELECT e.rowid, {gathering.FACTS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ? AND e.kind IN (SELECT value FROM json_each(?))"
@@ -47,20 +50,16 @@ class SqliteRecall:
     def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
         def work(con: apsw.Connection) -> Gathered:
             families = [self._index.same_stem(con, word) for word in seek.words]
-            places = [places_of(con, "terms_at", family, seek.common) for family in families]
-            known = dict(zip(seek.words, places, strict=True))
+            words = words_in(con, "terms", families, seek)
+            known = {word: words.places[at] for at, word in enumerate(seek.words) if at not in words.common}
             # A literal that is a word of the index need not be looked for inside of others.
             literals = [known.get(literal) or _holding(con, scope, literal) for literal in seek.literals]
-            newest: list[int] = []
-            if families and not any(places):
-                groups = [any_of(family) for family, found in zip(families, places, strict=True) if found is None]
-                newest = [row[0] for row in con.execute(NEWEST, (" AND ".join(groups), seek.most))] if groups else []
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
                 found = con.execute(KNOWN, (json.dumps(docs), *scope, json.dumps(kinds)))
                 return {row[0]: gathering.to_fact(row) for row in found}
 
-            return gathering.gathered(seek, places, literals, newest, look, _total(con, scope, kinds))
+            return gathering.gathered(seek, words, literals, look, _total(con, scope, kinds))
 
         return self._db.view(work)
 
@@ -74,21 +73,43 @@ def _total(con: apsw.Connection, scope: Scope, kinds: tuple[str, ...]) -> int:
     return sum(row[0] for row in counts)
 
 
-def places_of(con: apsw.Connection, table: str, words: Iterable[str], most: int) -> Places | None:
-    """Where any of the words stands; None when that is in too many places."""
+def words_in(con: apsw.Connection, table: str, families: Sequence[Iterable[str]], seek: Seek) -> gathering.Words:
+    """Where words stand in the texts of an index, each word with all that count as the same."""
+    found = [_places(con, table, family, seek.common) for family in families]
+    places, counts = [places for places, _ in found], [count for _, count in found]
+
+    def ask(planned: gathering.Plan) -> list[gathering.Held]:
+        anchor = any_of({word for at in planned.anchors for word in families[at]})
+        values: list[Any] = []
+        for at, worth in zip(planned.others, planned.worth, strict=True):
+            values += [1 << at, worth, f"{anchor} AND {any_of(families[at])}"]
+        sql = BEST_HELD.format(held=" UNION ALL ".join([HELD.format(table=table)] * len(planned.others)))
+        return cast(list[gathering.Held], con.execute(sql, (*values, seek.common)).fetchall())
+
+    def newest(at: int) -> list[int]:
+        found = con.execute(NEWEST.format(table=table), (any_of(families[at]), seek.most))
+        return [doc for (doc,) in cast(Iterable[tuple[int]], found)]
+
+    return gathering.together(places, counts, seek, ask, newest)
+
+
+def _places(con: apsw.Connection, table: str, words: Iterable[str], most: int) -> tuple[Places | None, int]:
+    """Where any of the words stands, and in how many texts; None and a guess when that is in too many places."""
     found: list[tuple[int, int]] = []
     sql = WHERE.format(table=table)
     for word in sorted(words):
         found += cast(list[tuple[int, int]], con.execute(sql, (word, most + 1)).fetchall())
         if len(found) > most:
-            return None
+            # The places came in the order of the texts, so the last of them tells how thick they lie.
+            last = cast(int, con.execute(LAST.format(table=table)).fetchall()[0][0])
+            return None, max(most, most * last // max(1, found[-1][0]))
     once = {doc: (at,) for doc, at in found}
     if len(once) == len(found):  # as most words do, it stands in each text once
-        return once
+        return once, len(once)
     several: dict[int, list[int]] = {}
     for doc, at in found:
         several.setdefault(doc, []).append(at)
-    return {doc: tuple(sorted(all_at)) for doc, all_at in several.items()}
+    return {doc: tuple(sorted(all_at)) for doc, all_at in several.items()}, len(several)
 
 
 def _holding(con: apsw.Connection, scope: Scope, literal: str) -> Places:

@@ -66,6 +66,7 @@ class Vectors(ABC):
 
     def keep_vectors(self, scope: Scope, model: str, made: Sequence[tuple[Unmeant, bytes]]) -> int:
         kept = 0
+        made = sorted(made)  # in the order of their keys, so that the pages of table and index are filled
         for at in range(0, len(made), BATCH):
             batch = made[at : at + BATCH]
             kept += self._jot_alone(scope, partial(self._keep_some, scope=scope, model=model, made=batch))
