@@ -4,7 +4,8 @@
 * `postgres_url`: the address of a new and empty PostgreSQL database.
 
 The server starts when the first test asks for it, once for all workers. HOLDFAST_TEST_POSTGRES=postgresql://...
-uses a server that is already there; its user must be allowed to create databases.
+uses a server that is already there; its user must be a superuser. The tests themselves connect as an ordinary role
+that owns the database, because superusers see the rows of every tenant whatever the tables say.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, database_url, server_url
+from postgres import (
+    ORDINARY,
+    RUN_VARIABLE,
+    SERVER_VARIABLE,
+    Run,
+    as_ordinary,
+    database_url,
+    ordinary_role,
+    server_url,
+)
 
 RUN = pytest.StashKey[Run]()
 
@@ -67,6 +77,7 @@ def home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _postgres() -> Iterator[tuple[str, psycopg.Connection]]:
     url = server_url()
     with psycopg.connect(url, autocommit=True) as admin:
+        ordinary_role(admin)
         yield url, admin
 
 
@@ -76,8 +87,9 @@ def _database(server: tuple[str, psycopg.Connection]) -> Iterator[str]:
     name = f"holdfast_test_{uuid.uuid4().hex}"
     # A database of its own costs a test some 50 ms in all and needs no care. Writing the copy to the
     # log takes half the time of copying files, which forces a checkpoint before and after.
-    admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log").format(sql.Identifier(name)))
-    yield database_url(url, name)
+    make = "CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log OWNER {}"
+    admin.execute(sql.SQL(make).format(sql.Identifier(name), sql.Identifier(ORDINARY)))
+    yield as_ordinary(database_url(url, name))
     admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 

@@ -11,6 +11,7 @@ from holdfast.store import Fact, Gathered, Places, Seek
 from holdfast.stores import gathering, rows
 from holdfast.stores.postgres_schema import Con
 from holdfast.stores.postgres_server import Server
+from holdfast.stores.postgres_tenants import numbers
 
 TERM_MAX_BYTES = 2_046  # of one term in a tsvector; the server refuses longer ones
 TERMS_MAX_BYTES = 1_000_000  # of all terms of one text together, for the same reason
@@ -28,16 +29,13 @@ WHERE = (
     "AND e.terms @@ CAST(%s AS tsquery)) t, unnest(t.terms) u WHERE u.lexeme = ANY(%s)"
 )
 NEWEST = "SELECT e.doc FROM {source} AND e.terms @@ CAST(%s AS tsquery) ORDER BY e.doc DESC LIMIT %s"
-HOLDING = (
-    f"SELECT e.doc FROM entries e WHERE e.folded LIKE %s AND {OURS} ORDER BY e.doc DESC "  # noqa: S608
-    f"LIMIT {gathering.LITERAL_CANDIDATES}"
-)
-KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM entries e WHERE e.doc = ANY(%s) AND {OURS}"  # noqa: S608
+HOLDING = f"SELECT e.doc FROM {ENTRIES} AND e.folded LIKE %s ORDER BY e.doc DESC LIMIT {gathering.LITERAL_CANDIDATES}"  # noqa: S608
+KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM {ENTRIES} AND e.doc = ANY(%s)"  # noqa: S608
 TOTAL = (
     "SELECT coalesce(sum(count), 0)::bigint FROM tallies WHERE tenant = %s AND project = %s AND kind = ANY(%s) "
     "AND session = '' AND tag = ''"
 )
-READ = f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.doc = ANY(%s) AND e.tenant = %s AND e.project = %s"  # noqa: S608
+READ = f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s)"  # noqa: S608
 
 
 class PostgresRecall:
@@ -54,21 +52,21 @@ class PostgresRecall:
             literals = [known.get(literal) or _holding(con, literal, ours) for literal in seek.literals]
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
-                known = con.execute(KNOWN, (list(docs), *ours)).fetchall()
+                known = con.execute(KNOWN, (*ours, list(docs))).fetchall()
                 return {row[0]: gathering.to_fact(row) for row in known}
 
             total = con.execute(TOTAL, ours).fetchall()[0][0]
             return gathering.gathered(seek, words.places, literals, words.newest, look, total)
 
-        return self._server.view(work)
+        return self._server.view(scope.tenant, work)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
-        found = self._server.rows(READ, (list(docs), *scope))
+        found = self._server.rows(scope.tenant, READ, (*scope, list(docs)))
         return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
 
 
 def _holding(con: Con, literal: str, ours: tuple[object, ...]) -> Places:
-    return {row[0]: () for row in con.execute(HOLDING, (like(literal), *ours)).fetchall()}
+    return {row[0]: () for row in numbers(con, HOLDING, (*ours, like(literal)))}
 
 
 class Found(NamedTuple):
@@ -81,20 +79,19 @@ def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> Fou
     stems = analyse.terms(list(seek.words))
     lexemes = [lexeme(stem) for stem in stems]
     sought = [(at, quoted) for at, quoted in enumerate(lexemes) if quoted]
-    numbers, queries = [at for at, _ in sought], [quoted for _, quoted in sought]
-    counted = con.execute(COMMON.format(source=source), (*ours, seek.common + 1, numbers, queries))
-    counts: dict[int, int] = dict(counted.fetchall())
+    ats, queries = [at for at, _ in sought], [quoted for _, quoted in sought]
+    counts: dict[int, int] = dict(numbers(con, COMMON.format(source=source), (*ours, seek.common + 1, ats, queries)))
     common = [counts.get(at, 0) > seek.common for at in range(len(lexemes))]
     followed = [quoted for quoted, much in zip(lexemes, common, strict=True) if quoted and not much]
     places: dict[str, dict[int, tuple[int, ...]]] = {}
-    found = con.execute(WHERE.format(source=source), (*ours, " | ".join(followed), stems)) if followed else ()
+    found = numbers(con, WHERE.format(source=source), (*ours, " | ".join(followed), stems)) if followed else ()
     for doc, term, at in found:
         # What was written before places were kept has none; then each term stands there once, nobody knows where.
         places.setdefault(term, {})[doc] = tuple(place - 1 for place in at) if at else (-1,)
     newest: list[int] = []
     if any(common) and not places:
         both = " & ".join(quoted for quoted, much in zip(lexemes, common, strict=True) if much)
-        newest = [row[0] for row in con.execute(NEWEST.format(source=source), (*ours, both, seek.most)).fetchall()]
+        newest = [row[0] for row in numbers(con, NEWEST.format(source=source), (*ours, both, seek.most))]
     return Found([None if much else places.get(stem, {}) for stem, much in zip(stems, common, strict=True)], newest)
 
 
