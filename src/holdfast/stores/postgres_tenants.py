@@ -26,7 +26,7 @@ LOCALLY = "SELECT set_config('holdfast.{}', {}, true)"
 UNFILTERED = LOCALLY.format("unfiltered", "'on'")
 FILTERED = LOCALLY.format("unfiltered", "'off'")
 BYPASSES = "SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
-TENANTS = "SELECT count(*) FROM (SELECT DISTINCT tenant FROM projects LIMIT 2) some"
+TENANTS = "SELECT count(*) FROM (SELECT DISTINCT tenant FROM projects LIMIT 2) few"
 OPEN_TABLES = (
     "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant' "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s) AND c.relkind IN ('r', 'p') "
