@@ -31,8 +31,9 @@ def query_words(text: str) -> list[str]:
     return list(dict.fromkeys(analyse.words(analyse.fold(text))))[:64]
 
 
-def new_scope(tenant: str = "local") -> Scope:
-    return Scope(tenant, f"p-{uuid.uuid4().hex}")
+def new_scope(tenant: str | None = None) -> Scope:
+    """A project of its own, of any tenant."""
+    return Scope(f"tenant {uuid.uuid4().hex[:2]}" if tenant is None else tenant, f"p-{uuid.uuid4().hex}")
 
 
 def stamp(now: int = NOON, session: str = "s", operation: str = "test", by: str = "agent/test") -> Stamp:

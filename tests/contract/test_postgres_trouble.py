@@ -13,7 +13,7 @@ import pytest
 
 from contract.kit import NOTES, delete, everything, keys, new_scope, put, raw, stamp
 from contract.proxy import AFTER, BEFORE, Proxy
-from holdfast import errors
+from holdfast import errors, limits
 from holdfast.library import Holdfast
 from holdfast.model import NOTE, Draft, Entry, OutputDraft, Scope
 from holdfast.store import EventQuery, Store
@@ -196,7 +196,10 @@ def test_conflicts_are_tried_again(server: Store, postgres_url: str, scope: Scop
     assert [event.seq for event in server.events(scope, EventQuery())] == [1]
 
 
-def test_conflicts_without_end_are_named(server: Store, postgres_url: str, scope: Scope) -> None:
+def test_conflicts_without_end_are_named(
+    server: Store, postgres_url: str, scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LOCK_WAIT_SECONDS", 1.0)
     trap(postgres_url, raising("40001"))
     with pytest.raises(errors.StoreBusy):
         put(server, scope, "k", "text")

@@ -41,7 +41,7 @@ CONNECT_SECONDS = 10  # a server that does not answer by then is away; one that 
 STATEMENT_SECONDS = 60  # ours take milliseconds; a minute means that the server is in trouble
 IDLE_SECONDS = 60  # a transaction that waits for us for so long belongs to a stopped process; it holds the write lock
 EXPORT_IDLE_SECONDS = 3_600  # an export waits for whoever reads it, and holds no lock that anybody needs
-TRIES = 6  # several in a row that are no fault of the caller mean that something else is wrong
+TRIES = 6  # lost connections in a row mean that something else is wrong; conflicts are bounded by time
 PAUSE_SECONDS = 0.02  # before the second try; doubled each time, and random so that two do not meet again
 CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: doing it again is the cure
 
@@ -229,15 +229,18 @@ class Server:
                 return attempt()
             except _Again as again:
                 tried += 1
-                if tried >= TRIES or not may_repeat(again):
-                    if again.problem.sqlstate in CONFLICTS:
-                        raise errors.store_busy(self.place, time.monotonic() - started) from again.problem
+                conflict, waited = again.problem.sqlstate in CONFLICTS, time.monotonic() - started
+                # Who loses to others again and again is no worse off than who waits for their lock.
+                over = tried >= TRIES and not (conflict and waited < limits.LOCK_WAIT_SECONDS)
+                if over or not may_repeat(again):
+                    if conflict:
+                        raise errors.store_busy(self.place, waited) from again.problem
                     raise self.translate(again.problem, lost=True) from again.problem
-                if again.problem.sqlstate not in CONFLICTS:
+                if not conflict:
                     self._ready().check()  # where one connection broke, the others that lie there may be broken too
             except psycopg.Error as problem:
                 raise self.translate(problem) from problem
-            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**tried)  # noqa: S311 - no secret
+            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2 ** min(tried, TRIES))  # noqa: S311 - no secret
 
     def _transact(self, tenant: str, work: Work[T]) -> T:
         begun = False
