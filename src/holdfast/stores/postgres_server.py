@@ -301,7 +301,8 @@ class Server:
         if state == "55P03":
             return errors.store_busy(self.place, limits.LOCK_WAIT_SECONDS)
         if state == "57014":
-            return errors.store_gone(self.place, f"it did not answer within {STATEMENT_SECONDS} seconds")
+            usual = f"{STATEMENT_SECONDS} seconds unless its address says otherwise"
+            return errors.store_gone(self.place, f"it did not answer in time (statement_timeout, {usual})")
         if lost or state.startswith(("08", "57P", "53")) or state == "25P03":
             return errors.store_gone(self.place, why)
         return errors.store_broken(self.place, why)
