@@ -14,7 +14,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test coverage torture torture-seeded test-slow test-clients test-browser bench docs run lock \
+.PHONY: help setup check test coverage torture torture-seeded test-slow test-spread test-clients test-browser bench docs run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -43,6 +43,9 @@ torture-seeded: $(STAMP) ## Put twenty bugs into a copy, one at a time, and see 
 
 test-slow: $(STAMP) ## The slow tests of the suite
 	$(PY) -m pytest -m slow --timeout 900
+
+test-spread: $(STAMP) ## The contract of the stores on PostgreSQL with tenants spread over three servers
+	$(PY) -m pytest --spread --timeout 600 tests/contract -k "postgres or both"
 
 test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model; CLIENTS="codex or goose" names some
 	@command -v npm >/dev/null || echo "No coding agent was tested: npm, which installs them, is not there."

@@ -4,7 +4,8 @@
 * `postgres_url`: the address of a new and empty PostgreSQL database.
 
 The server starts when the first test asks for it, once for all workers. HOLDFAST_TEST_POSTGRES=postgresql://...
-uses a server that is already there; its user must be allowed to create databases.
+uses a server that is already there; its user must be a superuser. The tests themselves connect as an ordinary role
+that owns the database, because superusers see the rows of every tenant whatever the tables say.
 """
 
 from __future__ import annotations
@@ -20,13 +21,29 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, database_url, server_url
+from postgres import (
+    ORDINARY,
+    RUN_VARIABLE,
+    SERVER_VARIABLE,
+    Run,
+    as_ordinary,
+    database_url,
+    ordinary_role,
+    server_url,
+)
+from spread import Spread, started
 
 RUN = pytest.StashKey[Run]()
 
 # The test machine may be slow and busy; a test's own limit is the timeout, not Hypothesis's clock.
 hypothesis.settings.register_profile("house", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("house")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--spread", action="store_true", help="PostgreSQL databases whose tenants are spread over three servers"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,31 +84,44 @@ def home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _postgres() -> Iterator[tuple[str, psycopg.Connection]]:
     url = server_url()
     with psycopg.connect(url, autocommit=True) as admin:
+        ordinary_role(admin)
         yield url, admin
 
 
+@pytest.fixture(scope="session")
+def spread_servers() -> Iterator[Spread]:
+    """Three servers more, over which tenants are spread."""
+    with started(Path(os.environ[RUN_VARIABLE])) as spread:
+        yield spread
+
+
 @contextmanager
-def _database(server: tuple[str, psycopg.Connection]) -> Iterator[str]:
-    url, admin = server
+def _database(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.config.getoption("--spread"):
+        with request.getfixturevalue("spread_servers").database() as spread:
+            yield spread
+        return
+    url, admin = request.getfixturevalue("_postgres")
     name = f"holdfast_test_{uuid.uuid4().hex}"
     # A database of its own costs a test some 50 ms in all and needs no care. Writing the copy to the
     # log takes half the time of copying files, which forces a checkpoint before and after.
-    admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log").format(sql.Identifier(name)))
-    yield database_url(url, name)
+    make = "CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log OWNER {}"
+    admin.execute(sql.SQL(make).format(sql.Identifier(name), sql.Identifier(ORDINARY)))
+    yield as_ordinary(database_url(url, name))
     admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.fixture
-def postgres_url(_postgres: tuple[str, psycopg.Connection]) -> Iterator[str]:
+def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a new and empty PostgreSQL database, which is gone after the test."""
-    with _database(_postgres) as url:
+    with _database(request) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
-def module_postgres_url(_postgres: tuple[str, psycopg.Connection]) -> Iterator[str]:
+def module_postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The same for all the tests of a module."""
-    with _database(_postgres) as url:
+    with _database(request) as url:
         yield url
 
 

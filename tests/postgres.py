@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypedDict
@@ -32,6 +33,7 @@ from urllib.parse import quote, urlsplit
 
 import psycopg
 
+ORDINARY = "holdfast_tests"  # who owns the databases of the tests
 RUN_VARIABLE = "HOLDFAST_TEST_RUN"
 SERVER_VARIABLE = "HOLDFAST_TEST_POSTGRES"
 
@@ -122,6 +124,28 @@ def server_url() -> str:
 def database_url(server: str, name: str) -> str:
     """The address of another database on the same server."""
     return urlsplit(server)._replace(path=f"/{name}").geturl()
+
+
+def ordinary_role(admin: psycopg.Connection) -> None:
+    """Make the role that tests connect as: row-level security holds for it, as it does not for the server's own."""
+    with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):  # another worker was faster
+        admin.execute(f"CREATE ROLE {ORDINARY} LOGIN PASSWORD '{ORDINARY}'")
+
+
+def as_ordinary(url: str) -> str:
+    """The same database, for the ordinary role."""
+    return _as(url, f"{ORDINARY}:{ORDINARY}")
+
+
+def as_admin(url: str) -> str:
+    """The same database, for whoever may look behind the store's back."""
+    who, at, _ = urlsplit(server_url()).netloc.rpartition("@")
+    return _as(url, who) if at and f"//{ORDINARY}:" in url else url
+
+
+def _as(url: str, who: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{who}@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
 def _start_keeper(run: Path) -> str:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from holdfast.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
 from holdfast.search import analyse
 from holdfast.store import GONE, Decide, Gone, Listing, Store
+from postgres import as_admin
 
 NOTES = Listing((NOTE,))
 EVERYTHING = KINDS
@@ -30,8 +31,9 @@ def query_words(text: str) -> list[str]:
     return list(dict.fromkeys(analyse.words(analyse.fold(text))))[:64]
 
 
-def new_scope(tenant: str = "local") -> Scope:
-    return Scope(tenant, f"p-{uuid.uuid4().hex}")
+def new_scope(tenant: str | None = None) -> Scope:
+    """A project of its own, of any tenant."""
+    return Scope(f"tenant {uuid.uuid4().hex[:2]}" if tenant is None else tenant, f"p-{uuid.uuid4().hex}")
 
 
 def stamp(now: int = NOON, session: str = "s", operation: str = "test", by: str = "agent/test") -> Stamp:
@@ -74,7 +76,7 @@ def note(key: str, content: str, at: int, tags: tuple[str, ...] = ()) -> Entry:
 def raw(url: str, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Do something to the database behind the store's back."""
     if url.startswith("postgresql://"):
-        with psycopg.connect(url, autocommit=True) as server:
+        with psycopg.connect(as_admin(url), autocommit=True) as server:
             cursor = server.execute(sql.replace("?", "%s"), values)
             return cursor.fetchall() if cursor.description else []
     file = apsw.Connection(url)

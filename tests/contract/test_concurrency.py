@@ -150,7 +150,7 @@ def test_processes_that_start_at_once_on_a_store_that_does_not_exist(store_url: 
     tests = Path(__file__).resolve().parent.parent
     workers = [
         subprocess.Popen(
-            [sys.executable, "-m", "contract.worker", store_url, scope.project, f"w{number}", str(edits)],
+            [sys.executable, "-m", "contract.worker", store_url, *scope, f"w{number}", str(edits)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

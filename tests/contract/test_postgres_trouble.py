@@ -13,13 +13,13 @@ import pytest
 
 from contract.kit import NOTES, delete, everything, keys, new_scope, put, raw, stamp
 from contract.proxy import AFTER, BEFORE, Proxy
-from holdfast import errors
+from holdfast import errors, limits
 from holdfast.library import Holdfast
 from holdfast.model import NOTE, Draft, Entry, OutputDraft, Scope
 from holdfast.store import EventQuery, Store
 from holdfast.stores import postgres_server
 from holdfast.wiring import choose_store
-from postgres import database_url
+from postgres import ORDINARY, as_admin, database_url
 
 HOLDFAST = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND datname = current_database()"
 KILL = f"SELECT pg_terminate_backend(pid) {HOLDFAST}"
@@ -49,6 +49,7 @@ def with_options(url: str, **options: object) -> str:
 def trap(url: str, body: str, *, when: str = "BEFORE INSERT ON events", deferred: bool = False) -> None:
     """Let the server do something when an event is written. Its sequence `tries` is not rolled back with the rest."""
     raw(url, "CREATE SEQUENCE tries")
+    raw(url, "GRANT USAGE ON SEQUENCE tries TO PUBLIC")
     raw(url, f"CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$")
     if deferred:
         raw(
@@ -195,7 +196,10 @@ def test_conflicts_are_tried_again(server: Store, postgres_url: str, scope: Scop
     assert [event.seq for event in server.events(scope, EventQuery())] == [1]
 
 
-def test_conflicts_without_end_are_named(server: Store, postgres_url: str, scope: Scope) -> None:
+def test_conflicts_without_end_are_named(
+    server: Store, postgres_url: str, scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LOCK_WAIT_SECONDS", 1.0)
     trap(postgres_url, raising("40001"))
     with pytest.raises(errors.StoreBusy):
         put(server, scope, "k", "text")
@@ -231,7 +235,7 @@ def test_trouble_is_named_and_changes_nothing(
 @contextmanager
 def holding(url: str, sql: str, *values: str) -> Iterator[None]:
     """Keep a lock for a while, as a stopped process would."""
-    with psycopg.connect(url) as other:
+    with psycopg.connect(as_admin(url)) as other:
         other.execute(sql, values)
         yield
         other.rollback()
@@ -294,7 +298,7 @@ def test_more_readers_than_connections_wait_and_then_say_so(
 def guest(postgres_url: str) -> Iterator[str]:
     """The name of a user without any rights."""
     name = f"guest_of_{psycopg.conninfo.conninfo_to_dict(postgres_url)['dbname']}"
-    raw(postgres_url, f"CREATE ROLE {name}")
+    raw(postgres_url, f"CREATE ROLE {name} ROLE {ORDINARY}")
     yield name
     raw(postgres_url, f"DROP OWNED BY {name}")
     raw(postgres_url, f"DROP ROLE {name}")
@@ -343,7 +347,7 @@ def test_without_the_right_to_the_trigram_index_search_finds_the_same(
 
 def test_a_schema_of_its_own_may_be_chosen_by_the_address(postgres_url: str, scope: Scope) -> None:
     raw(postgres_url, "CREATE TABLE entries (theirs text)")
-    raw(postgres_url, "CREATE SCHEMA notes")
+    raw(postgres_url, f"CREATE SCHEMA notes AUTHORIZATION {ORDINARY}")
     with opened(with_options(postgres_url, search_path="notes")) as store:
         put(store, scope, "k", "text")
     assert raw(postgres_url, "SELECT count(*) FROM notes.entries") == [(2,)]

@@ -12,11 +12,11 @@ def count_on(before: Entry | None) -> Draft:
     return Draft(str(int(before.content if before else "0") + 1))
 
 
-def main(url: str, project: str, name: str, edits: int) -> None:
+def main(url: str, scope: Scope, name: str, edits: int) -> None:
     # Only what it needs is imported, so that eight of these start quickly.
     print("ready", flush=True)
     sys.stdin.readline()
-    store, scope = choose_store(url), Scope("local", project)
+    store = choose_store(url)
     stamp, note = Stamp("agent/test", "test", name, 1_000), Draft(f"by {name}", name, ("Tag",))
     for _ in range(edits):
         store.edit(scope, MEMORY, "counter", count_on, stamp)
@@ -26,4 +26,4 @@ def main(url: str, project: str, name: str, edits: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    main(sys.argv[1], Scope(sys.argv[2], sys.argv[3]), sys.argv[4], int(sys.argv[5]))

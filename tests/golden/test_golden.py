@@ -18,6 +18,7 @@ from psycopg import sql
 import holdfast
 from golden.make import LOG, PROJECT, START, rows, zstd
 from holdfast.stores import postgres_schema
+from postgres import ORDINARY, as_admin
 
 HERE = Path(__file__).parent
 SCHEMAS = sorted(int(file.name[6:-5]) for file in HERE.glob("schema*.json"))
@@ -37,9 +38,11 @@ def laid(request: pytest.FixtureRequest, tmp_path: Path) -> Laid:
     def server(number: int) -> str:
         url: str = request.getfixturevalue("postgres_url")
         tables: dict[str, list[str]] = json.loads(zstd.decompress((HERE / f"schema{number}.rows.zst").read_bytes()))
-        with psycopg.connect(url) as con:
+        with psycopg.connect(as_admin(url)) as con:
+            con.execute(f"SET ROLE {ORDINARY}")
             for made in range(1, number + 1):
                 con.execute(postgres_schema.migration(made))
+            con.execute("RESET ROLE")  # a restore is not kept from the rows of a tenant
             for table, lines in tables.items():
                 with con.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(table))) as copy:
                     copy.write("".join(f"{line}\n" for line in lines))

@@ -17,7 +17,7 @@ from holdfast.store import Arriving, ArrivingOutput, ArrivingTombstone
 from holdfast.stores import output_rows
 from holdfast.stores import outputs as kept
 from holdfast.stores.output_rows import Row
-from holdfast.stores.outputs import ONE, OURS, SELECT, TAKEN, TOMBSTONES, Proof, Sql
+from holdfast.stores.outputs import OURS, SELECT, TAKEN, TOMBSTONES, Proof, Sql
 
 T = TypeVar("T")
 BATCH = 200  # tombstones read at a time
@@ -30,20 +30,20 @@ class OutputTransfer(ABC):
     place: str
 
     @abstractmethod
-    def _look(self, work: Callable[[Sql], T]) -> T:
-        """Several reads of one moment."""
+    def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
+        """Several reads of one moment, of what a tenant keeps."""
 
     @abstractmethod
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         """One transaction, alone in its project."""
 
     def dump_outputs(self, scope: Scope) -> Iterator[Left | Tombstone]:
-        for (id,) in self._look(lambda sql: sql.rows(NAMES, tuple(scope))):
-            left = self._look(partial(self._leaving, scope=scope, id=id))
+        for (id,) in self._look(scope.tenant, lambda sql: sql.rows(NAMES, tuple(scope))):
+            left = self._look(scope.tenant, partial(self._leaving, scope=scope, id=id))
             if left is not None:  # what was deleted meanwhile is among the tombstones
                 yield left
         last = ""
-        while found := self._look(partial(_stones_after, scope=scope, last=last)):
+        while found := self._look(scope.tenant, partial(_stones_after, scope=scope, last=last)):
             yield from (output_rows.to_tombstone(self.place, scope, row[2:]) for row in found)
             last = found[-1][2]
 
@@ -92,7 +92,7 @@ def _add(sql: Sql, scope: Scope, one: ArrivingOutput) -> bool:
         return False
     if any(digest != output.digest for (digest,) in sql.rows(TAKEN, (*scope, output.id, *scope, output.id))):
         raise errors.import_conflict("output", output.id)
-    sql.rows(f"DELETE FROM output_tombstones WHERE {ONE}", (*scope, output.id))  # noqa: S608
+    sql.rows(kept.NO_TOMBSTONE, (*scope, output.id))
     packed = output_rows.pack(scope, output.digest, body)
     sql.rows(kept.NEW, output_rows.kept_row(scope, output._replace(lines=packed.lines), packed))
     sql.many(kept.NEW_CHUNK, [(*scope, output.id, *chunk) for chunk in packed.chunks])

@@ -54,10 +54,9 @@ TOUCH = (
 )
 TAKEN = f"SELECT digest FROM outputs WHERE {ONE} UNION ALL SELECT digest FROM output_tombstones WHERE {ONE}"  # noqa: S608
 NEW_TOMBSTONE = (
-    "INSERT INTO output_tombstones (tenant, project, id, digest, gone_at, what, hash) VALUES (?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (tenant, project, id) DO UPDATE "
-    "SET digest = excluded.digest, gone_at = excluded.gone_at, what = excluded.what, hash = excluded.hash"
+    "INSERT INTO output_tombstones (tenant, project, id, digest, gone_at, what, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+NO_TOMBSTONE = f"DELETE FROM output_tombstones WHERE {ONE}"  # noqa: S608
 STATS = (
     "SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint), CAST(coalesce(sum(stored), 0) AS bigint), "  # noqa: S608
     f"min(created_at), max(created_at), min(used_at) FROM outputs WHERE {OURS}"
@@ -89,8 +88,8 @@ class Outputs(ABC):
     place: str
 
     @abstractmethod
-    def _look(self, work: Callable[[Sql], T]) -> T:
-        """Several reads of one moment."""
+    def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
+        """Several reads of one moment, of what a tenant keeps."""
 
     @abstractmethod
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
@@ -111,7 +110,7 @@ class Outputs(ABC):
     def keep_output(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> Kept:
         output_rows.refuse_unfit(draft, stamp, body)
         digest = output_rows.digest_of(body)
-        known = self._look(lambda sql: self._whole_output(sql, scope, digest))
+        known = self._look(scope.tenant, lambda sql: self._whole_output(sql, scope, digest))
         if known is not None:
             again = self._touch(scope, known.id, stamp.now)
             if again is not None and again.digest == digest:
@@ -163,7 +162,7 @@ class Outputs(ABC):
         for (id,) in sql.rows(f"SELECT id FROM outputs WHERE {OURS} AND digest = ?", (*scope, packed.digest)):  # noqa: S608
             self._remove(sql, scope, id)
         id = self._free_id(sql, scope, packed.digest)
-        sql.rows(f"DELETE FROM output_tombstones WHERE {ONE}", (*scope, id))  # noqa: S608
+        sql.rows(NO_TOMBSTONE, (*scope, id))
         sql.rows(f"DELETE FROM output_chunks WHERE {ONE}", (*scope, id))  # noqa: S608 - left behind by damage
         row = output_rows.new_row(scope, id, draft, packed, stamp)
         sql.rows(NEW, row)
@@ -205,7 +204,7 @@ class Outputs(ABC):
                 return found
             return sql.rows(f"{SELECT} AND digest >= ? AND digest < ? LIMIT 2", (*scope, name, name + "g"))
 
-        found = self._look(work)
+        found = self._look(scope.tenant, work)
         if len(found) > 1:
             raise errors.ambiguous_output(name)
         return output_rows.to_held(self.place, scope, found[0]).output if found else None
@@ -230,7 +229,7 @@ class Outputs(ABC):
             body, offset = self._open_output(sql, scope, held, numbers), numbers.start * held.chunk
             return body[first - offset : last - offset]
 
-        return self._look(work)
+        return self._look(scope.tenant, work)
 
     def output_lines(self, scope: Scope, id: str, first: int, last: int) -> bytes:
         def work(sql: Sql) -> bytes:
@@ -241,7 +240,7 @@ class Outputs(ABC):
             numbers = held.with_lines(one, other)
             return output_rows.cut_lines(held, numbers, self._open_output(sql, scope, held, numbers), one, other)
 
-        return self._look(work)
+        return self._look(scope.tenant, work)
 
     def outputs(self, scope: Scope, limit: int) -> OutputPage:
         def work(sql: Sql) -> OutputPage:
@@ -249,24 +248,24 @@ class Outputs(ABC):
             total = len(found) if len(found) < limit else sql.rows(STATS, tuple(scope))[0][0]
             return OutputPage(tuple(output_rows.to_held(self.place, scope, row).output for row in found), total)
 
-        return self._look(work)
+        return self._look(scope.tenant, work)
 
     def output_stats(self, scope: Scope) -> OutputStats:
-        return self._look(lambda sql: OutputStats._make(sql.rows(STATS, tuple(scope))[0][:-1]))
+        return self._look(scope.tenant, lambda sql: OutputStats._make(sql.rows(STATS, tuple(scope))[0][:-1]))
 
     def usage(self, tenant: str) -> Usage:
         def work(sql: Sql) -> Usage:
             entries = sql.rows(ENTRIES_OF, (*KINDS, tenant))[0][0]
             return Usage(entries, sql.rows(BYTES_OF, (tenant,))[0][0])
 
-        return self._look(work)
+        return self._look(tenant, work)
 
     def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
         sought = sorted({id for id in ids if HEX.fullmatch(id)})
-        return self._look(lambda sql: self._cited(sql, scope, sought)) if sought else frozenset()
+        return self._look(scope.tenant, lambda sql: self._cited(sql, scope, sought)) if sought else frozenset()
 
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
-        found = self._look(lambda sql: sql.rows(f"{TOMBSTONES} WHERE {ONE}", (*scope, id.lower())))
+        found = self._look(scope.tenant, lambda sql: sql.rows(f"{TOMBSTONES} WHERE {ONE}", (*scope, id.lower())))
         return output_rows.to_tombstone(self.place, scope, found[0][2:]) if found else None
 
     # --- deleting -----------------------------------------------------------------------------------------------------
@@ -317,7 +316,7 @@ class Outputs(ABC):
             proof = self._bury(sql, scope, [(id, why) for id, why, _ in chosen], "", now)
             return Pruned(len(chosen), sum(size for _, _, size in chosen)), proof
 
-        return self._change(scope, work) if most > 0 and self._look(needed) else Pruned(0, 0)
+        return self._change(scope, work) if most > 0 and self._look(scope.tenant, needed) else Pruned(0, 0)
 
     def _doomed(
         self, sql: Sql, scope: Scope, oldest: int | None, max_bytes: int | None, keep: frozenset[str]
@@ -342,6 +341,7 @@ class Outputs(ABC):
         for id, why in doomed:
             for row in sql.rows(f"{SELECT} AND id = ?", (*scope, id)):
                 stone = output_rows.gone_row(self.place, scope, row, why, by, now)
+                sql.rows(NO_TOMBSTONE, (*scope, id))  # left behind by damage
                 sql.rows(NEW_TOMBSTONE, stone)
                 self._remove(sql, scope, id)
                 proof = (f"SELECT 1 FROM output_tombstones WHERE {ONE} AND hash = ?", (*scope, id, stone[-1]))  # noqa: S608
@@ -355,7 +355,7 @@ class Outputs(ABC):
     # --- for recall ---------------------------------------------------------------------------------------------------
 
     def index_outputs(self, scope: Scope, most: int) -> int:
-        waiting = self._look(lambda sql: sql.rows(WAITING, tuple(scope)))
+        waiting = self._look(scope.tenant, lambda sql: sql.rows(WAITING, tuple(scope)))
         done = 0
         for id, size in waiting:
             if most <= 0:
@@ -368,7 +368,7 @@ class Outputs(ABC):
     def _index_output(self, scope: Scope, id: str) -> None:
         found: list[Piece] = []
         try:
-            output = self._look(lambda sql: self._held_output(sql, scope, id)).output
+            output = self._look(scope.tenant, lambda sql: self._held_output(sql, scope, id)).output
             found = pieces(output, lambda start, stop: self.output_bytes(scope, id, start, stop))
         except errors.NotFound:
             return  # gone in the meantime

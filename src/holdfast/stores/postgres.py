@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from holdfast import errors
-from holdfast.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from holdfast.model import SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from holdfast.search import analyse
 from holdfast.store import (
     Arriving,
@@ -22,11 +22,7 @@ from holdfast.store import (
     EventQuery,
     Finding,
     Gone,
-    Listing,
-    Page,
-    Words,
     entry_record,
-    to_json,
 )
 from holdfast.stores import rows
 from holdfast.stores.drafts import next_entry, unchanged
@@ -34,38 +30,28 @@ from holdfast.stores.output_transfer import arrive
 from holdfast.stores.postgres_erase import PostgresErase
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
 from holdfast.stores.postgres_pages import PostgresPages
-from holdfast.stores.postgres_recall import PostgresRecall, lexeme, like, missing, vector
-from holdfast.stores.postgres_schema import SCHEMA, Con
-from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, VIEW, Proof, Server
-from holdfast.stores.postgres_vectors import PostgresVectors, forget_vector, wait_for_vector
+from holdfast.stores.postgres_recall import PostgresRecall, missing
+from holdfast.stores.postgres_schema import SCHEMA, TABLES, Con
+from holdfast.stores.postgres_search import PostgresSearch
+from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, Proof, Server
+from holdfast.stores.postgres_tenants import VIEW, begin, separation
+from holdfast.stores.postgres_vectors import PostgresVectors
+from holdfast.stores.postgres_writing import LAST_VERSION, LOCK, NEW_EVENT, ONE, Tallies, Writer
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 
 LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the server
 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
-_ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
-ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {_ONE}"  # noqa: S608
+ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {ONE}"  # noqa: S608
 TAKEN = "SELECT key FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s)"
-LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {_ONE}"  # noqa: S608
 LOOK = (
-    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {_ONE}), ({LAST_VERSION}), {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
+    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
     "LEFT JOIN entries e ON e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
 )
-LOCK = "SELECT seq, clock FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
-NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
-PUT_ENTRY = (
-    f"INSERT INTO entries (tenant, project, {FIELDS}, folded, terms) VALUES ({', '.join(['%s'] * 16)}, "  # noqa: S608
-    "CAST(%s AS tsvector)) ON CONFLICT (tenant, project, kind, key) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in (*FIELDS.split(", ")[2:], "folded", "terms"))
-)
 TALLY = (
     "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0)::bigint, count(*) FILTER (WHERE tag <> '' AND count > 0) "
     "FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s"
-)
-COUNT = (
-    "INSERT INTO tallies VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (tenant, project, kind, session, tag) "
-    "DO UPDATE SET count = tallies.count + excluded.count"
 )
 EVENT_COLUMNS = ", ".join(f"v.{name}" for name in rows.EVENT_FIELDS)
 EVENTS = (
@@ -74,9 +60,6 @@ EVENTS = (
     "AND n.version = v.version + 1 "
     "LEFT JOIN entries e ON e.tenant = v.tenant AND e.project = v.project AND e.kind = v.kind AND e.key = v.key "
     "AND e.version = v.version WHERE "
-)
-SAME_EVENT = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND " + " AND ".join(  # noqa: S608
-    f"{name} = %s" for name in rows.EVENT_FIELDS
 )
 DUMP_ENTRIES = f"SELECT {FIELDS} FROM entries WHERE tenant = %s AND project = %s ORDER BY kind, key"  # noqa: S608
 DUMP_EVENTS = (
@@ -89,7 +72,7 @@ LABELS = (
 )
 
 
-class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresErase, PostgresPages):
+class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVectors, PostgresErase, PostgresPages):
     def __init__(self, url: str) -> None:
         self._server = Server(url)
         self.place = self._server.place
@@ -100,54 +83,15 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def read(self, scope: Scope, kind: str, key: str) -> Entry | None:
-        found = self._server.rows(ONE_ENTRY, (*scope, kind, key))
+        found = self._server.rows(scope.tenant, ONE_ENTRY, (*scope, kind, key))
         return self._entry(scope, found[0]) if found else None
 
     def _entry(self, scope: Scope, row: Row) -> Entry:
         return rows.to_entry(self.place, scope, row)
 
-    def list(self, scope: Scope, query: Listing) -> Page:
-        where, values = _where(scope, query)
-        return self._page(scope, query, (where, values), "e.updated_at DESC, e.key DESC", ())
-
-    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
-        folded = analyse.fold(needle)
-        where, values = _where(scope, query)
-        matching = (f"{where} AND e.folded LIKE %s", (*values, like(folded)))
-        return self._page(scope, query, matching, "strpos(e.folded, %s), e.updated_at DESC, e.key DESC", (folded,))
-
-    def _page(
-        self, scope: Scope, query: Listing, conditions: tuple[str, Row], order: str, order_values: tuple[str, ...]
-    ) -> Page:
-        where, values = conditions
-
-        def work(con: Con) -> tuple[list[Row], int]:
-            found = con.execute(
-                f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order} LIMIT %s",  # noqa: S608
-                (*values, *order_values, query.limit),
-            ).fetchall()
-            if len(found) < query.limit:
-                return found, len(found)
-            return found, con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
-
-        found, total = self._server.view(work)
-        return Page(tuple(self._entry(scope, row) for row in found), total)
-
-    def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
-        sought = _word_query(words)
-        if sought is None:
-            return ()
-        where, values = _where(scope, query)
-        order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
-        found = self._server.rows(
-            f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE e.terms @@ q AND {where} "  # noqa: S608
-            f"ORDER BY {order}, e.key DESC LIMIT %s",
-            (sought, *values, query.limit),
-        )
-        return tuple(self._entry(scope, row) for row in found)
-
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         found = self._server.rows(
+            scope.tenant,
             "SELECT label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
             "AND tag <> '' AND count > 0 ORDER BY tag",
             (*scope, kind, session),
@@ -155,27 +99,28 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
         return tuple(TagCount(label, count) for label, count in found)
 
     def tally(self, scope: Scope, kind: str, session: str) -> Tally:
-        return Tally(*self._server.rows(TALLY, (*scope, kind, session))[0])
+        return Tally(*self._server.rows(scope.tenant, TALLY, (*scope, kind, session))[0])
 
     def projects(self, tenant: str) -> tuple[str, ...]:
-        found = self._server.rows("SELECT project FROM projects WHERE tenant = %s ORDER BY project", (tenant,))
+        sought = "SELECT project FROM projects WHERE tenant = %s ORDER BY project"
+        found = self._server.rows(tenant, sought, (tenant,))
         return tuple(row[0] for row in found)
 
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
         given = rows.event_conditions(scope, query, "%s")
-        found = self._server.rows(
-            f"{EVENTS}{' AND '.join(given)} ORDER BY v.seq DESC LIMIT %s", (*given.values(), query.limit)
-        )
+        sought = f"{EVENTS}{' AND '.join(given)} ORDER BY v.seq DESC LIMIT %s"
+        found = self._server.rows(scope.tenant, sought, (*given.values(), query.limit))
         return tuple(rows.to_event(self.place, scope, row) for row in found)
 
     def event(self, scope: Scope, seq: int) -> Event | None:
-        found = self._server.rows(f"{EVENTS}v.tenant = %s AND v.project = %s AND v.seq = %s", (*scope, seq))
+        sought = f"{EVENTS}v.tenant = %s AND v.project = %s AND v.seq = %s"
+        found = self._server.rows(scope.tenant, sought, (*scope, seq))
         return rows.to_event(self.place, scope, found[0]) if found else None
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
-        return self._server.write(lambda con: self._edit(con, scope, (kind, key), decide, stamp))
+        return self._server.write(scope.tenant, lambda con: self._edit(con, scope, (kind, key), decide, stamp))
 
     def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
         def work(con: Con) -> tuple[tuple[Change, ...], Proof]:
@@ -183,14 +128,14 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
             proof = next((proof for _, proof in reversed(done) if proof), ())
             return tuple(change for change, _ in done), proof
 
-        return self._server.write(work) if edits else ()
+        return self._server.write(scope.tenant, work) if edits else ()
 
     def _edit(
         self, con: Con, scope: Scope, name: tuple[str, str | None], decide: Decide, stamp: Stamp
     ) -> tuple[Change, Proof]:
         kind = name[0]
         seen = self._see(con, scope, name, stamp)
-        writer = _Writer(con, scope, seen.seq, seen.clock)
+        writer = Writer(con, scope, seen.seq, seen.clock)
         if kind != SESSION and stamp.session and not seen.session:
             writer.begin(stamp)
         before = seen.entry
@@ -211,7 +156,7 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con) -> tuple[tuple[Entry, ...], Proof]:
             seen = self._see(con, scope, (kind, drafts[0][0]), stamp)
-            writer, tallies = _Writer(con, scope, seen.seq, seen.clock), _Tallies()
+            writer, tallies = Writer(con, scope, seen.seq, seen.clock), Tallies()
             if not seen.session:
                 writer.begin(stamp)
             taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
@@ -228,7 +173,7 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
             last = rows.to_row(scope, added[-1])
             return added, ((LOCK, scope), (f"{ONE_ENTRY} AND hash = %s", (*last[:4], last[-1])))
 
-        return self._server.write(work) if drafts else ()
+        return self._server.write(scope.tenant, work) if drafts else ()
 
     def _see(self, con: Con, scope: Scope, name: tuple[str, str | None], stamp: Stamp) -> _Seen:
         """Lock the project and read what a change depends on; a project that is new comes to exist first."""
@@ -248,7 +193,7 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
     def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
         with self._server.connection() as con:
             try:
-                con.execute(VIEW)
+                begin(con, VIEW, scope.tenant)
                 con.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{EXPORT_IDLE_SECONDS}s'")
                 for row in self._server.stream(DUMP_ENTRIES, tuple(scope), con):
                     yield "entry", entry_record(self._entry(scope, row))
@@ -267,7 +212,7 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
         def work(con: Con) -> tuple[int, Proof]:
             if not con.execute(NEW_PROJECT, (*scope, 0)).fetchall():
                 raise errors.project_not_empty(scope.project)
-            writer, tallies = _Writer(con, scope, 0, 0), _Tallies()
+            writer, tallies = Writer(con, scope, 0, 0), Tallies()
             count = 0
             with con.pipeline() as pipeline:
                 for count, entry in enumerate(sorted(entries, key=lambda entry: entry.created_at), 1):
@@ -290,7 +235,7 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
             return count, ((LOCK, scope), (there, (*scope, writer.seq, writer.clock)))
 
         # What is being loaded can be read only once.
-        return self._server.write(work, repeatable=False)
+        return self._server.write(scope.tenant, work, repeatable=False)
 
     def backup(self, target: str) -> None:
         raise errors.no_backup_here(self.place)
@@ -319,12 +264,13 @@ class PostgresStore(PostgresOutputs, PostgresRecall, PostgresVectors, PostgresEr
             sound = f"{total:,} entries and {changes:,} changes are as they were written"
             return (
                 _engine(con),
+                separation(con, TABLES),
                 Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
                 Finding("index", not stale, f"{texts - stale:,} of {texts:,} texts are indexed"),
                 self._check_outputs(PostgresSql(con)),
             )
 
-        return self._server.view(work)
+        return self._server.everything(work)
 
 
 class _Seen(NamedTuple):
@@ -337,136 +283,10 @@ class _Seen(NamedTuple):
     last_version: int
 
 
-class _Writer:
-    """The changes of one transaction. It counts on from the project's row, which `finish` writes back."""
-
-    def __init__(self, con: Con, scope: Scope, seq: int, clock: int) -> None:
-        self._con = con
-        self._scope = scope
-        self.seq = seq
-        self.clock = clock
-        self.proof: Proof = ()
-
-    def write(
-        self, name: tuple[str, str | None], version: int, before: Entry | None, wanted: Draft | Gone, stamp: Stamp
-    ) -> Entry | None:
-        """One change and its event. The entry as it is afterwards; its version is 1 when the key is made here."""
-        kind, key = name
-        self.seq += 1
-        self.clock = max(self.clock + (key is None), stamp.now)
-        while key is None:
-            # A key that somebody brought along (an import) may be ahead of our clock.
-            if _number(self._con, LAST_VERSION, (*self._scope, kind, f"{kind}_{self.clock}")):
-                self.clock += 1
-            else:
-                key, version = f"{kind}_{self.clock}", 1
-        after = None
-        if isinstance(wanted, Draft):
-            after = next_entry(kind, key, before, wanted, stamp, self.clock, version)
-        event = (*self._scope, self.seq, self.clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
-        self.put(before, after)
-        for count in rows.counts(before, after):
-            self._con.execute(COUNT, (*self._scope, kind, *count))
-        self._con.execute(NEW_EVENT, (*event, to_json(dict(stamp.detail)), rows.keep(self._scope, before)))
-        self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
-        return after
-
-    def begin(self, stamp: Stamp) -> None:
-        """The stamp's session, which is not there yet."""
-        first = stamp._replace(operation="begin_session", detail=EMPTY)
-        version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
-        self.write((SESSION, stamp.session), version, None, Draft(""), first)
-
-    def put(self, before: Entry | None, after: Entry | None) -> None:
-        """The row and its tags, from `before` to `after`."""
-        con, scope, some = self._con, self._scope, before or after
-        if some is None:
-            return
-        forget_vector(con, scope, before, after)
-        if after is None:
-            con.execute(f"DELETE FROM entries WHERE {_ONE}", (*scope, some.kind, some.key))  # noqa: S608
-        else:
-            con.execute(
-                PUT_ENTRY,
-                (
-                    *rows.to_row(scope, after),
-                    analyse.fold(rows.sought_text(after)),
-                    vector(analyse.terms(analyse.index_words(rows.indexed_text(after)))),
-                ),
-            )
-            wait_for_vector(con, scope, before, after)
-        old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
-        if old - new:
-            sql = f"DELETE FROM entry_tags WHERE {_ONE} AND tag = ANY(%s)"  # noqa: S608
-            con.execute(sql, (*scope, some.kind, some.key, list(old - new)))
-        for tag in new - old:
-            con.execute("INSERT INTO entry_tags VALUES (%s, %s, %s, %s, %s)", (*scope, some.kind, tag, some.key))
-
-    def finish(self) -> None:
-        self._con.execute(
-            "UPDATE projects SET seq = %s, clock = %s WHERE tenant = %s AND project = %s",
-            (self.seq, self.clock, *self._scope),
-        )
-
-
-class _Tallies:
-    """The counts of many new entries. Written once each: a row that changes ten thousand times in one go is slow."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str, str], tuple[str, int]] = {}
-
-    def add(self, entry: Entry) -> None:
-        for count in rows.counts(None, entry):
-            name = (entry.kind, count.session, count.tag)
-            label, sum_ = self._counts.get(name, (count.label, 0))
-            self._counts[name] = (label, sum_ + count.step)
-
-    def write(self, con: Con, scope: Scope) -> None:
-        for name, counted in self._counts.items():
-            con.execute(COUNT, (*scope, *name, *counted))
-
-
 def _needed(before: Entry | None, wanted: Draft | Gone | None) -> Draft | Gone | None:
     """What is left to do: None when all is as wanted already. What is not there need not be deleted."""
     done = unchanged(before, wanted) if isinstance(wanted, Draft) else before is None
     return None if done else wanted
-
-
-def _where(scope: Scope, query: Listing) -> tuple[str, Row]:
-    """The conditions of a listing on `entries e`."""
-    # One kind is compared and not looked up in a list, so that an index gives the order too.
-    one = len(query.kinds) == 1
-    parts = [f"e.tenant = %s AND e.project = %s AND e.kind = {'%s' if one else 'ANY(%s)'}"]
-    values: list[Any] = [*scope, query.kinds[0] if one else list(query.kinds)]
-    if query.session is not None:
-        parts.append("e.session = %s")
-        values.append(query.session)
-    if not query.include_done:
-        parts.append("NOT e.done")
-    for tag in query.tags:
-        parts.append(
-            "e.key IN (SELECT g.key FROM entry_tags g WHERE g.tenant = e.tenant AND g.project = e.project "
-            "AND g.kind = e.kind AND g.tag = %s)"
-        )
-        values.append(tag)
-    return " AND ".join(parts), tuple(values)
-
-
-def _word_query(words: Words) -> str | None:
-    """A word query in PostgreSQL's syntax, or None when no entry can match it."""
-    groups = []
-    for group in words.groups:
-        lexemes = [quoted for term in analyse.terms(list(group)) if (quoted := lexeme(term))]
-        if lexemes:
-            groups.append(f"({' | '.join(lexemes)})")
-        elif group and words.every:
-            return None
-    return (" & " if words.every else " | ").join(groups) or None
-
-
-def _number(con: Con, sql: str, values: Row) -> int:
-    number: int = con.execute(sql, values).fetchall()[0][0]
-    return number
 
 
 def _first_spelling(con: Con, scope: Scope, kind: str, tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class PostgresErase:
             con.execute(UNUSED_TAGS, scope)
             return len(erased), ((ERASED, (*scope, erased[-1][0])),) if erased else ()
 
-        return self._server.write(work)
+        return self._server.write(scope.tenant, work)
 
     def scrub(self) -> bool:
         """The server's files, its log and its copies are not ours: its own vacuum clears them in its own time."""

@@ -16,6 +16,7 @@ from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import NEW_PROJECT, ONE, Outputs, Proof, Sql
 from holdfast.stores.postgres_recall import PIECES, vector, words_in
 from holdfast.stores.postgres_schema import Con
+from holdfast.stores.postgres_tenants import numbers
 
 T = TypeVar("T")
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
@@ -31,7 +32,7 @@ NEW_PIECE = (
 )
 KNOWN_PIECES = (
     f"SELECT p.doc, {PIECE_FACTS} FROM output_pieces p JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project "  # noqa: S608
-    "AND o.id = p.id WHERE p.doc = ANY(%s) AND p.tenant = %s AND p.project = %s"
+    "AND o.id = p.id WHERE p.tenant = %s AND p.project = %s AND p.doc = ANY(%s)"
 )
 COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = %s AND project = %s"
 
@@ -53,8 +54,8 @@ class PostgresSql:
 class PostgresOutputs(Outputs, Calls, OutputTransfer):
     _server: postgres_server.Server
 
-    def _look(self, work: Callable[[Sql], T]) -> T:
-        return self._server.view(lambda con: work(PostgresSql(con)))
+    def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
+        return self._server.view(tenant, lambda con: work(PostgresSql(con)))
 
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         def locked(con: Con) -> tuple[T, postgres_server.Proof]:
@@ -64,15 +65,15 @@ class PostgresOutputs(Outputs, Calls, OutputTransfer):
             result, proof = work(PostgresSql(con))
             return result, ((LOCK, scope), (_theirs(proof[0]), proof[1])) if proof else ()
 
-        return self._server.write(locked, repeatable=repeatable)
+        return self._server.write(scope.tenant, locked, repeatable=repeatable)
 
-    def _jot(self, work: Callable[[Sql], T]) -> T:
+    def _jot(self, tenant: str, work: Callable[[Sql], T]) -> T:
         def lightly(con: Con) -> tuple[T, postgres_server.Proof]:
             con.execute("SET LOCAL synchronous_commit = off")
             # Should the answer to COMMIT get lost, the note may be lost too. To make it twice would be worse.
             return work(PostgresSql(con)), (("SELECT 1", ()),)
 
-        return self._server.write(lightly)
+        return self._server.write(tenant, lightly)
 
     def _add_piece(self, sql: Sql, scope: Scope, id: str, piece: Piece) -> None:
         sql.rows(NEW_PIECE, (*scope, id, *piece[:4], vector(piece.terms)))
@@ -85,17 +86,17 @@ class PostgresOutputs(Outputs, Calls, OutputTransfer):
             words = words_in(con, PIECES, seek, tuple(scope))
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
-                known = con.execute(KNOWN_PIECES, (list(docs), *scope)).fetchall()
+                known = con.execute(KNOWN_PIECES, (*scope, list(docs))).fetchall()
                 return {row[0]: to_piece_fact(row) for row in known}
 
             total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
             return gathered(seek, words, [], look, total)
 
-        return self._server.view(work)
+        return self._server.view(scope.tenant, work)
 
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
         assert isinstance(sql, PostgresSql)  # noqa: S101 - made by the two methods above
-        return frozenset(id for (id,) in sql.con.execute(CITED, (ids, *scope)).fetchall())
+        return frozenset(id for (id,) in numbers(sql.con, CITED, (ids, *scope)))
 
 
 def _theirs(sql: str) -> str:

@@ -21,6 +21,8 @@ class PostgresPages:
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
     ) -> tuple[Entry, ...]:
         found = self._server.rows(
-            EARLIER, (*scope, kind, rows.LAST_KEY if before is None else before, include_done, limit)
+            scope.tenant,
+            EARLIER,
+            (*scope, kind, rows.LAST_KEY if before is None else before, include_done, limit),
         )
         return tuple(rows.to_entry(self.place, scope, row) for row in found)

@@ -10,6 +10,7 @@ from holdfast.store import SOMEWHERE, Fact, Gathered, Places, Seek
 from holdfast.stores import gathering, rows
 from holdfast.stores.postgres_schema import Con
 from holdfast.stores.postgres_server import Server
+from holdfast.stores.postgres_tenants import numbers
 from holdfast.stores.rows import Row
 
 TERM_MAX_BYTES = 2_046  # of one term in a tsvector; the server refuses longer ones
@@ -35,16 +36,13 @@ HELD = (
 )
 HOLDS = "CASE WHEN e.terms @@ CAST(%s AS tsquery) THEN {value} ELSE 0 END"
 NEWEST = "SELECT e.doc FROM {source} AND e.terms @@ CAST(%s AS tsquery) ORDER BY e.doc DESC LIMIT %s"
-HOLDING = (
-    f"SELECT e.doc FROM entries e WHERE e.folded LIKE %s AND {OURS} ORDER BY e.doc DESC "  # noqa: S608
-    f"LIMIT {gathering.LITERAL_CANDIDATES}"
-)
-KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM entries e WHERE e.doc = ANY(%s) AND {OURS}"  # noqa: S608
+HOLDING = f"SELECT e.doc FROM {ENTRIES} AND e.folded LIKE %s ORDER BY e.doc DESC LIMIT {gathering.LITERAL_CANDIDATES}"  # noqa: S608
+KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM {ENTRIES} AND e.doc = ANY(%s)"  # noqa: S608
 TOTAL = (
     "SELECT coalesce(sum(count), 0)::bigint FROM tallies WHERE tenant = %s AND project = %s AND kind = ANY(%s) "
     "AND session = '' AND tag = ''"
 )
-READ = f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.doc = ANY(%s) AND e.tenant = %s AND e.project = %s"  # noqa: S608
+READ = f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s)"  # noqa: S608
 
 
 class PostgresRecall:
@@ -61,21 +59,21 @@ class PostgresRecall:
             literals = [known.get(literal) or _holding(con, literal, ours) for literal in seek.literals]
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
-                known = con.execute(KNOWN, (list(docs), *ours)).fetchall()
+                known = con.execute(KNOWN, (*ours, list(docs))).fetchall()
                 return {row[0]: gathering.to_fact(row) for row in known}
 
             total = con.execute(TOTAL, ours).fetchall()[0][0]
             return gathering.gathered(seek, words, literals, look, total)
 
-        return self._server.view(work)
+        return self._server.view(scope.tenant, work)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
-        found = self._server.rows(READ, (list(docs), *scope))
+        found = self._server.rows(scope.tenant, READ, (*scope, list(docs)))
         return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
 
 
 def _holding(con: Con, literal: str, ours: tuple[object, ...]) -> Places:
-    return {row[0]: () for row in con.execute(HOLDING, (like(literal), *ours)).fetchall()}
+    return {row[0]: () for row in numbers(con, HOLDING, (*ours, like(literal)))}
 
 
 def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> gathering.Words:
@@ -85,7 +83,7 @@ def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> gat
     counts, common = _counted(con, source, lexemes, seek, ours)
     followed = [quoted for at, quoted in enumerate(lexemes) if quoted and at not in common]
     places: dict[str, dict[int, tuple[int, ...]]] = {}
-    found = con.execute(WHERE.format(source=source), (*ours, " | ".join(followed), stems)) if followed else ()
+    found = numbers(con, WHERE.format(source=source), (*ours, " | ".join(followed), stems)) if followed else ()
     for doc, term, at in found:
         # What was written before places were kept has none.
         places.setdefault(term, {})[doc] = tuple(place - 1 for place in at) if at else SOMEWHERE
@@ -98,10 +96,10 @@ def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> gat
         weighed = [value for pair in zip(others, planned.worth, strict=True) for value in pair]
         both = f"({' | '.join(lexemes[at] for at in planned.anchors)}) & ({' | '.join(others)})"
         sql = HELD.format(bits=bits, worth=worth, source=source)
-        return [(row[0], row[1]) for row in con.execute(sql, (*others, *weighed, *ours, both, seek.common))]
+        return [(row[0], row[1]) for row in numbers(con, sql, (*others, *weighed, *ours, both, seek.common))]
 
     def newest(at: int) -> list[int]:
-        return [row[0] for row in con.execute(NEWEST.format(source=source), (*ours, lexemes[at], seek.most))]
+        return [row[0] for row in numbers(con, NEWEST.format(source=source), (*ours, lexemes[at], seek.most))]
 
     return gathering.together(known, counts, seek, ask, newest)
 
@@ -112,7 +110,7 @@ def _counted(
     """In how many texts each word stands, and the words that are too common to be followed; of these it is a guess."""
     sought = [(at, quoted) for at, quoted in enumerate(lexemes) if quoted]
     ats, queries = [at for at, _ in sought], [quoted for _, quoted in sought]
-    counted = con.execute(COMMON.format(source=source), (ats, queries, *ours, seek.common + 1)).fetchall()
+    counted = numbers(con, COMMON.format(source=source), (ats, queries, *ours, seek.common + 1))
     hits: dict[int, Row] = {row[0]: row[1:] for row in counted}
     counts = [hits[at][0] if at in hits else 0 for at in range(len(lexemes))]
     common = frozenset(at for at, count in enumerate(counts) if count > seek.common)

@@ -14,12 +14,13 @@ import psycopg
 from holdfast import errors
 
 Con = psycopg.Connection[tuple[Any, ...]]
-SCHEMA = 5  # the newest migration; a test keeps it equal to the files
+SCHEMA = 6  # the newest migration; a test keeps it equal to the files
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations", "postgres")
 TABLES = (
     *("holdfast_schema", "projects", "entries", "entry_tags", "tallies", "events"),
     *("outputs", "output_chunks", "output_tombstones", "output_pieces"),
     *("output_calls", "output_reads", "output_savings"),
+    *("vectors", "vectors_waiting", "vector_models"),
 )
 LOCK_NUMBER = 0x486F6C6466617374  # "Holdfast": the name of our advisory lock, as a number
 

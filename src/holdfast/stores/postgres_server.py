@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import psycopg
 import psycopg_pool
@@ -27,6 +28,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from holdfast import errors, limits
 from holdfast.stores.postgres_schema import Con, prepare
+from holdfast.stores.postgres_tenants import SET_TENANT, UNFILTERED, VIEW, begin
 
 T = TypeVar("T")
 Statement = tuple[str, tuple[Any, ...]]
@@ -39,11 +41,9 @@ CONNECT_SECONDS = 10  # a server that does not answer by then is away; one that 
 STATEMENT_SECONDS = 60  # ours take milliseconds; a minute means that the server is in trouble
 IDLE_SECONDS = 60  # a transaction that waits for us for so long belongs to a stopped process; it holds the write lock
 EXPORT_IDLE_SECONDS = 3_600  # an export waits for whoever reads it, and holds no lock that anybody needs
-TRIES = 6  # several in a row that are no fault of the caller mean that something else is wrong
+TRIES = 6  # lost connections in a row mean that something else is wrong; conflicts are bounded by time
 PAUSE_SECONDS = 0.02  # before the second try; doubled each time, and random so that two do not meet again
 CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: doing it again is the cure
-
-VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _after_fork: list[Any] = []  # pools of the parent: in the child they must be neither used nor cleaned up
 
@@ -71,6 +71,7 @@ class Server:
         self._opening = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
+        self._tenants: WeakKeyDictionary[Con, str] = WeakKeyDictionary()  # whom a connection works for between calls
         con = self._connect()
         try:
             prepare(con, self.place)
@@ -152,17 +153,42 @@ class Server:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def rows(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def rows(self, tenant: str, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """All rows of one read."""
-        return self._reading(lambda con: con.execute(sql, values).fetchall())
 
-    def view(self, work: Callable[[Con], T]) -> T:
-        """Several reads that see one moment."""
+        def within(con: Con) -> list[tuple[Any, ...]]:
+            if self._tenants.get(con) == tenant:
+                return con.execute(sql, values).fetchall()
+            with con.pipeline():  # both travel together, and either both or none of them count
+                con.execute(SET_TENANT, (tenant,))
+                found = con.execute(sql, values)
+            self._tenants[con] = tenant
+            return found.fetchall()
+
+        return self._reading(within)
+
+    def view(self, tenant: str, work: Callable[[Con], T]) -> T:
+        """Several reads that see one moment of one tenant."""
 
         def within(con: Con) -> T:
-            con.execute(VIEW)
+            begin(con, VIEW, tenant)
             result = work(con)
             con.execute("COMMIT")
+            return result
+
+        return self._reading(within)
+
+    def everything(self, work: Callable[[Con], T]) -> T:
+        """Several reads that see one moment of the whole store."""
+
+        def within(con: Con) -> T:
+            usual, con.prepare_threshold = con.prepare_threshold, None
+            try:
+                con.execute(f"{VIEW}; {UNFILTERED}")
+                result = work(con)
+                con.execute("COMMIT")
+            finally:
+                con.prepare_threshold = usual
             return result
 
         return self._reading(within)
@@ -188,12 +214,12 @@ class Server:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, work: Work[T], *, repeatable: bool = True) -> T:
-        """Run `work` in a transaction and return when it is on disk.
+    def write(self, tenant: str, work: Work[T], *, repeatable: bool = True) -> T:
+        """Run `work` in a transaction of one tenant and return when it is on disk.
 
         It may run more than once, unless it is not `repeatable`; then only a failure to begin is tried again.
         """
-        return self._trying(lambda: self._transact(work), lambda again: repeatable or not again.begun)
+        return self._trying(lambda: self._transact(tenant, work), lambda again: repeatable or not again.begun)
 
     def _trying(self, attempt: Callable[[], T], may_repeat: Callable[[_Again], bool]) -> T:
         started = time.monotonic()
@@ -203,21 +229,24 @@ class Server:
                 return attempt()
             except _Again as again:
                 tried += 1
-                if tried >= TRIES or not may_repeat(again):
-                    if again.problem.sqlstate in CONFLICTS:
-                        raise errors.store_busy(self.place, time.monotonic() - started) from again.problem
+                conflict, waited = again.problem.sqlstate in CONFLICTS, time.monotonic() - started
+                # Who loses to others again and again is no worse off than who waits for their lock.
+                over = tried >= TRIES and not (conflict and waited < limits.LOCK_WAIT_SECONDS)
+                if over or not may_repeat(again):
+                    if conflict:
+                        raise errors.store_busy(self.place, waited) from again.problem
                     raise self.translate(again.problem, lost=True) from again.problem
-                if again.problem.sqlstate not in CONFLICTS:
+                if not conflict:
                     self._ready().check()  # where one connection broke, the others that lie there may be broken too
             except psycopg.Error as problem:
                 raise self.translate(problem) from problem
-            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**tried)  # noqa: S311 - no secret
+            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2 ** min(tried, TRIES))  # noqa: S311 - no secret
 
-    def _transact(self, work: Work[T]) -> T:
+    def _transact(self, tenant: str, work: Work[T]) -> T:
         begun = False
         with self.connection() as con:
             try:
-                con.execute("BEGIN")
+                begin(con, "BEGIN", tenant)
                 begun = True
                 result, proof = work(con)
                 if not proof:
@@ -236,16 +265,16 @@ class Server:
                 if not _lost(con, problem):
                     raise
                 unsure = problem
-        if self._kept(proof):
+        if self._kept(tenant, proof):
             return result
         raise _Again(unsure, begun) from unsure
 
-    def _kept(self, proof: Proof) -> bool:
+    def _kept(self, tenant: str, proof: Proof) -> bool:
         """Whether a change was kept whose COMMIT was never answered. The first statement waits for its transaction."""
         scope = proof[0][1]
 
         def look(con: Con) -> bool:
-            con.execute("BEGIN")
+            begin(con, "BEGIN", tenant)
             if scope:
                 # The change may have made the project too. Nobody can lock a row that is not kept yet, but to insert
                 # the same one waits until it is or never will be.
@@ -272,7 +301,8 @@ class Server:
         if state == "55P03":
             return errors.store_busy(self.place, limits.LOCK_WAIT_SECONDS)
         if state == "57014":
-            return errors.store_gone(self.place, f"it did not answer within {STATEMENT_SECONDS} seconds")
+            usual = f"{STATEMENT_SECONDS} seconds unless its address says otherwise"
+            return errors.store_gone(self.place, f"it did not answer in time (statement_timeout, {usual})")
         if lost or state.startswith(("08", "57P", "53")) or state == "25P03":
             return errors.store_gone(self.place, why)
         return errors.store_broken(self.place, why)

@@ -18,9 +18,8 @@ T = TypeVar("T")
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 ONE = "FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
-FORGET = f"DELETE FROM vectors WHERE doc = (SELECT e.doc {ONE})"  # noqa: S608
+FORGET = f"DELETE FROM vectors WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
 FORGET_WAITING = f"DELETE FROM vectors_waiting WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
-WAIT = f"INSERT INTO vectors_waiting SELECT e.tenant, e.project, e.doc {ONE} ON CONFLICT DO NOTHING"
 
 
 class PostgresVectors(Vectors):
@@ -35,7 +34,7 @@ class PostgresVectors(Vectors):
             # Should the answer to COMMIT get lost, the vectors may be lost too; their texts still wait then.
             return work(PostgresSql(con)), (("SELECT 1", ()),)
 
-        return self._server.write(lightly)
+        return self._server.write(scope.tenant, lightly)
 
 
 def forget_vector(con: Con, scope: Scope, before: Entry | None, after: Entry | None) -> None:
@@ -43,12 +42,14 @@ def forget_vector(con: Con, scope: Scope, before: Entry | None, after: Entry | N
     if before is None or indexed_text(before) == indexed_text(after):
         return
     name = (*scope, before.kind, before.key)
-    con.execute(FORGET, name)
+    con.execute(FORGET, (*scope, *name))
     if after is None:
         con.execute(FORGET_WAITING, (*scope, *name))
 
 
-def wait_for_vector(con: Con, scope: Scope, before: Entry | None, after: Entry) -> None:
-    """A new text waits for its vector, from the transaction that writes it."""
-    if indexed_text(before) != indexed_text(after):
-        con.execute(WAIT, (*scope, after.kind, after.key))
+def waiting(change: str) -> str:
+    """The same change of an entry, after which its text waits for a vector: one statement, which knows its number."""
+    return (
+        f"WITH changed AS ({change} RETURNING tenant, project, doc) "  # noqa: S608
+        "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
+    )

@@ -52,13 +52,13 @@ class SqliteSql:
 class SqliteOutputs(Outputs, Calls, OutputTransfer):
     _db: Database
 
-    def _look(self, work: Callable[[Sql], T]) -> T:
+    def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
         return self._db.view(lambda con: work(SqliteSql(con)))
 
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         return self._db.write(lambda con: work(SqliteSql(con))[0])
 
-    def _jot(self, work: Callable[[Sql], T]) -> T:
+    def _jot(self, tenant: str, work: Callable[[Sql], T]) -> T:
         return self._db.write(lambda con: work(SqliteSql(con)), durable=False)
 
     def _add_piece(self, sql: Sql, scope: Scope, id: str, piece: Piece) -> None:

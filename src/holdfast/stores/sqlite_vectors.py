@@ -31,7 +31,7 @@ def wait_for_vector(con: apsw.Connection, scope: Scope, doc: int, before: Entry 
     if old == new:
         return
     if old:
-        con.execute("DELETE FROM vectors WHERE doc = ?", (doc,))
+        con.execute("DELETE FROM vectors WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
     if new:
         con.execute("INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)", (*scope, doc))
     else:

@@ -23,10 +23,8 @@ BATCH = 400  # vectors that are written in one transaction: some milliseconds
 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 MODEL = f"SELECT model FROM vector_models WHERE {OURS}"  # noqa: S608
-NEW_MODEL = (
-    "INSERT INTO vector_models (tenant, project, model, last) VALUES (?, ?, ?, 0) "
-    "ON CONFLICT (tenant, project) DO UPDATE SET model = excluded.model"
-)
+NEW_MODEL = "INSERT INTO vector_models (tenant, project, model, last) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
+OTHER_MODEL = f"UPDATE vector_models SET model = ? WHERE {OURS}"  # noqa: S608
 NEXT = f"UPDATE vector_models SET last = last + 1 WHERE {OURS} AND model = ? RETURNING last"  # noqa: S608
 VECTORS = f"SELECT number, doc, body FROM vectors WHERE {OURS} AND number > ? ORDER BY number, doc"  # noqa: S608
 NEW_VECTOR = "INSERT INTO vectors (tenant, project, number, doc, body) VALUES (?, ?, ?, ?, ?)"
@@ -38,21 +36,26 @@ class Vectors(ABC):
     doc_column: str  # of `entries`: the number of a text
 
     @abstractmethod
-    def _look(self, work: Callable[[Sql], T]) -> T:
-        """Several reads of one moment."""
+    def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
+        """Several reads of one moment, of what a tenant keeps."""
 
     @abstractmethod
     def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
         """One transaction, alone in its project, that does not wait for the disk."""
 
+    @property
+    def _waiting(self) -> str:
+        one = f"e.tenant = w.tenant AND e.project = w.project AND e.{self.doc_column} = w.doc"
+        return f"FROM vectors_waiting w JOIN entries e ON {one}"
+
     def without_vector(self, scope: Scope, model: str, most: int) -> tuple[Unmeant, ...]:
-        if self._look(lambda sql: sql.rows(MODEL, scope)) != [(model,)]:
+        if self._look(scope.tenant, lambda sql: sql.rows(MODEL, scope)) != [(model,)]:
             self._jot_alone(scope, lambda sql: self._begin_anew(sql, scope, model))
         waiting = (
-            f"SELECT w.doc, e.hash, {E_FIELDS} FROM vectors_waiting w JOIN entries e ON e.{self.doc_column} = w.doc "  # noqa: S608
+            f"SELECT w.doc, e.hash, {E_FIELDS} {self._waiting} "
             "WHERE w.tenant = ? AND w.project = ? ORDER BY w.doc DESC LIMIT ?"
         )
-        found = self._look(lambda sql: sql.rows(waiting, (*scope, most)))
+        found = self._look(scope.tenant, lambda sql: sql.rows(waiting, (*scope, most)))
         return tuple(
             Unmeant(doc, bytes(hash), rows.indexed_text(rows.to_entry(self.place, scope, tuple(row))))
             for doc, hash, *row in found
@@ -63,6 +66,7 @@ class Vectors(ABC):
         all_texts = f"SELECT tenant, project, {self.doc_column} FROM entries WHERE {OURS} AND content <> ''"  # noqa: S608
         sql.rows(f"INSERT INTO vectors_waiting (tenant, project, doc) {all_texts} ON CONFLICT DO NOTHING", scope)
         sql.rows(NEW_MODEL, (*scope, model))
+        sql.rows(OTHER_MODEL, (model, *scope))
 
     def keep_vectors(self, scope: Scope, model: str, made: Sequence[tuple[Unmeant, bytes]]) -> int:
         kept = 0
@@ -78,10 +82,7 @@ class Vectors(ABC):
         if not numbers:
             return 0  # somebody else began anew with another model
         signs = ", ".join("?" * len(made))
-        same = (
-            f"SELECT w.doc, e.hash FROM vectors_waiting w JOIN entries e ON e.{self.doc_column} = w.doc "  # noqa: S608
-            f"WHERE w.tenant = ? AND w.project = ? AND w.doc IN ({signs})"
-        )
+        same = f"SELECT w.doc, e.hash {self._waiting} WHERE w.tenant = ? AND w.project = ? AND w.doc IN ({signs})"
         found = {(doc, bytes(hash)) for doc, hash in sql.rows(same, (*scope, *(text.doc for text, _ in made)))}
         fit = [(*scope, *numbers[0], text.doc, body) for text, body in made if (text.doc, text.hash) in found]
         sql.many(NO_LONGER, [(*scope, row[3]) for row in fit])
@@ -89,4 +90,4 @@ class Vectors(ABC):
         return len(fit)
 
     def vectors(self, scope: Scope, after: int) -> list[Vector]:
-        return [Vector(*row) for row in self._look(lambda sql: sql.rows(VECTORS, (*scope, after)))]
+        return [Vector(*row) for row in self._look(scope.tenant, lambda sql: sql.rows(VECTORS, (*scope, after)))]
