@@ -1,6 +1,6 @@
-"""Two PostgreSQL servers for one test: a primary, and a standby that follows it and can take over.
+"""PostgreSQL servers of one test alone, which may do to them what it likes: one, or one with a standby.
 
-Both are children of the process that runs the test, and end with it even when it is killed.
+They are children of the process that runs the test, and end with it even when it is killed.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ class Node:
             **self.who,
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+    def initialise(self) -> None:
+        order = ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        self.make("initdb", "-A", "trust", "-E", "UTF8", "--no-sync", *order)
 
     def start(self, **more: str) -> None:
         settings = SETTINGS | {"unix_socket_directories": str(self.home), **more}
@@ -132,25 +136,45 @@ class Pair:
 
 
 @contextmanager
+def _folder() -> Iterator[Path]:
+    run = Path(tempfile.mkdtemp(prefix="holdfast-own-", dir=postgres._base()))
+    run.chmod(0o711)  # the servers' user must be able to pass through to its own folders
+    try:
+        yield run
+    finally:
+        shutil.rmtree(run, ignore_errors=True)
+
+
+@contextmanager
+def alone() -> Iterator[Node]:
+    """One server."""
+    with _folder() as run:
+        node = Node(run, "one")
+        try:
+            node.initialise()
+            node.start()
+            yield node
+        finally:
+            node.stop()
+
+
+@contextmanager
 def pair(*, synchronous: bool) -> Iterator[Pair]:
     """A primary, and a standby that follows it. Synchronous: a commit waits until it is on the disk of both."""
-    run = Path(tempfile.mkdtemp(prefix="holdfast-two-", dir=postgres._base()))
-    run.chmod(0o711)  # the servers' user must be able to pass through to its own folders
-    primary = Node(run, "one")
-    standby = Node(run, "two", primary.programs)
-    try:
-        order = ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        primary.make("initdb", "-A", "trust", "-E", "UTF8", "--no-sync", *order)
-        primary.start(synchronous_standby_names=STANDBY if synchronous else "")
-        standby.make(
-            "pg_basebackup", "-h", str(primary.home), "-p", str(postgres.PORT), "-c", "fast", "-R", "--no-sync"
-        )
-        follow = f"host={primary.home} port={postgres.PORT} user=postgres application_name={STANDBY}"
-        standby.start(primary_conninfo=follow, synchronous_standby_names="")
-        state = "sync" if synchronous else "async"
-        primary.until(f"SELECT count(*) FROM pg_stat_replication WHERE sync_state = '{state}' AND state = 'streaming'")
-        yield Pair(primary, standby)
-    finally:
-        for node in (primary, standby):
-            node.stop()
-        shutil.rmtree(run, ignore_errors=True)
+    with _folder() as run:
+        primary = Node(run, "one")
+        standby = Node(run, "two", primary.programs)
+        try:
+            primary.initialise()
+            primary.start(synchronous_standby_names=STANDBY if synchronous else "")
+            place = ("-h", str(primary.home), "-p", str(postgres.PORT))
+            standby.make("pg_basebackup", *place, "-c", "fast", "-R", "--no-sync")
+            follow = f"host={primary.home} port={postgres.PORT} user=postgres application_name={STANDBY}"
+            standby.start(primary_conninfo=follow, synchronous_standby_names="")
+            state = "sync" if synchronous else "async"
+            there = f"SELECT count(*) FROM pg_stat_replication WHERE sync_state = '{state}' AND state = 'streaming'"
+            primary.until(there)
+            yield Pair(primary, standby)
+        finally:
+            primary.stop()
+            standby.stop()
