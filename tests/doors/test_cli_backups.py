@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
 import subprocess
@@ -71,6 +72,7 @@ def target_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     url = request.getfixturevalue("module_postgres_url")
     raw(url, "DROP SCHEMA public CASCADE")
     raw(url, "CREATE SCHEMA public")
+    raw(url, "GRANT ALL ON SCHEMA public TO PUBLIC")
     return str(url)
 
 
@@ -274,7 +276,7 @@ while True:
 
 def test_a_backup_under_load_is_one_moment_of_all_projects(store_url: str, tmp_path: Path) -> None:
     choose_store(store_url).close()
-    env = environment(PYTHONPATH=str(Path(__file__).parents[1]))
+    env = environment(PYTHONPATH=os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]))
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, store_url, f"tenant {n}"], stdout=subprocess.PIPE, text=True, env=env

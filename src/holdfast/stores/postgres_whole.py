@@ -22,7 +22,8 @@ FETCHED = 200  # rows a time
 # Nobody may begin a project while a backup is being put back; who reads goes on. The number is "Restored".
 ALONE = "LOCK TABLE projects IN SHARE ROW EXCLUSIVE MODE"
 ENDED = f"SELECT pg_advisory_xact_lock({0x526573746F726564})"  # waits for who restores
-TENANT = "SELECT set_config('holdfast.tenant', %s, true)"
+# In whose name a transaction works. Whether anything is there at all is asked of everybody's rows.
+TENANT = "SELECT set_config('holdfast.tenant', '=' || %s, true)"
 EVERYBODY = "SELECT set_config('holdfast.unfiltered', %s, true)"
 ANYTHING = "SELECT 1 FROM projects LIMIT 1"
 
@@ -44,7 +45,7 @@ def restored(store: Store, copy: Callable[[Target], Copied]) -> Copied:
         con.execute(ENDED)
         con.execute(ALONE)
         con.execute(EVERYBODY, ("on",))
-        taken = con.execute(ANYTHING).fetchall()
+        taken = con.execute(ANYTHING, prepare=False).fetchall()
         con.execute(EVERYBODY, ("off",))
         if taken:
             raise whole_problems.store_not_empty(store.place)
@@ -73,7 +74,7 @@ class PostgresSource:
 class PostgresTarget:
     def __init__(self, con: Con) -> None:
         self._con = con
-        self.tenant = ""  # whose rows are being written
+        self.tenant: str | None = None  # whose rows are being written
 
     def add(self, table: Table, batch: list[Row]) -> None:
         sql = f"INSERT INTO {table.name} ({table.columns}) VALUES ({table.marks.replace('?', '%s')})"  # noqa: S608
