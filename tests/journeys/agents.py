@@ -28,6 +28,7 @@ class Agents:
         self.memory: dict[str, str] = {}
         self.retries = 0
         self._over = threading.Event()
+        self._failed = threading.local()  # how often in a row
         self._threads = [threading.Thread(target=self._work, args=(url, token, n)) for n in range(count)]
         for thread in self._threads:
             thread.start()
@@ -58,9 +59,12 @@ class Agents:
             done = answer.status_code == 200 and not answer.json()["result"].get("isError")
         except httpx2.TransportError:
             done = False
-        if not done:
+        if done:
+            self._failed.pauses = 0
+        else:
             self.retries += 1
-            time.sleep(0.02)
+            self._failed.pauses = min(5, getattr(self._failed, "pauses", 0) + 1)
+            time.sleep(0.02 * 2**self._failed.pauses)  # a sane client gives a server time to come back
         return done
 
     @property

@@ -151,10 +151,10 @@ def test_a_worker_and_then_the_server_are_killed_while_agents_write(postgres_url
 
 @needs_proc
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_servers_are_killed_many_times_while_agents_write(store_url: str, tmp_path: Path, workers: int) -> None:
-    a_server_is_killed(store_url, tmp_path, 40, workers)
+    a_server_is_killed(store_url, tmp_path, 25, workers)
 
 
 @needs_proc
