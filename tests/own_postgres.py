@@ -22,6 +22,7 @@ import psycopg
 import postgres
 
 STANDBY = "standby"
+OWNER, DATABASE = "keeper", "holdfast"
 WAIT_SECONDS = 60
 SETTINGS = postgres.SERVER_SETTINGS | {"max_connections": "60", "wal_level": "replica", "max_wal_senders": "4"}
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -46,9 +47,9 @@ class Node:
         self.log = run / f"{name}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def url(self) -> str:
-        return f"postgresql://postgres@/postgres?host={self.home}&port={postgres.PORT}"
+        place = f"host={self.home}&port={postgres.PORT}"
+        self.admin_url = f"postgresql://postgres@/postgres?{place}"
+        self.url = f"postgresql://{OWNER}@/{DATABASE}?{place}"
 
     def make(self, program: str, *words: str) -> None:
         done = subprocess.run(
@@ -81,10 +82,15 @@ class Node:
                 preexec_fn=_end_with_us,  # noqa: PLW1509 - no thread of ours forks at the same time
                 **self.who,
             )
-        postgres._wait_until_ready(self.process, self.url, self.log)
+        postgres._wait_until_ready(self.process, self.admin_url, self.log)
+
+    def make_database(self) -> None:
+        """For a role that is nothing special, as one should have for a store."""
+        self.ask(f"CREATE ROLE {OWNER} LOGIN")
+        self.ask(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.url, autocommit=True) as con:
+        with psycopg.connect(self.admin_url, autocommit=True) as con:
             cursor = con.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
@@ -115,7 +121,7 @@ class Pair:
         self.standby = standby
         # Whichever of them takes writes: this is all that a client has to know.
         self.url = (
-            f"postgresql://postgres@/postgres?host={primary.home},{standby.home}"
+            f"postgresql://{OWNER}@/{DATABASE}?host={primary.home},{standby.home}"
             f"&port={postgres.PORT},{postgres.PORT}&target_session_attrs=read-write"
         )
 
@@ -153,6 +159,7 @@ def alone() -> Iterator[Node]:
         try:
             node.initialise()
             node.start()
+            node.make_database()
             yield node
         finally:
             node.stop()
@@ -166,11 +173,15 @@ def pair(*, synchronous: bool) -> Iterator[Pair]:
         standby = Node(run, "two", primary.programs)
         try:
             primary.initialise()
-            primary.start(synchronous_standby_names=STANDBY if synchronous else "")
+            primary.start()
+            primary.make_database()
             place = ("-h", str(primary.home), "-p", str(postgres.PORT))
             standby.make("pg_basebackup", *place, "-c", "fast", "-R", "--no-sync")
             follow = f"host={primary.home} port={postgres.PORT} user=postgres application_name={STANDBY}"
             standby.start(primary_conninfo=follow, synchronous_standby_names="")
+            if synchronous:
+                primary.ask(f"ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'")
+                primary.ask("SELECT pg_reload_conf()")
             state = "sync" if synchronous else "async"
             there = f"SELECT count(*) FROM pg_stat_replication WHERE sync_state = '{state}' AND state = 'streaming'"
             primary.until(there)

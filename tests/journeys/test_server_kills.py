@@ -19,12 +19,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from contract.kit import put
 from doors.team_kit import PROJECT, TENANT, stored, team_server
 from doors.test_workers import workers_of
-from journeys.agents import Agents, held
+from holdfast.model import MEMORY
+from holdfast.wiring import choose_store
+from journeys.agents import SCOPE, Agents, held
 from own_postgres import Node, alone
 
-OURS = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND datname = current_database()"
+OURS = "FROM pg_stat_activity WHERE application_name = 'holdfast'"
 EVERY_TENTH = 10  # is killed outright, after which PostgreSQL ends all the others and recovers
 
 
@@ -70,6 +73,29 @@ def test_backends_are_killed_while_agents_write(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_a_hundred_backends_are_killed_while_agents_write(tmp_path: Path) -> None:
     backends_are_killed(100, tmp_path)
+
+
+def test_what_is_lost_or_doubled_is_noticed(store_url: str) -> None:
+    """So that the tests here can fail."""
+    store = choose_store(store_url)
+    for key, text in {"a": "one", "b": "two"}.items():
+        put(store, SCOPE, key, text)
+    put(store, SCOPE, "fact", "is so", kind=MEMORY)
+    agents = Agents("", "", count=0)
+    agents.notes, agents.memory = ["one", "two"], {"fact": "is so"}
+    held(agents, store_url)
+    agents.notes.append("three")
+    with pytest.raises(AssertionError, match="acknowledged and lost"):
+        held(agents, store_url)
+    agents.notes.pop()
+    agents.memory["other"] = "is so too"
+    with pytest.raises(AssertionError):
+        held(agents, store_url)
+    del agents.memory["other"]
+    put(store, SCOPE, "c", "two")
+    with pytest.raises(AssertionError, match="there twice"):
+        held(agents, store_url)
+    store.close()
 
 
 class Served:
