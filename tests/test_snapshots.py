@@ -22,6 +22,7 @@ from holdfast.journal import problems
 from holdfast.library import Holdfast
 from holdfast.operations import file_problems
 from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
+from holdfast.stores import whole_problems
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
@@ -141,6 +142,9 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.not_installed("a PostgreSQL store", "postgres"),
     errors.sqlite_too_old("3.40.1"),
     errors.no_backup_here("postgresql://db"),
+    whole_problems.backup_unreadable("memory.db", "there is no such file"),
+    whole_problems.backup_damaged("memory.db", "checksums: note 'note_1' of project 'home'"),
+    whole_problems.store_not_empty("postgresql://db"),
 ]
 
 
@@ -201,6 +205,7 @@ def makers() -> dict[str, Callable[..., object]]:
         *inspect.getmembers(client_problems, inspect.isfunction),
         *inspect.getmembers(file_problems, inspect.isfunction),
         *inspect.getmembers(peer_problems, inspect.isfunction),
+        *inspect.getmembers(whole_problems, inspect.isfunction),
     ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)
         if isinstance(made, type) and issubclass(made, errors.HoldfastError):

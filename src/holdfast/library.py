@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from holdfast.operations import history, recall, savings, seals, tree
     from holdfast.operations.meaning import Semantics
     from holdfast.operations.window import Window
+    from holdfast.stores import whole
     from holdfast.window.messages import Message
 
 Clock = Callable[[], int]
@@ -267,8 +268,17 @@ class Holdfast:
 
         return transfer.import_lines(self.context(by="import/file"), lines, merge=merge)
 
-    def backup(self, target: str) -> None:
-        self.store.backup(target)
+    def backup(self, target: str, told: whole.Told = lambda count: None) -> tuple[Finding, ...]:
+        """The whole store, every project of it, as a file that is a store. What was found on reading it again."""
+        from holdfast.stores import whole
+
+        return whole.backup(self.store, target, told)
+
+    def restore(self, source: str, told: whole.Told = lambda count: None) -> whole.Copied:
+        """Put a backup of any store into this one, which must be empty. All of it, or nothing."""
+        from holdfast.stores import whole
+
+        return whole.restore(self.store, source, told)
 
     def check(self) -> tuple[Finding, ...]:
         return self.store.check()

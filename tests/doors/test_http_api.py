@@ -36,6 +36,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         yield url, token
 
 
+@pytest.fixture(scope="module")
+def served_by_postgres(module_postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    token = stored(module_postgres_url, "admin").secret
+    with team_server(module_postgres_url, tmp_path_factory.mktemp("api")) as url:
+        yield url, token
+
+
 @pytest.fixture
 def caller(served: tuple[str, str]) -> Iterator[Caller]:
     url, token = served
@@ -63,6 +70,23 @@ def few(examples: int) -> settings:
 @few(3)
 def test_nothing_that_is_sent_is_left_unhandled(case: schemathesis.Case[Any], served: tuple[str, str]) -> None:
     handled(case, *served)
+
+
+@schema.parametrize()
+@few(2)
+def test_nothing_is_left_unhandled_on_postgres(
+    case: schemathesis.Case[Any], served_by_postgres: tuple[str, str]
+) -> None:
+    handled(case, *served_by_postgres)
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@few(150)
+def test_nothing_of_much_is_left_unhandled_on_postgres(
+    case: schemathesis.Case[Any], served_by_postgres: tuple[str, str]
+) -> None:
+    handled(case, *served_by_postgres)
 
 
 @pytest.mark.slow

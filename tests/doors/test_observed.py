@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from doors.mcp_client import meta, stdio_command
 from doors.team_kit import Caller, stored, team_server
 from holdfast import errors, wiring
 from holdfast.doors import watching
@@ -133,3 +135,55 @@ def test_a_server_sends_its_spans_before_it_ends(tmp_path: Path) -> None:
     sent = b"".join(got)
     assert sent.count(b"holdfast add_note") == 2
     assert SECRET.encode() not in sent
+
+
+def talk(store: str, *options: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
+    """`holdfast mcp` from its first call to its end, as a client that closes the pipe ends it."""
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("add_note", {"content": SECRET}),
+        ("update_note", {"id": SECRET, "done": True}),
+        ("list_notes", {}),
+    ]
+    lines = [
+        {
+            "jsonrpc": "2.0",
+            "id": number,
+            "method": "tools/call",
+            "params": {"name": name, "arguments": arguments, "_meta": meta()},
+        }
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    command = [*stdio_command(store), "--project", "home", *options]
+    sent = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    done = subprocess.run(
+        command, input=sent, capture_output=True, env={**os.environ, **settings}, timeout=90, check=True
+    )
+    answers = [json.loads(line)["result"] for line in done.stdout.splitlines()]
+    assert [bool(answer.get("isError")) for answer in answers] == [False, True, False]
+    return done
+
+
+def test_a_stdio_server_writes_a_line_a_call(store_url: str) -> None:
+    done = talk(store_url, "--log-json")
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(one["operation"], one["outcome"]) for one in told] == [
+        ("add_note", "ok"),
+        ("update_note", "no_note"),
+        ("list_notes", "ok"),
+    ]
+    assert {one["project"] for one in told} == {"home"}
+    assert SECRET.encode() not in done.stderr
+    assert talk(store_url).stderr == b"", "nothing unless asked for"
+
+
+def test_a_stdio_server_sends_its_spans_before_it_ends(store_url: str) -> None:
+    with collector() as (place, got):
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": place, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
+        done = talk(store_url, "--traces", **settings)
+    sent = b"".join(got)
+    assert [sent.count(name) for name in (b"holdfast add_note", b"holdfast update_note", b"holdfast list_notes")] == [
+        1,
+        1,
+        1,
+    ]
+    assert SECRET.encode() not in sent + done.stderr

@@ -118,11 +118,11 @@ def test_a_worker_is_killed_and_the_server_stopped_under_load(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_mcp_works_whichever_worker_answers(tmp_path: Path, mode: str) -> None:
+def test_mcp_works_whichever_worker_answers(store_url: str, tmp_path: Path, mode: str) -> None:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
-    store = str(tmp_path / "holdfast.db")
+    store = store_url
     token = stored(store, "write").secret
 
     async def talk(url: str, number: int) -> None:

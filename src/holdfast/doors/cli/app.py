@@ -7,6 +7,7 @@ import click
 from holdfast import __version__
 from holdfast.doors import render
 from holdfast.doors.cli import (
+    backups,
     build,
     care,
     demo,
@@ -50,7 +51,7 @@ def program() -> build.Group:
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")(root)
     nouns = (notes, pad, memory, outputs, journal, savings, window, sandbox, skills, values, sessions)
-    for module in (care, find, hygiene, *nouns, transfer, servers, tokens, seals, install, hooks, tools, demo):
+    for module in (care, find, hygiene, *nouns, transfer, backups, servers, tokens, seals, install, hooks, tools, demo):
         module.add_to(root)
     return root
 

@@ -1,4 +1,4 @@
-"""`holdfast export`, `import` and `backup`: a project as JSON Lines, and a store as a copy of it.
+"""`holdfast export` and `import`: a project as JSON Lines.
 
 `import transcript` reads what coding agents keep instead (transcripts.py), `import mem0` and its like what other memory
 tools keep (peers.py).
@@ -28,14 +28,6 @@ PROGRESS_EVERY_SECONDS = 0.2
 def add_to(root: Group) -> None:
     _add_export(root)
     _add_import(root)
-
-    @command(root, "backup", "holdfast backup /media/stick/memory.db", "Copy the whole store, every project of it.")
-    @click.argument("file", type=click.Path())
-    @pass_state
-    def backup(state: State, file: str) -> None:
-        state.hold.backup(file)
-        reply = {"backup": os.path.abspath(file)}
-        state.answer(reply, lambda screen: screen.line(f"{reply['backup']} holds the whole store"))
 
 
 def _add_export(root: Group) -> None:

@@ -2,13 +2,15 @@
 
 The parent opens the port, starts the workers and waits; it never opens the store, and starts a worker that died anew.
 Whoever is told to stop finishes the requests under way: SIGTERM and SIGINT go to every worker, and the parent ends when
-all have.
+all have. A parent that is killed can tell nobody; its workers notice that it is gone and stop likewise, because the
+port is theirs too and no other server could be started on it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,11 +32,13 @@ class Workers:
         self._running: set[int] = set()  # by process id
         self._reached: set[int] = set()  # those that could be reached, also of those that ended since
         self._stopping = False
+        self._life = (-1, -1)
 
     def run(self, ready: Callable[[], None]) -> int:
         """Until told to stop; `ready` is called when every worker can be reached. What to exit with."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
+        self._life = os.pipe()  # nothing is ever written: it ends when the parent does
         previous = {which: signal.signal(which, self._stop) for which in (signal.SIGTERM, signal.SIGINT)}
         try:
             for _ in range(self._count):
@@ -45,8 +49,8 @@ class Workers:
         finally:
             for which, handler in previous.items():
                 signal.signal(which, handler)
-            os.close(reader)
-            os.close(writer)
+            for one in (reader, writer, *self._life):
+                os.close(one)
 
     def _start(self, reader: int, writer: int) -> None:
         if child := os.fork():
@@ -57,6 +61,8 @@ class Workers:
             for which in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(which, signal.SIG_DFL)
             os.close(reader)
+            os.close(self._life[1])
+            threading.Thread(target=_end_with, args=(self._life[0],), daemon=True).start()
             self._work(lambda: _say(writer))
             code = 0
         except BaseException:
@@ -124,6 +130,12 @@ class Workers:
     def _tell(self, which: signal.Signals) -> None:
         for child in list(self._running):
             os.kill(child, which)
+
+
+def _end_with(life: int) -> None:
+    """Stop when the parent is gone."""
+    os.read(life, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _say(writer: int) -> None:
