@@ -1,32 +1,32 @@
 """A team's load: fifty agents at once over HTTP on PostgreSQL, beside plain SQL behind the same HTTP stack.
 
-Everything runs on this machine: the agents (one lean process), the server that is measured and PostgreSQL. So what a call
-costs in processor time, wherever it is spent, decides how many there are in a second, and it is printed for each of the
-three.
+Everything runs on this machine: the agents (one lean process), the server that is measured and PostgreSQL. So what a
+call costs in processor time, wherever it is spent, decides how many there are in a second, and it is printed for each
+of the three.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import corpus, load_floor, stores
+from bench import corpus, growth_page, load_floor, stores
 from bench.load_client import MIX, Plan
 from bench.load_postgres import Cluster, cluster
-from bench.measure import Sizes, clean_environment, cpu_of, percentile, ratio, resident, span, table, verdict
+from bench.load_tables import OURS, tables
+from bench.measure import OUT, Sizes, clean_environment, cpu_of, percentile, resident, table
 from holdfast.library import Holdfast, wall_clock
 from holdfast.model import Scope
 from holdfast.operations import tokens
 from holdfast.wiring import choose_store
 
-AGENTS, GOAL = 50, 1.5
+AGENTS = 50
 TENANT = "team"
 RATE = "10000000"  # calls a minute that a token may make: agents that never think make more than the default
 
@@ -60,16 +60,22 @@ class Round(NamedTuple):
 
 
 def run(sizes: Sizes) -> None:
+    for title, heads, rows in tables(measured(sizes)):
+        table(title, heads, rows)
+
+
+def measured(sizes: Sizes) -> list[dict[str, Any]]:
     mix = ", ".join(f"{share} % {name}" for name, share in MIX.items())
-    print(f"\n{AGENTS} agents, each with a token, a connection and a session; no pause between calls. Of the calls {mix}.")
+    print(
+        f"\n{AGENTS} agents, each with a token, a connection and a session; no pause between calls. Of the calls {mix}."
+    )
     loaded = sizes.pick(20_000, 1_000)
     with cluster() as server:
         print(f"PostgreSQL {server.version()}, fsync and synchronous_commit on; {loaded:,} notes are there already.")
-        for projects in (10,) if sizes.quick else (10, 1):
-            _compare(server, sizes, loaded, projects)
+        return [_compare(server, sizes, loaded, projects) for projects in ((10,) if sizes.quick else (10, 1))]
 
 
-def _compare(server: Cluster, sizes: Sizes, loaded: int, projects: int) -> None:
+def _compare(server: Cluster, sizes: Sizes, loaded: int, projects: int) -> dict[str, Any]:
     with ExitStack() as stack:
         ours = stack.enter_context(holdfast_served(server, loaded, projects))
         floor = stack.enter_context(_floor_served(server, loaded, projects))
@@ -80,12 +86,21 @@ def _compare(server: Cluster, sizes: Sizes, loaded: int, projects: int) -> None:
             contestants += stack.enter_context(memory_service(AGENTS))
         found = measure(server, contestants, sizes, loaded)
         memory = {one.name: resident(one.process) for one in contestants}
-    _tell(found, memory, projects)
+    servers = [_shown(name, one, memory[name]) for name, one in found.items()]
+    return {"agents": AGENTS, "projects": projects, "servers": servers}
 
 
-def measure(
-    server: Cluster, contestants: Sequence[Contestant], sizes: Sizes, loaded: int
-) -> dict[str, Round]:
+def _shown(name: str, one: Round, memory: tuple[float, float] | None) -> dict[str, Any]:
+    def both(times: list[float]) -> tuple[float, float]:
+        return percentile(times, 0.5), percentile(times, 0.99)
+
+    p50, p99 = both(one.every)
+    shown = {"name": name, "rate": one.rate, "p50": p50, "p99": p99, "server": one.server, "postgres": one.postgres}
+    operations = {operation: both(times) for operation, times in one.times.items() if times}
+    return shown | {"client": one.client, "memory": memory[1] if memory else None, "operations": operations}
+
+
+def measure(server: Cluster, contestants: Sequence[Contestant], sizes: Sizes, loaded: int) -> dict[str, Round]:
     """The best round of each, taken in turns."""
     rounds: dict[str, list[Round]] = {one.name: [] for one in contestants}
     for turn in range(sizes.pick(3, 1)):
@@ -100,7 +115,8 @@ def _round(server: Cluster, one: Contestant, sizes: Sizes, loaded: int, turn: in
     command = [sys.executable, "-m", "bench.load_client"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=clean_environment(), **pipes) as client:
-        assert client.stdin is not None and client.stdout is not None
+        assert client.stdin is not None
+        assert client.stdout is not None
         client.stdin.write(json.dumps(plan._asdict()) + "\n")
         client.stdin.flush()
         spent: dict[str, tuple[float, float]] = {}
@@ -117,34 +133,6 @@ def _round(server: Cluster, one: Contestant, sizes: Sizes, loaded: int, turn: in
     count = sum(map(len, times.values()))
     own, postgres = (after - before for before, after in zip(spent["counted"], spent["ended"], strict=True))
     return Round(times, seconds, own / count, postgres / count, found["cpu"] / count)
-
-
-# --- showing ----------------------------------------------------------------------------------------------------------
-
-
-def _tell(found: Mapping[str, Round], memory: Mapping[str, tuple[float, float] | None], projects: int) -> None:
-    floor = next(iter(found.values()))
-    lines = []
-    for name, one in found.items():
-        times, cores = one.every, (one.server + one.postgres + one.client) * one.rate
-        goal = verdict(floor.rate / one.rate, GOAL, f"≤ {GOAL}x") if name == "Holdfast" else ""
-        row = [name, f"{one.rate:,.0f}", span(percentile(times, 0.5)), span(percentile(times, 0.99))]
-        row += [ratio(floor.rate, one.rate), goal, *(span(part) for part in (one.server, one.postgres, one.client))]
-        held = memory[name]
-        row += [f"{one.client * one.rate / cores:.0%}", f"{cores:.2f}", f"{held[1]:.0f} MB" if held else "-"]
-        lines.append(row)
-    heads = ("server", "calls/s", "p50", "p99", "x floor", "goal", "CPU a call: server", "PostgreSQL", "agents")
-    heads = (*heads, "agents' share", "cores busy", "memory of the server")
-    many = f"{projects} project{'s' * (projects > 1)}"
-    table(f"A mixed load of {AGENTS} agents in {many} (floor: one plain SQL statement behind the same stack)", heads, lines)
-    lines = []
-    for name in MIX:
-        row = [name]
-        for one in found.values():
-            row += [span(percentile(one.times[name], 0.5)), span(percentile(one.times[name], 0.99))]
-        lines.append(row)
-    heads = ("operation", *(f"{name}, {what}" for name in found for what in ("p50", "p99")))
-    table(f"The same by operation, in {many}", heads, lines)
 
 
 # --- servers ----------------------------------------------------------------------------------------------------------
@@ -171,7 +159,7 @@ def holdfast_served(server: Cluster, loaded: int, projects: int) -> Iterator[Con
         agents = [
             {"Authorization": f"Bearer {secret}", **_place(number, projects)} for number, secret in enumerate(secrets)
         ]
-        yield Contestant("Holdfast", port, agents, process)
+        yield Contestant(OURS, port, agents, process)
 
 
 def _token(store: Any, name: str, project: str) -> str:
@@ -202,7 +190,7 @@ def _place(number: int, projects: int) -> dict[str, str]:
 def _running(command: Sequence[str], place: Path, more: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """A server process, and the first line it says."""
     with open(place / "log", "w+", encoding="utf-8") as log:
-        env = clean_environment() | more
+        env = {**clean_environment(), **more}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env, cwd=place)
         try:
             assert process.stdout is not None
@@ -215,8 +203,20 @@ def _running(command: Sequence[str], place: Path, more: Mapping[str, str]) -> It
             process.communicate(timeout=30)
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--write", type=Path, help="a page with a place for the tables")
+    given = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    where = growth_page.machine()
+    found = measured(Sizes(given.quick, given.peers))
+    for title, heads, rows in tables(found):
+        table(title, heads, rows)
+    if given.write:
+        growth_page.keep(given.write, "load", where, found)
+
+
 if __name__ == "__main__":
-    began = time.perf_counter()
-    os.makedirs(stores.OUT, exist_ok=True)
-    run(Sizes(quick="--full" not in sys.argv, peers="--peers" in sys.argv))
-    print(f"\n{time.perf_counter() - began:.0f} s")
+    main()

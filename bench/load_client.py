@@ -1,7 +1,7 @@
-"""Many agents at once, from one lean process: what is left of the machine's time belongs to the server that is measured.
+"""Many agents at once, from one lean process: what is left of the machine's time belongs to the server.
 
-A plan comes as JSON on standard input, what was measured goes to standard output. Each agent has a connection and an MCP
-session of its own and sends its next call when the answer to the last one is there. Requests are HTTP as any client
+A plan comes as JSON on standard input, what was measured goes to standard output. Each agent has a connection and an
+MCP session of its own and sends its next call when the answer to the last one is there. Requests are HTTP as any client
 sends it, but put together by hand: an HTTP library would take more of the processor than the server's own work does.
 """
 
@@ -89,7 +89,8 @@ def for_memory_service(call: Call, session: str) -> Call:
     name, given = call
     if name in ("add_note", "write_notepad", "write_memory"):
         tags = [*given.get("tags", []), session]
-        return "memory_store", {"content": given["content"], "metadata": {"tags": ",".join(tags)}}
+        # Without a conversation it would refuse what it takes for a duplicate.
+        return "memory_store", {"content": given["content"], "conversation_id": session, "metadata": {"tags": tags}}
     if name in ("list_notes", "read_notepad"):
         return "memory_list", {"page": 1, "page_size": SHOWN if name == "list_notes" else 1, "tags": [session]}
     return "memory_search", {"query": given["query"], "limit": SHOWN}

@@ -1,9 +1,9 @@
 """The floor of the load: the same MCP transport on the same ASGI server, and behind each tool one plain SQL statement.
 
-`python -m bench.load_floor <postgresql address>` serves on a free port and prints it. The tables are what an engineer would
-write by hand: a primary key, the indexes the statements need, words as a tsvector that PostgreSQL makes itself. There
-are no tokens, no checks, no history, no checksums, no duplicates looked for: it is a floor, not a peer. Every write is a
-durable commit of its own.
+`python -m bench.load_floor <postgresql address>` serves on a free port and prints it. The tables are what an engineer
+would write by hand: a primary key, the indexes the statements need, words as a tsvector that PostgreSQL makes itself.
+There are no tokens, no checks, no history, no checksums, no duplicates looked for: it is a floor, not a peer. Every
+write is a durable commit of its own.
 """
 
 from __future__ import annotations
@@ -134,9 +134,7 @@ def main(url: str) -> None:
         url, kwargs={"autocommit": True}, min_size=CONNECTIONS, max_size=CONNECTIONS, open=True
     )
 
-    async def call(
-        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def call(ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         headers = ctx.request.headers if ctx.request else {}
         where = headers[PROJECT_HEADER], headers[SESSION_HEADER]
 
@@ -152,7 +150,9 @@ def main(url: str) -> None:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
-    config = uvicorn.Config(server.streamable_http_app(json_response=True), log_config=None, access_log=False, ws="none")
+    config = uvicorn.Config(
+        server.streamable_http_app(json_response=True), log_config=None, access_log=False, ws="none"
+    )
     asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 

@@ -17,6 +17,9 @@ import psycopg
 
 from bench.measure import ROOT, cpu_of
 
+sys.path.append(str(ROOT / "tests"))  # where the tests' own way of starting one is
+from postgres import RUN_VARIABLE, SERVER_VARIABLE, SETTINGS_VARIABLE, Run, database_url, server_url
+
 SETTINGS = {
     "shared_buffers": "1GB",
     "effective_cache_size": "4GB",
@@ -34,8 +37,6 @@ class Cluster:
         self._home = home
 
     def database(self, name: str) -> str:
-        from postgres import database_url
-
         unique = f"{name}_{uuid.uuid4().hex[:8]}"
         with psycopg.connect(self.url, autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {unique} TEMPLATE template0")
@@ -67,9 +68,6 @@ def _folder_of(process: Path) -> str:
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """A server that lives as long as the block, or the one named in HOLDFAST_TEST_POSTGRES."""
-    sys.path.insert(0, str(ROOT / "tests"))  # where the tests' own way of starting one is
-    from postgres import RUN_VARIABLE, SERVER_VARIABLE, SETTINGS_VARIABLE, Run, server_url
-
     os.environ[SETTINGS_VARIABLE] = json.dumps(SETTINGS)
     run = None if RUN_VARIABLE in os.environ else Run.begin()
     try:
@@ -79,4 +77,3 @@ def cluster() -> Iterator[Cluster]:
         if run is not None:
             run.end()
         del os.environ[SETTINGS_VARIABLE]
-        sys.path.remove(str(ROOT / "tests"))
