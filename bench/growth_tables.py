@@ -44,7 +44,7 @@ def tables(found: Sequence[Point]) -> list[Table]:
         rows = []
         for name in points[0].times:
             shown = [f"{span(point.times[name][0])} / {span(point.times[name][1])}" for point in points]
-            slope = exponent([(point.entries, point.times[name][0]) for point in points])
+            slope = round(exponent([(point.entries, point.times[name][0]) for point in points]), 2) + 0.0
             rows.append([name, *shown, f"{slope:.2f}", "yes" if slope < LINEAR else "NO"])
         made.append((f"{store}: seconds by entries in one project", tuple(heads), rows))
     heads = ["store", "entries", "loaded in", "entries/s", "disk", "disk an entry", "memory: opened", "memory: used"]
