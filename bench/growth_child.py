@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import psycopg
+
 import holdfast
 from bench import corpus
-from bench.measure import resident
+from bench.measure import cpu_of, resident
 from holdfast.library import Holdfast
 from holdfast.model import NOTE, Entry
 from holdfast.window.messages import assistant, user
@@ -26,6 +28,7 @@ PER_SESSION = 100  # notes of one session
 TEXTS = 10_000  # that further ones are made of
 ROUNDS, OPS, FEWEST = 8, 50, 5  # of one kind in a round: so many, unless time is up; and at least so many
 PAD_CHARS = 2_000
+SMALL = 1_000  # entries of a project beside the one that grows
 
 
 class Kept(NamedTuple):
@@ -102,8 +105,9 @@ def measure(store: str, count: int, seconds: float) -> dict[str, Any]:
         # Vectors are made by questions, a few thousand each, and are measured elsewhere.
         hold._bounds = hold._bounds._replace(recall=hold._bounds.recall._replace(meaning=False))
         empty = _resident()
-        ways = _ways(hold, known, few, many, numbered, chance)
-        return {"times": _in_turns(ways, seconds), "empty_mb": empty, "rss_mb": _resident()}
+        ways = _ways(hold, known, few, many, numbered, chance) | _beside(hold, chance)
+        times, spent = _in_turns(ways, seconds, _spending(store))
+        return {"times": times, "cpu": spent, "empty_mb": empty, "rss_mb": _resident()}
 
 
 def _resident() -> float:
@@ -148,19 +152,57 @@ def _ways(
     }
 
 
+def _beside(hold: Holdfast, chance: random.Random) -> dict[str, Callable[[int], object]]:
+    """The same in a small project of the same store: what the others' entries cost those who never see them."""
+    small = hold.elsewhere(hold.scope._replace(project="small"))
+    small.store.load(small.scope, entries(SMALL), events(SMALL))
+    known = sample(SMALL, SMALL)
+    few, many = _questions(known, 2, chance), _questions(known, 8, chance)
+    fresh = [f"{one.text} [{chance.getrandbits(48):012x}]" for one in known]
+    return {
+        "small: add_note": lambda at: small.call("add_note", {"content": fresh[at % SMALL], "tags": ["new"]}),
+        "small: search_notes": lambda at: small.call("search_notes", _asked(few, at)),
+        "small: recall": lambda at: small.call("recall", _asked(many, at)),
+    }
+
+
 def _asked(questions: list[str], at: int) -> dict[str, Any]:
     return {"query": questions[at % len(questions)], "limit": 10}
 
 
-def _in_turns(ways: dict[str, Callable[[int], object]], seconds: float) -> dict[str, list[list[float]]]:
-    """Rounds in which each way has its turn, so that a busy moment of the machine does not fall on one alone."""
-    found: dict[str, list[list[float]]] = {name: [] for name in ways}
+def _spending(store: str) -> Callable[[], float]:
+    """What tells the processor time spent so far, here and by the server's processes that work for us."""
+    if not store.startswith("postgresql://"):
+        return time.process_time
+    con = psycopg.connect(store, autocommit=True)
+
+    def spent() -> float:
+        ours = con.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast'").fetchall()
+        return time.process_time() + sum(cpu_of(row[0]) or 0.0 for row in ours)
+
+    return spent
+
+
+Rounds = dict[str, list[list[float]]]
+
+
+def _in_turns(
+    ways: dict[str, Callable[[int], object]], seconds: float, spending: Callable[[], float]
+) -> tuple[Rounds, dict[str, list[float]]]:
+    """Rounds in which each way has its turn, so that a busy moment of the machine does not fall on one alone.
+
+    The times of each call, and the processor time of one, which a busy machine changes least.
+    """
+    found: Rounds = {name: [] for name in ways}
+    spent: dict[str, list[float]] = {name: [] for name in ways}
     for work in ways.values():
         work(0)  # what a process does once
     for turn in range(ROUNDS):
         for name, work in ways.items():
+            before = spending()
             found[name].append(_block(work, 1 + turn * OPS, seconds / ROUNDS))
-    return found
+            spent[name].append((spending() - before) / len(found[name][-1]))
+    return found, spent
 
 
 def _block(work: Callable[[int], object], first: int, seconds: float) -> list[float]:

@@ -15,11 +15,11 @@ Table = tuple[str, tuple[str, ...], list[list[str]]]  # title, heads, rows
 
 
 class Point(NamedTuple):
-    """One store at one size. Times are seconds by operation: p50 and p99."""
+    """One store at one size. Times are seconds by operation: p50, p99, and of the processor."""
 
     store: str
     entries: int
-    times: dict[str, tuple[float, float]]
+    times: dict[str, tuple[float, float, float]]
     counts: dict[str, int]
     load_seconds: float
     disk_bytes: int
@@ -40,13 +40,17 @@ def tables(found: Sequence[Point]) -> list[Table]:
     made = []
     for store in dict.fromkeys(point.store for point in found):
         points = [point for point in found if point.store == store]
-        heads = ["operation", *(f"{point.entries:,}: p50 / p99" for point in points), "exponent of p50", "sub-linear"]
+        sizes = [f"{point.entries:,}: p50 / p99 / CPU" for point in points]
+        heads = ["operation", *sizes, "exponent of p50", "of CPU", "sub-linear"]
         rows = []
         for name in points[0].times:
-            shown = [f"{span(point.times[name][0])} / {span(point.times[name][1])}" for point in points]
-            slope = round(exponent([(point.entries, point.times[name][0]) for point in points]), 2) + 0.0
-            rows.append([name, *shown, f"{slope:.2f}", "yes" if slope < LINEAR else "NO"])
-        made.append((f"{store}: seconds by entries in one project", tuple(heads), rows))
+            shown = [" / ".join(map(span, point.times[name])) for point in points]
+            slopes = [
+                round(exponent([(point.entries, point.times[name][which]) for point in points]), 2) + 0.0
+                for which in (0, 2)
+            ]
+            rows.append([name, *shown, *(f"{one:.2f}" for one in slopes), "yes" if max(slopes) < LINEAR else "NO"])
+        made.append((f"{store}: time of a call, by entries in one project", tuple(heads), rows))
     heads = ["store", "entries", "loaded in", "entries/s", "disk", "disk an entry", "memory: opened", "memory: used"]
     rows = [_kept(point) for point in found]
     return [*made, ("What a store of notes takes (memory is that of the process that uses it)", tuple(heads), rows)]
@@ -72,7 +76,4 @@ def plots(found: Sequence[Point]) -> dict[str, str]:
 
 def from_record(record: Sequence[dict[str, Any]]) -> list[Point]:
     """Points as they were kept."""
-    return [
-        Point(**{**one, "times": {name: (times[0], times[1]) for name, times in one["times"].items()}})
-        for one in record
-    ]
+    return [Point(**{**one, "times": {name: tuple(times) for name, times in one["times"].items()}}) for one in record]

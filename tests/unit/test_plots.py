@@ -68,11 +68,13 @@ def test_the_exponent_is_the_slope(slope: float) -> None:
 
 def test_what_grows_as_fast_as_the_store_is_not_called_sub_linear() -> None:
     points = [
-        growth_tables.Point("SQLite", count, {"scan": (count * 1e-6, 1.0), "look": (1e-3, 1.0)}, {}, 1.0, 1, 1.0, 1.0)
+        growth_tables.Point(
+            "SQLite", count, {"scan": (1e-6 * count, 1.0, 1.0), "look": (1e-3, 1.0, 1.0)}, {}, 1.0, 1, 1.0, 1.0
+        )
         for count in (10, 100)
     ]
-    rows = {row[0]: row[-2:] for row in growth_tables.tables(points)[0][2]}
-    assert rows == {"scan": ["1.00", "NO"], "look": ["0.00", "yes"]}
+    rows = {row[0]: row[-3:] for row in growth_tables.tables(points)[0][2]}
+    assert rows == {"scan": ["1.00", "0.00", "NO"], "look": ["0.00", "0.00", "yes"]}
 
 
 def test_the_floor_is_what_others_are_held_against() -> None:
