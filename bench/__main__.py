@@ -27,13 +27,13 @@ def _adapters(sizes: Sizes) -> None:
     adapters.run(sizes)
 
 
-def _load(sizes: Sizes) -> None:
+def _under_load(sizes: Sizes) -> None:
     from bench import load  # late: it imports a server and a database driver
 
     load.run(sizes)
 
 
-def _growth(sizes: Sizes) -> None:
+def _growing(sizes: Sizes) -> None:
     from bench import growth  # late, as above
 
     growth.run(sizes)
@@ -52,8 +52,8 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "journal": journal.run,
     "adapters": _adapters,
     "dashboard": dashboard.run,
-    "load": _load,
-    "growth": _growth,
+    "load": _under_load,
+    "growth": _growing,
 }
 
 

@@ -53,7 +53,10 @@ def made(page: Path) -> tuple[str, dict[str, str]]:
     """The page and its plots, as the kept figures make them."""
     text, plots = page.read_text(encoding="utf-8"), {}
     for part in ("growth", "load"):
-        record = json.loads((page.parent / PLOTS / f"{part}.json").read_text(encoding="utf-8"))
+        file = page.parent / PLOTS / f"{part}.json"
+        if not file.exists():
+            continue
+        record = json.loads(file.read_text(encoding="utf-8"))
         if part == "growth":
             points = growth_tables.from_record(record["found"])
             plots, shown = growth_tables.plots(points), growth_tables.tables(points)
