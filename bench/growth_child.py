@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import psycopg
-
 import holdfast
 from bench import corpus
 from bench.measure import cpu_of, resident
@@ -174,6 +172,8 @@ def _spending(store: str) -> Callable[[], float]:
     """What tells the processor time spent so far, here and by the server's processes that work for us."""
     if not store.startswith("postgresql://"):
         return time.process_time
+    import psycopg  # late: what a store in a file takes is measured without it
+
     con = psycopg.connect(store, autocommit=True)
 
     def spent() -> float:

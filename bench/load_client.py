@@ -111,10 +111,14 @@ class Agent:
         self._next, self._ahead = "", b""  # the call after this one
         self.operation = ""
         self.began = 0
-        self.socket = socket.create_connection(("127.0.0.1", plan.port), timeout=60)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = self._connected()
         self._begin()
         self.prepare()
+
+    def _connected(self) -> socket.socket:
+        made = socket.create_connection(("127.0.0.1", self._port), timeout=60)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
 
     def _begin(self) -> None:
         hello = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
@@ -149,6 +153,11 @@ class Agent:
         self._next = call[0]
         tool, arguments = self._named(call)
         self._ahead = self._request({"method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+
+    def connect_again(self) -> None:
+        """A server closes connections that nothing comes from for some seconds, and others began after this one."""
+        self.socket.close()
+        self.socket = self._connected()
 
     def send(self) -> None:
         self.operation, self.began = self._next, time.perf_counter_ns()
@@ -190,6 +199,7 @@ def drive(plan: Plan) -> dict[str, Any]:
     agents = [Agent(plan, number, known) for number in range(len(plan.agents))]
     waiting = selectors.DefaultSelector()
     for agent in agents:
+        agent.connect_again()
         waiting.register(agent.socket, selectors.EVENT_READ, agent)
         agent.send()
         agent.prepare()
