@@ -27,6 +27,18 @@ def _adapters(sizes: Sizes) -> None:
     adapters.run(sizes)
 
 
+def _under_load(sizes: Sizes) -> None:
+    from bench import load  # late: it imports a server and a database driver
+
+    load.run(sizes)
+
+
+def _growing(sizes: Sizes) -> None:
+    from bench import growth  # late, as above
+
+    growth.run(sizes)
+
+
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
     "hooks": hooks.run,
@@ -40,6 +52,8 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "journal": journal.run,
     "adapters": _adapters,
     "dashboard": dashboard.run,
+    "load": _under_load,
+    "growth": _growing,
 }
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
+import json
 import os
 import pwd
 import shutil
@@ -36,6 +37,7 @@ import psycopg
 ORDINARY = "holdfast_tests"  # who owns the databases of the tests
 RUN_VARIABLE = "HOLDFAST_TEST_RUN"
 SERVER_VARIABLE = "HOLDFAST_TEST_POSTGRES"
+SETTINGS_VARIABLE = "HOLDFAST_TEST_POSTGRES_SETTINGS"  # as JSON, over ours: benchmarks give a server more memory
 
 # A socket's whole path must fit in about 100 bytes, so a long temporary directory is of no use.
 LONGEST_BASE = 60
@@ -247,7 +249,8 @@ def _start_server(run: Path) -> tuple[subprocess.Popen[bytes], str]:
     )
     if made.returncode != 0:
         raise ServerFailed(made.stdout)
-    settings = SERVER_SETTINGS | {"unix_socket_directories": str(home)}
+    more: dict[str, str] = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
+    settings = SERVER_SETTINGS | more | {"unix_socket_directories": str(home)}
     with (run / "server.log").open("wb") as log:
         server = subprocess.Popen(
             [programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in settings.items())],

@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from doors.mcp_client import meta, stdio_command
-from doors.team_kit import Caller, stored, team_server
+from doors.team_kit import Caller, calling, stored, team_server
 from holdfast import errors, wiring
 from holdfast.doors import watching
 
@@ -132,8 +132,12 @@ def test_a_server_sends_its_spans_before_it_ends(tmp_path: Path) -> None:
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": place, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
         with team_server(store, tmp_path, settings, "--team", "--traces") as url:
             did_things(url, token)
+            with calling(url, token) as caller:
+                assert caller.tool("add_note", {"content": SECRET}).status_code == 200
+                assert SECRET in caller.tool(SECRET).text
     sent = b"".join(got)
-    assert sent.count(b"holdfast add_note") == 2
+    assert sent.count(b"holdfast add_note") == 3
+    assert sent.count(b"add_note") == 2 * 3, "in the name and the operation of a span, and in no other one"
     assert SECRET.encode() not in sent
 
 

@@ -157,7 +157,9 @@ class McpDoor:
     ) -> None:
         self._quotas = quotas
         server: Server[Any] = Server("holdfast", version=__version__)
-        server.middleware.append(Answers(home, profile, session, threads, kind))
+        # In place of the SDK's own: it makes a span of each request, also where nobody asked for any, and names in it
+        # what the client sent and what it was told. Ours (watching.py) is one an operation, and holds neither.
+        server.middleware[:] = [Answers(home, profile, session, threads, kind)]
         self.transport: ASGIApp = server.streamable_http_app(
             json_response=True,
             stateless_http=stateless,

@@ -1,0 +1,120 @@
+"""How the work grows with what is kept: add, search and window at 10,000, 100,000 and 1,000,000 entries.
+
+All entries are notes of one project, a hundred to a session: the worst case, because what is searched is a project.
+Each store of each size is filled and measured by processes of their own (growth_child.py). What "sub-linear" means is
+printed: the exponent b of time = a·entries^b, fitted to the medians. 0 does not grow, 1 grows as fast as what is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from bench import growth_page, stores
+from bench.growth_tables import POSTGRES, SQLITE, Point, tables
+from bench.load_postgres import Cluster, cluster
+from bench.measure import OUT, Sizes, clean_environment, percentile, table
+
+SECONDS, QUICK_SECONDS = 20.0, 0.4  # for one kind of operation at one size
+
+
+def run(sizes: Sizes) -> None:
+    tell(
+        measured(
+            (1_000, 10_000) if sizes.quick else (10_000, 100_000, 1_000_000), QUICK_SECONDS if sizes.quick else SECONDS
+        )
+    )
+
+
+def measured(
+    counts: Sequence[int], seconds: float, which: Sequence[str] = (SQLITE, POSTGRES), record: Path | None = None
+) -> list[Point]:
+    """A point for each store and size. What was found is written to `record` as it comes, should the rest fail."""
+    found: list[Point] = []
+    for store in which:
+        with ExitStack() as stack:
+            server = stack.enter_context(cluster()) if store == POSTGRES else None
+            for count in counts:
+                found.append(_sqlite(count, seconds) if server is None else _postgres(server, count, seconds))
+                if record is not None:
+                    record.write_text(json.dumps([point._asdict() for point in found]), encoding="utf-8")
+    return found
+
+
+def _sqlite(count: int, seconds: float) -> Point:
+    place = stores.folder("grown")
+    path = place / "grown.db"
+    loaded = _child("load", str(path), count)
+    size = sum(file.stat().st_size for file in place.iterdir())
+    point = _point(SQLITE, count, loaded, size, _child("measure", str(path), count, seconds))
+    stores.folder("grown")  # a million entries take gigabytes
+    return point
+
+
+def _postgres(server: Cluster, count: int, seconds: float) -> Point:
+    url = server.database("grown")
+    loaded = _child("load", url, count)
+    with psycopg.connect(url, autocommit=True) as con:
+        con.execute("VACUUM ANALYZE")  # as autovacuum does within minutes
+        size = int(con.execute("SELECT pg_database_size(current_database())").fetchall()[0][0])
+        name = con.info.dbname
+    point = _point(POSTGRES, count, loaded, size, _child("measure", url, count, seconds))
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE {name}")
+    return point
+
+
+def _child(what: str, store: str, count: int, seconds: float = 0.0) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.growth_child", what, store, str(count), str(seconds)]
+    done = subprocess.run(command, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=True, cwd=OUT)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _point(store: str, count: int, loaded: Mapping[str, Any], size: int, found: Mapping[str, Any]) -> Point:
+    times, counts = {}, {}
+    for name, rounds in found["times"].items():
+        # Other programs only ever make a round worse.
+        p50, p99 = (min(percentile(one, share) for one in rounds) for share in (0.5, 0.99))
+        times[name] = p50, p99, min(found["cpu"][name])
+        counts[name] = sum(map(len, rounds))
+    return Point(store, count, times, counts, loaded["seconds"], size, found["empty_mb"], found["rss_mb"])
+
+
+# --- showing ----------------------------------------------------------------------------------------------------------
+
+
+def tell(found: Sequence[Point]) -> None:
+    for title, heads, rows in tables(found):
+        table(title, heads, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
+    parser.add_argument("--entries", default="10000,100000,1000000", help="how many, with commas between")
+    parser.add_argument("--stores", default=f"{SQLITE},{POSTGRES}")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each operation at each size")
+    parser.add_argument("--write", type=Path, help="a page with a place for the tables; plots go beside it")
+    given = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    counts, which = [int(one) for one in given.entries.split(",")], given.stores.split(",")
+    where = growth_page.machine()
+    found = measured(counts, given.seconds, which, OUT / "growth.json")
+    tell(found)
+    print(f"\n{time.perf_counter() - began:.0f} s")
+    if given.write:
+        growth_page.keep(given.write, "growth", where, [point._asdict() for point in found])
+
+
+if __name__ == "__main__":
+    main()
