@@ -1,4 +1,4 @@
-"""`python -m bench [names…] [--quick] [--peers]`: measure, and print every figure beside its floor from the same run.
+"""`python -m bench [names…] [--quick] [--peers] [--write FILE]`: measure, and print every figure beside its floor from the same run.
 
 Nothing here passes or fails. A goal is printed beside its figure, with whether this run met it on this machine.
 """
@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import argparse
 import compileall
+import inspect
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import apsw
 
 import holdfast
 from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, start, stdio, survival, writers
-from bench.measure import OUT, Sizes, clear_out
-from bench.recall import speed
+from bench.figures import taken
+from bench.measure import OUT, ROOT, Sizes, clear_out
+from bench.page import write
+from bench.recall import quality, speed
 
 
 def _adapters(sizes: Sizes) -> None:
+    """What Holdfast costs inside a framework's own loop, and what it saves there."""
     from bench import adapters  # late: it imports the frameworks, and what is measured before should not pay for them
 
     adapters.run(sizes)
@@ -32,6 +38,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "hooks": hooks.run,
     "notes": notes.run,
     "recall": speed.run,
+    "retrieval": quality.run,
     "stdio": stdio.run,
     "writers": writers.run,
     "keeping": keeping.run,
@@ -48,6 +55,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(SUBJECTS)}")
     parser.add_argument("--quick", action="store_true", help="few notes and few rounds, under a minute")
     parser.add_argument("--peers", action="store_true", help="also install and measure other tools (needs pip and npm)")
+    parser.add_argument("--write", metavar="FILE", help="put what was measured on this page; other subjects stay")
     given = parser.parse_args()
     for name in given.names:
         if name not in SUBJECTS:
@@ -59,10 +67,15 @@ def main() -> None:
     _header(sizes)
     try:
         for name in given.names or SUBJECTS:
-            began = time.perf_counter()
+            began, load = time.perf_counter(), _load()
+            taken()
             print(f"\n## {name}")
             SUBJECTS[name](sizes)
-            print(f"\n({name} took {time.perf_counter() - began:.0f} s)", flush=True)
+            took = time.perf_counter() - began
+            print(f"\n({name} took {took:.0f} s)", flush=True)
+            if given.write:
+                where = _where(sizes, load, took)
+                write(ROOT / given.write, name, _about(SUBJECTS[name]), taken(), where, list(SUBJECTS))
     finally:
         clear_out()
 
@@ -77,6 +90,22 @@ def _header(sizes: Sizes) -> None:
     print("- durability: every add survives a power cut on both sides (WAL, synchronous=FULL)")
     print(f"- notes: {corpus.origin()}")
     print("- each figure is the best of several rounds taken in turns; the floor is measured in the same rounds")
+
+
+def _where(sizes: Sizes, load: str, took: float) -> str:
+    """When and where a subject was measured, and how busy it was there before and after."""
+    quick = "**Quick: few entries, few rounds.** " if sizes.quick else ""
+    return (
+        f"{quick}{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {took:.0f} s, load {load} before and {_load()} after; "
+        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, {_disk()}; "
+        f"Holdfast {holdfast.__version__}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}."
+    )
+
+
+def _about(subject: Callable[[Sizes], None]) -> str:
+    """What is measured: the first paragraph of what the subject, or else its module, says of itself."""
+    said = inspect.getdoc(subject) or inspect.getdoc(sys.modules[subject.__module__]) or ""
+    return " ".join(said.partition("\n\n")[0].split())
 
 
 def _processor() -> str:

@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.figures import skipped
 from bench.measure import OUT
 
 
@@ -25,7 +26,7 @@ def prepared(package: str) -> Environment | None:
         wanted = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]
         done = subprocess.run(wanted, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            print(f"\n{package}: skipped, pip cannot install it ({done.stderr.strip().splitlines()[-1:]}).")
+            skipped(f"{package}: skipped, pip cannot install it ({done.stderr.strip().splitlines()[-1:]}).")
             return None
         (place / "ready").touch()
     named = f"from importlib.metadata import version; print(version({package!r}))"
