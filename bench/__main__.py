@@ -1,4 +1,4 @@
-"""`python -m bench [names…] [--quick] [--peers] [--write FILE]`: measure, and print every figure beside its floor from the same run.
+"""`python -m bench [names…] [--quick] [--peers] [--write FILE]`: every figure beside its floor, from the same run.
 
 Nothing here passes or fails. A goal is printed beside its figure, with whether this run met it on this machine.
 """
@@ -10,11 +10,11 @@ import compileall
 import inspect
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import apsw
 
@@ -23,6 +23,7 @@ from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, st
 from bench.figures import taken
 from bench.measure import OUT, ROOT, Sizes, clear_out
 from bench.page import write
+from bench.peers import operations
 from bench.recall import quality, speed
 
 
@@ -47,6 +48,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "journal": journal.run,
     "adapters": _adapters,
     "dashboard": dashboard.run,
+    "peers": operations.run,
 }
 
 
@@ -103,9 +105,10 @@ def _where(sizes: Sizes, load: str, took: float) -> str:
 
 
 def _about(subject: Callable[[Sizes], None]) -> str:
-    """What is measured: the first paragraph of what the subject, or else its module, says of itself."""
-    said = inspect.getdoc(subject) or inspect.getdoc(sys.modules[subject.__module__]) or ""
-    return " ".join(said.partition("\n\n")[0].split())
+    """What is measured: the first paragraph of what the subject's module says of itself, without how it is called."""
+    said = inspect.getdoc(subject if subject.__module__ == __name__ else sys.modules[subject.__module__]) or ""
+    first = re.sub(r"^`[^`]*`: ", "", " ".join(said.partition("\n\n")[0].split()))
+    return first[:1].upper() + first[1:]
 
 
 def _processor() -> str:

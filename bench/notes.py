@@ -143,7 +143,8 @@ def _searching(sizes: Sizes) -> None:
                 else:
                     bar = verdict(mine.p50, EIGHT_WORDS, f"≤ {span(EIGHT_WORDS)}")
                 line = _line(f"{what} / {name}", mine, least, bar)
-                compare(f"search: {what}, of {count:,}", mine.p50, f"FTS5, {name}", least.p50, bar)
+                said = "" if goal == "time" and name != "OR" else bar  # the same figure of ours misses once, not twice
+                compare(f"search: {what}, of {count:,}", mine.p50, f"FTS5, {name}", least.p50, said)
                 lines.append([*line, *(f"{share:.2f}" for share in (*hits["ours"], *hits[name]))])
     raw.close()
     heads = (*HEADS, "ours hit@10", "hit@5", "floor hit@10", "hit@5")

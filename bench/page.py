@@ -37,10 +37,11 @@ $ make bench PEERS=1 WRITE=docs/benchmarks.md                # with other tools,
 $ make bench QUICK=1                                         # a short look, printed only
 ```
 
-A run prints more than this page holds: 99th percentiles, CPU time, every round's tables. Times are the best of several
-rounds taken in turns with the floor or peer, because other programs only ever make them worse. Each part says when it was
-measured and how busy the machine was; on a busy one ratios of short operations move by a third. Data that is not ours to
-pass on (LoCoMo, outputs of tools) is looked for where `BENCH_DATA` says; what was not measured is not here, or says why.
+A run prints more than this page holds: 99th percentiles, CPU time, every table. Times are the best of several rounds,
+taken in turns with the floor or peer, because other programs only ever make them worse. Each part says when it was
+measured and how busy the machine was; on a busy one ratios of short operations move by a third. Data that is not ours
+to pass on (LoCoMo, outputs of tools) is looked for where `BENCH_DATA` says; what was not measured is absent, or says
+why.
 """
 
 
@@ -58,7 +59,9 @@ class Row(NamedTuple):
 def write(path: Path, subject: str, about: str, found: Found, where: str, order: Sequence[str]) -> None:
     """Put what a run found of a subject on the page, which is made if it is not there."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
-    parts = kept(before) | _made(subject, about, found, where, path.parent)
+    parts = kept(before)
+    if any(found[:3]) or not {subject, f"{subject}{PEERS}"} & set(parts):
+        parts |= _made(subject, about, found, where, path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page(parts, order), encoding="utf-8")
 
@@ -95,7 +98,9 @@ def page(parts: dict[str, str], order: Sequence[str]) -> str:
 
 
 def _made(subject: str, about: str, found: Found, where: str, folder: Path) -> dict[str, str]:
-    """The parts of a subject that this run measured. One that only has a reason for being empty replaces nothing."""
+    """The parts of a subject that this run measured."""
+    if not any(found):
+        return {}
     floors, peers = ("\n\n".join([where, _figures(part)]) for part in (found.floors, found.peers))
     parts = {}
     if found.floors or not found.peers:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from typing import IO, Any, NamedTuple, cast
 
 from bench import corpus, stores
@@ -138,25 +137,17 @@ def bare_sdk() -> Contestant:
 
 def peers() -> list[Contestant]:
     """npm's server-memory, installed below bench/out."""
-    npm, node = which("npm"), which("node")
-    if npm is None or node is None:
-        skipped(f"{PEER}: skipped, npm or node is not there.")
+    from bench.peers.environment import installed
+
+    there = installed(PEER)
+    if there is None:
         return []
-    place = OUT / "peers"
-    place.mkdir(parents=True, exist_ok=True)
-    script = place / "node_modules" / PEER / "dist" / "index.js"
-    if not script.exists():
-        wanted = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(place), PEER]
-        done = subprocess.run(wanted, cwd=place, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not script.exists():
-            skipped(f"{PEER}: skipped, npm cannot install it ({done.stderr.strip().splitlines()[:1]}).")
-            return []
-    version = json.loads((script.parent.parent / "package.json").read_text())["version"]
+    script = there.folder / "dist" / "index.js"
 
     def kept(path: Path) -> dict[str, str]:
         return {"MEMORY_FILE_PATH": f"{path}.jsonl"}
 
-    return [Contestant(f"{PEER} {version}", lambda path: [node, str(script)], "read_graph", kept)]
+    return [Contestant(f"{PEER} {there.version}", lambda path: ["node", str(script)], "read_graph", kept)]
 
 
 def run(sizes: Sizes) -> None:

@@ -102,11 +102,12 @@ def _goals(story: Run) -> None:
     lost = len(story.problems)
     alone(f"without pin, notepad, last request or pairs, of {requests}", str(lost), verdict(lost, 0, "0"))
     alone("warnings for ten compactions", str(story.warnings), verdict(abs(story.warnings - 10), 0, "10"))
+    goal = verdict(1 - final.kept, 0.05, "≥ 95 %")
     for name, keep in FLOORS.items():
         theirs = len(found(story.planted, keep(story.talk))) / len(story.planted)
-        goal = verdict(1 - final.kept, 0.05, "≥ 95 %")
         what = "items in the window or one recall away after ten"
         compare(what, final.kept, name, theirs, goal, show="{:.0%}".format, better=MORE)
+        goal = ""  # said once
         here = final.in_window / final.planted
         compare("items in the window after ten", here, name, theirs, show="{:.0%}".format, better=MORE)
 

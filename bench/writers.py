@@ -45,7 +45,7 @@ def run(sizes: Sizes) -> None:
     adds = [fastest[who].rate for who in ("ours", "floor")]
     compare("adds a second, all together", adds[0], FLOOR, adds[1], show="{:,.0f}/s".format, better=MORE)
     gone = [sum(race.lost + race.errors for race in found) for found in races.values()]
-    tried = f"{PROCESSES} processes x {each:,} adds, {len(races['ours'])} times"
+    tried = f"{len(races['ours']) * PROCESSES} processes x {each:,} adds"
     alone(f"lost or refused: {tried}", str(gone[0]), verdict(gone[0], 0, "0"))
     waits = [min(race.worst for race in found) for found in races.values()]
     compare("the longest wait of a writer, best round", waits[0], FLOOR, waits[1])
