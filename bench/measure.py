@@ -18,7 +18,7 @@ from shutil import rmtree, which
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "bench" / "out"  # on a real disk, unlike /tmp on many machines
+OUT = Path(os.environ.get("BENCH_OUT") or ROOT / "bench" / "out")  # on a real disk, unlike /tmp on many machines
 # Public data that is not ours to pass on (LoCoMo, outputs of tools); beside the repository unless a place is named.
 DATA = Path(os.environ.get("BENCH_DATA") or ROOT.parent / "shared" / "bench")
 Work = Callable[[int], object]

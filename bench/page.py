@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.figures import Figure, Found
+from bench.measure import ROOT
 
 HEADS = ("What", "Ours", "Beside", "Theirs", "Ratio", "Goal", "Verdict")
 PART = re.compile(
@@ -105,7 +106,7 @@ def _made(subject: str, about: str, found: Found, where: str, folder: Path) -> d
     parts = {}
     if found.floors or not found.peers:
         shown = [floors] if found.floors else [where, *map(_table, found.tables)]
-        pictures = [f"![{title}]({os.path.relpath(path, folder)})" for title, path in found.plots]
+        pictures = [f"![{title}]({os.path.relpath(ROOT / path, folder)})" for title, path in found.plots]
         parts[subject] = "\n\n".join([about, *shown, *pictures, *found.words])
     if found.peers:
         parts[f"{subject}{PEERS}"] = "\n\n".join([peers, *([] if found.floors else found.words)])
