@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stores
-from bench.figures import compare, skipped
+from bench.figures import compare, remark
 from bench.measure import Sizes, clean_environment, percentile, ratio, span, table, verdict
 from holdfast.library import Holdfast
 from holdfast.model import NOTE, NOTEPAD, TASK, Draft, Stamp
@@ -46,7 +46,7 @@ look();
 def run(sizes: Sizes) -> None:
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (browser and driver):
-        skipped("Not measured: this needs Chromium (Debian: apt-get install chromium chromium-driver).")
+        remark("Not measured: this needs Chromium (Debian: apt-get install chromium chromium-driver).")
         return
     place = stores.folder("dashboard")
     notes = sizes.pick(100_000, 5_000)

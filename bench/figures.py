@@ -29,7 +29,7 @@ class Found(NamedTuple):
     floors: list[Figure]
     peers: list[Figure]
     tables: list[Table]  # as printed: what the page shows of a subject without figures
-    words: list[str]  # what was not measured, and why
+    words: list[str]  # what else is to be known, as that something was not measured, and why
     plots: list[tuple[str, str]]  # what it shows, and where it is, from the root of the repository
 
 
@@ -68,8 +68,8 @@ def alone(what: str, ours: str, goal: str) -> None:
     _now.floors.append(Figure(what, ours, "", "", "", *_judged(goal)))
 
 
-def skipped(words: str) -> None:
-    """Something that was not measured, said in the run and on the page."""
+def remark(words: str) -> None:
+    """Something to know about the figures, said in the run and on the page: what was not measured, and why."""
     print(f"\n{words}")
     _now.words.append(words)
 

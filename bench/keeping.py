@@ -13,7 +13,7 @@ from typing import Any
 
 from bench import big, stores
 from bench.big import MB
-from bench.figures import compare, skipped
+from bench.figures import compare, remark
 from bench.measure import ROOT, Sample, Sizes, best, in_turns, ratio, span, table, verdict
 from bench.stdio import Contestant, Server
 from holdfast.stores.output_rows import LEVEL
@@ -111,7 +111,7 @@ def _wrapping(place: Path, sizes: Sizes) -> None:
     upstream = [sys.executable, str(ROOT / "bench" / "upstream.py")]
     contestants = [Contestant("direct", lambda path: upstream, "text")]
     if not command.exists():
-        skipped("The `holdfast` command is not there: the wrapper is not measured.")
+        remark("The `holdfast` command is not there: the wrapper is not measured.")
         return
     contestants.append(
         Contestant(

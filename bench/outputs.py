@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdfast
-from bench.figures import alone, skipped
+from bench.figures import alone, remark
 from bench.measure import DATA, Sizes, table, verdict
 from holdfast.library import Session
 from holdfast.text import tokens
@@ -177,7 +177,7 @@ def run(sizes: Sizes) -> None:
 def over(place: Path) -> None:
     """All files of a folder with all their questions."""
     if not (place / "questions.jsonl").exists():
-        skipped("Not measured: there are no outputs with questions (BENCH_DATA names the folder of public data).")
+        remark("Not measured: there are no outputs with questions (BENCH_DATA names the folder of public data).")
         return
     questions: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in (place / "questions.jsonl").read_text(encoding="utf-8").splitlines():

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.figures import alone, compare, skipped
+from bench.figures import alone, compare, remark
 from bench.measure import OUT, Sizes, clean_environment, percentile, ratio, span, table, verdict
 
 VERSION = 3.0  # times the interpreter
@@ -45,7 +45,7 @@ def run(sizes: Sizes) -> None:
     if find_spec("holdfast.doors.cli") and script.exists():
         commands["holdfast --version"] = [str(script), "--version"]
     else:
-        skipped("The `holdfast` command is not there: its --version is not measured.")
+        remark("The `holdfast` command is not there: its --version is not measured.")
     commands["import holdfast"] = [sys.executable, "-c", "import holdfast"]
     commands["holdfast.open"] = [sys.executable, "-c", "import holdfast; holdfast.open"]
     walls, cpus = _launch(commands, sizes.pick(40, 5))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from bench import corpus, stores
-from bench.figures import alone, compare, skipped
+from bench.figures import alone, compare, remark
 from bench.measure import (
     OUT,
     ROOT,
@@ -123,7 +123,7 @@ def ours() -> Contestant:
     if find_spec("holdfast.doors.cli") and command.exists():
         return Contestant("holdfast mcp", lambda path: [str(command), "mcp", "--store", str(path)], "read_notepad")
     by_hand = Contestant("serve(), by hand", lambda path: [sys.executable, "-c", BY_HAND, str(path)], "read_notepad")
-    skipped("The `holdfast` command is not there: the stdio server is started by hand.")
+    remark("The `holdfast` command is not there: the stdio server is started by hand.")
     return by_hand
 
 

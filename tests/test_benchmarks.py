@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.figures import MORE, Figure, Found, alone, compare, plot, skipped, taken
+from bench.figures import MORE, Figure, Found, alone, compare, plot, remark, taken
 from bench.measure import ROOT, table, verdict
 from bench.page import HEADS, MISSED, PEERS, kept, page, rows, write
 
@@ -66,7 +66,7 @@ def test_nothing_to_divide_by_is_no_ratio() -> None:
 
 def test_what_was_taken_is_taken_once(capsys: pytest.CaptureFixture[str]) -> None:
     alone("lost", "0", verdict(0, 0, "0"))
-    skipped("npm is not there.")
+    remark("npm is not there.")
     plot("Growth", "docs/growth.svg")
     table("T", ("a",), [["1"]])
     first, second = taken(), taken()

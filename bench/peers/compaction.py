@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import holdfast
-from bench.figures import MORE, compare, skipped
+from bench.figures import MORE, compare, remark
 from bench.measure import OUT, ROOT, table
 from bench.peers import script
 from bench.peers.environment import prepared
@@ -109,7 +109,7 @@ def _theirs(story: Run, peer: Peer) -> list[list[str]]:
             check=False,
         )
         if done.returncode != 0:
-            skipped(f"{peer.package} {there.version}: skipped, {' '.join(done.stderr.strip().splitlines()[-1:])}")
+            remark(f"{peer.package} {there.version}: skipped, {' '.join(done.stderr.strip().splitlines()[-1:])}")
             return []
         for way, windows in json.loads(done.stdout).items():
             shown = [[Said(*one) for one in window] for window in windows]

@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import which
 from typing import NamedTuple
 
-from bench.figures import skipped
+from bench.figures import remark
 from bench.measure import OUT
 
 EXTENSIONS = "import sqlite3, venv, ensurepip; sqlite3.connect(':memory:').enable_load_extension(True)"
@@ -37,13 +37,13 @@ def prepared(package: str, *more: str, extensions: bool = False) -> Environment 
     if not (place / "ready").exists():
         using = _python(extensions)
         if using is None:
-            skipped(f"{package}: skipped, no Python here loads extensions into SQLite.")
+            remark(f"{package}: skipped, no Python here loads extensions into SQLite.")
             return None
         subprocess.run([using, "-m", "venv", "--clear", str(place)], check=True)
         wanted = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package, *more]
         done = subprocess.run(wanted, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            skipped(f"{package}: skipped, pip cannot install it ({done.stderr.strip().splitlines()[-1:]}).")
+            remark(f"{package}: skipped, pip cannot install it ({done.stderr.strip().splitlines()[-1:]}).")
             return None
         (place / "ready").touch()
     return Environment(python, version_of(python, package))
@@ -70,7 +70,7 @@ def installed(package: str, version: str = "") -> Script | None:
     """A package of npm, this version of it or the newest; None, with a word, where npm cannot install it."""
     npm, node = which("npm"), which("node")
     if npm is None or node is None:
-        skipped(f"{package}: skipped, npm or node is not there.")
+        remark(f"{package}: skipped, npm or node is not there.")
         return None
     place = OUT / "peers"
     place.mkdir(parents=True, exist_ok=True)
@@ -80,6 +80,6 @@ def installed(package: str, version: str = "") -> Script | None:
         wanted = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(place), named]
         done = subprocess.run(wanted, cwd=place, capture_output=True, text=True, check=False)
         if done.returncode != 0 or not folder.exists():
-            skipped(f"{package}: skipped, npm cannot install it ({done.stderr.strip().splitlines()[:1]}).")
+            remark(f"{package}: skipped, npm cannot install it ({done.stderr.strip().splitlines()[:1]}).")
             return None
     return Script(folder, json.loads((folder / "package.json").read_text())["version"])

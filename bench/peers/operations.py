@@ -14,7 +14,7 @@ from shutil import which
 from typing import Any, NamedTuple
 
 from bench import big, corpus
-from bench.figures import MORE, compare, skipped
+from bench.figures import MORE, compare, remark
 from bench.measure import OUT, Sizes, percentile, ratio, resident, span, table
 from bench.peers import roll
 from bench.peers.sides import InProcess, OverPipes, Peer, Side, folder_for
@@ -46,7 +46,12 @@ def run(sizes: Sizes) -> None:
             _starting(ours, peers, sizes)
         else:
             _keeping(ours, peers, sizes)
-    print("\nSome peers got hashed words for vectors, in place of a model: what those find is not compared.")
+    remark(
+        "LangGraph, mem0 and mcp-memory-service have hashed words for vectors, in place of a model; what these find is not "
+        "compared. server-memory and deepagents answer with everything that holds the words, the others with the ten best, "
+        "context-mode with fewer; so a word that is in more than ten texts is found more often by the first two. "
+        "deepagents and server-memory take several words as one string."
+    )
 
 
 # --- adding and searching ---------------------------------------------------------------------------------------------
@@ -60,7 +65,7 @@ def _storing(ours: Peer, peers: Sequence[Peer], synced: dict[str, str], count: i
         if _loaded(side, texts[:count]):
             sides[peer.name] = (peer, side)
         else:
-            skipped(f"{peer.name}: not measured with {count:,} texts, it takes over {LOADING:.0f} s to be filled.")
+            remark(f"{peer.name}: not measured with {count:,} texts, it takes over {LOADING:.0f} s to be filled.")
             side.close()
     scores = _in_turns(sides, texts, count, sizes)
     for _, side in sides.values():

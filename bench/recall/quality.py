@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from bench.corpus import LOCOMO
-from bench.figures import MORE, alone, compare, skipped
+from bench.figures import MORE, alone, compare, remark
 from bench.measure import Sizes, verdict
 from bench.recall import scores, sets, stdlib
 from bench.recall.__main__ import WHOLE, WORDS, Result, baselines, ours, show
@@ -21,7 +21,7 @@ def run(sizes: Sizes) -> None:
         half = sets.locomo(LOCOMO)[1::2]
         _goals(_beside("LoCoMo", half[:1] if sizes.quick else half))
     else:
-        skipped("Not measured: LoCoMo is not there (BENCH_DATA names the folder of public data).")
+        remark("Not measured: LoCoMo is not there (BENCH_DATA names the folder of public data).")
     if sizes.quick:
         return
     _beside("functions", [stdlib.functions()])
