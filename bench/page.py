@@ -90,7 +90,9 @@ def page(parts: dict[str, str], order: Sequence[str]) -> str:
     found = {name: parts[name] for name in named}
     sections = []
     for name, body in found.items():
-        head = f"## {name}\n\n" if not name.endswith(PEERS) else f"### {name.removesuffix(PEERS)} beside peers\n\n"
+        subject = name.removesuffix(PEERS)
+        below = name != subject and subject in found
+        head = f"### {subject} beside peers\n\n" if below else f"## {subject}\n\n"
         sections.append(f"{head}<!-- {name}: written by the run -->\n{body}\n<!-- end of {name} -->\n")
     return "\n".join([OPENING, _summary(found), *sections])
 
@@ -109,7 +111,8 @@ def _made(subject: str, about: str, found: Found, where: str, folder: Path) -> d
         pictures = [f"![{title}]({os.path.relpath(ROOT / path, folder)})" for title, path in found.plots]
         parts[subject] = "\n\n".join([about, *shown, *pictures, *found.words])
     if found.peers:
-        parts[f"{subject}{PEERS}"] = "\n\n".join([peers, *([] if found.floors else found.words)])
+        alone = not found.floors
+        parts[f"{subject}{PEERS}"] = "\n\n".join([*([about] if alone else []), peers, *(found.words if alone else [])])
     return parts
 
 

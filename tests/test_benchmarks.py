@@ -115,6 +115,14 @@ def test_a_run_without_peers_leaves_those_of_the_last_one_with_their_date(tmp_pa
     assert [row.figure.ours for row in rows(parts)] == ["4 ms", "1 ms"]
 
 
+def test_a_subject_that_is_all_about_peers_has_one_section(tmp_path: Path) -> None:
+    peer = Figure("call", "1 ms", "them", "2 ms", "0.50x", "", "ahead")
+    text = put(tmp_path / "page.md", "stdio", found(peers=(peer,), words=("No npm.",)))
+    assert "## stdio\n" in text
+    assert "beside peers" not in text
+    assert all(words in kept(text)[f"stdio{PEERS}"] for words in ("About stdio.", "No npm."))
+
+
 def test_what_was_not_run_is_not_there_and_what_measured_nothing_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     text = put(path, "notes", found(Figure("add", "1 ms")))

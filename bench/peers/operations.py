@@ -22,6 +22,12 @@ from holdfast.text import tokens
 
 LOADING = 90.0  # seconds that a peer gets to be filled
 TRIED = 200  # texts from which it is told how long that would take
+READING = (
+    "LangGraph, mem0 and mcp-memory-service have hashed words for vectors, in place of a model; what they find so is not "
+    "compared. server-memory and deepagents take several words as one string and answer with everything that holds it; "
+    "ours answers with the ten best, context-mode with fewer. So a word that is in many texts is found most often by "
+    "those that answer with all of them."
+)
 KINDS = {"rare": "one rare word", "eight": "eight words"}
 
 
@@ -46,12 +52,7 @@ def run(sizes: Sizes) -> None:
             _starting(ours, peers, sizes)
         else:
             _keeping(ours, peers, sizes)
-    remark(
-        "LangGraph, mem0 and mcp-memory-service have hashed words for vectors, in place of a model; what these find is not "
-        "compared. server-memory and deepagents answer with everything that holds the words, the others with the ten best, "
-        "context-mode with fewer; so a word that is in more than ten texts is found more often by the first two. "
-        "deepagents and server-memory take several words as one string."
-    )
+    remark(READING)
 
 
 # --- adding and searching ---------------------------------------------------------------------------------------------
