@@ -23,7 +23,7 @@ from holdfast.text import tokens
 LOADING = 90.0  # seconds that a peer gets to be filled
 TRIED = 200  # texts from which it is told how long that would take
 READING = (
-    "LangGraph, mem0 and mcp-memory-service have hashed words for vectors, in place of a model; what they find so is not "
+    "LangGraph, mem0 and mcp-memory-service have hashed words for vectors, in place of a model; what these find is not "
     "compared. server-memory and deepagents take several words as one string and answer with everything that holds it; "
     "ours answers with the ten best, context-mode with fewer. So a word that is in many texts is found most often by "
     "those that answer with all of them."
