@@ -171,10 +171,10 @@ def main() -> None:
 
 def run(sizes: Sizes) -> None:
     """As part of `python -m bench`: over the outputs beside the repository, when they are there."""
-    over(HERE)
+    over(HERE, sizes.peers)
 
 
-def over(place: Path) -> None:
+def over(place: Path, peers: bool = False) -> None:
     """All files of a folder with all their questions."""
     if not (place / "questions.jsonl").exists():
         remark("Not measured: there are no outputs with questions (BENCH_DATA names the folder of public data).")
@@ -189,6 +189,13 @@ def over(place: Path) -> None:
         rows = [measure(session, path, questions[path.name]) for path in files]
     print(f"tokens by {tokens.NAME}; {len(rows)} files, {sum(map(len, questions.values()))} questions\n")
     report(rows)
+    if peers:
+        from bench.peers import economy
+
+        asked = sum(row.asked for row in rows)
+        shown = sum(row.preview * row.asked + row.read_back for row in rows) / asked
+        ours = economy.Economy(sum(row.by_question[0] for row in rows) / asked, shown)
+        economy.run(files, questions, answered, ours)
 
 
 if __name__ == "__main__":

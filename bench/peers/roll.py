@@ -60,11 +60,18 @@ def servers() -> Iterator[Peer]:
         yield Peer(
             name, _served(Contestant(name, lambda _: command, "", _memory), _service()), server=True, finds=False
         )
-    if script := installed("context-mode", CONTEXT_MODE):
-        name = f"context-mode {script.version}"
-        program = ["node", str(script.folder / "server.bundle.mjs")]
-        contestant = Contestant(name, lambda _: program, "", lambda path: {"HOME": str(path.parent)})
-        yield Peer(name, _served(contestant, _context()), server=True, once=6)
+    if found := context_mode():
+        yield found
+
+
+def context_mode() -> Peer | None:
+    script = installed("context-mode", CONTEXT_MODE)
+    if script is None:
+        return None
+    name = f"context-mode {script.version}"
+    program = ["node", str(script.folder / "server.bundle.mjs")]
+    contestant = Contestant(name, lambda _: program, "", lambda path: {"HOME": str(path.parent)})
+    return Peer(name, _served(contestant, _context()), server=True, once=6)
 
 
 def _graph() -> Speaks:
