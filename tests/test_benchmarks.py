@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.figures import MORE, Figure, Found, alone, compare, plot, remark, taken
-from bench.measure import ROOT, table, verdict
+from bench.measure import OUT, ROOT, table, verdict
 from bench.page import HEADS, MISSED, PEERS, kept, page, rows, write
+from bench.peers import roll
+from bench.peers.environment import installed
+from bench.peers.sides import InProcess, Peer
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 ORDER = ("start", "notes", "stdio")
@@ -177,6 +181,45 @@ def test_a_run_puts_its_subject_on_the_page(tmp_path: Path) -> None:
     assert f"| {shown['import holdfast'].ours} " in done.stdout, "the page has what was printed"
     assert "Quick: few entries, few rounds." in parts["start"]
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC, \d+ s, load [\d.]+ before", parts["start"])
+
+
+# --- peers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("peer", [roll.library, roll.server])
+def test_a_side_keeps_what_it_is_given_and_finds_it(peer: Callable[[], Peer], tmp_path: Path) -> None:
+    """Ours in both ways: what stands beside it is driven by the same two classes."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    side = peer().start(tmp_path, ())
+    side.load([f"[{number:06}] A word that is here alone: zebra{number}x." for number in range(12)])
+    assert all(seconds > 0 for seconds in side.add(["[000012] Another one: quagga."]))
+    found = side.search(["zebra7x", "quagga", "heron"])
+    side.close()
+    shown = [re.findall(r"\[\d{6}\]", said) for _, said in found]
+    assert shown[0][0] == "[000007]"
+    assert shown[1][0] == "[000012]"
+    assert not shown[2]
+
+
+def test_a_library_keeps_a_big_text_and_shows_a_part_of_it(tmp_path: Path) -> None:
+    side = roll.library().start(tmp_path, ())
+    assert isinstance(side, InProcess)
+    text = "\n".join(f"line {number} of a long output" for number in range(1, 5_001))
+    seconds, name, shown = side.ask(do="keep", text=text)
+    _, part = side.ask(do="part", name=name, line=2_500)
+    side.close()
+    assert seconds > 0
+    assert len(shown) < len(text) / 10
+    assert part.startswith("line 2500 ")
+    assert len(part.rstrip("\n").split("\n")) == 50
+
+
+def test_a_peer_that_cannot_be_installed_is_skipped_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert installed("no-such-peer") is None
+    assert taken().words == ["no-such-peer: skipped, npm or node is not there."]
 
 
 # --- the one in docs --------------------------------------------------------------------------------------------------
