@@ -97,8 +97,9 @@ def _header(sizes: Sizes) -> None:
 def _where(sizes: Sizes, load: str, took: float) -> str:
     """When and where a subject was measured, and how busy it was there before and after."""
     quick = "**Quick: few entries, few rounds.** " if sizes.quick else ""
+    busy = "**A busy machine: times are rough.** " if _is_busy(load) or _is_busy(_load()) else ""
     return (
-        f"{quick}{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {took:.0f} s, load {load} before and {_load()} after; "
+        f"{quick}{busy}{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {took:.0f} s, load {load} before and {_load()} after; "
         f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, {_disk()}; "
         f"Holdfast {holdfast.__version__}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}."
     )
@@ -122,6 +123,11 @@ def _processor() -> str:
 
 def _load() -> str:
     return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "not known"
+
+
+def _is_busy(load: str) -> bool:
+    """Whether more wanted to run than there are cores, with one of them for the run itself."""
+    return load != "not known" and float(load) > (os.cpu_count() or 1) + 1
 
 
 def _disk() -> str:

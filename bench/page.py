@@ -20,6 +20,7 @@ HEADS = ("What", "Ours", "Beside", "Theirs", "Ratio", "Goal", "Verdict")
 PART = re.compile(
     r"<!-- (?P<name>[^:\n]+): written by the run -->\n(?P<body>.*?)\n<!-- end of (?P=name) -->", re.DOTALL
 )
+WHEN = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d) UTC, \d+ s, load ([\d.]+)")
 PEERS = ", peers"  # behind the name of a subject
 MISSED, BEHIND = "**MISSED**", "**behind**"
 LOUD = {"MISSED": MISSED, "behind": BEHIND}
@@ -139,15 +140,21 @@ def _summary(parts: dict[str, str]) -> str:
     for name in dict.fromkeys(row.subject for row in found):
         of = [row.figure.verdict for row in found if row.subject == name]
         counts = [str(of.count(verdict)) for verdict in ("met", MISSED, "ahead", "even", BEHIND)]
-        lines.append([f"[{name}](#{name})", str(len(of)), *counts])
+        lines.append([f"[{name}](#{name})", str(len(of)), *counts, _when(parts, name)])
     total = [str(sum(int(line[at]) for line in lines)) for at in range(1, 7)]
-    heads = ("Subject", "Figures", "Goals met", "Missed", "Ahead of a peer", "Even", "Behind")
-    said = ["## In short", _lines(heads, [*lines, ["all", *total]])]
+    heads = ("Subject", "Figures", "Goals met", "Missed", "Ahead of a peer", "Even", "Behind", "Measured")
+    said = ["## In short", _lines(heads, [*lines, ["all", *total, ""]])]
     for title, verdict in (("Missed", MISSED), ("Behind a peer", BEHIND)):
         bad = [row for row in found if row.figure.verdict == verdict]
         said.append(f"### {title}")
         said.append("\n".join(f"- {_told(row)}" for row in bad) or "None.")
     return "\n\n".join(said) + "\n"
+
+
+def _when(parts: dict[str, str], subject: str) -> str:
+    """When a subject was measured, and at which load; of its peers too where that was another time."""
+    said = (WHEN.search(parts.get(name, "")) for name in (subject, f"{subject}{PEERS}"))
+    return ", peers ".join(dict.fromkeys(f"{found[1]}, load {found[2]}" for found in said if found))
 
 
 def _told(row: Row) -> str:

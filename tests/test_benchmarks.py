@@ -143,9 +143,10 @@ def test_misses_are_marked_counted_and_listed(tmp_path: Path) -> None:
     missed = Figure("add", "9 ms", "by hand", "1 ms", "9.00x", "≤ 2x", "MISSED")
     behind = Figure("find", "9 ms", "them", "1 ms", "9.00x", "", "behind")
     met = Figure("read", "1 ms", "by hand", "1 ms", "1.00x", "≤ 2x", "met")
-    text = put(tmp_path / "page.md", "notes", found(missed, met, peers=(behind,)))
+    when = "2026-01-01 10:00 UTC, 3 s, load 1.5 before and 2.0 after; a machine."
+    text = put(tmp_path / "page.md", "notes", found(missed, met, peers=(behind,)), when)
     assert f"| add | 9 ms | by hand | 1 ms | 9.00x | ≤ 2x | {MISSED} |" in text
-    assert "| [notes](#notes) | 3 | 1 | 1 | 0 | 0 | 1 |" in text
+    assert "| [notes](#notes) | 3 | 1 | 1 | 0 | 0 | 1 | 2026-01-01 10:00, load 1.5 |" in text
     short = text[text.index("### Missed") : text.index("## notes")]
     assert "- notes: add: 9 ms, 9.00x of by hand (1 ms); goal ≤ 2x" in short
     assert "- notes: find: 9 ms, 9.00x of them (1 ms)" in short
