@@ -121,7 +121,9 @@ def _result(what: str, line: bytes) -> dict[str, Any]:
 def ours() -> Contestant:
     command = Path(sys.executable).with_name("holdfast")
     if find_spec("holdfast.doors.cli") and command.exists():
-        return Contestant("holdfast mcp", lambda path: [str(command), "mcp", "--store", str(path)], "read_notepad")
+        # The project of the stores that are filled beforehand: in another one the server would find nothing.
+        start = [str(command), "mcp", "--project", "bench", "--store"]
+        return Contestant("holdfast mcp", lambda path: [*start, str(path)], "read_notepad")
     by_hand = Contestant("serve(), by hand", lambda path: [sys.executable, "-c", BY_HAND, str(path)], "read_notepad")
     remark("The `holdfast` command is not there: the stdio server is started by hand.")
     return by_hand

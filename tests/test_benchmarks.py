@@ -192,7 +192,9 @@ def test_a_side_keeps_what_it_is_given_and_finds_it(peer: Callable[[], Peer], tm
     """Ours in both ways: what stands beside it is driven by the same two classes."""
     OUT.mkdir(parents=True, exist_ok=True)
     side = peer().start(tmp_path, ())
-    side.load([f"[{number:06}] A word that is here alone: zebra{number}x." for number in range(12)])
+    texts = [f"[{number:06}] A word that is here alone: zebra{number}x." for number in range(12)]
+    side.load(texts[:6])
+    side.load(texts[6:])
     assert all(seconds > 0 for seconds in side.add(["[000012] Another one: quagga."]))
     found = side.search(["zebra7x", "quagga", "heron"])
     side.close()

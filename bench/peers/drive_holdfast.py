@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
 import holdfast
-from bench.corpus import Note
 from bench.peers.turns import serve
-from bench.stores import SESSION, export_of
+from bench.stores import BEGAN, SESSION
+from holdfast.library import Holdfast
+from holdfast.model import NOTE, Draft, Stamp
+from holdfast.store import Decide
+
+
+def fill(hold: Holdfast, texts: Sequence[str]) -> None:
+    """Many notes in few transactions; each text begins with its number."""
+    for first in range(0, len(texts), 500):
+        edits: list[tuple[str, str, Decide]] = []
+        for text in texts[first : first + 500]:
+            draft = Draft(text, SESSION, ())
+            edits.append((NOTE, f"note_{BEGAN + int(text[1:7])}", lambda before, draft=draft: draft))  # type: ignore[misc]
+        hold.store.edit_all(hold.scope, edits, Stamp("agent/bench", "add_note", SESSION, BEGAN))
 
 
 class Library:
@@ -18,7 +31,7 @@ class Library:
         self.numbers = count()
 
     def load(self, texts: list[str]) -> None:
-        self.hold.import_lines(export_of([Note(text, []) for text in texts]))
+        fill(self.hold, texts)
 
     def add(self, text: str) -> object:
         return self.session.notes.add(text)

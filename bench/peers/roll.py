@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import stdio
+from bench.peers.drive_holdfast import fill
 from bench.peers.environment import installed, prepared, version_of
 from bench.peers.sides import InProcess, OverPipes, Peer, Side, Speaks
 from bench.stdio import Contestant
+from bench.stores import open_ours
 
 OURS, OURS_SERVED = "Holdfast, library", "holdfast mcp"
 CONTEXT_MODE = "1.0.131"  # later ones need Node 22.5
@@ -29,7 +31,16 @@ def server() -> Peer:
         lambda text: ("add_note", {"content": text}),
         lambda query: ("search_notes", {"query": query, "limit": 10}),
     )
-    return Peer(OURS_SERVED, _served(stdio.ours()._replace(name=OURS_SERVED), speaks), server=True)
+    contestant = stdio.ours()._replace(name=OURS_SERVED)
+    return Peer(OURS_SERVED, lambda folder, below: Served(contestant, speaks, folder, below), server=True)
+
+
+class Served(OverPipes):
+    """Our server, whose store is filled by the library beside it."""
+
+    def load(self, texts: Sequence[str]) -> None:
+        with open_ours(self.folder / "store.db") as hold:
+            fill(hold, texts)
 
 
 def libraries() -> Iterator[Peer]:
