@@ -20,6 +20,7 @@ def run(sizes: Sizes) -> None:
     if LOCOMO.exists():
         half = sets.locomo(LOCOMO)[1::2]
         _goals(_beside("LoCoMo", half[:1] if sizes.quick else half))
+        remark("This half of LoCoMo was looked at while weights were chosen on the other: docs/recall.md says how far.")
     else:
         remark("Not measured: LoCoMo is not there (BENCH_DATA names the folder of public data).")
     if sizes.quick:
