@@ -20,7 +20,7 @@ from bench.peers import roll
 from bench.peers.sides import InProcess, OverPipes, Peer, Side, folder_for
 from holdfast.text import tokens
 
-LOADING = 90.0  # seconds that a peer gets to be filled
+LOADING = 240.0  # seconds that a peer gets to be filled
 TRIED = 200  # texts from which it is told how long that would take
 READING = (
     "LangGraph, mem0 and mcp-memory-service have hashed words for vectors, in place of a model; what these find is not "
