@@ -21,6 +21,8 @@ from bench.peers.sides import InProcess, OverPipes, Peer, Side, folder_for
 from holdfast.text import tokens
 
 LOADING = 240.0  # seconds that a peer gets to be filled
+SEARCHING = 4.0  # seconds that the searches of a round may take
+COUNTS = (1_000, 10_000)
 WARM, TRIED = 20, 200  # texts from which it is told how long that would take
 READING = (
     "LangGraph, mem0 and mcp-memory-service have hashed words for vectors, in place of a model; what these find is not "
@@ -46,7 +48,7 @@ def run(sizes: Sizes) -> None:
         return
     for ours, peers in ((roll.library(), list(roll.libraries())), (roll.server(), list(roll.servers()))):
         synced = {peer.name: _syncs(peer) for peer in (ours, *peers)}
-        for count in (200,) if sizes.quick else (1_000, 10_000):
+        for count in (200,) if sizes.quick else COUNTS:
             _storing(ours, peers, synced, count, sizes)
         if ours.server:
             _starting(ours, peers, sizes)
@@ -89,7 +91,7 @@ def _loaded(side: Side, texts: Sequence[str]) -> bool:
 
 def _in_turns(sides: dict[str, tuple[Peer, Side]], texts: Sequence[str], count: int, sizes: Sizes) -> dict[str, Score]:
     """Every side does the same adds and the same searches in each round, one after the other."""
-    rounds, ops = sizes.pick(4, 2), sizes.pick(20, 5)
+    rounds, ops = sizes.pick(3, 2), sizes.pick(20, 5)
     asked = {kind: corpus.questions(kind, count, rounds * ops) for kind in KINDS}
     adds: dict[str, list[float]] = {name: [] for name in sides}
     finds: dict[str, dict[str, list[float]]] = {name: {kind: [] for kind in KINDS} for name in sides}
@@ -99,8 +101,7 @@ def _in_turns(sides: dict[str, tuple[Peer, Side]], texts: Sequence[str], count: 
         for name, (peer, side) in sides.items():
             adds[name].append(percentile(side.add(texts[count:][mine]), 0.5))
             for kind, questions in asked.items():
-                chosen = questions[mine][: peer.once or ops]
-                _warm(peer, side, chosen[0].text)
+                chosen = questions[mine][: _most(peer, side, questions[0].text, ops)]
                 found = side.search([question.text for question in chosen])
                 finds[name][kind].append(percentile([seconds for seconds, _ in found], 0.5))
                 shown = zip(chosen, found, strict=True)
@@ -116,11 +117,12 @@ def _in_turns(sides: dict[str, tuple[Peer, Side]], texts: Sequence[str], count: 
     }
 
 
-def _warm(peer: Peer, side: Side, query: str) -> None:
-    """One that only allows a few searches a minute begins anew, and makes its first one before."""
+def _most(peer: Peer, side: Side, query: str, ops: int) -> int:
+    """How many searches there is time for, after a first one; one that allows only a few a minute begins anew."""
     if peer.once and isinstance(side, OverPipes):
         side.again()
-        side.search([query])
+    ((seconds, _),) = side.search([query])
+    return max(2, min(peer.once or ops, ops, int(SEARCHING / seconds)))
 
 
 def _tell(ours: Peer, scores: dict[str, Score], peers: dict[str, Peer], synced: dict[str, str], count: int) -> None:
