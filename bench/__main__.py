@@ -1,4 +1,4 @@
-"""`python -m bench [names…] [--quick] [--peers]`: measure, and print every figure beside its floor from the same run.
+"""`python -m bench [names…] [--quick] [--peers] [--write FILE]`: every figure beside its floor, from the same run.
 
 Nothing here passes or fails. A goal is printed beside its figure, with whether this run met it on this machine.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import compileall
+import inspect
 import os
 import platform
+import re
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,23 +20,29 @@ import apsw
 
 import holdfast
 from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, start, stdio, survival, writers
-from bench.measure import OUT, Sizes, clear_out
-from bench.recall import speed
+from bench.figures import taken
+from bench.measure import OUT, ROOT, Sizes, clear_out
+from bench.page import write
+from bench.peers import operations
+from bench.recall import quality, speed
 
 
 def _adapters(sizes: Sizes) -> None:
+    """What Holdfast costs inside a framework's own loop, and what it saves there."""
     from bench import adapters  # late: it imports the frameworks, and what is measured before should not pay for them
 
     adapters.run(sizes)
 
 
 def _under_load(sizes: Sizes) -> None:
+    """Fifty agents at once over HTTP on PostgreSQL, beside plain SQL behind the same stack."""
     from bench import load  # late: it imports a server and a database driver
 
     load.run(sizes)
 
 
 def _growing(sizes: Sizes) -> None:
+    """What a call costs as a store grows, on both stores."""
     from bench import growth  # late, as above
 
     growth.run(sizes)
@@ -44,6 +53,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "hooks": hooks.run,
     "notes": notes.run,
     "recall": speed.run,
+    "retrieval": quality.run,
     "stdio": stdio.run,
     "writers": writers.run,
     "keeping": keeping.run,
@@ -54,6 +64,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "dashboard": dashboard.run,
     "load": _under_load,
     "growth": _growing,
+    "peers": operations.run,
 }
 
 
@@ -62,6 +73,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(SUBJECTS)}")
     parser.add_argument("--quick", action="store_true", help="few notes and few rounds, under a minute")
     parser.add_argument("--peers", action="store_true", help="also install and measure other tools (needs pip and npm)")
+    parser.add_argument("--write", metavar="FILE", help="put what was measured on this page; other subjects stay")
     given = parser.parse_args()
     for name in given.names:
         if name not in SUBJECTS:
@@ -73,10 +85,15 @@ def main() -> None:
     _header(sizes)
     try:
         for name in given.names or SUBJECTS:
-            began = time.perf_counter()
+            began, load = time.perf_counter(), _load()
+            taken()
             print(f"\n## {name}")
             SUBJECTS[name](sizes)
-            print(f"\n({name} took {time.perf_counter() - began:.0f} s)", flush=True)
+            took = time.perf_counter() - began
+            print(f"\n({name} took {took:.0f} s)", flush=True)
+            if given.write:
+                where = _where(sizes, load, took)
+                write(ROOT / given.write, name, _about(SUBJECTS[name]), taken(), where, list(SUBJECTS))
     finally:
         clear_out()
 
@@ -93,6 +110,24 @@ def _header(sizes: Sizes) -> None:
     print("- each figure is the best of several rounds taken in turns; the floor is measured in the same rounds")
 
 
+def _where(sizes: Sizes, load: str, took: float) -> str:
+    """When and where a subject was measured, and how busy it was there before and after."""
+    quick = "**Quick: few entries, few rounds.** " if sizes.quick else ""
+    busy = "**A busy machine: times are rough.** " if _is_busy(load) or _is_busy(_load()) else ""
+    return (
+        f"{quick}{busy}{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {took:.0f} s, load {load} before and {_load()} after; "
+        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, {_disk()}; "
+        f"Holdfast {holdfast.__version__}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}."
+    )
+
+
+def _about(subject: Callable[[Sizes], None]) -> str:
+    """What is measured: the first paragraph of what the subject's module says of itself, without how it is called."""
+    said = inspect.getdoc(subject if subject.__module__ == __name__ else sys.modules[subject.__module__]) or ""
+    first = re.sub(r"^`[^`]*`: ", "", " ".join(said.partition("\n\n")[0].split()))
+    return first[:1].upper() + first[1:]
+
+
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -104,6 +139,11 @@ def _processor() -> str:
 
 def _load() -> str:
     return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "not known"
+
+
+def _is_busy(load: str) -> bool:
+    """Whether more wanted to run than there are cores, with one of them for the run itself."""
+    return load != "not known" and float(load) > (os.cpu_count() or 1) + 1
 
 
 def _disk() -> str:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import holdfast
+from bench.figures import compare
 from bench.frameworks.langchain import LangChain
 from bench.frameworks.openai_agents import OpenAIAgents
 from bench.frameworks.pydantic_ai import PydanticAI
@@ -81,7 +82,8 @@ def _steps(steps: int, rounds: int) -> None:
                     times[ours].append(percentile(model.between(), 0.5))
         with_us, without = min(times[True]), min(times[False])
         added = with_us - without
-        goal = verdict(added, STEP_GOAL, f"≤ {span(STEP_GOAL)}")
+        goal = verdict(added, STEP_GOAL, f"≤ {span(STEP_GOAL)} more")
+        compare(f"{name}: a step with Holdfast", with_us, "without", without, goal)
         more = min(cpu[True]) - min(cpu[False])
         lines.append([name, span(without), span(with_us), span(added), goal, span(more), span(_sync())])
     heads = ("framework", "a step without", "with", "added (p50)", "goal", "added CPU", "a sync of this disk")
@@ -147,6 +149,7 @@ def _task(records: int) -> None:
                 peaks.append(max(map(size, agent.windows)))
         share = 100 * peaks[1] / peaks[0]
         goal = verdict(share, SHARE_GOAL, f"≤ {SHARE_GOAL} %")
+        compare(f"{name}: tokens of the largest request", peaks[1], "without", peaks[0], goal, show="{:,}".format)
         same = "equal" if answers[0] == answers[1] else f"DIFFERENT: {answers}"
         lines.append([name, f"{peaks[0]:,}", f"{peaks[1]:,}", f"{share:.1f} %", goal, same])
     heads = ("framework", "peak without", "peak with", "share", "goal", "final answers")

@@ -17,9 +17,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.measure import ROOT
+from bench.measure import DATA
 
-LOCOMO = ROOT.parent / "shared" / "bench" / "locomo" / "locomo10.json"
+LOCOMO = DATA / "locomo" / "locomo10.json"
 TAGS = [f"tag{number:02}" for number in range(50)]
 COMMON_MIN_CHARS = 4
 

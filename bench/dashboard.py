@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stores
+from bench.figures import compare, remark
 from bench.measure import Sizes, clean_environment, percentile, ratio, span, table, verdict
 from holdfast.library import Holdfast
 from holdfast.model import NOTE, NOTEPAD, TASK, Draft, Stamp
@@ -45,7 +46,7 @@ look();
 def run(sizes: Sizes) -> None:
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (browser and driver):
-        print("\nNot measured: this needs Chromium (Debian: apt-get install chromium chromium-driver).")
+        remark("Not measured: this needs Chromium (Debian: apt-get install chromium chromium-driver).")
         return
     place = stores.folder("dashboard")
     notes = sizes.pick(100_000, 5_000)
@@ -75,11 +76,14 @@ def run(sizes: Sizes) -> None:
 
 def _tell(found: dict[str, list[list[float]]]) -> None:
     floor = min(one[0] for one in found["sign-in (floor)"])
+    usual = percentile([one[0] for one in found["sign-in (floor)"]], 0.5)
     lines = []
     for name, times in found.items():
         paints = [one[0] for one in times]
         best, middle = min(paints), percentile(paints, 0.5)
         goal = verdict(middle, PAINT_SECONDS, f"≤ {PAINT_SECONDS:.0f} s")
+        if times is not found["sign-in (floor)"]:
+            compare(f"first paint, median: {name}", middle, "the sign-in page", usual, goal)
         lines.append([name, span(best), span(middle), span(min(one[1] for one in times)), ratio(best, floor), goal])
     heads = ("page", "first paint, best", "median", "whole answer there", "x floor", "goal (median)")
     table("First paint in headless Chromium, from the click on", heads, lines)

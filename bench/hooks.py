@@ -14,6 +14,7 @@ from pathlib import Path
 
 import holdfast
 from bench.corpus import notes
+from bench.figures import compare
 from bench.measure import OUT, Sizes, clean_environment, percentile, ratio, span, table, verdict
 
 GOAL = 4.0  # times the interpreter
@@ -52,6 +53,8 @@ def run(sizes: Sizes) -> None:
     lines = []
     for name, found in times.items():
         goal = verdict(min(found) / least, GOAL, f"≤ {GOAL:.0f}x") if name != floor and "1 MB" not in name else ""
+        if name != floor:
+            compare(f"{name}, {count:,} notes", min(found), floor, least, goal)
         lines.append([name, span(min(found)), ratio(min(found), least), goal, span(percentile(found, 0.5))])
     table(f"`holdfast hook`, a new process each, {count:,} notes", ("event", "best", "x floor", "goal", "p50"), lines)
 

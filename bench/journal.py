@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from bench.figures import alone, compare
 from bench.measure import OUT, ROOT, Sizes, clean_environment, in_turns, ratio, span, table, verdict
 from holdfast.journal import edit, entries
 from holdfast.journal.entries import Decision, Evidence, Item, Ref
@@ -76,6 +77,7 @@ def _changing(sizes: Sizes) -> None:
     found = in_turns({"ours": change, "floor": plainly}, sizes.pick(5, 2), sizes.pick(20, 4))
     mine, least = found["ours"], found["floor"]
     goal = verdict(mine.p50, CHANGE, f"≤ {span(CHANGE)}")
+    compare("a change of a journal of 1 MB", mine.p50, "read, write, fsync, rename", least.p50, goal)
     cells = ["parse, add an entry, write", span(mine.p50), goal, span(mine.p99), span(mine.cpu)]
     columns = ("what", "p50", "goal", "p99", "CPU", "floor p50", "x floor")
     table(
@@ -103,6 +105,7 @@ def _starting(sizes: Sizes) -> None:
     floor, mine = (min(times[name]) for name in commands)
     most = TIMES * floor + MORE
     goal = verdict(mine, most, f"≤ {TIMES:.0f}x + {span(MORE)} = {span(most)}")
+    compare("`holdfast journal recover`, level 1", mine, "python -c pass", floor, goal)
     table(
         "Level 1 from the command line",
         ("command", "best", "goal", "floor"),
@@ -117,6 +120,8 @@ def _racing(sizes: Sizes) -> None:
         place = _place(f"journal-{style}")
         by_hand, agent, seconds = race(place, style, count)
         shown = verdict(by_hand, 0, "0 lost")
+        gone = verdict(by_hand + agent, 0, "0")
+        alone(f"lines lost, {count} saves by an editor ({style}) against an agent", str(by_hand + agent), gone)
         lines.append([style, str(count), str(by_hand), shown, str(agent), span(seconds / count)])
     columns = ("editor", "saves and changes", "lines by hand lost", "goal", "entries of the agent lost", "a change")
     table("People's editors against an agent", columns, lines)

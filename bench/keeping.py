@@ -13,6 +13,7 @@ from typing import Any
 
 from bench import big, stores
 from bench.big import MB
+from bench.figures import compare, remark
 from bench.measure import ROOT, Sample, Sizes, best, in_turns, ratio, span, table, verdict
 from bench.stdio import Contestant, Server
 from holdfast.stores.output_rows import LEVEL
@@ -60,6 +61,7 @@ def _keeping(place: Path, sizes: Sizes) -> None:
                 found = in_turns(ways, sizes.pick(8, 3), max(1, sizes.pick(8 * MB, 3 * MB) // size))
                 ours, least = found["ours"], found["floor"]
                 goal = verdict(ours.p50 / least.p50, KEEP, f"≤ {KEEP:.0f}x")
+                compare(f"keep {size // MB} MB of {shape}", ours.p50, "SHA-256, zstd, write, fsync", least.p50, goal)
                 shown = [span(ours.p50), span(least.p50), ratio(ours.p50, least.p50), goal]
                 lines.append([f"{size // MB} MB {shape}", *shown, span(ours.cpu), span(least.cpu)])
                 hold.call("clear_outputs", {})  # what is pruned for want of room is not what is measured
@@ -94,6 +96,9 @@ def _slicing(place: Path, sizes: Sizes) -> None:
     lines = []
     for name, sample in found.items():
         goal = "" if name.startswith("reading") else verdict(sample.p50 * 1e3, SLICE_MS, f"≤ {SLICE_MS:.0f} ms")
+        if goal:
+            least = found["reading a file up to its middle"]
+            compare(f"of 10 MB: {name}", sample.p50, "reading a file up to its middle", least.p50, goal)
         lines.append([name, span(sample.p50), goal, span(sample.p99), span(sample.cpu)])
     table("A slice of a 10 MB output", ("what", "p50", "goal", "p99", "CPU"), lines)
 
@@ -106,7 +111,7 @@ def _wrapping(place: Path, sizes: Sizes) -> None:
     upstream = [sys.executable, str(ROOT / "bench" / "upstream.py")]
     contestants = [Contestant("direct", lambda path: upstream, "text")]
     if not command.exists():
-        print("\nThe `holdfast` command is not there: the wrapper is not measured.")
+        remark("The `holdfast` command is not there: the wrapper is not measured.")
         return
     contestants.append(
         Contestant(
@@ -131,14 +136,22 @@ def _wrapping(place: Path, sizes: Sizes) -> None:
             for name, server in list(servers.items())[:: 1 if turn % 2 == 0 else -1]:
                 found[name].append(server.timed({"size": size}, ops))
         samples = {name: best(rounds) for name, rounds in found.items()}
-        direct = samples["direct"]
+        direct, wrapped = samples["direct"], samples["holdfast wrap"]
         for name, sample in samples.items():
-            goal = verdict(sample.p50 / direct.p50, WRAP, f"≤ {WRAP}x") if name == "holdfast wrap" else ""
+            goal = _goal(sample, direct) if name == "holdfast wrap" else ""
+            if name == "direct":
+                compare(f"wrapped: {what}", wrapped.p50, "the direct call", sample.p50, _goal(wrapped, sample))
+            elif name != "holdfast wrap":
+                compare(f"wrapped: {what}", wrapped.p50, name, sample.p50, peer=True)
             lines.append([what, name, span(sample.p50), ratio(sample.p50, direct.p50), goal, span(sample.p99)])
     for server in servers.values():
         server.close()
     heads = ("what", "way", "p50", "x direct", "goal", "p99")
     table("A call through the wrapper, to the last byte of the answer (every big answer is a new one)", heads, lines)
+
+
+def _goal(wrapped: Sample, direct: Sample) -> str:
+    return verdict(wrapped.p50 / direct.p50, WRAP, f"≤ {WRAP}x")
 
 
 if __name__ == "__main__":

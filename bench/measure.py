@@ -18,7 +18,9 @@ from shutil import rmtree, which
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "bench" / "out"  # on a real disk, unlike /tmp on many machines
+OUT = Path(os.environ.get("BENCH_OUT") or ROOT / "bench" / "out")  # on a real disk, unlike /tmp on many machines
+# Public data that is not ours to pass on (LoCoMo, outputs of tools); beside the repository unless a place is named.
+DATA = Path(os.environ.get("BENCH_DATA") or ROOT.parent / "shared" / "bench")
 Work = Callable[[int], object]
 
 
@@ -156,13 +158,36 @@ def ratio(ours: float | None, floor: float | None) -> str:
     return f"{ours / floor:.2f}x" if ours is not None and floor else "-"
 
 
+class Verdict(str):
+    """A goal with whether it was met, as it is printed; and both apart, for the page."""
+
+    __slots__ = ("goal", "met")
+    goal: str
+    met: bool
+
+
 def verdict(value: float | None, most: float, goal: str) -> str:
     """The goal, and whether this run met it."""
-    return goal if value is None else f"{goal}: {'met' if value <= most else 'MISSED'}"
+    if value is None:
+        return goal
+    met = value <= most
+    said = Verdict(f"{goal}: {'met' if met else 'MISSED'}")
+    said.goal, said.met = goal, met
+    return said
+
+
+class Table(NamedTuple):
+    title: str
+    heads: Sequence[str]
+    lines: Sequence[Sequence[str]]
+
+
+TABLES: list[Table] = []  # that were printed, for whoever makes a page of a run
 
 
 def table(title: str, heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     """A table in Markdown, with columns that line up."""
+    TABLES.append(Table(title, heads, lines))
     widths = [max(len(row[at]) for row in [heads, *lines]) for at in range(len(heads))]
     print(f"\n### {title}\n")
     for at, row in enumerate([heads, *lines]):

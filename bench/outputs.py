@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdfast
-from bench.measure import Sizes, table
+from bench.figures import alone, remark
+from bench.measure import DATA, Sizes, table, verdict
 from holdfast.library import Session
 from holdfast.text import tokens
 
-HERE = Path(__file__).parent.parent.parent / "shared" / "bench" / "outputs"
+HERE = DATA / "outputs"
 BUDGETS = (600, 300)
 SMALL = "small"  # not kept
 
@@ -101,6 +102,7 @@ def report(rows: list[Row]) -> None:
     columns = ("shape", "files", "tokens", "preview, mean", "most", "asked", "by preview")
     budgets = tuple(f"by one read of {budget}" for budget in BUDGETS)
     table("Previews and questions", [*columns, *budgets, "shown of all"], lines)
+    _goals(rows)
     print("\ngoals: preview ≤ 400 on average and ≤ 600 at most, ≥ 25 % by preview;")
     print("one read ≥ 97 % at 600 tokens and ≥ 93 % at 300; preview and read-backs together ≤ 3 % of all")
 
@@ -120,6 +122,23 @@ def _beside(rows: list[Row]) -> None:
         heads,
         lines,
     )
+
+
+def _goals(rows: list[Row]) -> None:
+    asked, original = sum(row.asked for row in rows), sum(row.original for row in rows)
+    previews = [row.preview for row in rows if row.shape != SMALL]
+    mean, most = sum(previews) / len(previews), max(previews)
+    alone(f"tokens of a preview, mean of {len(previews)}", f"{mean:.0f}", verdict(mean, 400, "≤ 400"))
+    alone("tokens of a preview, most", str(most), verdict(most, 600, "≤ 600"))
+    answers = {"the preview": (sum(row.by_preview for row in rows), 0.25)}
+    for at, least in enumerate((0.97, 0.93)):
+        answers[f"one read of {BUDGETS[at]} tokens"] = sum(row.by_question[at] for row in rows), least
+    for name, (count, least) in answers.items():
+        share = count / asked
+        what = f"of {asked} questions answered by {name}"
+        alone(what, f"{share:.1%}", verdict(-share, -least, f"≥ {least:.0%}"))
+    shown = sum(row.preview + row.read_back for row in rows) / original
+    alone(f"previews and read-backs, of {original:,} tokens", f"{shown:.2%}", verdict(shown, 0.03, "≤ 3%"))
 
 
 def _line(name: str, rows: list[Row]) -> list[str]:
@@ -152,13 +171,13 @@ def main() -> None:
 
 def run(sizes: Sizes) -> None:
     """As part of `python -m bench`: over the outputs beside the repository, when they are there."""
-    over(HERE)
+    over(HERE, sizes.peers)
 
 
-def over(place: Path) -> None:
+def over(place: Path, peers: bool = False) -> None:
     """All files of a folder with all their questions."""
     if not (place / "questions.jsonl").exists():
-        print(f"\nno questions.jsonl in {place}: nothing to measure")
+        remark("Not measured: there are no outputs with questions (BENCH_DATA names the folder of public data).")
         return
     questions: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in (place / "questions.jsonl").read_text(encoding="utf-8").splitlines():
@@ -170,6 +189,13 @@ def over(place: Path) -> None:
         rows = [measure(session, path, questions[path.name]) for path in files]
     print(f"tokens by {tokens.NAME}; {len(rows)} files, {sum(map(len, questions.values()))} questions\n")
     report(rows)
+    if peers:
+        from bench.peers import economy
+
+        asked = sum(row.asked for row in rows)
+        shown = sum(row.preview * row.asked + row.read_back for row in rows) / asked
+        ours = economy.Economy(sum(row.by_question[0] for row in rows) / asked, shown)
+        economy.run(files, questions, answered, ours)
 
 
 if __name__ == "__main__":

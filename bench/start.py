@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from bench.figures import alone, compare, remark
 from bench.measure import OUT, Sizes, clean_environment, percentile, ratio, span, table, verdict
 
 VERSION = 3.0  # times the interpreter
@@ -44,7 +45,7 @@ def run(sizes: Sizes) -> None:
     if find_spec("holdfast.doors.cli") and script.exists():
         commands["holdfast --version"] = [str(script), "--version"]
     else:
-        print("\nThe `holdfast` command is not there: its --version is not measured.")
+        remark("The `holdfast` command is not there: its --version is not measured.")
     commands["import holdfast"] = [sys.executable, "-c", "import holdfast"]
     commands["holdfast.open"] = [sys.executable, "-c", "import holdfast; holdfast.open"]
     walls, cpus = _launch(commands, sizes.pick(40, 5))
@@ -52,6 +53,8 @@ def run(sizes: Sizes) -> None:
     for name in commands:
         wall, cpu = min(walls[name]), min(cpus[name])
         goal = verdict(wall / min(walls[floor]), VERSION, f"≤ {VERSION:.0f}x") if name == "holdfast --version" else ""
+        if name != floor:
+            compare(name, wall, floor, min(walls[floor]), goal)
         shown = [span(wall), ratio(wall, min(walls[floor])), goal, span(percentile(walls[name], 0.5))]
         lines.append([name, *shown, span(cpu), ratio(cpu, min(cpus[floor]))])
     table("Starting", ("command", "best", "x floor", "goal", "p50", "CPU", "x floor"), lines)
@@ -91,6 +94,8 @@ def _modules() -> None:
     for name, statement in IMPORTS.items():
         found = _loaded(statement) - bare
         outside = {module.partition(".")[0] for module in found} & HEAVY
+        if name == "import holdfast":
+            alone(f"{name}: heavy modules", str(len(outside)), verdict(len(outside), 0, "none"))
         lines.append([name, str(len(found)), ", ".join(sorted(outside)) or "none"])
     table("What an import brings along", ("import", "modules", "heavy ones (none expected for import holdfast)"), lines)
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from typing import IO, Any, NamedTuple, cast
 
 from bench import corpus, stores
+from bench.figures import alone, compare, remark
 from bench.measure import (
     OUT,
     ROOT,
@@ -121,9 +121,11 @@ def _result(what: str, line: bytes) -> dict[str, Any]:
 def ours() -> Contestant:
     command = Path(sys.executable).with_name("holdfast")
     if find_spec("holdfast.doors.cli") and command.exists():
-        return Contestant("holdfast mcp", lambda path: [str(command), "mcp", "--store", str(path)], "read_notepad")
+        # The project of the stores that are filled beforehand: in another one the server would find nothing.
+        start = [str(command), "mcp", "--project", "bench", "--store"]
+        return Contestant("holdfast mcp", lambda path: [*start, str(path)], "read_notepad")
     by_hand = Contestant("serve(), by hand", lambda path: [sys.executable, "-c", BY_HAND, str(path)], "read_notepad")
-    print("\nThe `holdfast` command is not there: the stdio server is started by hand.")
+    remark("The `holdfast` command is not there: the stdio server is started by hand.")
     return by_hand
 
 
@@ -137,25 +139,17 @@ def bare_sdk() -> Contestant:
 
 def peers() -> list[Contestant]:
     """npm's server-memory, installed below bench/out."""
-    npm, node = which("npm"), which("node")
-    if npm is None or node is None:
-        print(f"\n{PEER}: skipped, npm or node is not there.")
+    from bench.peers.environment import installed
+
+    there = installed(PEER)
+    if there is None:
         return []
-    place = OUT / "peers"
-    place.mkdir(parents=True, exist_ok=True)
-    script = place / "node_modules" / PEER / "dist" / "index.js"
-    if not script.exists():
-        wanted = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(place), PEER]
-        done = subprocess.run(wanted, cwd=place, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not script.exists():
-            print(f"\n{PEER}: skipped, npm cannot install it ({done.stderr.strip().splitlines()[:1]}).")
-            return []
-    version = json.loads((script.parent.parent / "package.json").read_text())["version"]
+    script = there.folder / "dist" / "index.js"
 
     def kept(path: Path) -> dict[str, str]:
         return {"MEMORY_FILE_PATH": f"{path}.jsonl"}
 
-    return [Contestant(f"{PEER} {version}", lambda path: [node, str(script)], "read_graph", kept)]
+    return [Contestant(f"{PEER} {there.version}", lambda path: ["node", str(script)], "read_graph", kept)]
 
 
 def run(sizes: Sizes) -> None:
@@ -184,6 +178,9 @@ def _calling(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> No
     for at, (name, one) in enumerate(found.items()):
         goal = verdict(one.p50 / least.p50, CALL, f"≤ {CALL:.0f}x") if at == 0 else ""
         cpu = one.cpu or None
+        if at:
+            mine = found[contestants[0].name]
+            _beside("a trivial call", at, name, mine.p50, one.p50, verdict(mine.p50 / one.p50, CALL, f"≤ {CALL:.0f}x"))
         shown = [span(one.p50), ratio(one.p50, least.p50), goal, span(one.p99), span(cpu), ratio(cpu, least.cpu)]
         lines.append([name, *shown])
     heads = ("server", "p50", "x loop", "goal", "p99", "server's CPU", "x loop")
@@ -209,6 +206,10 @@ def _launching(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> 
             verdict(least[one.name] / least[loop], LAUNCH, f"≤ {LAUNCH:.0f}x, ahead of every peer") if at == 0 else ""
         )
         middle = percentile(times[one.name], 0.5)
+        if at:
+            mine = least[contestants[0].name]
+            bar = verdict(mine / least[one.name], LAUNCH, f"≤ {LAUNCH:.0f}x")
+            _beside("from launch to the first tools/list", at, one.name, mine, least[one.name], bar)
         shown = [span(least[one.name]), ratio(least[one.name], least[loop]), goal, span(middle)]
         cpu = min(cpus[one.name]) or None
         lines.append([one.name, *shown, span(cpu), ratio(cpu, min(cpus[loop]))])
@@ -232,6 +233,8 @@ def _answering(place: Path, sizes: Sizes) -> None:
     lines = []
     for at, (name, found) in enumerate(times.items()):
         goal = verdict(least[name] / sdk, FIRST, f"≤ {FIRST}x") if at == 0 else ""
+        if at == 0:
+            compare("from launch to the answer to initialize", least[name], contestants[-1].name, sdk, goal)
         lines.append([name, span(least[name]), ratio(least[name], sdk), goal, span(percentile(found, 0.5))])
     table("From launch to the answer to initialize", ("server", "best", "x SDK", "goal", "p50"), lines)
 
@@ -239,17 +242,32 @@ def _answering(place: Path, sizes: Sizes) -> None:
 def _weighing(contestants: Sequence[Contestant], place: Path, sizes: Sizes) -> None:
     count = sizes.pick(100_000, 1_000)
     lines = []
+    idle = 0.0
     for at, one in enumerate(contestants):
         server = Server(one, place / "idle.db")
         server.begin()
+        held, _ = resident(server.process.pid) or (0.0, 0.0)
+        idle = held if at == 0 else idle
+        if at and held:
+            goal = verdict(idle, IDLE_MB, f"≤ {IDLE_MB} MB")
+            _beside("resident memory, idle", at, one.name, idle, held, goal, show="{:.1f} MB".format)
         lines.append([f"{one.name}, idle", *_weight(server, IDLE_MB if at == 0 else None)])
         server.close()
     server = Server(contestants[0], _full(count))
     server.begin()
     _use(server, count)
-    lines.append([f"{contestants[0].name}, {count:,} notes, in use", *_weight(server, FULL_MB)])
+    now, most, goal = _weight(server, FULL_MB)
+    alone(f"resident memory, {count:,} notes, in use", now, goal)
+    lines.append([f"{contestants[0].name}, {count:,} notes, in use", now, most, goal])
     server.close()
     table("Resident memory", ("server", "now", "at most", "goal"), lines)
+
+
+def _beside(
+    what: str, at: int, name: str, ours: float, theirs: float, goal: str, show: Callable[[float], str] = span
+) -> None:
+    """The first of the others is the floor, which the goal is about; the rest are peers."""
+    compare(what, ours, name, theirs, goal if at == 1 else "", peer=at > 1, show=show)
 
 
 def _full(count: int) -> Path:

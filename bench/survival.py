@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import holdfast
+from bench.figures import MORE, alone, compare
 from bench.measure import OUT, Sizes, percentile, ratio, span, table, verdict
 from holdfast.library import Holdfast
 from holdfast.text import tokens
@@ -79,10 +80,10 @@ def _survival(hold: Holdfast) -> Run:
     print(f"warnings: {story.warnings} for 10 compactions (goal: 10)")
     final = story.count()
     print(f"kept after the tenth: {verdict(1 - final.kept, 0.05, f'{final.kept:.1%}, goal 95 %')}")
+    _goals(story)
     lines = [
         ["Holdfast", f"{final.in_window / final.planted:.0%}", f"{final.kept:.0%}"],
-        ["newest messages only", *_floor(story.talk, story.planted, _newest)],
-        ["newest messages and a summary that forgets", *_floor(story.talk, story.planted, _forgetful)],
+        *([name, *_floor(story.talk, story.planted, keep)] for name, keep in FLOORS.items()),
     ]
     table("The same conversation, the same window", ("keeper", "in the window", "in it or one recall away"), lines)
     return story
@@ -93,6 +94,22 @@ def _floor(talk: list[Message], planted: list[Planted], keep: Callable[[list[Mes
     window = keep(talk)
     share = f"{len(found(planted, window)) / len(planted):.0%}"
     return [share, share]
+
+
+def _goals(story: Run) -> None:
+    final = story.count()
+    requests = f"{len(story.steps):,} requests"
+    lost = len(story.problems)
+    alone(f"without pin, notepad, last request or pairs, of {requests}", str(lost), verdict(lost, 0, "0"))
+    alone("warnings for ten compactions", str(story.warnings), verdict(abs(story.warnings - 10), 0, "10"))
+    goal = verdict(1 - final.kept, 0.05, "≥ 95 %")
+    for name, keep in FLOORS.items():
+        theirs = len(found(story.planted, keep(story.talk))) / len(story.planted)
+        what = "items in the window or one recall away after ten"
+        compare(what, final.kept, name, theirs, goal, show="{:.0%}".format, better=MORE)
+        goal = ""  # said once
+        here = final.in_window / final.planted
+        compare("items in the window after ten", here, name, theirs, show="{:.0%}".format, better=MORE)
 
 
 def _newest(talk: list[Message]) -> str:
@@ -120,6 +137,9 @@ def _forgetful(talk: list[Message]) -> str:
             kept.append(sentence)
         summary, recent = "\n".join(reversed(kept)), said
     return f"{summary}\n{recent}"
+
+
+FLOORS = {"newest messages only": _newest, "newest messages and a summary that forgets": _forgetful}
 
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
@@ -163,7 +183,10 @@ def _rebuild(hold: Holdfast, size: int) -> None:
             ["end to beginning", ratio(parts[-1], parts[0])],
         ],
     )
-    print(f"\ncompaction: {verdict(took, REBUILD_GOAL, f'goal {span(REBUILD_GOAL)}')}; score {step.score:.0%}")
+    goal = verdict(took, REBUILD_GOAL, f"≤ {span(REBUILD_GOAL)}")
+    compare(f"a compaction of {before:,} tokens", took, "a step without one", percentile(times, 0.5), goal)
+    compare("a step at the end of that history", parts[-1], "one at its beginning", parts[0])
+    print(f"\ncompaction: {goal}; score {step.score:.0%}")
 
 
 def _unclearable(talk: list[Message]) -> list[Message]:
@@ -202,6 +225,8 @@ def _cache(hold: Holdfast, turns: int) -> None:
             shares.append(len(stable) / len(sent))
         before = sent
         talk = [*talk, *next(story).talk]
+    broken = turns - 1 - same
+    alone(f"prompt caches lost by editing the notepad, of {turns - 1}", str(broken), verdict(broken, 0, "0"))
     print(f"\n{turns} requests, the notepad edited before each: what stood before the notepad was the beginning of the")
     print(f"next request in {same} of {turns - 1} cases (goal: all); median {percentile(shares, 0.5):.1%} of its bytes")
 

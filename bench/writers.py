@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from bench import stores
+from bench.figures import MORE, alone, compare
 from bench.measure import ROOT, Sizes, clean_environment, ratio, span, table, verdict
 from bench.stores import Raw, open_ours
 
 PROCESSES = 8
+FLOOR = "BEGIN IMMEDIATE with a busy timeout"
 
 
 class Race(NamedTuple):
@@ -40,6 +42,13 @@ def run(sizes: Sizes) -> None:
         shown = [f"{best.rate:,.0f}/s", ratio(best.rate, fastest["floor"].rate), span(best.cpu), str(errors), str(lost)]
         worst = min(race.worst for race in found)
         lines.append([who, *shown, goal, span(best.p50), span(worst), span(max(race.worst for race in found))])
+    adds = [fastest[who].rate for who in ("ours", "floor")]
+    compare("adds a second, all together", adds[0], FLOOR, adds[1], show="{:,.0f}/s".format, better=MORE)
+    gone = [sum(race.lost + race.errors for race in found) for found in races.values()]
+    tried = f"{len(races['ours']) * PROCESSES} processes x {each:,} adds"
+    alone(f"lost or refused: {tried}", str(gone[0]), verdict(gone[0], 0, "0"))
+    waits = [min(race.worst for race in found) for found in races.values()]
+    compare("the longest wait of a writer, best round", waits[0], FLOOR, waits[1])
     heads = ("who", "adds", "x floor", "CPU", "errors", "lost", "goal", "p50 wait", "worst wait, best round", "ever")
     title = f"{PROCESSES} processes x {each:,} durable adds to one file (floor: BEGIN IMMEDIATE, busy timeout 30 s)"
     table(title, heads, lines)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import holdfast
+from bench.figures import MORE, compare, remark
 from bench.measure import OUT, ROOT, table
 from bench.peers import script
 from bench.peers.environment import prepared
@@ -58,11 +59,24 @@ HEADS = (
 def run(story: Run) -> None:
     lines = [_row("Holdfast", "its own", story, _windows(story), f"{story.count().kept:.0%}")]
     lines += [_ours(story, style) for style in script.STYLES]
+    mine = {line[1]: line for line in lines}
     for peer in PEERS:
-        lines += _theirs(story, peer)
+        for line in _theirs(story, peer):
+            _beside(mine.get(line[1], lines[0]), line)
+            lines.append(line)
     table("Other tools' compaction of the same conversation, after the tenth", HEADS, lines)
     print("\n`never noted`: of the items that were not written to the notepad either. `last request`: after how many")
     print("compactions it stood there word for word. `no search`: what was measured has none over what it dropped.")
+
+
+def _beside(ours: list[str], theirs: list[str]) -> None:
+    """With the same summariser; ours with its own beside a peer that has none."""
+    here, there = (float(line[3].rstrip("%")) / 100 for line in (ours, theirs))
+    what = f"items in the window after ten, summariser: {theirs[1]}"
+    compare(what, here, theirs[0], there, show="{:.0%}".format, better=MORE, peer=True)
+    asked = [float(line[7].partition(" ")[0]) for line in (ours, theirs)]
+    what = f"compactions with the last request word for word, of ten, summariser: {theirs[1]}"
+    compare(what, asked[0], theirs[0], asked[1], show="{:.0f}".format, better=MORE, peer=True)
 
 
 def _ours(story: Run, style: str) -> list[str]:
@@ -95,7 +109,7 @@ def _theirs(story: Run, peer: Peer) -> list[list[str]]:
             check=False,
         )
         if done.returncode != 0:
-            print(f"\n{peer.package} {there.version}: skipped, {' '.join(done.stderr.strip().splitlines()[-1:])}")
+            remark(f"{peer.package} {there.version}: skipped, {' '.join(done.stderr.strip().splitlines()[-1:])}")
             return []
         for way, windows in json.loads(done.stdout).items():
             shown = [[Said(*one) for one in window] for window in windows]

@@ -16,14 +16,22 @@ try:
 except ImportError:
     from fastmcp import FastMCP
     create_proxy = FastMCP.as_proxy
-create_proxy(StdioTransport(sys.argv[1], sys.argv[2:])).run(transport="stdio", show_banner=False)
+proxy = create_proxy(StdioTransport(sys.argv[2], sys.argv[3:]))
+if sys.argv[1] == "limited":
+    from fastmcp.server.middleware.response_limiting import ResponseLimitingMiddleware
+    proxy.add_middleware(ResponseLimitingMiddleware(max_size=100_000))
+proxy.run(transport="stdio", show_banner=False)
 """
 
 
 def proxies(upstream: Sequence[str]) -> list[Contestant]:
-    """FastMCP's proxy in front of the same server; nothing when it cannot be installed."""
+    """FastMCP's proxy in front of the same server, and with its limiter, which throws away what is over the limit."""
     there = prepared("fastmcp")
     if there is None:
         return []
-    command = [str(there.python), "-c", PROXY, *upstream]
-    return [Contestant(f"FastMCP {there.version} proxy", lambda path: command, "text")]
+    start = [str(there.python), "-c", PROXY]
+    name = f"FastMCP {there.version} proxy"
+    return [
+        Contestant(name, lambda path: [*start, "whole", *upstream], "text"),
+        Contestant(f"{name}, limited (the rest is lost)", lambda path: [*start, "limited", *upstream], "text"),
+    ]

@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.corpus import LOCOMO
 from bench.measure import table
 from bench.recall import rankers, scores, sets, stdlib
 from bench.recall.rankers import Ours, Ranker
 from bench.recall.sets import Set
 from holdfast.limits import RecallRules
 
-LOCOMO = Path(__file__).parent.parent.parent.parent / "shared" / "bench" / "locomo" / "locomo10.json"
 HEADS = ("system", "R@1", "R@5", "R@10", "R@20", "all@10", "MRR", "nDCG@10", "ms a query", "index s", "MB")
+WORDS, WHOLE = "holdfast, words only", "holdfast recall"
 Make = Callable[[Set, Path], Ranker]
 
 
@@ -80,11 +81,11 @@ def baselines() -> Iterator[tuple[str, Make]]:
         yield "linear FTS5 + wordllama 0.5", lambda one, folder: rankers.linear(one, folder / "fts.db", 0.5)
 
 
-def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> None:
-    lines, kinds = [], []
+def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> dict[str, Result]:
+    lines, kinds, results = [], [], {}
     types = sorted({asked.type for one in chosen for asked in one.queries if asked.type})
     for name, make in ways:
-        result = measured(chosen, make)
+        result = results[name] = measured(chosen, make)
         asked = len(result.scores) or 1
         rest = [f"{1e3 * result.asking / asked:.2f}", f"{result.indexing:.2f}", f"{result.size / 1e6:.1f}"]
         lines.append([name, *scores.line(result.scores), *rest])
@@ -94,6 +95,7 @@ def show(title: str, chosen: list[Set], ways: list[tuple[str, Make]]) -> None:
     table(title, HEADS, lines)
     if types:
         table("R@10 by type of question", ("system", *types), kinds)
+    return results
 
 
 def agreement(chosen: list[Set], server: str) -> None:
@@ -141,8 +143,7 @@ def main() -> None:
         agreement(chosen, given.agree)
         return
     ways = [] if given.ours_only else list(baselines())
-    ways.append(("holdfast, words only", ours(meaning=False)))
-    ways.append(("holdfast recall", ours()))
+    ways += [(WORDS, ours(meaning=False)), (WHOLE, ours())]
     if given.signals:
         ways += [(f"  without {signal}", ours(**{signal: False})) for signal in RecallRules._fields]
         ways.append(("  without any", ours(**dict.fromkeys(RecallRules._fields, False))))
