@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torture.goals import GOALS
 from torture.kit import ROOT, Goal, Outcome
-from torture.page import machine, replace
+from torture.page import machine, moment, replace
 from torture.seeded import BUGS
 from torture.seeded import main as seeded
 
@@ -52,8 +52,9 @@ def main() -> int:
         rows, good = [], True
         for name in asked.goals or GOALS:
             goal = GOALS[name]
+            began = moment()
             made, took = run(goal, asked.size or getattr(goal, asked.scale))
-            rows.append((goal.promise, made.cases, made.figure, verdict(made), f"{took:,.0f} s"))
+            rows.append((goal.promise, made.cases, made.figure, verdict(made), f"{took:,.0f} s", began))
             print(" | ".join((name, *rows[-1])), flush=True)
             for words in made.misses:
                 print(f"    {words}", flush=True)

@@ -63,21 +63,25 @@ def ids(store: str, name: str, count: str) -> None:
             say(hold.session().notes.add(f"{name} {number}").id)
 
 
-def mixed(store: str, name: str, pause: str) -> None:
-    """Notes, outputs and questions in the journal for ever, each acknowledged, at leisure if asked to."""
+def mixed(store: str, name: str, led: str) -> None:
+    """Notes, outputs and questions in the journal for ever, each acknowledged; when led, each after a byte of input."""
+
+    def told(*words: object) -> None:
+        say(*words)
+        if led and not os.read(0, 1):
+            os._exit(0)  # nobody leads any more
+
     hold = opened(store, name)
     work = hold.session()
     work.journal.init()
     for number in itertools.count():
         text = f"{name} {number} " + "word " * (number % 50)
-        say("note", work.notes.add(text).id, digest(text))
-        time.sleep(float(pause))
+        told("note", work.notes.add(text).id, digest(text))
         if number % 3 == 0:
             body = f"{name} {number} line\n" * 400
             kept = work.outputs.keep("shell", body).output
-            say("output", kept.id if kept else "-", digest(body))
-            time.sleep(float(pause))
-        if float(pause):
+            told("output", kept.id if kept else "-", digest(body))
+        if led:
             # The file alone: a change of the store right after it would sync what it should have synced itself.
             place = journal_file.find(os.path.dirname(store), "NOTES.md", ".holdfast/journal")
             journal_file.update(place, partial(add_question, entry=Item(f"{name} {number}?")))
@@ -85,8 +89,7 @@ def mixed(store: str, name: str, pause: str) -> None:
             work.journal.add("question", f"{name} {number}?")
         else:
             continue
-        say("line", f"{name}_{number}")
-        time.sleep(float(pause))
+        told("line", f"{name}_{number}")
 
 
 def step(store: str) -> None:

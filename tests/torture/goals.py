@@ -9,11 +9,11 @@ from torture.suites import tests
 DOORS = "tests/doors/test_mcp_http.py"
 QUOTES = "tests/operations/test_trust.py"
 ALL = (
-    Goal("kill-library", "kill -9 of a program loses nothing acknowledged", kills.library, 3, 100, 10_000),
-    Goal("kill-cli", "… nor of a command", kills.cli, 4, 36, 2_000),
-    Goal("kill-stdio", "… nor of an MCP server on stdio", kills.stdio, 1, 20, 2_000),
-    Goal("kill-http", "… nor of the HTTP server", kills.http_door, 1, 6, 1_000),
-    Goal("power", "… nor a power cut (notes, outputs, NOTES.md)", disk.power, 2, 30, 5_000),
+    Goal("kill-library", "kill -9 of a program loses nothing acknowledged", kills.library, 6, 300, 8_000),
+    Goal("kill-cli", "… nor of a command", kills.cli, 3, 36, 900),
+    Goal("kill-stdio", "… nor of an MCP server on stdio", kills.stdio, 1, 20, 700),
+    Goal("kill-http", "… nor of the HTTP server", kills.http_door, 1, 6, 400),
+    Goal("power", "… nor a power cut (notes, outputs, NOTES.md)", disk.power, 6, 120, 5_000),
     Goal("system-calls", "A call that fails or kills at any point harms nothing", disk.system_calls, 3, 60, 5_000),
     Goal("size-limit", "Files that may not grow harm nothing", disk.limited, 1, 10, 500),
     Goal("full-disk", "A full disk harms nothing and is named", disk.small_disk, 1, 10, 500),
