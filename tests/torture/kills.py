@@ -157,14 +157,15 @@ def serve(store: str, name: str) -> tuple[subprocess.Popen[bytes], str]:
     return process, urlsplit(url).netloc
 
 
-def post(place: str, operation: str, body: bytes) -> tuple[int, bytes]:
-    line = http.client.HTTPConnection(place, timeout=60)
+def post(place: str, operation: str, body: bytes, kept: http.client.HTTPConnection | None = None) -> tuple[int, bytes]:
+    line = kept or http.client.HTTPConnection(place, timeout=60)
     try:
         line.request("POST", f"/api/v1/operations/{operation}", body, {"Content-Type": "application/json"})
         reply = line.getresponse()
         return reply.status, reply.read()
     finally:
-        line.close()
+        if kept is None:
+            line.close()
 
 
 def _http(store: str, name: str, chance: random.Random) -> tuple[int, Lines]:
