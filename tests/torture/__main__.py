@@ -61,7 +61,8 @@ def main() -> int:
             good = good and not made.misses
     if asked.write:
         order = [bug.name for bug in BUGS] if asked.seeded else [goal.promise for goal in GOALS.values()]
-        replace(ROOT / asked.write, "seeded" if asked.seeded else "goals", f"{machine()}.", rows, order)
+        said = f"{moment()[:16]} UTC, load {moment()[18:]}, {machine()}." if asked.seeded else f"{machine()}."
+        replace(ROOT / asked.write, "seeded" if asked.seeded else "goals", said, rows, order)
     return 0 if good else 1
 
 

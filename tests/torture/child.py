@@ -31,24 +31,33 @@ def count_on(before: Entry | None) -> Draft:
     return Draft(str(int(before.content if before else "0") + 1))
 
 
-def turns(store: str, name: str, count: str) -> None:
-    """Count on and add a note, so many times; say how long each write took at worst, and which failed."""
-    say("ready")
-    sys.stdin.readline()
+def turns(store: str, name: str, count: int, hold: float = 0.0) -> None:
+    """Count on and add a note, so many times; say when each write was asked for and done, and which failed.
+
+    With `hold` each takes that many seconds while it has its turn, so that whoever else writes has to wait.
+    """
+
+    lines: list[str] = []
+
+    def add_note(_before: Entry | None) -> Draft:
+        time.sleep(hold)
+        return Draft(f"{name} {len(lines)}", name)
+
     kept, scope, stamp = choose_store(store), Scope("local", PROJECT), Stamp("agent/test", "test", name, 1_000)
-    took: list[float] = []
-    for number in range(int(count)):
+    say("ready")
+    os.read(0, 1)
+    for _ in range(count):
         for kind, key, decide in (
             (MEMORY, "counter", count_on),
-            (NOTE, None, lambda _before, number=number: Draft(f"{name} {number}", name)),
+            (NOTE, None, add_note),
         ):
-            began = time.monotonic()
+            asked = time.monotonic()
             try:
                 kept.edit(scope, kind, key, decide, stamp)
+                lines.append(f"wrote {asked} {time.monotonic()}")
             except errors.HoldfastError as problem:
-                say("error", problem.code)
-            took.append(time.monotonic() - began)
-    say("took", max(took), sorted(took)[len(took) // 2])
+                lines.append(f"error {problem.code} {time.monotonic() - asked}")
+    say("\n".join(lines))
     kept.close()
 
 

@@ -88,7 +88,12 @@ def mounted(folder: Path, options: list[str]) -> Iterator[Path | None]:
     try:
         yield place
     finally:
-        subprocess.run(["umount", str(place)], check=True, capture_output=True)
+        for _ in range(50):  # somebody else on this machine may be looking around
+            if not subprocess.run(["umount", str(place)], check=False, capture_output=True).returncode:
+                break
+            time.sleep(0.1)
+        else:
+            raise RuntimeError(f"{place} cannot be unmounted")
 
 
 # --- system calls -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 
 HEADS = {
     "goals": ("Promise", "Cases", "Figure", "Verdict", "Took", "When, and the load before"),
-    "seeded": ("Seeded bug", "Goal", "Verdict", "Note"),
+    "seeded": ("Seeded bug", "Goal and size", "With the bug", "Without it", "Note"),
 }
 
 

@@ -50,19 +50,19 @@ BUGS = (
     Bug(
         "commits are not synced",
         "power",
-        10,
+        30,
         ((FILE, '"PRAGMA synchronous = FULL; PRAGMA cell', '"PRAGMA synchronous = OFF; PRAGMA cell'),),
     ),
     Bug(
         "a new name is not synced",
         "power",
-        20,
+        30,
         (("operations/journal_file.py", "        os.fsync(handle)\n    finally:\n", "        pass\n    finally:\n"),),
     ),
     Bug(
         "acknowledged before the commit",
         "kill-library",
-        6,
+        60,
         (
             (FILE, BEGIN, BEGIN.replace('con.execute("BEGIN', 'con.in_transaction or con.execute("BEGIN')),
             (FILE, COMMIT, COMMIT.replace("con.execute", "if time.monotonic_ns() % 8 == 0: con.execute", 1)),
@@ -75,7 +75,7 @@ BUGS = (
         ((FILE, BEGIN, BEGIN.replace(" IMMEDIATE", "")), NO_LOCK),
         "with our own lock taken out too: behind it the order of locks inside SQLite cannot matter",
     ),
-    Bug("writers do not queue", "processes", 1_000, (NO_LOCK,)),
+    Bug("writers do not queue", "queue", 960, (NO_LOCK,)),
     Bug(
         "the database's file is opened by Python",
         "files",
@@ -130,7 +130,7 @@ BUGS = (
     Bug(
         "a filter is put into the SQL",
         "fuzz-library",
-        4_000,
+        6_000,
         (
             (
                 STORE,
@@ -241,15 +241,22 @@ def patched(source: Path, bug: Bug) -> None:
         path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def caught(bug: Bug) -> tuple[bool, str]:
-    """Whether the goal notices, and the last words it had to say."""
-    with tempfile.TemporaryDirectory(prefix="torture-seeded-") as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src" / "holdfast", source / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+def copied(folder: Path, bug: Bug | None) -> Path:
+    """A copy of the source, with the bug if there is one."""
+    source = folder / "src"
+    shutil.copytree(ROOT / "src" / "holdfast", source / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    if bug is not None:
         patched(source, bug)
+    return source
+
+
+def missed(goal: str, size: int, bug: Bug | None) -> tuple[bool, str]:
+    """Whether the goal misses its promise on a copy, and the last words it had to say."""
+    with tempfile.TemporaryDirectory(prefix="torture-seeded-") as folder:
+        source = copied(Path(folder), bug)
         env = surroundings() | {"PYTHONPATH": os.pathsep.join([str(source), str(TESTS), str(ROOT)])}
         env["PYTHONDONTWRITEBYTECODE"] = "1"
-        command = [sys.executable, "-m", "torture", bug.goal, "--size", str(bug.size)]
+        command = [sys.executable, "-m", "torture", goal, "--size", str(size)]
         try:
             done = subprocess.run(
                 command, cwd=folder, env=env, capture_output=True, text=True, timeout=900, check=False
@@ -260,17 +267,24 @@ def caught(bug: Bug) -> tuple[bool, str]:
         if "skipped:" in lines[0]:
             return False, lines[0].rpartition("skipped: ")[2].partition(" | ")[0]
         misses = [line for line in lines[1:] if not line.startswith(TIMED)]
-        return bool(done.returncode and misses), misses[-1] if misses else ""
+        return bool(done.returncode and misses), misses[-1] if misses else lines[0].split(" | ")[2]
 
 
 def main(names: list[str] | None) -> tuple[list[tuple[str, ...]], bool]:
+    """Each bug in a copy; and its goal, at the same size, on a copy without, where it must keep its promise."""
     rows: list[tuple[str, ...]] = []
+    sound: dict[tuple[str, int], str] = {}
     for bug in BUGS:
         if names and bug.name not in names:
             continue
-        began = time.monotonic()
-        found, words = caught(bug)
-        rows.append((bug.name, bug.goal, "caught" if found else "MISSED", bug.note))
+        began, case = time.monotonic(), (bug.goal, bug.size)
+        if case not in sound:
+            broken, words = missed(*case, None)
+            sound[case] = "MISSED" if broken else "kept"
+            print(f"without a bug | {bug.goal} {bug.size:,} | {sound[case]} | {words[:160]}", flush=True)
+        found, words = missed(*case, bug)
+        rows.append((bug.name, f"{bug.goal}, {bug.size:,}", "noticed" if found else "MISSED", sound[case], bug.note))
         print(" | ".join((*rows[-1], f"{time.monotonic() - began:.0f} s", words[:160])), flush=True)
-    print(f"{sum(row[2] == 'caught' for row in rows)} of {len(rows)} caught")
-    return rows, all(row[2] == "caught" for row in rows)
+    good = [row[2:4] == ("noticed", "kept") for row in rows]
+    print(f"{sum(good)} of {len(rows)} noticed by a goal that keeps its promise without them")
+    return rows, all(good)
