@@ -25,6 +25,7 @@ OF_THE_STORE = {"pwrite64", "fdatasync", "ftruncate"}  # Python uses these on no
 IMAGE_BYTES = 48 << 20
 MKFS = shutil.which("mkfs.ext4") or shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")
 FAULTS = {"SIGKILL": "signal=SIGKILL", "ENOSPC": "error=ENOSPC", "EIO": "error=EIO"}
+Look = Callable[..., None]  # what `verify` does: store, lines, tally, and whether to check all of it
 # A case: on this store, with this number and this chance, start a writer and cut it off; what it had said.
 Cut = Callable[
     [Path, int, random.Random, Callable[[Forked], list[tuple[str, ...]]]],
@@ -165,7 +166,7 @@ def power(folder: Path, cuts: int) -> Outcome:
     return cut_off(folder, cuts, _mixed)
 
 
-def cut_off(folder: Path, cuts: int, one: Cut, *, homes: int = 10) -> Outcome:
+def cut_off(folder: Path, cuts: int, one: Cut, *, look: Look = verify, homes: int = 10) -> Outcome:
     """Cut the power so often; each store lives through `homes` cuts."""
     if MKFS is None:
         return Outcome("none", "none", skipped="mkfs.ext4 is not installed")
@@ -173,11 +174,11 @@ def cut_off(folder: Path, cuts: int, one: Cut, *, homes: int = 10) -> Outcome:
         with mounted(memory, ["-t", "tmpfs", "none"]) as may:
             if may is None:
                 return Outcome("none", "none", skipped="mounting is not allowed here")
-        tally, numbers = spread(partial(_cuts, one, homes), memory, cuts, most=cuts)
+        tally, numbers = spread(partial(_cuts, one, look, homes), memory, cuts, most=cuts)
     return tally.outcome(f"{numbers['cuts']:,} cuts, {numbers['acknowledged']:,} acknowledged", "lost", "corrupt")
 
 
-def _cuts(one: Cut, homes: int, share: Share) -> Made:
+def _cuts(one: Cut, look: Look, homes: int, share: Share) -> Made:
     """One file system, and cut after cut on it. What the next writer begins with is what the last cut left."""
     image, chance, tally = share.folder / "image", random.Random(share.seed), Tally()
     numbers = {"cuts": 0, "acknowledged": 0}
@@ -203,7 +204,7 @@ def _cuts(one: Cut, homes: int, share: Share) -> Made:
             assert disk is not None
             last = number % homes == homes - 1 or number == share.cases - 1
             store = disk / f"{number // homes}" / "holdfast.db"
-            judged(partial(verify, store, lines if last else fresh, check=last or number % 5 == 4), tally)
+            judged(partial(look, store, lines if last else fresh, check=last or number % 5 == 4), tally)
             synced(disk)  # so that a cut takes nothing but what the next writer did
         if sum(tally.counts.values()) > 100:
             break
