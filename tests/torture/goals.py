@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture import cuts, damage, disk, fuzz, kills, people, server, writers
+from torture import cuts, damage, disk, fuzz, hostile, kills, people, server, writers
 from torture.kit import Goal
 from torture.suites import tests
 
@@ -37,6 +37,7 @@ ALL = (
     Goal("fuzz-library", "No call through the library fails inside", fuzz.library, 300, 5_000, 850_000),
     Goal("fuzz-stdio", "… nor through stdio", fuzz.stdio, 100, 1_500, 100_000),
     Goal("fuzz-http", "… nor through HTTP", fuzz.http_door, 50, 300, 50_000),
+    Goal("upstreams", "A server behind us that means harm holds up nobody", hostile.upstreams, 27, 270, 5_400),
     Goal("editors", "No line that people save in NOTES.md is lost", people.editors, 12, 120, 3_200),
     Goal("paths", "Nothing outside of the project is read", people.paths, 100, 20_000, 500_000),
     Goal("doors", "A web page cannot reach the server", tests(DOORS, "-k", "foreign or origin or form"), 0, 1, 1),
