@@ -8,10 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from torture.kit import ROOT, TESTS, TIMED, surroundings
+
+AT_ONCE = 3
 
 
 class Bug(NamedTuple):
@@ -272,19 +275,25 @@ def missed(goal: str, size: int, bug: Bug | None) -> tuple[bool, str]:
 
 def main(names: list[str] | None) -> tuple[list[tuple[str, ...]], bool]:
     """Each bug in a copy; and its goal, at the same size, on a copy without, where it must keep its promise."""
+    bugs = [bug for bug in BUGS if not names or bug.name in names]
+    cases: list[tuple[str, int, Bug | None]] = [(bug.goal, bug.size, bug) for bug in bugs]
+    cases += dict.fromkeys((bug.goal, bug.size, None) for bug in bugs)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = dict(zip(cases, pool.map(_tried, cases), strict=True))
     rows: list[tuple[str, ...]] = []
-    sound: dict[tuple[str, int], str] = {}
-    for bug in BUGS:
-        if names and bug.name not in names:
-            continue
-        began, case = time.monotonic(), (bug.goal, bug.size)
-        if case not in sound:
-            broken, words = missed(*case, None)
-            sound[case] = "MISSED" if broken else "kept"
-            print(f"without a bug | {bug.goal} {bug.size:,} | {sound[case]} | {words[:160]}", flush=True)
-        found, words = missed(*case, bug)
-        rows.append((bug.name, f"{bug.goal}, {bug.size:,}", "noticed" if found else "MISSED", sound[case], bug.note))
-        print(" | ".join((*rows[-1], f"{time.monotonic() - began:.0f} s", words[:160])), flush=True)
+    for bug in bugs:
+        noticed, broken = found[bug.goal, bug.size, bug], found[bug.goal, bug.size, None]
+        verdicts = "noticed" if noticed else "MISSED", "MISSED" if broken else "kept"
+        rows.append((bug.name, f"{bug.goal}, {bug.size:,}", *verdicts, bug.note))
     good = [row[2:4] == ("noticed", "kept") for row in rows]
     print(f"{sum(good)} of {len(rows)} noticed by a goal that keeps its promise without them")
     return rows, all(good)
+
+
+def _tried(case: tuple[str, int, Bug | None]) -> bool:
+    goal, size, bug = case
+    began = time.monotonic()
+    broken, words = missed(goal, size, bug)
+    what = bug.name if bug else "without a bug"
+    print(f"{what} | {goal}, {size:,} | {broken} | {time.monotonic() - began:.0f} s | {words[:160]}", flush=True)
+    return broken
