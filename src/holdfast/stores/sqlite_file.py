@@ -2,8 +2,8 @@
 
 The ideas:
 
-- *A lock before SQLite's own that leaves nobody behind.* Writers of all processes wait at a side file (flock), where one
-  may slip in but the longest waiting are next; SQLite's busy timeout lets some starve and is only the backstop.
+- *A lock before SQLite's own that leaves nobody behind.* Writers of all processes wait at a side file (flock), where
+  one may slip in but the longest waiting are next; SQLite's busy timeout lets some starve and is only the backstop.
   Checkpoints happen under the same lock.
 - *Writers in one process share a commit.* A writer adds its work to a list and waits for its turn. Whoever's turn it is
   runs everything on the list in one transaction, so that ten waiting writers cost one fsync. Each piece of work has a
