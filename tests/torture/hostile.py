@@ -115,27 +115,49 @@ def _through(command: list[str], owners: tuple[str, str], ways: list[str], folde
     """After each harm an honest call and one of our own tools must be answered, and rightly."""
     if not ways:
         return
-    (bad, good), seen = owners, 0
-    shown: set[str] = set()  # how the honest tool was described; the gateway asks again only when told to
+    bad, good = owners
     door = Door(command, folder)
-    door.ask("tools/list", {}, "first")
+    talk = Talk(door, f"{good}echo")
+    talk.round(tally, "nothing")
     for number, way in enumerate(ways):
         harm = {"name": f"{bad}harm", "arguments": {"words": way}}
         door.send({"jsonrpc": "2.0", "id": f"harm{number}", "method": "tools/call", "params": harm})
-        words = f"honest {number}"
-        echo = door.ask("tools/call", {"name": f"{good}echo", "arguments": {"words": words}}, f"echo{number}")
-        ours = door.ask("tools/call", {"name": "scratchpad_list", "arguments": {}}, f"ours{number}")
-        listed = door.ask("tools/list", {}, f"list{number}")
-        if echo is None or ours is None or listed is None:
-            tally.miss("unanswered", f"{command[3]}: after {way}")
+        if not talk.round(tally, f"{command[3]}, after {way}"):
             break  # whatever comes now is of the same making
-        shown |= {one["description"] for one in listed["result"]["tools"] if one["name"] == f"{good}echo"}
-        first, *more = echo.get("result", {}).get("content") or [None]
-        seen += len(more)
-        if first != {"type": "text", "text": words} or not all(one["text"].startswith("[Holdfast: ") for one in more):
-            tally.miss("wrong answers", f"{command[3]}: after {way}: {echo!r:.150}")
-        if ours.get("result", {}).get("isError"):
-            tally.miss("wrong answers", f"{command[3]}: ours, after {way}: {ours!r:.150}")
-    if len(shown) > 1 and not seen:
+    # Tools are compared aside, so a change may be told a little later.
+    until = time.monotonic() + PATIENCE_SECONDS
+    while len(talk.shown) > 1 and not talk.told and time.monotonic() < until and talk.round(tally, "all"):
+        time.sleep(0.05)
+    if len(talk.shown) > 1 and not talk.told:
         tally.miss("changes unseen", command[3])
     door.end(tally)
+
+
+class Talk:
+    """What an honest client says, again and again, and what it was shown."""
+
+    def __init__(self, door: Door, echo: str) -> None:
+        self._door = door
+        self._echo = echo
+        self._rounds = 0
+        self.shown: set[str] = set()  # how the honest tool was described; the gateway asks again only when told to
+        self.told = 0  # how often we said that it changed
+
+    def round(self, tally: Tally, when: str) -> bool:
+        """An honest call, one of our tools, and a listing. Whether all were answered."""
+        self._rounds += 1
+        words, at = f"honest {self._rounds}", self._rounds
+        echo = self._door.ask("tools/call", {"name": self._echo, "arguments": {"words": words}}, f"echo{at}")
+        ours = self._door.ask("tools/call", {"name": "scratchpad_list", "arguments": {}}, f"ours{at}")
+        listed = self._door.ask("tools/list", {}, f"list{at}")
+        if echo is None or ours is None or listed is None:
+            tally.miss("unanswered", when)
+            return False
+        self.shown |= {one["description"] for one in listed["result"]["tools"] if one["name"] == self._echo}
+        first, *more = echo.get("result", {}).get("content") or [None]
+        self.told += len(more)
+        if first != {"type": "text", "text": words} or not all(one["text"].startswith("[Holdfast: ") for one in more):
+            tally.miss("wrong answers", f"{when}: {echo!r:.150}")
+        if ours.get("result", {}).get("isError"):
+            tally.miss("wrong answers", f"{when}, ours: {ours!r:.150}")
+        return True

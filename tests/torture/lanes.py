@@ -123,7 +123,8 @@ class Forked:
         return line
 
     def go(self) -> None:
-        os.write(self._go, b"g")
+        with suppress(BrokenPipeError):  # it is gone, and its last words say why
+            os.write(self._go, b"g")
 
     def end(self, signal: int | None = None) -> tuple[bytes, int]:
         """All it said and how it ended, killed when a signal is named."""
