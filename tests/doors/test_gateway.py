@@ -371,6 +371,20 @@ def test_strict_mode_knows_each_server(place: Place, tmp_path: Path) -> None:
         assert shown(ask(client, "one__text", size=5)) == words(5)
 
 
+def test_a_change_of_each_server_is_told_though_they_change_alike(place: Place, tmp_path: Path) -> None:
+    changes = tmp_path / "changes.json"
+    servers = {name: scripted(str(changes)) for name in NAMES}
+    with place.open(servers) as client:
+        tools(client)
+        assert client.leave()[0] == 0
+    changes.write_text(json.dumps({"text": {"description": "other"}}))
+    with place.open(servers) as client:
+        tools(client)
+        _, _, said = client.leave()
+    for name in NAMES:
+        assert f"{name}: the tool 'text' is not as sealed".encode() in said
+
+
 def test_rules_for_tools_of_one_server(place: Place, tmp_path: Path) -> None:
     (tmp_path / ".holdfast").mkdir()
     (tmp_path / ".holdfast" / "config.toml").write_text('[outputs.tools."one__*"]\nkeep = "never"\n')

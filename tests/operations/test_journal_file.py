@@ -211,6 +211,42 @@ def test_what_a_stopped_process_left_behind_is_taken_in(place: Place) -> None:
     assert not list(beside.glob(".NOTES*"))
 
 
+@pytest.mark.parametrize("left", [1, 0])
+def test_states_that_a_power_cut_emptied_drop_nothing(place: Place, left: int) -> None:
+    """The newest state, or all of them, have no bytes; and what the last change displaced lies beside the journal."""
+    update(place, question("first?"), template)
+    before = Path(place.path).read_text()
+    update(place, question("second?"))
+    states = sorted(Path(place.within("seen")).glob("*.md"))
+    for state in states[left:]:
+        state.write_bytes(b"")
+    (Path(place.path).parent / f".NOTES.md.holdfast-1-{left}").write_text(before)
+    update(place, question("third?"))
+    assert asked(place) == ["first?", "second?", "third?"]
+
+
+def test_a_state_is_on_the_disk_before_the_journal_changes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    update(place, question("first?"), template)
+    synced: list[str] = []
+    seen: list[str] = []
+    sync, swap = os.fsync, journal_file._exchange_names
+
+    def watched_sync(file: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{file}"))
+        sync(file)
+
+    def watched_swap(one: str, other: str) -> None:
+        seen.extend(synced)
+        swap(one, other)
+
+    monkeypatch.setattr(os, "fsync", watched_sync)
+    monkeypatch.setattr(journal_file, "_exchange_names", watched_swap)
+    update(place, question("second?"))
+    newest = max(os.listdir(place.within("seen")))
+    assert place.within("seen") in seen
+    assert place.within("seen", newest.removesuffix(".md")) in seen
+
+
 def test_where_names_cannot_be_exchanged_files_are_replaced(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_file, "_exchange_names", journal_file._replace_names)
     put(place, template() + BY_HAND)

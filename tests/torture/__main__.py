@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torture.goals import GOALS
 from torture.kit import ROOT, Goal, Outcome
-from torture.page import machine, replace
+from torture.page import machine, moment, replace
 from torture.seeded import BUGS
 from torture.seeded import main as seeded
 
@@ -52,15 +52,17 @@ def main() -> int:
         rows, good = [], True
         for name in asked.goals or GOALS:
             goal = GOALS[name]
+            began = moment()
             made, took = run(goal, asked.size or getattr(goal, asked.scale))
-            rows.append((goal.promise, made.cases, made.figure, verdict(made), f"{took:,.0f} s"))
+            rows.append((goal.promise, made.cases, made.figure, verdict(made), f"{took:,.0f} s", began))
             print(" | ".join((name, *rows[-1])), flush=True)
             for words in made.misses:
                 print(f"    {words}", flush=True)
             good = good and not made.misses
     if asked.write:
         order = [bug.name for bug in BUGS] if asked.seeded else [goal.promise for goal in GOALS.values()]
-        replace(ROOT / asked.write, "seeded" if asked.seeded else "goals", f"{machine()}.", rows, order)
+        said = f"{moment()[:16]} UTC, load {moment()[18:]}, {machine()}." if asked.seeded else f"{machine()}."
+        replace(ROOT / asked.write, "seeded" if asked.seeded else "goals", said, rows, order)
     return 0 if good else 1
 
 

@@ -31,24 +31,33 @@ def count_on(before: Entry | None) -> Draft:
     return Draft(str(int(before.content if before else "0") + 1))
 
 
-def turns(store: str, name: str, count: str) -> None:
-    """Count on and add a note, so many times; say how long each write took at worst, and which failed."""
-    say("ready")
-    sys.stdin.readline()
+def turns(store: str, name: str, count: int, hold: float = 0.0) -> None:
+    """Count on and add a note, so many times; say when each write was asked for and done, and which failed.
+
+    With `hold` each takes that many seconds while it has its turn, so that whoever else writes has to wait.
+    """
+
+    lines: list[str] = []
+
+    def add_note(_before: Entry | None) -> Draft:
+        time.sleep(hold)
+        return Draft(f"{name} {len(lines)}", name)
+
     kept, scope, stamp = choose_store(store), Scope("local", PROJECT), Stamp("agent/test", "test", name, 1_000)
-    took: list[float] = []
-    for number in range(int(count)):
+    say("ready")
+    os.read(0, 1)
+    for _ in range(count):
         for kind, key, decide in (
             (MEMORY, "counter", count_on),
-            (NOTE, None, lambda _before, number=number: Draft(f"{name} {number}", name)),
+            (NOTE, None, add_note),
         ):
-            began = time.monotonic()
+            asked = time.monotonic()
             try:
                 kept.edit(scope, kind, key, decide, stamp)
+                lines.append(f"wrote {asked} {time.monotonic()}")
             except errors.HoldfastError as problem:
-                say("error", problem.code)
-            took.append(time.monotonic() - began)
-    say("took", max(took), sorted(took)[len(took) // 2])
+                lines.append(f"error {problem.code} {time.monotonic() - asked}")
+    say("\n".join(lines))
     kept.close()
 
 
@@ -63,21 +72,25 @@ def ids(store: str, name: str, count: str) -> None:
             say(hold.session().notes.add(f"{name} {number}").id)
 
 
-def mixed(store: str, name: str, pause: str) -> None:
-    """Notes, outputs and questions in the journal for ever, each acknowledged, at leisure if asked to."""
+def mixed(store: str, name: str, led: str) -> None:
+    """Notes, outputs and questions in the journal for ever, each acknowledged; when led, each after a byte of input."""
+
+    def told(*words: object) -> None:
+        say(*words)
+        if led and not os.read(0, 1):
+            os._exit(0)  # nobody leads any more
+
     hold = opened(store, name)
     work = hold.session()
     work.journal.init()
     for number in itertools.count():
         text = f"{name} {number} " + "word " * (number % 50)
-        say("note", work.notes.add(text).id, digest(text))
-        time.sleep(float(pause))
+        told("note", work.notes.add(text).id, digest(text))
         if number % 3 == 0:
             body = f"{name} {number} line\n" * 400
             kept = work.outputs.keep("shell", body).output
-            say("output", kept.id if kept else "-", digest(body))
-            time.sleep(float(pause))
-        if float(pause):
+            told("output", kept.id if kept else "-", digest(body))
+        if led:
             # The file alone: a change of the store right after it would sync what it should have synced itself.
             place = journal_file.find(os.path.dirname(store), "NOTES.md", ".holdfast/journal")
             journal_file.update(place, partial(add_question, entry=Item(f"{name} {number}?")))
@@ -85,8 +98,7 @@ def mixed(store: str, name: str, pause: str) -> None:
             work.journal.add("question", f"{name} {number}?")
         else:
             continue
-        say("line", f"{name}_{number}")
-        time.sleep(float(pause))
+        told("line", f"{name}_{number}")
 
 
 def step(store: str) -> None:

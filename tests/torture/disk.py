@@ -10,38 +10,27 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from torture.kit import SEED, Outcome, Tally, acknowledged, child, command, digest, judge, opened, sound, surroundings
+from torture.child import mixed
+from torture.kit import Outcome, Tally, acknowledged, child, command, opened, surroundings, verify
+from torture.lanes import Forked, Made, Share, in_memory, judged, spread
 
 SHUTDOWN, NOLOGFLUSH = 0x8004587D, 2  # EXT4_IOC_SHUTDOWN: forget whatever is not on the disk
 CALLS = ("pwrite64", "fdatasync", "fsync", "ftruncate", "renameat2,rename", "unlink")
 OF_THE_STORE = {"pwrite64", "fdatasync", "ftruncate"}  # Python uses these on nothing of ours
+IMAGE_BYTES = 48 << 20
+MKFS = shutil.which("mkfs.ext4") or shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")
 FAULTS = {"SIGKILL": "signal=SIGKILL", "ENOSPC": "error=ENOSPC", "EIO": "error=EIO"}
-
-
-def verify(store: Path, lines: list[tuple[str, ...]], tally: Tally, *, check: bool = True) -> None:
-    """Everything a child said it had written is there."""
-    with opened(store, "after") as hold:
-        judge(hold, {id: wanted for kind, id, wanted in (line for line in lines if line[0] == "note")}, tally)
-        for _, id, wanted in (line for line in lines if line[0] == "output"):
-            found = hold.store.output(hold.scope, id)
-            if found is None:
-                tally.miss("lost", f"output {id}")
-            elif digest(hold.store.output_bytes(hold.scope, id, 0, found.size)) != wanted:
-                tally.miss("wrong", f"output {id}")
-        journal = store.parent / "NOTES.md"
-        text = journal.read_text(encoding="utf-8") if journal.exists() else ""
-        for line in (line[1] for line in lines if line[0] == "line"):
-            if f"{line.replace('_', ' ')}?" not in text:
-                tally.miss("lost", f"{line} in the journal")
-        if not text.strip() and journal.exists():
-            tally.miss("corrupt", "the journal is empty")
-        if check:
-            sound(hold, tally)
-        hold.session("after").notes.add("still writable")
+Look = Callable[..., None]  # what `verify` does: store, lines, tally, and whether to check all of it
+# A case: on this store, with this number and this chance, start a writer and cut it off; what it had said.
+Cut = Callable[
+    [Path, int, random.Random, Callable[[Forked], list[tuple[str, ...]]]],
+    list[tuple[str, ...]],
+]
 
 
 # --- full -------------------------------------------------------------------------------------------------------------
@@ -100,7 +89,12 @@ def mounted(folder: Path, options: list[str]) -> Iterator[Path | None]:
     try:
         yield place
     finally:
-        subprocess.run(["umount", str(place)], check=True, capture_output=True)
+        for _ in range(50):  # somebody else on this machine may be looking around
+            if not subprocess.run(["umount", str(place)], check=False, capture_output=True).returncode:
+                break
+            time.sleep(0.1)
+        else:
+            raise RuntimeError(f"{place} cannot be unmounted")
 
 
 # --- system calls -----------------------------------------------------------------------------------------------------
@@ -168,45 +162,85 @@ def _fault(folder: Path, strace: str, call: str, fault: str, number: int, tally:
 
 
 def power(folder: Path, cuts: int) -> Outcome:
-    """Power cuts on a file system of its own: whatever was not synced is gone."""
-    image = folder / "image"
-    with open(image, "wb") as file:
-        file.truncate(96 * 1024 * 1024)
-    mkfs = shutil.which("mkfs.ext4") or shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")
-    if mkfs is None:
+    """Power cuts on file systems of their own: whatever was not synced is gone."""
+    return cut_off(folder, cuts, _mixed)
+
+
+def cut_off(folder: Path, cuts: int, one: Cut, *, look: Look = verify, homes: int = 10) -> Outcome:
+    """Cut the power so often; each store lives through `homes` cuts."""
+    if MKFS is None:
         return Outcome("none", "none", skipped="mkfs.ext4 is not installed")
-    subprocess.run([mkfs, "-q", "-E", "lazy_itable_init=0", str(image)], check=True, capture_output=True)
-    chance, tally, told = random.Random(SEED), Tally(), 0
-    options = ["-o", "loop,commit=60", str(image)]
-    for number in range(cuts):
-        with mounted(folder, options) as disk:
-            if disk is None:
+    with in_memory(folder) as memory:
+        with mounted(memory, ["-t", "tmpfs", "none"]) as may:
+            if may is None:
                 return Outcome("none", "none", skipped="mounting is not allowed here")
-            home = disk / f"{number // 10}"
-            if not home.exists():
-                shutil.rmtree(disk / f"{number // 10 - 1}", ignore_errors=True)
-                home.mkdir()
-                os.sync()  # the folder itself is not ours to keep
-            lines = _cut(disk, home / "holdfast.db", number, chance)
-        with mounted(folder, options) as disk:
+        tally, numbers = spread(partial(_cuts, one, look, homes), memory, cuts, most=cuts)
+    return tally.outcome(f"{numbers['cuts']:,} cuts, {numbers['acknowledged']:,} acknowledged", "lost", "corrupt")
+
+
+def _cuts(one: Cut, look: Look, homes: int, share: Share) -> Made:
+    """One file system, and cut after cut on it. What the next writer begins with is what the last cut left."""
+    image, chance, tally = share.folder / "image", random.Random(share.seed), Tally()
+    numbers = {"cuts": 0, "acknowledged": 0}
+    with open(image, "wb") as file:
+        file.truncate(IMAGE_BYTES)
+    subprocess.run([str(MKFS), "-q", "-E", "lazy_itable_init=0", str(image)], check=True, capture_output=True)
+    options = ["-o", "loop,commit=60", str(image)]
+    lines: list[tuple[str, ...]] = []
+    for number in range(share.cases):
+        with mounted(share.folder, options) as disk:
             assert disk is not None
-            told += len(lines)
-            verify(disk / f"{number // 10}" / "holdfast.db", lines, tally, check=number % 5 == 4 or number == cuts - 1)
-    return tally.outcome(f"{cuts:,} cuts, {told:,} acknowledged", "lost", "corrupt")
+            home = disk / f"{number // homes}"
+            if number % homes == 0:
+                shutil.rmtree(disk / f"{number // homes - 1}", ignore_errors=True)
+                home.mkdir()
+                synced(disk)  # the folder itself is not ours to keep
+                lines = []
+            fresh = one(home / "holdfast.db", number, chance, partial(shut_down, disk))
+        lines += fresh
+        numbers["cuts"] += 1
+        numbers["acknowledged"] += len(fresh)
+        with mounted(share.folder, options) as disk:
+            assert disk is not None
+            last = number % homes == homes - 1 or number == share.cases - 1
+            store = disk / f"{number // homes}" / "holdfast.db"
+            judged(partial(look, store, lines if last else fresh, check=last or number % 5 == 4), tally)
+            synced(disk)  # so that a cut takes nothing but what the next writer did
+        if sum(tally.counts.values()) > 100:
+            break
+    return Made(tally.counts, tally.words, numbers)
 
 
-def _cut(disk: Path, store: Path, number: int, chance: random.Random) -> list[tuple[str, ...]]:
-    """Every other time at leisure, so that the power goes right after something was acknowledged."""
-    writer = child("mixed", store, f"cut{number}", 0.03 if number % 2 else 0)
-    assert writer.stdout is not None
-    first = b"".join(writer.stdout.readline() for _ in range(chance.randrange(1, 6)))
-    time.sleep(chance.uniform(0.0, 0.06))
-    writer.send_signal(signal.SIGSTOP)
-    os.waitpid(writer.pid, os.WUNTRACED)
+def synced(disk: Path) -> None:
+    """This file system alone: others on this machine have disks of their own."""
+    subprocess.run(["sync", "-f", str(disk)], check=True, capture_output=True)
+
+
+def shut_down(disk: Path, writer: Forked) -> list[tuple[str, ...]]:
+    """Stop the writer first: a sync that races the cut would be acknowledged in good faith."""
+    with suppress(ProcessLookupError):
+        os.kill(writer.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, writer.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     handle = os.open(disk, os.O_RDONLY)
     fcntl.ioctl(handle, SHUTDOWN, struct.pack("I", NOLOGFLUSH))
     os.close(handle)
-    writer.send_signal(signal.SIGKILL)
-    rest, err = writer.communicate(timeout=60)
-    assert first, err.decode()
-    return acknowledged(first + rest)
+    said, _ = writer.end(signal.SIGKILL)
+    return acknowledged(said)
+
+
+def _mixed(
+    store: Path, number: int, chance: random.Random, cut: Callable[[Forked], list[tuple[str, ...]]]
+) -> list[tuple[str, ...]]:
+    """The power goes right after something was acknowledged; soon after something was; at any moment from the start."""
+    led = number % 3 == 0
+    writer = Forked(partial(mixed, str(store), f"cut{number}", "led" if led else ""))
+    if led:
+        for _ in range(chance.randrange(1, 8)):
+            writer.line()
+            writer.go()
+        writer.line()
+    else:
+        if number % 3 == 1:
+            writer.line()
+        time.sleep(chance.uniform(0.0, 0.060))
+    return cut(writer)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import http.client
 import json
+import os
 import random
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +20,8 @@ from holdfast.operations.registry import Param
 from journeys.stdio import Server
 from operations.test_tools import CALLS
 from torture.kills import post, serve
-from torture.kit import PROJECT, SEED, Outcome, Tally, opened, sound
+from torture.kit import PROJECT, Outcome, Tally, opened, sound
+from torture.lanes import Made, Share, in_memory, spread
 
 # One waits on purpose and one runs programs of its own accord: they have tests of their own.
 LEFT_OUT = {"wait_for_sessions", "run_sandbox_code"}
@@ -57,7 +62,11 @@ ODD: tuple[Any, ...] = (
     ["x"],
     [1, "x"],
 )
-SLOW_SECONDS = 20.0  # a call may wait for the machine, not for a pattern
+JUNK = (b"\xff\xfe\n", b"{}\n", b"[" * 20_000 + b"\n", b'{"jsonrpc":"2.0","id":1e999,"method":"x"}\n')
+CALLS_EACH = 4_000  # on one store: enough to fill it with anything, few enough that reading it all stays quick
+HANDLES = "/proc/self/fd"
+WORK_SECONDS = 5.0  # of a processor for one call, however busy the machine is
+SLOW_SECONDS = 120.0  # on the clock, where the work is done in another process
 
 
 def value(chance: random.Random, param: Param | None) -> Any:
@@ -89,22 +98,44 @@ def arguments(chance: random.Random, name: str) -> dict[str, Any]:
 Send = Callable[[str, dict[str, Any]], str]  # what is wrong with the answer, or nothing
 
 
-def throw(calls: int, send: Send, tally: Tally, seed: int = SEED) -> None:
+def throw(calls: int, send: Send, tally: Tally, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(calls):
         name = chance.choice(NAMES)
         given = arguments(chance, name)
-        began = time.monotonic()
+        began = time.process_time(), time.monotonic()
         wrong = send(name, given)
         if wrong:
             tally.miss("unhandled", f"{name} {given!r:.120}: {wrong}")
-        if time.monotonic() - began > SLOW_SECONDS:
+        if time.process_time() - began[0] > WORK_SECONDS or time.monotonic() - began[1] > SLOW_SECONDS:
             tally.miss("hangs", f"{name} {given!r:.150}")
 
 
+def _thrown(folder: Path, calls: int, one: Callable[[Share], Made], what: str) -> Outcome:
+    """In shares of a few thousand, each with a store and a seed of its own."""
+    with in_memory(folder) as memory:
+        tally, numbers = spread(one, memory, calls, most=CALLS_EACH)
+    good = f", {numbers['good']:,} of them good" if "good" in numbers else ""
+    return tally.outcome(f"{numbers['calls']:,} {what}{good}", "unhandled", "hangs", "leaks")
+
+
 def library(folder: Path, calls: int) -> Outcome:
-    tally, answered = Tally(), 0
-    with opened(folder / "holdfast.db", "fuzz") as hold:
+    return _thrown(folder, calls, _library, "calls")
+
+
+def _library(share: Share) -> Made:
+    tally, handles = Tally(), len(os.listdir(HANDLES))
+    answered = _called(share, tally)
+    gc.collect()  # a model of meanings is mapped as long as it is garbage
+    if len(os.listdir(HANDLES)) > handles:
+        tally.miss("leaks", f"{len(os.listdir(HANDLES)) - handles} files stayed open")
+    shutil.rmtree(share.folder)
+    return Made(tally.counts, tally.words, {"calls": share.cases, "good": answered})
+
+
+def _called(share: Share, tally: Tally) -> int:
+    answered = 0
+    with opened(share.folder / "holdfast.db", "fuzz") as hold:
 
         def send(name: str, given: dict[str, Any]) -> str:
             nonlocal answered
@@ -119,21 +150,25 @@ def library(folder: Path, calls: int) -> Outcome:
                 return repr(problem)
             return ""
 
-        throw(calls, send, tally)
+        throw(share.cases, send, tally, share.seed)
         sound(hold, tally)
-    return tally.outcome(f"{calls:,} calls, {answered:,} of them good", "unhandled", "hangs")
+    return answered
 
 
 def stdio(folder: Path, calls: int) -> Outcome:
+    return _thrown(folder, calls, _stdio, "calls and frames")
+
+
+def _stdio(share: Share) -> Made:
     tally = Tally()
-    with Server(str(folder / "holdfast.db"), "--project", PROJECT, "--session", "fuzz") as server:
+    with Server(str(share.folder / "holdfast.db"), "--project", PROJECT, "--session", "fuzz") as server:
 
         def send(name: str, given: dict[str, Any]) -> str:
             reply = server.request("tools/call", {"name": name, "arguments": given})
             return _wrong(json.dumps(reply), reply.get("error", {}).get("code"))
 
-        throw(calls, send, tally)
-        for junk in (b"\xff\xfe\n", b"{}\n", b"[" * 20_000 + b"\n", b'{"jsonrpc":"2.0","id":1e999,"method":"x"}\n'):
+        throw(share.cases - len(JUNK), send, tally, share.seed)
+        for junk in JUNK:
             assert server.process.stdin is not None
             server.process.stdin.write(junk)
             server.process.stdin.flush()
@@ -144,23 +179,32 @@ def stdio(folder: Path, calls: int) -> Outcome:
         _, said = server.process.communicate(timeout=60)
         if b"Traceback" in said:
             tally.miss("unhandled", said[-300:])
-    return tally.outcome(f"{calls:,} calls and frames", "unhandled", "hangs")
+    shutil.rmtree(share.folder)
+    return Made(tally.counts, tally.words, {"calls": share.cases})
 
 
 def http_door(folder: Path, calls: int) -> Outcome:
+    return _thrown(folder, calls, _http, "calls")
+
+
+def _http(share: Share) -> Made:
+    """All calls on one connection, as long as the server keeps it."""
     tally = Tally()
-    process, place = serve(str(folder / "holdfast.db"), "fuzz")
+    process, place = serve(str(share.folder / "holdfast.db"), "fuzz")
+    line = http.client.HTTPConnection(place, timeout=60)
     try:
 
         def send(name: str, given: dict[str, Any]) -> str:
-            status, answer = post(place, name, json.dumps(given).encode())
+            status, answer = post(place, name, json.dumps(given).encode(), line)
             return f"status {status}" if status >= 500 else _wrong(answer.decode(errors="replace"), None)
 
-        throw(calls, send, tally)
+        throw(share.cases, send, tally, share.seed)
     finally:
+        line.close()
         process.terminate()
         process.communicate(timeout=30)
-    return tally.outcome(f"{calls:,} calls", "unhandled", "hangs")
+    shutil.rmtree(share.folder)
+    return Made(tally.counts, tally.words, {"calls": share.cases})
 
 
 def _wrong(answer: str, code: object) -> str:

@@ -54,6 +54,12 @@ class Tally:
         if len(self.words) < 5:
             self.words.append(f"{kind}: {words}"[:300])
 
+    def absorb(self, counts: Mapping[str, int], words: list[str]) -> None:
+        """Add what another tally counted."""
+        for kind, number in counts.items():
+            self.counts[kind] = self.counts.get(kind, 0) + number
+        self.words += words[: 5 - len(self.words)]
+
     def figure(self, *kinds: str) -> str:
         return ", ".join(f"{self.counts.get(kind, 0):,} {kind}" for kind in (*kinds, *(self.counts.keys() - {*kinds})))
 
@@ -109,3 +115,27 @@ def sound(hold: Holdfast, tally: Tally) -> None:
     for finding in hold.check():
         if not finding.ok:
             tally.miss("corrupt", f"{finding.name}: {finding.detail}")
+
+
+def verify(store: Path, lines: list[tuple[str, ...]], tally: Tally, *, check: bool = True) -> None:
+    """Everything a child said it had written is there."""
+    for words in (line[1:] for line in lines if line[0] == "crashed"):
+        tally.miss("crashed", " ".join(words))
+    with opened(store, "after") as hold:
+        judge(hold, {id: wanted for kind, id, wanted in (line for line in lines if line[0] == "note")}, tally)
+        for _, id, wanted in (line for line in lines if line[0] == "output"):
+            found = hold.store.output(hold.scope, id)
+            if found is None:
+                tally.miss("lost", f"output {id}")
+            elif digest(hold.store.output_bytes(hold.scope, id, 0, found.size)) != wanted:
+                tally.miss("wrong", f"output {id}")
+        journal = store.parent / "NOTES.md"
+        text = journal.read_text(encoding="utf-8") if journal.exists() else ""
+        for line in (line[1] for line in lines if line[0] == "line"):
+            if f"{line.replace('_', ' ')}?" not in text:
+                tally.miss("lost", f"{line} in the journal")
+        if not text.strip() and journal.exists():
+            tally.miss("corrupt", "the journal is empty")
+        if check:
+            sound(hold, tally)
+        hold.session("after").notes.add("still writable")

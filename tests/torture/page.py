@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HEADS = {
-    "goals": ("Promise", "Cases", "Figure", "Verdict", "Took"),
-    "seeded": ("Seeded bug", "Goal", "Verdict", "Note"),
+    "goals": ("Promise", "Cases", "Figure", "Verdict", "Took", "When, and the load before"),
+    "seeded": ("Seeded bug", "Goal and size", "With the bug", "Without it", "Note"),
 }
 
 
@@ -20,15 +20,19 @@ def table(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> str:
 
 
 def machine() -> str:
-    """Where and when, and how busy it was: figures of time mean little without."""
+    """Where it ran."""
     import apsw
 
-    load = ", ".join(f"{one:.0f}" for one in os.getloadavg())
-    today = datetime.datetime.now(datetime.UTC).date()
     return (
-        f"{today}, {os.cpu_count()} cores with a load of {load}, Linux {platform.release()}, "
+        f"{os.cpu_count()} cores, Linux {platform.release()}, "
         f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
     )
+
+
+def moment() -> str:
+    """When, and how busy the machine was with other things: figures of time mean little without."""
+    now = datetime.datetime.now(datetime.UTC)
+    return f"{now:%Y-%m-%d %H:%M}, {os.getloadavg()[0]:.0f}"
 
 
 def replace(path: Path, part: str, said: str, rows: Sequence[Sequence[str]], order: Sequence[str]) -> None:

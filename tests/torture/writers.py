@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
 import random
 import socket
 import subprocess
 import sys
 import threading
+from bisect import bisect_left
+from functools import partial
 from pathlib import Path
 
 import holdfast
 from holdfast import errors
 from holdfast.library import Holdfast
-from holdfast.model import MEMORY, NOTE, SESSION, Draft, Entry, Stamp
-from holdfast.store import EventQuery, Listing
+from holdfast.model import MEMORY, NOTE, Draft, Entry, Stamp
+from holdfast.store import Listing
 from journeys.test_writers import WORKER
-from torture.child import FROZEN
+from torture.child import FROZEN, turns
 from torture.kills import post, serve
-from torture.kit import PROJECT, SEED, TIMED, Outcome, Tally, child, opened, pipes, sound
+from torture.kit import PROJECT, SEED, TIMED, Outcome, Tally, acknowledged, child, opened, pipes, sound, verify
+from torture.lanes import Forked, in_memory, judged, warm
 
 PROCESSES = 50
 LONGEST_SECONDS = 2.0
-# Between writers that queue nobody goes twice in a row, unless the others were not there in time.
-MOST_IN_A_ROW = 0.5
-STARVED = 25  # in a queue all wait alike, on a busy machine too
+QUEUERS = 12
+MOST_OVERTAKEN = 20 * QUEUERS  # a queue of them twenty times; without one it is nearly everybody
 
 
 def released(*starts: tuple[object, ...]) -> list[tuple[int, bytes, bytes]]:
@@ -43,47 +44,70 @@ def released(*starts: tuple[object, ...]) -> list[tuple[int, bytes, bytes]]:
     return [(one.returncode, out, err) for one, (out, err) in zip(started, said, strict=True)]
 
 
-def processes(folder: Path, writes: int) -> Outcome:
-    store, tally, worst, usual = folder / "holdfast.db", Tally(), 0.0, 0.0
-    with opened(store):
-        pass
-    many = min(PROCESSES, max(6, writes // 10))
-    each = max(2, writes // many // 2)
-    for code, out, err in released(*(("turns", store, f"writer{n}", each) for n in range(many))):
-        if code or err:
-            tally.miss("crashed", err.decode()[-200:])
-        for line in out.decode().splitlines():
-            kind, value, *rest = line.split()
-            if kind == "error":
-                tally.miss("lock errors" if value == "store_busy" else "errors", value)
+def _written(folder: Path, many: int, each: int, hold: float, tally: Tally) -> list[tuple[float, float]]:
+    """Writers forked from one parent, which never had the store open, and let go in one moment. Their waits."""
+    store = folder / "holdfast.db"
+    (folder / "warm").mkdir()
+    warm(folder / "warm")
+    judged(partial(verify, store, []), tally)  # which makes it
+    writers = [Forked(partial(turns, str(store), f"writer{n}", each, hold)) for n in range(many)]
+    for writer in writers:
+        if writer.line() != b"ready\n":
+            tally.miss("crashed", writer.first)
+    for writer in writers:
+        writer.go()
+    waits: list[tuple[float, float]] = []
+    for writer in writers:
+        said, code = writer.end()
+        if code:
+            tally.miss("crashed", said[-200:])
+        for kind, value, more in (line for line in acknowledged(said) if len(line) == 3):
+            if kind == "wrote":
+                waits.append((float(value), float(more)))
             else:
-                worst, usual = max(worst, float(value)), max(usual, float(rest[0]))
-    with opened(store) as hold:
-        counter = hold.store.read(hold.scope, MEMORY, "counter")
-        notes = hold.store.tally(hold.scope, NOTE, "").total
+                tally.miss("lock errors" if value == "store_busy" else "errors", f"{value} after {more} s")
+    with opened(store) as hold_:
+        counter = hold_.store.read(hold_.scope, MEMORY, "counter")
+        notes = hold_.store.tally(hold_.scope, NOTE, "").total - 1  # and that of the one who made the store
         for found in (int(counter.content) if counter else 0, notes):
             if found != many * each:
                 tally.miss("lost", f"{found:,} of {many * each:,}")
-        sound(hold, tally)
-        events = hold.store.events(hold.scope, EventQuery(limit=10_000_000))
-    share = in_a_row([event.session for event in reversed(events) if event.kind != SESSION])
-    if share > MOST_IN_A_ROW:
-        tally.miss("overtaking", f"{share:.0%} of the turns went to whoever had just written")
-    if worst > LONGEST_SECONDS and worst > STARVED * usual:
-        tally.miss("overtaking", f"one write took {worst:.1f} s, the usual one {usual:.2f} s")
+        sound(hold_, tally)
+    return waits
+
+
+def processes(folder: Path, writes: int) -> Outcome:
+    tally = Tally()
+    many = min(PROCESSES, max(6, writes // 10))
+    each = max(2, writes // many // 2)
+    took = sorted(done - asked for asked, done in _written(folder, many, each, 0.0, tally))
+    worst, usual = took[-1], took[len(took) // 2]
     if worst > LONGEST_SECONDS:
         tally.miss(TIMED, f"the longest took {worst:.1f} s, the usual one {usual:.2f} s")
-    more = f"worst wait {worst:.2f} s, {share:.0%} twice in a row"
+    more = f"worst wait {worst:.2f} s, 99 of 100 below {took[len(took) * 99 // 100]:.2f} s, the usual one {usual:.3f} s"
     return tally.outcome(f"{many} processes, {2 * many * each:,} writes", "lock errors", "lost", more=more)
 
 
-def in_a_row(turns: list[str]) -> float:
-    """How often a writer went twice, while all were at work."""
-    first = max(turns.index(name) for name in set(turns))
-    last = min(len(turns) - 1 - turns[::-1].index(name) for name in set(turns))
-    busy = turns[first : last + 1]
-    same = sum(one == other for one, other in itertools.pairwise(busy))
-    return same / max(1, len(busy) - 1)
+def queue(folder: Path, writes: int) -> Outcome:
+    """Writers that keep the others waiting. flock lets somebody slip in now and then; nobody may be left behind."""
+    tally, each = Tally(), max(2, writes // QUEUERS // 2)
+    with in_memory(folder) as memory:
+        passed = overtaken(_written(memory, QUEUERS, each, 0.003, tally))
+    if passed > MOST_OVERTAKEN:
+        tally.miss("starved", f"{passed:,} writes that were asked for later went before one")
+    more = f"at most {passed:,} that were asked for later went before one"
+    return tally.outcome(f"{QUEUERS} processes, {2 * QUEUERS * each:,} writes", "lock errors", "starved", more=more)
+
+
+def overtaken(waits: list[tuple[float, float]]) -> int:
+    """Of all writes, the one before which most went that were asked for later: how many. No clock has a say in it."""
+    later: list[float] = []  # when those were done that were asked for later, in order
+    most = 0
+    for _, done in sorted(waits, reverse=True):
+        at = bisect_left(later, done)
+        most = max(most, at)
+        later.insert(at, done)
+    return most
 
 
 def clock(folder: Path, ids: int) -> Outcome:

@@ -40,7 +40,7 @@ class Guard:
         self._definitions: dict[str, Json] = {}
         self._odd: dict[str, Seal] = {}  # changed or new
         self._fine: set[str] = set()
-        self._told: set[Seal] = set()
+        self._told: set[tuple[str, Seal]] = set()  # a seal does not say whose tool it is
         self.notes: dict[str, str] = {}  # what is to be said in the next result of a tool
 
     def look(self, definitions: Mapping[str, Json], complete: bool) -> set[str]:
@@ -72,8 +72,8 @@ class Guard:
             return
         self._fine.discard(name)
         self._odd[name] = seal
-        if seal not in self._told:
-            self._told.add(seal)
+        if (name, seal) not in self._told:
+            self._told.add((name, seal))
             tool = errors.shown(seal.tool)
             say(f"{server}: the tool {tool} is not as sealed: {_why(seal)}. See `holdfast seals list`.")
             if seal.state == "changed" and not self.strict:

@@ -98,7 +98,7 @@ def states(place: Place, most: int | None = None) -> list[str]:
                 text = file.read().decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             continue  # another process has just tidied up
-        if name.endswith(f"-{_digest(text)}.md"):  # a power cut may leave half of one
+        if name.endswith(f"-{_digest(text)}.md"):  # older versions could leave half of one
             found.append(text)
     return found
 
@@ -128,8 +128,10 @@ def forget(place: Place, texts: Sequence[str]) -> None:
 def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Saved:
     # The newest state holds everything known; every older one is an ancestor of it. So whatever text turns up, from a
     # buffer however old, is merged from the state it came from, and the result is the newest state again.
-    newest = "".join(states(place, 1))
+    newest = next(iter(states(place)), "")
     late = list(_late_texts(place, newest))
+    if not newest.strip():
+        late = []  # without a state nobody can tell an older text, which says nothing, from a newer one
     current = _settled(place, place.path, newest)
     if current is None and (new is None or newest.strip()):
         raise problems.journal_missing(place.name)
@@ -261,7 +263,10 @@ def _remember(place: Place, *texts: str) -> None:
         path = place.within(_SEEN, f"{number:010d}-{_digest(text)}")
         with open(path, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # before the journal itself: a power cut must not leave it without its ancestors
         os.rename(path, f"{path}.md")
+        _sync(place.within(_SEEN))
         kept = min(limits.JOURNAL_STATES, max(8, limits.JOURNAL_STATES_BYTES // max(1, len(data))))
         for name in names[kept - 1 :]:
             os.unlink(place.within(_SEEN, name))

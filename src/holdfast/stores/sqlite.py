@@ -361,6 +361,8 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, Sqlit
 
         def work(con: apsw.Connection) -> None:
             copy = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE)
+            # The removal of its journal too must be on the disk: one that comes back after a power cut undoes the copy.
+            copy.execute("PRAGMA synchronous = EXTRA")
             with copy.backup("main", con, "main") as running:
                 running.step()  # all pages in one step: one consistent moment
             copy.close()

@@ -2,8 +2,9 @@
 
 The ideas:
 
-- *A fair lock before SQLite's own.* Writers of all processes queue on a side file (flock); SQLite's busy timeout lets
-  newcomers overtake and is only the backstop. Checkpoints happen under the same lock.
+- *A lock before SQLite's own that leaves nobody behind.* Writers of all processes wait at a side file (flock), where
+  one may slip in but the longest waiting are next; SQLite's busy timeout lets some starve and is only the backstop.
+  Checkpoints happen under the same lock.
 - *Writers in one process share a commit.* A writer adds its work to a list and waits for its turn. Whoever's turn it is
   runs everything on the list in one transaction, so that ten waiting writers cost one fsync. Each piece of work has a
   savepoint of its own; a failing one does not touch its neighbours.
@@ -40,7 +41,7 @@ _open: weakref.WeakSet[Database] = weakref.WeakSet()  # what a fork has to care 
 
 
 class WriteLock:
-    """Mutual exclusion between processes, first come first served. Threads queue before they come here."""
+    """Mutual exclusion between processes. Threads queue before they come here."""
 
     def __init__(self, path: str, place: str) -> None:
         self._path = path
