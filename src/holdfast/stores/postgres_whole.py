@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from holdfast.model import Entry, Scope
 from holdfast.stores import whole_problems
-from holdfast.stores.postgres import PostgresStore, _Writer
+from holdfast.stores.postgres import PostgresStore
 from holdfast.stores.postgres_schema import Con
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, Proof
+from holdfast.stores.postgres_tenants import FILTERED, LOCALLY, SIGN, UNFILTERED
+from holdfast.stores.postgres_writing import Writer
 from holdfast.stores.rows import Row
 
 if TYPE_CHECKING:
@@ -22,10 +24,8 @@ FETCHED = 200  # rows a time
 # Nobody may begin a project while a backup is being put back; who reads goes on. The number is "Restored".
 ALONE = "LOCK TABLE projects IN SHARE ROW EXCLUSIVE MODE"
 ENDED = f"SELECT pg_advisory_xact_lock({0x526573746F726564})"  # waits for who restores
-# In whose name a transaction works. Whether anything is there at all is asked of everybody's rows.
-TENANT = "SELECT set_config('holdfast.tenant', '=' || %s, true)"
-EVERYBODY = "SELECT set_config('holdfast.unfiltered', %s, true)"
-ANYTHING = "SELECT 1 FROM projects LIMIT 1"
+TENANT = LOCALLY.format("tenant", f"'{SIGN}' || %s")  # in whose name a transaction works
+ANYTHING = "SELECT 1 FROM projects LIMIT 1"  # whether anything is there at all is asked of everybody's rows
 
 
 def moment(store: Store, work: Callable[[Source], T]) -> T:
@@ -37,16 +37,16 @@ def moment(store: Store, work: Callable[[Source], T]) -> T:
         con.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{EXPORT_IDLE_SECONDS}s'")
         return work(PostgresSource(con))
 
-    return cast(PostgresStore, store)._server.view(within)
+    return cast(PostgresStore, store)._server.everything(within)
 
 
 def restored(store: Store, copy: Callable[[Target], Copied]) -> Copied:
     def work(con: Con) -> tuple[Copied, Proof]:
         con.execute(ENDED)
         con.execute(ALONE)
-        con.execute(EVERYBODY, ("on",))
+        con.execute(UNFILTERED)
         taken = con.execute(ANYTHING, prepare=False).fetchall()
-        con.execute(EVERYBODY, ("off",))
+        con.execute(FILTERED)
         if taken:
             raise whole_problems.store_not_empty(store.place)
         target = PostgresTarget(con)
@@ -56,7 +56,7 @@ def restored(store: Store, copy: Callable[[Target], Copied]) -> Copied:
         return copied, ((ENDED, ()), (TENANT, (target.tenant,)), (ANYTHING, ())) if copied.projects else ()
 
     # What is copied can be read only once.
-    return cast(PostgresStore, store)._server.write(work, repeatable=False)
+    return cast(PostgresStore, store)._server.write("", work, repeatable=False)
 
 
 class PostgresSource:
@@ -89,7 +89,7 @@ class PostgresTarget:
                 if entry is None:
                     raise whole_problems.backup_damaged("the backup", f"{row[2]} {row[3]!r}")
                 self._work_for(row[0])
-                _Writer(self._con, Scope(*row[:2]), 0, 0).put(None, entry)
+                Writer(self._con, Scope(*row[:2]), 0, 0).put(None, entry)
 
     def _work_for(self, tenant: str) -> None:
         """Rows are written in the name of their tenant."""
