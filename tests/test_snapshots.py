@@ -141,7 +141,6 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.store_gone("postgresql://db", "connection refused"),
     errors.not_installed("a PostgreSQL store", "postgres"),
     errors.sqlite_too_old("3.40.1"),
-    errors.no_backup_here("postgresql://db"),
     whole_problems.backup_unreadable("memory.db", "there is no such file"),
     whole_problems.backup_damaged("memory.db", "checksums: note 'note_1' of project 'home'"),
     whole_problems.store_not_empty("postgresql://db"),

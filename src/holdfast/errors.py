@@ -490,10 +490,3 @@ def sqlite_too_old(version: str) -> StoreGone:
         "sqlite_too_old",
         f"SQLite {version} can damage a store that several processes write. Run `pip install -U apsw`.",
     )
-
-
-def no_backup_here(place: str) -> BadInput:
-    return BadInput(
-        "no_backup_here",
-        f"{place} is backed up with PostgreSQL's own tools (pg_dump). `holdfast export` works everywhere.",
-    )

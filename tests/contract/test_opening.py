@@ -120,8 +120,8 @@ def test_a_store_that_was_never_used_can_be_closed(store_url: str) -> None:
     choose_store(store_url).close()
 
 
-def test_a_backup_of_a_file_is_a_store_of_its_own(tmp_path: Path, scope: Scope) -> None:
-    store = choose_store(str(tmp_path / "one.db"))
+def test_a_backup_is_a_store_of_its_own(store_url: str, tmp_path: Path, scope: Scope) -> None:
+    store = choose_store(store_url)
     put(store, scope, "k", "text")
     store.backup(str(tmp_path / "two.db"))
     put(store, scope, "k", "later")
@@ -134,14 +134,6 @@ def test_a_backup_of_a_file_is_a_store_of_its_own(tmp_path: Path, scope: Scope) 
     assert entry is not None
     assert entry.content == "text"
     copy.close()
-
-
-def test_a_server_makes_its_own_backups(postgres_url: str, tmp_path: Path) -> None:
-    store = choose_store(postgres_url)
-    with pytest.raises(errors.BadInput, match="pg_dump"):
-        store.backup(str(tmp_path / "copy"))
-    assert not list(tmp_path.glob("copy*"))
-    store.close()
 
 
 def test_the_trigram_index_is_there_when_it_can_be(postgres_url: str) -> None:

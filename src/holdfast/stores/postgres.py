@@ -238,7 +238,9 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
         return self._server.write(scope.tenant, work, repeatable=False)
 
     def backup(self, target: str) -> None:
-        raise errors.no_backup_here(self.place)
+        from holdfast.stores import whole  # noqa: PLC0415  Late: it knows both kinds of store.
+
+        whole.backup(self, target)
 
     def check(self) -> tuple[Finding, ...]:
         def work(con: Con) -> tuple[Finding, ...]:
