@@ -73,7 +73,7 @@ def test_the_tables_that_are_spread_are_all_that_have_a_tenant(spread: Store, sp
 
 
 def test_a_node_is_asked_for_one_tenant_only(spread: Store, spread_url: str) -> None:
-    """What a statement asks of the tenant is sent along; otherwise a node would look through, and lock, those of others."""
+    """What a statement asks of the tenant is sent along. Otherwise a node would look through, and lock, all of them."""
     put(spread, MINE, "k", "text")
     asked = {
         ONE_ENTRY: (*MINE, NOTE, "k"),
