@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
