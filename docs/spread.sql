@@ -28,6 +28,7 @@
 
 CREATE PROCEDURE holdfast_spread(servers text[], parts integer) LANGUAGE plpgsql AS $$
 DECLARE
+    own CONSTANT text := $own$(tenant = substr(nullif(current_setting('holdfast.tenant', true), ''), 2)) IS TRUE$own$;
     whole record;
     numbered record;
     anything boolean;
@@ -55,6 +56,9 @@ BEGIN
         END LOOP;
         EXECUTE format('DROP TABLE %I', whole.name || '_whole');
         PERFORM holdfast_protect(whole.name::regclass);
+        -- The same rule, but not as a plain equation: PostgreSQL would put it together with what a statement itself asks
+        -- of the tenant, and then send neither of them to the node, which would look through all of its tenants.
+        EXECUTE format('ALTER POLICY own_tenant ON %I USING (%s)', whole.name, own);
         FOR part IN 0 .. parts - 1 LOOP
             EXECUTE format('CREATE FOREIGN TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS %s, REMAINDER %s) '
                            'SERVER %I OPTIONS (schema_name %L, table_name %L)', whole.name || '_part_' || part, whole.name,

@@ -46,6 +46,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--spread"):
+        items[:] = [item for item in items if item.get_closest_marker("one_server") is None]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """In every process: forget the caller's settings. In the controlling process only: open the test run."""
     own = {RUN_VARIABLE, SERVER_VARIABLE}

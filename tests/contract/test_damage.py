@@ -71,6 +71,7 @@ def test_no_way_of_reading_shows_damage(store: Store, store_url: str, scope: Sco
     assert raw(store_url, "SELECT content FROM entries WHERE key = 'bad'") == [("something forged",)]
 
 
+@pytest.mark.one_server
 def test_an_entry_of_another_project_is_damage(store: Store, store_url: str, scope: Scope) -> None:
     """The checksum covers whose entry it is, so a row that wandered over is not shown to the wrong people."""
     put(store, scope, "k", "secret")

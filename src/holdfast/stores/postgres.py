@@ -210,7 +210,7 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
         arriving: Iterable[Arriving] = (),
     ) -> int:
         def work(con: Con) -> tuple[int, Proof]:
-            if not con.execute(NEW_PROJECT, (*scope, 0)).fetchall():
+            if not _made(con, scope):
                 raise errors.project_not_empty(scope.project)
             writer, tallies = Writer(con, scope, 0, 0), Tallies()
             count = 0
@@ -283,6 +283,14 @@ class _Seen(NamedTuple):
     session: bool  # whether the stamp's session exists
     entry: Entry | None
     last_version: int
+
+
+def _made(con: Con, scope: Scope) -> bool:
+    """Make a project. False when it is there already, and also when somebody made it while we looked."""
+    try:
+        return bool(con.execute(NEW_PROJECT, (*scope, 0)).fetchall())
+    except psycopg.errors.SerializationFailure:
+        return False
 
 
 def _needed(before: Entry | None, wanted: Draft | Gone | None) -> Draft | Gone | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.model import Scope
-from holdfast.stores.postgres_schema import Con
+from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
 from holdfast.stores.postgres_server import Proof, Server
 
-LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 ERASE = (
     "UPDATE events SET before = NULL, detail = (CAST(detail AS jsonb) || '{\"erased\": true}')::text "
     "WHERE tenant = %s AND project = %s AND seq = ANY(%s) AND before IS NOT NULL RETURNING seq"
@@ -22,7 +21,7 @@ class PostgresErase:
 
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
         def work(con: Con) -> tuple[int, Proof]:
-            con.execute(LOCK, scope)
+            con.execute(TAKE_PROJECT, scope)
             erased = con.execute(ERASE, (*scope, list(seqs))).fetchall()
             con.execute(UNUSED_TAGS, scope)
             return len(erased), ((ERASED, (*scope, erased[-1][0])),) if erased else ()

@@ -15,7 +15,7 @@ from holdfast.stores.output_rows import Row
 from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import NEW_PROJECT, ONE, Outputs, Proof, Sql
 from holdfast.stores.postgres_recall import PIECES, vector, words_in
-from holdfast.stores.postgres_schema import Con
+from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
 from holdfast.stores.postgres_tenants import numbers
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class PostgresOutputs(Outputs, Calls, OutputTransfer):
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         def locked(con: Con) -> tuple[T, postgres_server.Proof]:
             # Writers of a project stand in line at its row. If nothing is changed after all, a new one is not kept.
-            while not con.execute(LOCK, scope).fetchall():
+            while not con.execute(TAKE_PROJECT, scope).fetchall():
                 con.execute(_theirs(NEW_PROJECT), (*scope, 0))
             result, proof = work(PostgresSql(con))
             return result, ((LOCK, scope), (_theirs(proof[0]), proof[1])) if proof else ()

@@ -22,6 +22,9 @@ TABLES = (
     *("output_calls", "output_reads", "output_savings"),
     *("vectors", "vectors_waiting", "vector_models"),
 )
+# The lock of a project, for changes that leave its row as it is. It is written all the same: on a server where a
+# transaction sees one moment, whoever waited for it would otherwise go on with what was true before the wait.
+TAKE_PROJECT = "UPDATE projects SET clock = clock WHERE tenant = %s AND project = %s RETURNING 1"
 LOCK_NUMBER = 0x486F6C6466617374  # "Holdfast": the name of our advisory lock, as a number
 
 

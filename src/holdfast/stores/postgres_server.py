@@ -43,6 +43,7 @@ IDLE_SECONDS = 60  # a transaction that waits for us for so long belongs to a st
 EXPORT_IDLE_SECONDS = 3_600  # an export waits for whoever reads it, and holds no lock that anybody needs
 TRIES = 6  # lost connections in a row mean that something else is wrong; conflicts are bounded by time
 PAUSE_SECONDS = 0.02  # before the second try; doubled each time, and random so that two do not meet again
+MOST_DOUBLED = 3  # after a conflict: who pauses much longer than those who come later loses to them for ever
 CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: doing it again is the cure
 
 _after_fork: list[Any] = []  # pools of the parent: in the child they must be neither used nor cleaned up
@@ -199,7 +200,7 @@ class Server:
                 try:
                     return work(con)
                 except psycopg.Error as problem:
-                    if _lost(con, problem):
+                    if _lost(con, problem) or problem.sqlstate in CONFLICTS:
                         raise _Again(problem, begun=True) from problem
                     raise
 
@@ -240,7 +241,8 @@ class Server:
                     self._ready().check()  # where one connection broke, the others that lie there may be broken too
             except psycopg.Error as problem:
                 raise self.translate(problem) from problem
-            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2 ** min(tried, TRIES))  # noqa: S311 - no secret
+            doubled = min(tried, MOST_DOUBLED if conflict else TRIES)
+            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**doubled)  # noqa: S311 - no secret
 
     def _transact(self, tenant: str, work: Work[T]) -> T:
         begun = False

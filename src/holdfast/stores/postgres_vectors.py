@@ -9,13 +9,12 @@ from holdfast.model import Entry, Scope
 from holdfast.stores import postgres_server
 from holdfast.stores.outputs import Sql
 from holdfast.stores.postgres_outputs import PostgresSql
-from holdfast.stores.postgres_schema import Con
+from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
 from holdfast.stores.postgres_server import Server
 from holdfast.stores.rows import indexed_text
 from holdfast.stores.vectors import Vectors
 
 T = TypeVar("T")
-LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 ONE = "FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
 FORGET = f"DELETE FROM vectors WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
@@ -29,7 +28,7 @@ class PostgresVectors(Vectors):
     def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
         def lightly(con: Con) -> tuple[T, postgres_server.Proof]:
             # The lock puts the numbers of vectors in the order in which they can be seen.
-            con.execute(LOCK, scope)
+            con.execute(TAKE_PROJECT, scope)
             con.execute("SET LOCAL synchronous_commit = off")
             # Should the answer to COMMIT get lost, the vectors may be lost too; their texts still wait then.
             return work(PostgresSql(con)), (("SELECT 1", ()),)

@@ -41,7 +41,9 @@ NEW_TALLIES = (
 COUNT = (
     "UPDATE tallies t SET count = t.count + s.step "
     "FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[]) AS s (kind, session, tag, step) "
-    "WHERE t.tenant = %s AND t.project = %s AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag"
+    "WHERE t.tenant = %s AND t.project = %s AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
+    # Said twice, because another server can be asked this and not what is joined here.
+    "AND t.kind = ANY(%s) AND t.session = ANY(%s) AND t.tag = ANY(%s)"
 )
 SAME_EVENT = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND " + " AND ".join(  # noqa: S608
     f"{name} = %s" for name in rows.EVENT_FIELDS
@@ -139,7 +141,7 @@ def _count(con: Con, scope: Scope, counts: Sequence[tuple[str, str, str, str, in
     if counts:
         kinds, sessions, tags, labels, steps = (list(column) for column in zip(*counts, strict=True))
         con.execute(NEW_TALLIES, (*scope, kinds, sessions, tags, labels))
-        con.execute(COUNT, (kinds, sessions, tags, steps, *scope))
+        con.execute(COUNT, (kinds, sessions, tags, steps, *scope, kinds, sessions, tags))
 
 
 def _number(con: Con, sql: str, values: Row) -> int:
