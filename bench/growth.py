@@ -24,7 +24,7 @@ from bench.growth_tables import POSTGRES, SQLITE, Point, tables
 from bench.load_postgres import Cluster, cluster
 from bench.measure import OUT, Sizes, clean_environment, percentile, table
 
-SECONDS, QUICK_SECONDS = 20.0, 0.4  # for one kind of operation at one size
+SECONDS, QUICK_SECONDS = 20.0, 0.2  # for one kind of operation at one size
 
 
 def run(sizes: Sizes) -> None:

@@ -24,7 +24,8 @@ from bench.measure import OUT, Sizes, clean_environment, cpu_of, percentile, res
 from holdfast.library import Holdfast, wall_clock
 from holdfast.model import Scope
 from holdfast.operations import tokens
-from holdfast.wiring import choose_store
+from holdfast.operations.meaning import catch_up
+from holdfast.wiring import choose_meaning, choose_store
 
 AGENTS = 50
 TENANT = "team"
@@ -69,7 +70,7 @@ def measured(sizes: Sizes) -> list[dict[str, Any]]:
     print(
         f"\n{AGENTS} agents, each with a token, a connection and a session; no pause between calls. Of the calls {mix}."
     )
-    loaded = sizes.pick(20_000, 1_000)
+    loaded = sizes.pick(5_000, 1_000)
     with cluster() as server:
         print(f"PostgreSQL {server.version()}, fsync and synchronous_commit on; {loaded:,} notes are there already.")
         return [_compare(server, sizes, loaded, projects) for projects in ((10,) if sizes.quick else (10, 1))]
@@ -110,7 +111,7 @@ def measure(server: Cluster, contestants: Sequence[Contestant], sizes: Sizes, lo
 
 
 def _round(server: Cluster, one: Contestant, sizes: Sizes, loaded: int, turn: int) -> Round:
-    seconds, warm = (3, 1) if sizes.quick else (20, 4)
+    seconds, warm = (2, 0.5) if sizes.quick else (20, 4)
     plan = Plan(one.port, one.path, one.agents, seconds, warm, loaded, turn, one.tools)
     command = [sys.executable, "-m", "bench.load_client"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -143,11 +144,13 @@ def holdfast_served(server: Cluster, loaded: int, projects: int) -> Iterator[Con
     """`holdfast serve --team` on a database of its own, with notes and a token for each agent."""
     url = server.database("ours")
     names = _projects(projects)
-    store = choose_store(url)
+    store, meaning = choose_store(url), choose_meaning()
     try:
         for at, name in enumerate(names):
             hold = Holdfast(store, Scope(TENANT, name), session="loaded")
             hold.import_lines(stores.export_of(corpus.notes(loaded)[at::projects]))
+            if meaning is not None:  # else the first questions would make the vectors of all that was loaded
+                catch_up(meaning, store, hold.scope, loaded)
         secrets = [_token(store, f"agent-{number}", names[number % projects]) for number in range(AGENTS)]
     finally:
         store.close()

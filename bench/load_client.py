@@ -217,7 +217,7 @@ def drive(plan: Plan) -> dict[str, Any]:
             answers += 1
             if b'"isError":true' in body or b'"error":{' in body:
                 errors.append(body[:300].decode(errors="replace"))
-            elif began and began <= agent.began and done <= end:
+            elif began and done <= end:
                 times[agent.operation].append(done - agent.began)
             agent.send()
             agent.prepare()

@@ -26,12 +26,15 @@ def tables(found: Sequence[Mapping[str, Any]]) -> list[Table]:
         made.append((title, (*HEADS, *MORE), [_row(server, floor) for server in servers]))
         heads = ("operation", *(f"{server['name']}: p50 / p99" for server in servers))
         rows = [
-            # On a very busy machine a rare operation may not have ended once within a quick run.
-            [name, *(" / ".join(map(span, server["operations"].get(name, (None, None)))) for server in servers)]
+            [name, *(_times(server["operations"].get(name)) for server in servers)]
             for name in dict.fromkeys(name for server in servers for name in server["operations"])
         ]
         made.append((f"The same by operation, in {many}", heads, rows))
     return made
+
+
+def _times(both: Sequence[float] | None) -> str:
+    return "none ended in time" if both is None else " / ".join(map(span, both))
 
 
 def _row(server: Mapping[str, Any], floor: float) -> list[str]:
