@@ -44,5 +44,6 @@ def replace(path: Path, part: str, said: str, rows: Sequence[Sequence[str]], ord
         raise SystemExit(f"{path} has no place for {part}: {first} … {last}")
     kept = {cells[0]: cells for line in old.splitlines() if (cells := line[2:-2].split(" | "))[0] in order}
     kept |= {row[0]: list(row) for row in rows}
+    kept = {name: [*cells, *[""] * (len(HEADS[part]) - len(cells))] for name, cells in kept.items()}
     made = table([kept[name] for name in order if name in kept], HEADS[part])
     path.write_text(f"{before}{first}\n{said}\n\n{made}\n{last}{after}", encoding="utf-8")

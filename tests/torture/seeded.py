@@ -122,7 +122,7 @@ BUGS = (
     Bug(
         "what was looked at may be a link when it is read",
         "paths",
-        60_000,
+        300_000,
         (
             (
                 "operations/journal_evidence.py",
@@ -133,7 +133,7 @@ BUGS = (
     ),
     Bug(
         "a filter is put into the SQL",
-        "fuzz-library",
+        "injections",
         6_000,
         (
             (
