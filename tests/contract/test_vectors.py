@@ -94,6 +94,15 @@ def test_a_vector_of_a_text_that_is_gone_is_not_kept(store: Store, scope: Scope)
     assert bodies(store, scope) == []
 
 
+def test_a_text_without_words_leaves_no_vector_behind_for_who_gets_its_number(store: Store, scope: Scope) -> None:
+    key = key_of(put(store, scope, None, "\n"))
+    assert embed(store, scope) == 1, "a store that begins with a model takes all that is not empty"
+    delete(store, scope, key)
+    put(store, scope, None, "another")
+    assert embed(store, scope) == 1
+    assert bodies(store, scope) == [made("another")]
+
+
 def test_another_model_begins_anew(store: Store, scope: Scope) -> None:
     for text in ("one", "two"):
         put(store, scope, None, text)

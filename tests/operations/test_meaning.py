@@ -113,6 +113,13 @@ def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embed.M
     assert not model.vector([]).any()
 
 
+def test_a_word_without_end_is_taken_in_stretches(model: embed.Model) -> None:
+    stretch = "lighthouse" * 6
+    assert len(stretch) < embed.LONG_WORD
+    joined = model.pieces("x" * embed.LONG_WORD + stretch)
+    assert joined == model.pieces("x" * embed.LONG_WORD) + model.pieces(stretch)
+
+
 def test_words_alike_are_near(model: embed.Model) -> None:
     dog, puppy, tax = model.vectors(["dog", "puppy", "tax"])
     assert dog @ puppy > 0.4 > 2 * (dog @ tax)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import pairwise
@@ -26,6 +26,7 @@ SIZE = 256  # numbers of a vector
 KEPT_BYTES = SIZE // 2  # of a vector as it is kept
 FORM = 2  # how a text becomes a vector; a new way gets a new number, so that what is kept is made anew
 READ_CHARS = 20_000  # of a text: of a longer one the mean says little anyway
+LONG_WORD = 64  # letters; of a longer one each stretch is taken by itself, for joining takes the square of its length
 KNOWN_WORDS = 50_000  # words whose pieces a process remembers
 _START = "\u2581"  # of a word, in the vocabulary
 
@@ -41,6 +42,9 @@ class Model:
 
     def _pieces(self, word: str) -> tuple[int, ...]:
         """The numbers of the pieces of a word: of two that stand side by side, those that are commonest join first."""
+        if len(word) > LONG_WORD:
+            parts = [word[at : at + LONG_WORD] for at in range(0, len(word), LONG_WORD)]
+            return tuple(number for part in parts for number in self._pieces(part))
         known = self._vocabulary
         parts = [_START, *word]
         while len(parts) > 1:
@@ -99,6 +103,7 @@ def unpacked(bodies: bytes) -> Array:
     return found
 
 
+@cache  # whoever opens a store asks for it, and its files need be read once only
 def load() -> Model | None:
     """The model, when its package is there."""
     spec = find_spec(PACKAGE)  # looks where it is, and does not run it

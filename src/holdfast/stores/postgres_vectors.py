@@ -38,7 +38,7 @@ class PostgresVectors(Vectors):
 
 def forget_vector(con: Con, scope: Scope, before: Entry | None, after: Entry | None) -> None:
     """What a text was about goes with the text, while its row is still there to say its number."""
-    if before is None or indexed_text(before) == indexed_text(after):
+    if before is None or (after is not None and indexed_text(before) == indexed_text(after)):
         return
     name = (*scope, before.kind, before.key)
     con.execute(FORGET, (*scope, *name))

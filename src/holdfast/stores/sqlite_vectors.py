@@ -28,9 +28,9 @@ class SqliteVectors(Vectors):
 def wait_for_vector(con: apsw.Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None) -> None:
     """What a text was about goes with the text; a new one waits for its vector. In the transaction that writes it."""
     old, new = indexed_text(before), indexed_text(after)
-    if old == new:
+    if old == new and after is not None:
         return
-    if old:
+    if old or after is None:  # a number that is free again may be given to another text
         con.execute("DELETE FROM vectors WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
     if new:
         con.execute("INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)", (*scope, doc))

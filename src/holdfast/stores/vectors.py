@@ -28,6 +28,7 @@ OTHER_MODEL = f"UPDATE vector_models SET model = ? WHERE {OURS}"  # noqa: S608
 NEXT = f"UPDATE vector_models SET last = last + 1 WHERE {OURS} AND model = ? RETURNING last"  # noqa: S608
 VECTORS = f"SELECT number, doc, body FROM vectors WHERE {OURS} AND number > ? ORDER BY number, doc"  # noqa: S608
 NEW_VECTOR = "INSERT INTO vectors (tenant, project, number, doc, body) VALUES (?, ?, ?, ?, ?)"
+NO_VECTOR = f"DELETE FROM vectors WHERE {OURS} AND doc = ?"  # noqa: S608
 NO_LONGER = f"DELETE FROM vectors_waiting WHERE {OURS} AND doc = ?"  # noqa: S608
 
 
@@ -86,6 +87,7 @@ class Vectors(ABC):
         found = {(doc, bytes(hash)) for doc, hash in sql.rows(same, (*scope, *(text.doc for text, _ in made)))}
         fit = [(*scope, *numbers[0], text.doc, body) for text, body in made if (text.doc, text.hash) in found]
         sql.many(NO_LONGER, [(*scope, row[3]) for row in fit])
+        sql.many(NO_VECTOR, [(*scope, row[3]) for row in fit])  # of a text that had the number before, if any
         sql.many(NEW_VECTOR, fit)
         return len(fit)
 
