@@ -43,6 +43,7 @@ ADD_TO_TALLY = (
     "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
 KNOWN_LABELS = 2_000  # spellings of tags a process remembers
+LAST_BEFORE = "SELECT seq FROM events WHERE tenant = ? AND project = ? AND at < ? ORDER BY seq DESC LIMIT 1"
 NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -135,10 +136,12 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, Sqlit
     def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
         given = rows.event_conditions(scope, query, "?")
         # Walking back from the newest event is quick where a page fills up soon. Of one kind since some time there may
-        # be none at all, and the walk would be through all history: the plus sign keeps SQLite to the index by kind.
-        order = "+v.seq" if query.kind is not None and query.since is not None else "v.seq"
+        # be none at all, and the walk would be through all history. Times never go back, so it ends before they begin.
+        if query.kind is not None and query.since is not None:
+            older = self._db.rows(LAST_BEFORE, (*scope, query.since))
+            given["v.seq > ?"] = older[0][0] if older else 0
         found = self._db.rows(
-            f"{_EVENTS}{' AND '.join(given)} ORDER BY {order} DESC LIMIT ?", (*given.values(), query.limit)
+            f"{_EVENTS}{' AND '.join(given)} ORDER BY v.seq DESC LIMIT ?", (*given.values(), query.limit)
         )
         return tuple(rows.to_event(self.place, scope, row) for row in found)
 

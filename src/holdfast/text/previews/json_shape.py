@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from holdfast.text import tokens
 from holdfast.text.previews.columns import MOST_ROWS, as_number, opaque, profile
@@ -21,6 +22,9 @@ _ROW_TOKENS = 52
 _SAYS_LITTLE = re.compile(r": [\d,]{1,12} distinct(?:, [\d,]{1,12} empty)?$|: (?:False|None|all empty)")
 # What a reader calls a row by, best first.
 _TELLING = ("title", "name", "number", "login", "error", "message", "status", "state", "id", "key", "path", "version")
+
+
+_known: WeakKeyDictionary[Text, Big | None] = WeakKeyDictionary()  # both score and render ask, and it takes its time
 
 
 class Big(NamedTuple):
@@ -67,6 +71,12 @@ def render(text: Text, sheet: Sheet) -> None:
 
 def _big(text: Text) -> Big | None:
     """What is seen of a text that is too long to be parsed for a preview; None when it is not, or has no rows."""
+    if text not in _known:
+        _known[text] = _sampled(text)
+    return _known[text]
+
+
+def _sampled(text: Text) -> Big | None:
     head = text.sampled
     if head is None:
         return None
