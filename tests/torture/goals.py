@@ -7,7 +7,7 @@ from torture.kit import Goal
 from torture.suites import tests
 
 DOORS = "tests/doors/test_mcp_http.py"
-FAILOVER = "tests/journeys/test_failover.py"
+FAILOVER = "tests/journeys/test_takeover.py"
 QUOTES = "tests/operations/test_trust.py"
 ALL = (
     Goal("kill-library", "kill -9 of a program loses nothing acknowledged", kills.library, 6, 300, 8_000),
