@@ -29,7 +29,7 @@ OPENING = """\
 
 Written by `make bench`; nothing here is typed by hand. Ours stands beside the least that the same work can cost (a
 floor), or beside another tool (a peer), measured in the same run on the same machine. **Ratio** is ours to theirs: less
-is better, except where ↑ says that more is. A **goal** was set before it was measured, and a goal that is not met says
+is better, except where ↑ says that more is. A **goal** is what we hold ourselves to, and a goal that is not met says
 MISSED; beside a peer without a goal it says *ahead*, *even* or *behind*.
 
 ```console
