@@ -173,7 +173,7 @@ BUGS = (
                 "        found = self._db.rows(ONE_ENTRY.replace('tenant = ?', '? <> 0'), (scope.tenant",
             ),
         ),
-        "in the embedded store, in place of row security that is not forced: tests/contract/test_tenants.py has that one",
+        "in the embedded store; for row security that is not forced see tests/contract/test_tenants.py",
     ),
     Bug(
         "the origin of a request is not looked at",
