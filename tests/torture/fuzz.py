@@ -17,6 +17,7 @@ from contract.kit import FRAGMENTS
 from holdfast import errors
 from holdfast.operations.catalogue import OPERATIONS
 from holdfast.operations.registry import Param
+from holdfast.search import embed
 from journeys.stdio import Server
 from operations.test_tools import CALLS
 from torture.kills import post, serve
@@ -124,9 +125,10 @@ def library(folder: Path, calls: int) -> Outcome:
 
 
 def _library(share: Share) -> Made:
+    embed.load()  # the model of meanings is mapped once and stays
     tally, handles = Tally(), len(os.listdir(HANDLES))
     answered = _called(share, tally)
-    gc.collect()  # a model of meanings is mapped as long as it is garbage
+    gc.collect()
     if len(os.listdir(HANDLES)) > handles:
         tally.miss("leaks", f"{len(os.listdir(HANDLES)) - handles} files stayed open")
     shutil.rmtree(share.folder)
