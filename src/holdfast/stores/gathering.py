@@ -85,10 +85,11 @@ def plans(counts: Sequence[int], common: frozenset[int], most: int) -> Iterator[
 
 def together(places: Sequence[Places | None], counts: Sequence[int], seek: Seek, ask: Ask, newest: Newest) -> Words:
     """Where words stand, once the common ones (None) were looked for beside others, until there are texts enough."""
-    common = frozenset(at for at, found in enumerate(places) if found is None)
-    joined = [dict(found) if found else {} for found in places]
-    if not common:
+    some: dict[int, dict[int, tuple[int, ...]]] = {at: {} for at, found in enumerate(places) if found is None}
+    joined: list[Places] = [some[at] if found is None else found for at, found in enumerate(places)]
+    if not some:
         return Words(joined, counts)
+    common = frozenset(some)
     docs = {doc for found in joined for doc in found}
     for planned in plans(counts, common, seek.common):
         own = sum(1 << at for at in common.intersection(planned.anchors))
@@ -96,12 +97,12 @@ def together(places: Sequence[Places | None], counts: Sequence[int], seek: Seek,
             docs.add(doc)
             for at in common:
                 if (bits | own) >> at & 1:
-                    joined[at][doc] = SOMEWHERE
+                    some[at][doc] = SOMEWHERE
         if len(docs) >= seek.most:
             break
     if len(docs) < seek.most:
         least = min(common, key=lambda at: (counts[at], at))
-        joined[least].update(dict.fromkeys(newest(least), SOMEWHERE))
+        some[least].update(dict.fromkeys(newest(least), SOMEWHERE))
     return Words(joined, counts, common)
 
 
