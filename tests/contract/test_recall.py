@@ -165,3 +165,21 @@ def test_words_that_are_all_common_find_the_texts_with_most_of_them(store: Store
     assert gathered.common == {0, 1, 2}
     assert named(gathered, gathered.found)[0] == both
     assert len(gathered.found) == 4
+
+
+def test_a_small_project_is_found_beside_a_large_one_that_says_the_same(store: Store) -> None:
+    scope, other = new_scope(), new_scope()
+    keys = [key_of(put(store, scope, None, f"the tide of harbour {number}")) for number in range(3)]
+    kept = store.keep_output(scope, OutputDraft("chart"), b"the tide of harbour\n", stamp()).output
+    for number in range(40):
+        put(store, scope, f"mind {number}", "the tide of harbour", kind=MEMORY)  # nor do other kinds hide a note
+        put(store, other, None, f"the tide of harbour {number}")
+        store.keep_output(other, OutputDraft("chart"), b"the tide of harbour %d\n" % number, stamp())
+    for owner in (scope, other):
+        assert store.index_outputs(owner, 1 << 20) == 0
+    for words in (("tide",), ("tide", "harbour")):
+        asked = seek(*words, most=4, common=5)
+        gathered = store.gather(scope, (NOTE,), asked)
+        assert set(named(gathered, gathered.found)) == set(keys)
+        outputs = store.gather_outputs(scope, asked)
+        assert named(outputs, outputs.found) == [kept.id]

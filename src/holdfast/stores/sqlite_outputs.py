@@ -19,7 +19,7 @@ from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import ONE, Outputs, Proof, Sql
 from holdfast.stores.sqlite_file import Database
 from holdfast.stores.sqlite_index import may_contain, tidy
-from holdfast.stores.sqlite_recall import words_in
+from holdfast.stores.sqlite_recall import Asked, words_in
 
 T = TypeVar("T")
 # Ids are digits and small letters of ASCII, so SQLite's own folding will do. The key of memory is part of its text.
@@ -35,6 +35,7 @@ KNOWN_PIECES = (
     "JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project AND o.id = p.id "
     "WHERE p.tenant = ? AND p.project = ?"
 )
+OUR_PIECES = "SELECT rowid FROM output_pieces WHERE tenant = ? AND project = ?"
 COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = ? AND project = ?"
 
 
@@ -78,14 +79,15 @@ class SqliteOutputs(Outputs, Calls, OutputTransfer):
     def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
         def work(con: apsw.Connection) -> Gathered:
             stems = analyse.terms(list(seek.words))
-            words = words_in(con, "output_terms", [(stem,) for stem in stems], seek)
+            counted: list[Row] = con.execute(COUNT_PIECES, tuple(scope)).fetchall()
+            asked = Asked(OUR_PIECES, tuple(scope), counted[0][0])
+            words = words_in(con, "output_terms", [(stem,) for stem in stems], seek, asked)
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
                 found: list[Row] = con.execute(KNOWN_PIECES, (json.dumps(list(docs)), *scope)).fetchall()
                 return {row[0]: to_piece_fact(row) for row in found}
 
-            counted: list[Row] = con.execute(COUNT_PIECES, tuple(scope)).fetchall()
-            return gathered(seek, words, [], look, counted[0][0])
+            return gathered(seek, words, [], look, asked.total)
 
         return self._db.view(work)
 

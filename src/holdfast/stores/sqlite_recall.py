@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import apsw
 
@@ -24,9 +24,9 @@ HOLDING = (
     f"{gathering.LITERAL_CANDIDATES}) t CROSS JOIN entries e ON e.rowid = t.rowid "
     f"WHERE e.tenant = ? AND e.project = ? AND {PLACE}"
 )
-NEWEST = "SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT ?"
+NEWEST = "SELECT rowid FROM {table} WHERE {table} MATCH ? AND {within} ORDER BY rowid DESC LIMIT ?"
 HELD = "SELECT rowid AS doc, ? AS bit, ? AS worth FROM {table} WHERE {table} MATCH ?"
-BEST_HELD = "SELECT doc, sum(bit) FROM ({held}) GROUP BY doc ORDER BY sum(worth) DESC, doc DESC LIMIT ?"
+BEST_HELD = "SELECT doc, sum(bit) FROM ({held}) WHERE {within} GROUP BY doc ORDER BY sum(worth) DESC, doc DESC LIMIT ?"
 LAST = "SELECT max(rowid) FROM {table}_docsize"
 KNOWN = (
     f"SELECT e.rowid, {gathering.FACTS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
@@ -36,10 +36,19 @@ TOTAL = (
     "SELECT coalesce(sum(count), 0) FROM tallies WHERE tenant = ? AND project = ? AND kind = ? "
     "AND session = '' AND tag = ''"
 )
+OURS = "SELECT rowid FROM entries WHERE tenant = ? AND project = ? AND kind IN (SELECT value FROM json_each(?))"
 READ = (
     f"SELECT e.rowid, {rows.E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
     "WHERE e.tenant = ? AND e.project = ?"
 )
+
+
+class Asked(NamedTuple):
+    """The texts that may be asked about, as SQL, and how many they are."""
+
+    sql: str
+    values: tuple[Any, ...]
+    total: int
 
 
 class SqliteRecall:
@@ -49,8 +58,9 @@ class SqliteRecall:
 
     def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
         def work(con: apsw.Connection) -> Gathered:
+            asked = Asked(OURS, (*scope, json.dumps(kinds)), _total(con, scope, kinds))
             families = [self._index.same_stem(con, word) for word in seek.words]
-            words = words_in(con, "terms", families, seek)
+            words = words_in(con, "terms", families, seek, asked)
             known = {word: words.places[at] for at, word in enumerate(seek.words) if at not in words.common}
             # A literal that is a word of the index need not be looked for inside of others.
             literals = [known.get(literal) or _holding(con, scope, literal) for literal in seek.literals]
@@ -59,7 +69,7 @@ class SqliteRecall:
                 found = con.execute(KNOWN, (json.dumps(docs), *scope, json.dumps(kinds)))
                 return {row[0]: gathering.to_fact(row) for row in found}
 
-            return gathering.gathered(seek, words, literals, look, _total(con, scope, kinds))
+            return gathering.gathered(seek, words, literals, look, asked.total)
 
         return self._db.view(work)
 
@@ -73,21 +83,34 @@ def _total(con: apsw.Connection, scope: Scope, kinds: tuple[str, ...]) -> int:
     return sum(row[0] for row in counts)
 
 
-def words_in(con: apsw.Connection, table: str, families: Sequence[Iterable[str]], seek: Seek) -> gathering.Words:
+def words_in(
+    con: apsw.Connection, table: str, families: Sequence[Iterable[str]], seek: Seek, asked: Asked
+) -> gathering.Words:
     """Where words stand in the texts of an index, each word with all that count as the same."""
     found = [_places(con, table, family, seek.common) for family in families]
     places, counts = [places for places, _ in found], [count for _, count in found]
+    # The index is one for all projects and kinds. Where those asked about are few in it, common words are looked for in
+    # these alone: others that hold the same words would be all that fits. Listing them costs less than it saves then.
+    last = _last(con, table) if None in places else 0
+    few = asked.total * 2 < last
+    # The plus keeps SQLite from asking the index for one text at a time.
+    within, ours = (f"IN ({asked.sql})", asked.values) if few else ("IS NOT NULL", ())
+    if few:
+        guess = [max(1, count * asked.total // last) for count in counts]
+        counts = [guess[at] if one is None else counts[at] for at, one in enumerate(places)]
 
     def ask(planned: gathering.Plan) -> list[gathering.Held]:
         anchor = any_of({word for at in planned.anchors for word in families[at]})
         values: list[Any] = []
         for at, worth in zip(planned.others, planned.worth, strict=True):
             values += [1 << at, worth, f"{anchor} AND {any_of(families[at])}"]
-        sql = BEST_HELD.format(held=" UNION ALL ".join([HELD.format(table=table)] * len(planned.others)))
-        return cast(list[gathering.Held], con.execute(sql, (*values, seek.common)).fetchall())
+        held = " UNION ALL ".join([HELD.format(table=table)] * len(planned.others))
+        sql = BEST_HELD.format(held=held, within=f"+doc {within}")
+        return cast(list[gathering.Held], con.execute(sql, (*values, *ours, seek.common)).fetchall())
 
     def newest(at: int) -> list[int]:
-        found = con.execute(NEWEST.format(table=table), (any_of(families[at]), seek.most))
+        sql = NEWEST.format(table=table, within=f"+rowid {within}")
+        found = con.execute(sql, (any_of(families[at]), *ours, seek.most))
         return [doc for (doc,) in cast(Iterable[tuple[int]], found)]
 
     return gathering.together(places, counts, seek, ask, newest)
@@ -101,8 +124,7 @@ def _places(con: apsw.Connection, table: str, words: Iterable[str], most: int) -
         found += cast(list[tuple[int, int]], con.execute(sql, (word, most + 1)).fetchall())
         if len(found) > most:
             # The places came in the order of the texts, so the last of them tells how thick they lie.
-            last = cast(int, con.execute(LAST.format(table=table)).fetchall()[0][0])
-            return None, max(most, most * last // max(1, found[-1][0]))
+            return None, max(most, most * _last(con, table) // max(1, found[-1][0]))
     once = {doc: (at,) for doc, at in found}
     if len(once) == len(found):  # as most words do, it stands in each text once
         return once, len(once)
@@ -110,6 +132,11 @@ def _places(con: apsw.Connection, table: str, words: Iterable[str], most: int) -
     for doc, at in found:
         several.setdefault(doc, []).append(at)
     return {doc: tuple(sorted(all_at)) for doc, all_at in several.items()}, len(several)
+
+
+def _last(con: apsw.Connection, table: str) -> int:
+    """The number of the newest text; it tells about how many there are."""
+    return cast(int, con.execute(LAST.format(table=table)).fetchall()[0][0])
 
 
 def _holding(con: apsw.Connection, scope: Scope, literal: str) -> Places:
