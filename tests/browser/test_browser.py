@@ -62,6 +62,9 @@ class Window:
 
     def go(self, path: str) -> None:
         self.driver.get(path if path.startswith("http") else self.url + path)
+        # On a busy machine the driver has been seen to come back between two documents.
+        while not self.driver.execute_script("return document.readyState === 'complete' && document.body !== null"):
+            time.sleep(0.05)
 
     def one(self, selector: str) -> WebElement:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
