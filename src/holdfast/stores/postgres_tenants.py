@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg import sql
+from psycopg import ClientCursor, sql
 
 from holdfast.store import Finding
 from holdfast.stores.postgres_schema import Con
@@ -41,12 +41,14 @@ def begin(con: Con, how: str, tenant: str) -> None:
 
 
 def numbers(con: Con, query: str, values: Row) -> list[Row]:
-    """What a search answers with numbers, counts and words that were asked for. The rule is off for it alone."""
-    with con.pipeline():
-        con.execute(UNFILTERED)
-        found = con.execute(query, values, prepare=False)
-        con.execute(FILTERED)
-    return found.fetchall()
+    """What a search answers with numbers, counts and words that were asked for. The rule is off for it alone.
+
+    All of it is one message, which is a transaction by itself where none is under way.
+    """
+    cursor = ClientCursor(con)
+    cursor.execute(f"{UNFILTERED}; {query}; {FILTERED}", values)
+    cursor.nextset()
+    return cursor.fetchall()
 
 
 def separation(con: Con, tables: tuple[str, ...]) -> Finding:
