@@ -61,6 +61,7 @@ class PostgresSearch:
     ) -> Page:
         """One page, and how many there are. Where every text is read to tell, they are counted only if need be."""
         where, values = conditions
+        read_all = read_all or not query.limit  # a page of nothing says no number
         count = f"SELECT count(*) FROM entries e WHERE {where}"  # noqa: S608
         total, counting = ("0", ()) if read_all else (f"({count})", values)
         found = con.execute(

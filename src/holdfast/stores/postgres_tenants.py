@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg import ClientCursor, sql
+from psycopg import ClientCursor
 
 from holdfast.store import Finding
 from holdfast.stores.postgres_schema import Con
@@ -34,10 +34,15 @@ OPEN_TABLES = (
 )
 
 
-def begin(con: Con, how: str, tenant: str) -> None:
-    """Begin a transaction that sees the rows of one tenant. Both travel together."""
-    named = sql.Literal(f"{SIGN}{tenant}").as_string(con)
-    con.execute(f"{how}; {LOCALLY.format('tenant', named)}", prepare=False)
+def begin(con: Con, how: str, tenant: str, then: str = "", values: Row = ()) -> list[Row]:
+    """Begin a transaction that sees the rows of one tenant, and ask it something at once. All of it travels together."""
+    cursor = ClientCursor(con)
+    cursor.execute(f"{how}; {LOCALLY.format('tenant', '%s')}; {then}", (f"{SIGN}{tenant}", *values))
+    if not then:
+        return []
+    cursor.nextset()
+    cursor.nextset()
+    return cursor.fetchall()
 
 
 def numbers(con: Con, query: str, values: Row) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from holdfast.model import Entry, Scope
@@ -11,13 +11,15 @@ from holdfast.stores.outputs import Sql
 from holdfast.stores.postgres_outputs import PostgresSql
 from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
 from holdfast.stores.postgres_server import Server
-from holdfast.stores.rows import indexed_text
+from holdfast.stores.rows import Row, indexed_text
 from holdfast.stores.vectors import Vectors
 
 T = TypeVar("T")
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 ONE = "FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
 FORGET = f"DELETE FROM vectors WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
+# After a change of an entry in the same statement: its text waits for a vector.
+WAITS = "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
 FORGET_WAITING = f"DELETE FROM vectors_waiting WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
 
 
@@ -36,19 +38,11 @@ class PostgresVectors(Vectors):
         return self._server.write(scope.tenant, lightly)
 
 
-def forget_vector(con: Con, scope: Scope, before: Entry | None, after: Entry | None) -> None:
-    """What a text was about goes with the text, while its row is still there to say its number."""
+def forgotten(scope: Scope, before: Entry | None, after: Entry | None) -> Iterator[tuple[str, str, Row]]:
+    """What a text was about goes with the text: parts of the statement that changes it, while its row says its number."""
     if before is None or (after is not None and indexed_text(before) == indexed_text(after)):
         return
     name = (*scope, before.kind, before.key)
-    con.execute(FORGET, (*scope, *name))
+    yield "forgotten", FORGET, (*scope, *name)
     if after is None:
-        con.execute(FORGET_WAITING, (*scope, *name))
-
-
-def waiting(change: str) -> str:
-    """The same change of an entry, after which its text waits for a vector: one statement, which knows its number."""
-    return (
-        f"WITH changed AS ({change} RETURNING tenant, project, doc) "  # noqa: S608
-        "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
-    )
+        yield "awaited", FORGET_WAITING, (*scope, *name)
