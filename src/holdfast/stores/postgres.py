@@ -99,7 +99,8 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
         return tuple(TagCount(label, count) for label, count in found)
 
     def tally(self, scope: Scope, kind: str, session: str) -> Tally:
-        return Tally(*self._server.rows(scope.tenant, TALLY, (*scope, kind, session))[0])
+        values = {**scope._asdict(), "kind": kind, "of_session": session}
+        return Tally(*self._server.reads(scope.tenant, lambda con: con.execute(TALLY, values).fetchall())[0])
 
     def projects(self, tenant: str) -> tuple[str, ...]:
         sought = "SELECT project FROM projects WHERE tenant = %s ORDER BY project"
@@ -177,8 +178,8 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
         return Change(writer.seq, None, after, counted), writer.proof
 
     def _unchanged(self, con: Con, scope: Scope, kind: str, entry: Entry | None, stamp: Stamp) -> Change:
-        session = entry.session if entry else stamp.session
-        return Change(0, entry, entry, Tally(*con.execute(TALLY, (*scope, kind, session)).fetchall()[0]))
+        values = {**scope._asdict(), "kind": kind, "of_session": entry.session if entry else stamp.session}
+        return Change(0, entry, entry, Tally(*con.execute(TALLY, values).fetchall()[0]))
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con) -> tuple[tuple[Entry, ...], Proof]:

@@ -38,11 +38,9 @@ def begin(con: Con, how: str, tenant: str, then: str = "", values: Row = ()) -> 
     """Begin a transaction that sees the rows of one tenant, and ask it something at once. All of it travels together."""
     cursor = ClientCursor(con)
     cursor.execute(f"{how}; {LOCALLY.format('tenant', '%s')}; {then}", (f"{SIGN}{tenant}", *values))
-    if not then:
-        return []
-    cursor.nextset()
-    cursor.nextset()
-    return cursor.fetchall()
+    while cursor.nextset():
+        pass  # the answer to what was asked last is the one that counts
+    return cursor.fetchall() if then else []
 
 
 def numbers(con: Con, query: str, values: Row) -> list[Row]:

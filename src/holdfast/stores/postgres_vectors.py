@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast.model import Entry, Scope
@@ -11,16 +11,19 @@ from holdfast.stores.outputs import Sql
 from holdfast.stores.postgres_outputs import PostgresSql
 from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
 from holdfast.stores.postgres_server import Server
-from holdfast.stores.rows import Row, indexed_text
+from holdfast.stores.rows import indexed_text
 from holdfast.stores.vectors import Vectors
 
 T = TypeVar("T")
 # The texts of this module are put together from constants of ours only; every value is a parameter.
-ONE = "FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
-FORGET = f"DELETE FROM vectors WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
-# After a change of an entry in the same statement: its text waits for a vector.
+# Parts of the statement that changes an entry (postgres_writing.py), which names their values.
+OF_TEXT = (
+    "tenant = %(tenant)s AND project = %(project)s AND doc = (SELECT e.doc FROM entries e WHERE e.tenant = %(tenant)s "
+    "AND e.project = %(project)s AND e.kind = %(kind)s AND e.key = %(key)s)"
+)
+FORGET = f"forgotten AS (DELETE FROM vectors WHERE {OF_TEXT})"  # noqa: S608
+FORGET_WAITING = f"awaited AS (DELETE FROM vectors_waiting WHERE {OF_TEXT})"  # noqa: S608
 WAITS = "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
-FORGET_WAITING = f"DELETE FROM vectors_waiting WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
 
 
 class PostgresVectors(Vectors):
@@ -28,21 +31,17 @@ class PostgresVectors(Vectors):
     doc_column = "doc"
 
     def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
-        def lightly(con: Con) -> tuple[T, postgres_server.Proof]:
-            # The lock puts the numbers of vectors in the order in which they can be seen.
-            con.execute(TAKE_PROJECT, scope)
-            con.execute("SET LOCAL synchronous_commit = off")
+        def lightly(con: Con, _: object) -> tuple[T, postgres_server.Proof]:
             # Should the answer to COMMIT get lost, the vectors may be lost too; their texts still wait then.
             return work(PostgresSql(con)), (("SELECT 1", ()),)
 
-        return self._server.write(scope.tenant, lightly)
+        # The lock puts the numbers of vectors in the order in which they can be seen.
+        first = f"SET LOCAL synchronous_commit = off; {TAKE_PROJECT}"
+        return self._server.write_after(scope.tenant, (first, scope), lightly)
 
 
-def forgotten(scope: Scope, before: Entry | None, after: Entry | None) -> Iterator[tuple[str, str, Row]]:
-    """What a text was about goes with the text: parts of the statement that changes it, while its row says its number."""
+def forgotten(before: Entry | None, after: Entry | None) -> list[str]:
+    """What a text was about goes with the text, while its row is still there to say its number."""
     if before is None or (after is not None and indexed_text(before) == indexed_text(after)):
-        return
-    name = (*scope, before.kind, before.key)
-    yield "forgotten", FORGET, (*scope, *name)
-    if after is None:
-        yield "awaited", FORGET_WAITING, (*scope, *name)
+        return []
+    return [FORGET] if after is not None else [FORGET, FORGET_WAITING]

@@ -12,6 +12,7 @@ rows that it changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
 from holdfast.search import analyse
@@ -29,40 +30,56 @@ ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
 LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {ONE}"  # noqa: S608
 LOCK = "SELECT seq, clock FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
+
+# The parts of a change. Their values have names: most are those of the columns of an entry, and stand in several parts.
+THIS = "tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND key = %(key)s"
+COLUMNS = ("tenant", "project", *FIELDS.split(", "), "folded")
 NEW_ENTRY = (
-    f"INSERT INTO entries (tenant, project, {FIELDS}, folded, terms) VALUES ({', '.join(['%s'] * 16)}, "  # noqa: S608
-    "CAST(%s AS tsvector))"
+    f"INSERT INTO entries ({', '.join(COLUMNS)}, terms) VALUES ({', '.join(f'%({name})s' for name in COLUMNS)}, "  # noqa: S608
+    "CAST(%(terms)s AS tsvector))"
 )
 REPLACE_ENTRY = (
-    f"UPDATE entries SET {', '.join(f'{name} = %s' for name in FIELDS.split(', ')[2:])}, folded = %s, "  # noqa: S608
-    f"terms = CAST(%s AS tsvector) WHERE {ONE}"
+    f"UPDATE entries SET {', '.join(f'{name} = %({name})s' for name in COLUMNS[4:])}, "  # noqa: S608
+    f"terms = CAST(%(terms)s AS tsvector) WHERE {THIS}"
 )
+DELETE_ENTRY = f"DELETE FROM entries WHERE {THIS}"  # noqa: S608
+NEW_TAGS = (
+    "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s FROM unnest(%(new_tags)s::text[]) tag"
+)
+OLD_TAGS = f"DELETE FROM entry_tags WHERE {THIS} AND tag = ANY(%(old_tags)s)"  # noqa: S608
+NOTED = (
+    "INSERT INTO events VALUES (%(tenant)s, %(project)s, %(seq)s, %(clock)s, %(by)s, %(operation)s, %(in_session)s, "
+    "%(kind)s, %(key)s, %(event_version)s, %(detail)s, %(before)s)"
+)
+NEXT = "UPDATE projects SET seq = %(seq)s, clock = %(clock)s WHERE tenant = %(tenant)s AND project = %(project)s"
 STEPS = (  # of tallies, for the two parts after it
-    "steps AS MATERIALIZED (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[]) "
-    "AS s (kind, session, tag, label, step))"
+    "steps AS MATERIALIZED (SELECT * FROM json_to_recordset(%(steps)s::json) "
+    "AS s (kind text, session text, tag text, label text, step bigint))"
 )
 COUNT = (
     "counted AS (UPDATE tallies t SET count = t.count + s.step FROM steps s "
-    "WHERE t.tenant = %s AND t.project = %s AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
+    "WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
+    "AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
     # Said twice, because another server can be asked this and not what is joined here.
-    "AND t.kind = ANY(%s) AND t.session = ANY(%s) AND t.tag = ANY(%s) RETURNING t.kind, t.session, t.tag)"
+    "AND t.kind = ANY(%(kinds)s) AND t.session = ANY(%(sessions)s) AND t.tag = ANY(%(tags_counted)s) "
+    "RETURNING t.kind, t.session, t.tag)"
 )
 NEW_TALLIES = (
-    "INSERT INTO tallies SELECT %s, %s, s.kind, s.session, s.tag, s.label, s.step FROM steps s "
+    "INSERT INTO tallies SELECT %(tenant)s, %(project)s, s.kind, s.session, s.tag, s.label, s.step FROM steps s "
     "WHERE NOT EXISTS (SELECT 1 FROM counted c WHERE c.kind = s.kind AND c.session = s.session AND c.tag = s.tag)"
 )
 TALLY = (
     "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0)::bigint, count(*) FILTER (WHERE tag <> '' AND count > 0) "
-    "FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s"
+    "FROM tallies WHERE tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND session = %(of_session)s"
 )
 NEXT_TALLY = (  # with the steps, which are not to be seen in the table yet
     "SELECT coalesce(sum(n.count) FILTER (WHERE n.tag = ''), 0)::bigint, "
     "count(*) FILTER (WHERE n.tag <> '' AND n.count > 0) FROM (SELECT b.tag, sum(b.count) AS count FROM ("
-    "SELECT t.tag, t.count FROM tallies t WHERE t.tenant = %s AND t.project = %s AND t.kind = %s AND t.session = %s "
-    "UNION ALL SELECT s.tag, s.step FROM steps s WHERE s.kind = %s AND s.session = %s) b GROUP BY b.tag) n"
+    "SELECT t.tag, t.count FROM tallies t WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
+    "AND t.kind = %(kind)s AND t.session = %(of_session)s UNION ALL "
+    "SELECT s.tag, s.step FROM steps s WHERE s.kind = %(kind)s AND s.session = %(of_session)s) b GROUP BY b.tag) n"
 )
-NEXT = "UPDATE projects SET seq = %s, clock = %s WHERE tenant = %s AND project = %s"
-NEW_TAGS = "INSERT INTO entry_tags SELECT %s, %s, %s, tag, %s FROM unnest(%s::text[]) AS tag"
+EVENT = ("tenant", "project", "seq", "clock", "by", "operation", "in_session", "kind", "key", "event_version")
 SAME_EVENT = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND " + " AND ".join(  # noqa: S608
     f"{name} = %s" for name in rows.EVENT_FIELDS
 )
@@ -100,21 +117,17 @@ class Writer:
         if isinstance(wanted, Draft):
             after = next_entry(kind, key, before, wanted, stamp, self.clock, version)
         event = (*self._scope, self.seq, self.clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
-        changes = _changes(self._scope, before, after)
-        parts = [f"{part} AS ({sql})" for part, sql, _ in changes]
-        values = [value for _, _, given in changes for value in given]
-        parts += [f"noted AS ({NEW_EVENT})", f"counts_on AS ({NEXT})"]
-        values += [*event, to_json(dict(stamp.detail)), rows.keep(self._scope, before)]
-        values += [self.seq, self.clock, *self._scope]
+        parts, values = _changes(self._scope, before, after)
+        parts += [f"noted AS ({NOTED})", f"counts_on AS ({NEXT})"]
+        values |= dict(zip(EVENT, event, strict=True))
+        values |= {"detail": to_json(dict(stamp.detail)), "before": rows.keep(self._scope, before)}
         some = after or before
-        tally = (kind, some.session if some else "")
-        counts = [(kind, *count) for count in rows.counts(before, after)]
+        values["of_session"] = some.session if some else ""
         answer = TALLY
-        if counts:
+        if counts := [(kind, *count) for count in rows.counts(before, after)]:
             parts += [STEPS, COUNT, f"made AS ({NEW_TALLIES})"]
-            values += _counting(self._scope, counts)
+            values |= _counting(counts)
             answer = NEXT_TALLY
-        values += [*self._scope, *tally, *(tally if counts else ())]
         found = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()  # noqa: S608
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
         return after, Tally(*found[0])
@@ -135,42 +148,39 @@ class Writer:
 
     def put(self, before: Entry | None, after: Entry | None) -> None:
         """The row and its tags, from `before` to `after`."""
-        changes = _changes(self._scope, before, after)
-        parts = ", ".join(f"{name} AS ({sql})" for name, sql, _ in changes[:-1])
-        if changes:
-            values = [value for _, _, given in changes for value in given]
-            self._con.execute(f"{f'WITH {parts} ' if parts else ''}{changes[-1][1]}", values)
+        parts, values = _changes(self._scope, before, after)
+        if parts:
+            self._con.execute(f"WITH {', '.join(parts)} SELECT", values)
 
     def finish(self) -> None:
-        self._con.execute(NEXT, (self.seq, self.clock, *self._scope))
+        self._con.execute(NEXT, {**self._scope._asdict(), "seq": self.seq, "clock": self.clock})
 
 
-def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> list[tuple[str, str, Row]]:
-    """The parts of a statement that bring the row and its tags from `before` to `after`, each with a name."""
+def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> tuple[list[str], dict[str, Any]]:
+    """The parts of a statement that bring the row and its tags from `before` to `after`, and their values."""
     some = before or after
     if some is None:
-        return []
-    name = (*scope, some.kind, some.key)
-    parts: list[tuple[str, str, Row]] = [*forgotten(scope, before, after)]
+        return [], {}
+    values: dict[str, Any] = {**scope._asdict(), "kind": some.kind, "key": some.key}
+    parts = forgotten(before, after)
     if after is None:
-        parts.append(("gone", f"DELETE FROM entries WHERE {ONE}", name))  # noqa: S608
+        parts.append(f"gone AS ({DELETE_ENTRY})")
     else:
-        row = (
-            *rows.to_row(scope, after),
-            analyse.fold(rows.sought_text(after)),
-            vector(analyse.terms(analyse.index_words(rows.indexed_text(after)))),
-        )
-        change, values = (NEW_ENTRY, row) if before is None else (REPLACE_ENTRY, (*row[4:], *name))
+        values |= zip(COLUMNS, (*rows.to_row(scope, after), analyse.fold(rows.sought_text(after))), strict=True)
+        values["terms"] = vector(analyse.terms(analyse.index_words(rows.indexed_text(after))))
+        change = NEW_ENTRY if before is None else REPLACE_ENTRY
         if rows.indexed_text(before) != rows.indexed_text(after):
-            parts += [("changed", f"{change} RETURNING tenant, project, doc", values), ("waits", WAITS, ())]
+            parts += [f"changed AS ({change} RETURNING tenant, project, doc)", f"waits AS ({WAITS})"]
         else:
-            parts.append(("changed", change, values))
+            parts.append(f"changed AS ({change})")
     old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
     if old - new:
-        parts.append(("untagged", f"DELETE FROM entry_tags WHERE {ONE} AND tag = ANY(%s)", (*name, list(old - new))))  # noqa: S608
+        parts.append(f"untagged AS ({OLD_TAGS})")
+        values["old_tags"] = list(old - new)
     if new - old:
-        parts.append(("tagged", NEW_TAGS, (*scope, some.kind, some.key, list(new - old))))
-    return parts
+        parts.append(f"tagged AS ({NEW_TAGS})")
+        values["new_tags"] = list(new - old)
+    return parts, values
 
 
 class Tallies:
@@ -187,14 +197,15 @@ class Tallies:
 
     def write(self, con: Con, scope: Scope) -> None:
         if self._counts:
-            counts = [(*name, *counted) for name, counted in self._counts.items()]
-            con.execute(f"WITH {STEPS}, {COUNT} {NEW_TALLIES}", _counting(scope, counts))
+            values = _counting([(*name, *counted) for name, counted in self._counts.items()])
+            con.execute(f"WITH {STEPS}, {COUNT} {NEW_TALLIES}", values | scope._asdict())
 
 
-def _counting(scope: Scope, counts: Sequence[tuple[str, str, str, str, int]]) -> Row:
-    """The values of STEPS, COUNT and NEW_TALLIES: steps are given as kind, session, tag, label and step."""
-    steps = [list(column) for column in zip(*counts, strict=True)]
-    return (*steps, *scope, *steps[:3], *scope)
+def _counting(counts: Sequence[tuple[str, str, str, str, int]]) -> dict[str, Any]:
+    """The values of STEPS and COUNT, from steps that are given as kind, session, tag, label and step."""
+    steps = [dict(zip(("kind", "session", "tag", "label", "step"), count, strict=True)) for count in counts]
+    kinds, sessions, tags = ([*dict.fromkeys(count[at] for count in counts)] for at in range(3))
+    return {"steps": to_json(steps), "kinds": kinds, "sessions": sessions, "tags_counted": tags}
 
 
 def _number(con: Con, sql: str, values: Row) -> int:
