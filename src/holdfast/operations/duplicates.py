@@ -1,6 +1,6 @@
 """What is written down a second time: said with the answer to the write, which happens all the same.
 
-The word index is asked once for the entries that hold the words a text is most likely known by, and those few are
+The word index is asked, as a rule once, for the entries that hold the words a text is most likely known by, and those few are
 compared: a write must not wait for more. `holdfast audit` finds what slips through: a near duplicate that lacks one of
 these words, and what two writers wrote at the same moment.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast import limits
-from holdfast.model import Entry
+from holdfast.model import MEMORY, Entry
 from holdfast.operations.registry import Context, Json
-from holdfast.search import alike
+from holdfast.search import alike, analyse
 from holdfast.store import Listing, Words
 
 WORDS = 3  # of a text that are looked up, all of which must be there, and as many with digits
@@ -30,17 +30,31 @@ def twin(ctx: Context, kind: str, text: str, own: str | None = None) -> Twin | N
     if not ctx.bounds.report_duplicates:
         return None
     letters, numbers = alike.telling(text, WORDS)
-    # With its numbers a text is found among many of a pattern; without them, where just a number is another one.
-    for words in filter(None, (letters + numbers if numbers else (), letters)):
-        query = Words(tuple((word,) for word in words))
-        found = ctx.store.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), query)
-        if same := _closest(text, [entry for entry in found if entry.key != own]):
-            return same
-    return None
+    found = _holding(ctx, kind, letters)
+    # With its numbers a text is found among many of a pattern; without them, where just a number is another one. As long
+    # as all that hold the letters were found, those that hold the numbers too are among them.
+    if numbers and letters and len(found) < limits.DUPLICATES_COMPARED:
+        sought = set(analyse.terms(numbers))
+        first = [entry for entry in found if sought <= set(analyse.terms(analyse.index_words(_indexed(entry))))]
+    else:
+        first = _holding(ctx, kind, letters + numbers) if numbers else []
+    return _closest(text, first, own) or _closest(text, found, own)
 
 
-def _closest(text: str, found: list[Entry]) -> Twin | None:
-    found.sort(key=lambda entry: (entry.updated_at, entry.key), reverse=True)
+def _holding(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
+    """The newest entries that hold all of these words."""
+    if not words:
+        return []
+    query = Words(tuple((word,) for word in words))
+    return list(ctx.store.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), query))
+
+
+def _indexed(entry: Entry) -> str:
+    return "\n".join([*([entry.key] if entry.kind == MEMORY else []), entry.content, *entry.tags])
+
+
+def _closest(text: str, among: list[Entry], own: str | None) -> Twin | None:
+    found = sorted((entry for entry in among if entry.key != own), key=lambda one: (one.updated_at, one.key), reverse=True)
     plain = alike.exact(text)
     if same := next((entry for entry in found if alike.exact(entry.content) == plain), None):
         return Twin(same.key, True)

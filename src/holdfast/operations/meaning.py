@@ -58,11 +58,14 @@ def catch_up(meaning: Meaning, store: Store, scope: Scope, most: int = limits.VE
     """Make the vectors that texts wait for, the newest first, as many as a question may wait for. How many."""
     made = 0
     while made < most:
-        texts = store.without_vector(scope, meaning.model.name, min(BATCH, most - made))
+        batch = min(BATCH, most - made)
+        texts = store.without_vector(scope, meaning.model.name, batch)
         if not texts:
             break
         vectors = [(text, meaning.kept(text.text)) for text in texts]
         if not store.keep_vectors(scope, meaning.model.name, vectors):
             break  # somebody else is at it
         made += len(texts)
+        if len(texts) < batch:
+            break  # these were all
     return made

@@ -112,7 +112,7 @@ class Asked:
         places = [number.setdefault(word, len(number)) for found in told.values() for word in found]
         if not places or not words:
             return {}
-        like = self._model.vectors(list(number)) @ self._model.vectors(words).T
+        like = self._model.likeness(list(number), words)
         starts = np.cumsum([0, *map(len, told.values())])[:-1]
         best = np.maximum.reduceat(like[places], starts, axis=0)
         return dict(zip(told, best.tolist(), strict=True))

@@ -92,6 +92,10 @@ class Outputs(ABC):
         """Several reads of one moment, of what a tenant keeps."""
 
     @abstractmethod
+    def _rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
+        """The rows of one read."""
+
+    @abstractmethod
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         """One transaction, alone in its project, that is on disk when this returns. It may run more than once, unless
         it is not `repeatable`."""
@@ -355,7 +359,7 @@ class Outputs(ABC):
     # --- for recall ---------------------------------------------------------------------------------------------------
 
     def index_outputs(self, scope: Scope, most: int) -> int:
-        waiting = self._look(scope.tenant, lambda sql: sql.rows(WAITING, tuple(scope)))
+        waiting = self._rows(scope.tenant, WAITING, scope)
         done = 0
         for id, size in waiting:
             if most <= 0:

@@ -36,7 +36,7 @@ from holdfast.stores.postgres_search import PostgresSearch
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, Proof, Server
 from holdfast.stores.postgres_tenants import VIEW, begin, separation
 from holdfast.stores.postgres_vectors import PostgresVectors
-from holdfast.stores.postgres_writing import LAST_VERSION, LOCK, NEW_EVENT, ONE, Tallies, Writer
+from holdfast.stores.postgres_writing import LAST_VERSION, LOCK, NEW_EVENT, ONE, TALLY, Tallies, Writer
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 
 LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the server
@@ -44,15 +44,18 @@ LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {ONE}"  # noqa: S608
 TAKEN = "SELECT key FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s)"
+LABELS = (
+    "SELECT tag, label FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = '' AND tag = ANY(%s)"
+)
 LOOK = (
     f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
     "LEFT JOIN entries e ON e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
 )
-NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
-TALLY = (
-    "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0)::bigint, count(*) FILTER (WHERE tag <> '' AND count > 0) "
-    "FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s"
+LOOK_AHEAD = (  # for an entry that is new
+    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), "  # noqa: S608
+    f"(SELECT json_object_agg(s.tag, s.label) FROM ({LABELS}) s)"
 )
+NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
 EVENT_COLUMNS = ", ".join(f"v.{name}" for name in rows.EVENT_FIELDS)
 EVENTS = (
     f"SELECT {EVENT_COLUMNS}, v.detail, v.before, n.before, {E_FIELDS} FROM events v "  # noqa: S608
@@ -67,9 +70,6 @@ DUMP_EVENTS = (
 )
 CHECK_ENTRIES = f"SELECT tenant, project, {FIELDS}, folded, tsvector_to_array(terms) FROM entries"  # noqa: S608
 CHECK_EVENTS = f"SELECT v.tenant, v.project, {EVENT_COLUMNS}, v.detail, v.before FROM events v"  # noqa: S608
-LABELS = (
-    "SELECT tag, label FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = '' AND tag = ANY(%s)"
-)
 
 
 class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVectors, PostgresErase, PostgresPages):
@@ -99,7 +99,8 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
         return tuple(TagCount(label, count) for label, count in found)
 
     def tally(self, scope: Scope, kind: str, session: str) -> Tally:
-        return Tally(*self._server.rows(scope.tenant, TALLY, (*scope, kind, session))[0])
+        values = {**scope._asdict(), "kind": kind, "of_session": session}
+        return Tally(*self._server.reads(scope.tenant, lambda con: con.execute(TALLY, values).fetchall())[0])
 
     def projects(self, tenant: str) -> tuple[str, ...]:
         sought = "SELECT project FROM projects WHERE tenant = %s ORDER BY project"
@@ -120,43 +121,70 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
-        return self._server.write(scope.tenant, lambda con: self._edit(con, scope, (kind, key), decide, stamp))
+        def work(con: Con, locked: list[Row]) -> tuple[Change, Proof]:
+            place = locked[0] if locked else self._locked(con, scope, stamp)
+            if key is None:
+                return self._add(con, scope, kind, decide, stamp, place)
+            return self._edit(con, scope, (kind, key), decide, stamp, place)
+
+        return self._server.write_after(scope.tenant, (LOCK, scope), work)
 
     def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
         def work(con: Con) -> tuple[tuple[Change, ...], Proof]:
-            done = [self._edit(con, scope, (kind, key), decide, stamp) for kind, key, decide in edits]
+            done = [
+                self._edit(con, scope, (kind, key), decide, stamp, self._locked(con, scope, stamp))
+                for kind, key, decide in edits
+            ]
             proof = next((proof for _, proof in reversed(done) if proof), ())
             return tuple(change for change, _ in done), proof
 
         return self._server.write(scope.tenant, work) if edits else ()
 
     def _edit(
-        self, con: Con, scope: Scope, name: tuple[str, str | None], decide: Decide, stamp: Stamp
+        self, con: Con, scope: Scope, name: tuple[str, str], decide: Decide, stamp: Stamp, locked: Row
     ) -> tuple[Change, Proof]:
         kind = name[0]
         seen = self._see(con, scope, name, stamp)
-        writer = Writer(con, scope, seen.seq, seen.clock)
+        writer = Writer(con, scope, *locked)
         if kind != SESSION and stamp.session and not seen.session:
             writer.begin(stamp)
         before = seen.entry
         wanted = decide(before)
         if isinstance(wanted, Draft) and wanted.tags:
-            wanted = wanted._replace(tags=_first_spelling(con, scope, kind, wanted.tags))
-        with con.pipeline():
-            after, counted, seq = before, stamp.session if before is None else before.session, 0
-            if (needed := _needed(before, wanted)) is not None:
-                version = 1 + (before.version if before else seen.last_version)
-                after = writer.write(name, version, before, needed, stamp)
-                some = after or before
-                counted, seq = some.session if some else "", writer.seq
-            writer.finish()
-            tally = con.execute(TALLY, (*scope, kind, counted))
-        return Change(seq, before, after, Tally(*tally.fetchall()[0])), writer.proof
+            found = con.execute(LABELS, (*scope, kind, [analyse.fold(tag) for tag in wanted.tags])).fetchall()
+            wanted = wanted._replace(tags=_first_spelling(dict(found), wanted.tags))
+        if (needed := _needed(before, wanted)) is None:
+            return self._unchanged(con, scope, kind, before, stamp), writer.proof
+        after, counted = writer.write(name, 1 + (before.version if before else seen.last_version), before, needed, stamp)
+        return Change(writer.seq, before, after, counted), writer.proof
+
+    def _add(
+        self, con: Con, scope: Scope, kind: str, decide: Decide, stamp: Stamp, locked: Row
+    ) -> tuple[Change, Proof]:
+        """An entry without a key, which gets one. There is nothing before it, so less need be asked."""
+        wanted = decide(None)
+        tags = wanted.tags if isinstance(wanted, Draft) else ()
+        writer = Writer(con, scope, *locked)
+        new = (*scope, kind, writer.next_key(kind, stamp.now))
+        asked = (*scope, SESSION, stamp.session, *new, *scope, kind, [analyse.fold(tag) for tag in tags])
+        session, taken, labels = con.execute(LOOK_AHEAD, asked).fetchall()[0]
+        if kind != SESSION and stamp.session and not session:
+            writer.begin(stamp)
+            taken = 1  # time went on, and the key with it
+        if not isinstance(wanted, Draft):
+            return self._unchanged(con, scope, kind, None, stamp), writer.proof
+        draft = wanted._replace(tags=_first_spelling(labels or {}, tags))
+        after, counted = writer.write((kind, None), 1 + taken, None, draft, stamp)
+        return Change(writer.seq, None, after, counted), writer.proof
+
+    def _unchanged(self, con: Con, scope: Scope, kind: str, entry: Entry | None, stamp: Stamp) -> Change:
+        values = {**scope._asdict(), "kind": kind, "of_session": entry.session if entry else stamp.session}
+        return Change(0, entry, entry, Tally(*con.execute(TALLY, values).fetchall()[0]))
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         def work(con: Con) -> tuple[tuple[Entry, ...], Proof]:
+            writer, tallies = Writer(con, scope, *self._locked(con, scope, stamp)), Tallies()
             seen = self._see(con, scope, (kind, drafts[0][0]), stamp)
-            writer, tallies = Writer(con, scope, seen.seq, seen.clock), Tallies()
             if not seen.session:
                 writer.begin(stamp)
             taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
@@ -175,18 +203,21 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
 
         return self._server.write(scope.tenant, work) if drafts else ()
 
-    def _see(self, con: Con, scope: Scope, name: tuple[str, str | None], stamp: Stamp) -> _Seen:
-        """Lock the project and read what a change depends on; a project that is new comes to exist first."""
+    def _locked(self, con: Con, scope: Scope, stamp: Stamp) -> Row:
+        """The project's row, locked; a project that is new comes to exist first."""
         # Not a pipeline: after one the server (seen with PostgreSQL 18) does not start the clock of
         # idle_in_transaction_session_timeout, and a process that is stopped now would keep its lock for ever.
         while (locked := con.execute(LOCK, scope).fetchone()) is None:
             # One less than now, so that the first change is at `now` whether it needs a new time stamp or not. If
             # nothing is changed after all, this is not committed either.
             con.execute(NEW_PROJECT, (*scope, stamp.now - 1))
+        return locked
+
+    def _see(self, con: Con, scope: Scope, name: tuple[str, str], stamp: Stamp) -> _Seen:
+        """What a change depends on, read once the project is locked."""
         one = (*scope, *name)
         session, version, *row = con.execute(LOOK, (*scope, SESSION, stamp.session, *one, *one)).fetchall()[0]
-        before = None if row[0] is None else self._entry(scope, tuple(row))
-        return _Seen(locked[0], locked[1], session, before, version)
+        return _Seen(session, None if row[0] is None else self._entry(scope, tuple(row)), version)
 
     # --- whole projects -----------------------------------------------------------------------------------------------
 
@@ -278,8 +309,6 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
 class _Seen(NamedTuple):
     """What a change depends on, read under the project's lock."""
 
-    seq: int
-    clock: int
     session: bool  # whether the stamp's session exists
     entry: Entry | None
     last_version: int
@@ -299,10 +328,8 @@ def _needed(before: Entry | None, wanted: Draft | Gone | None) -> Draft | Gone |
     return None if done else wanted
 
 
-def _first_spelling(con: Con, scope: Scope, kind: str, tags: tuple[str, ...]) -> tuple[str, ...]:
+def _first_spelling(labels: Mapping[str, str], tags: tuple[str, ...]) -> tuple[str, ...]:
     """Tags as they were first spelled in this project."""
-    found = con.execute(LABELS, (*scope, kind, [analyse.fold(tag) for tag in tags])).fetchall()
-    labels: dict[str, str] = dict(found)
     return tuple(labels.get(analyse.fold(tag), tag) for tag in tags)
 
 

@@ -57,6 +57,9 @@ class PostgresOutputs(Outputs, Calls, OutputTransfer):
     def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
         return self._server.view(tenant, lambda con: work(PostgresSql(con)))
 
+    def _rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
+        return self._server.reads(tenant, lambda con: PostgresSql(con).rows(sql, values))
+
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         def locked(con: Con) -> tuple[T, postgres_server.Proof]:
             # Writers of a project stand in line at its row. If nothing is changed after all, a new one is not kept.
@@ -83,16 +86,16 @@ class PostgresOutputs(Outputs, Calls, OutputTransfer):
 
     def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
         def work(con: Con) -> Gathered:
-            words = words_in(con, PIECES, seek, tuple(scope))
+            total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
+            words = words_in(con, PIECES, seek, tuple(scope), total)
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
                 known = con.execute(KNOWN_PIECES, (*scope, list(docs))).fetchall()
                 return {row[0]: to_piece_fact(row) for row in known}
 
-            total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
             return gathered(seek, words, [], look, total)
 
-        return self._server.view(scope.tenant, work)
+        return self._server.reads(scope.tenant, work)
 
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
         assert isinstance(sql, PostgresSql)  # noqa: S101 - made by the two methods above

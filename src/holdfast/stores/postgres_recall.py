@@ -53,7 +53,8 @@ class PostgresRecall:
         ours = (*scope, list(kinds))
 
         def work(con: Con) -> Gathered:
-            words = words_in(con, ENTRIES, seek, ours)
+            total = con.execute(TOTAL, ours).fetchall()[0][0]
+            words = words_in(con, ENTRIES, seek, ours, total)
             known = {word: words.places[at] for at, word in enumerate(seek.words) if at not in words.common}
             # A literal that is a word of the index need not be looked for inside of others.
             literals = [known.get(literal) or _holding(con, literal, ours) for literal in seek.literals]
@@ -62,10 +63,9 @@ class PostgresRecall:
                 known = con.execute(KNOWN, (*ours, list(docs))).fetchall()
                 return {row[0]: gathering.to_fact(row) for row in known}
 
-            total = con.execute(TOTAL, ours).fetchall()[0][0]
             return gathering.gathered(seek, words, literals, look, total)
 
-        return self._server.view(scope.tenant, work)
+        return self._server.reads(scope.tenant, work)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         found = self._server.rows(scope.tenant, READ, (*scope, list(docs)))
@@ -76,11 +76,15 @@ def _holding(con: Con, literal: str, ours: tuple[object, ...]) -> Places:
     return {row[0]: () for row in numbers(con, HOLDING, (*ours, like(literal)))}
 
 
-def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> gathering.Words:
+def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...], total: int) -> gathering.Words:
     """Where the words stand in the texts of a source; `ours` are the values its conditions need."""
+    if not total:
+        return gathering.Words([{}] * len(seek.words), [0] * len(seek.words))
     stems = analyse.terms(list(seek.words))
     lexemes = [lexeme(stem) for stem in stems]
-    counts, common = _counted(con, source, lexemes, seek, ours)
+    # Among few texts no word is common, and where the words stand also tells in how many.
+    few = total <= seek.common
+    counts, common = ([], frozenset()) if few else _counted(con, source, lexemes, seek, ours)
     followed = [quoted for at, quoted in enumerate(lexemes) if quoted and at not in common]
     places: dict[str, dict[int, tuple[int, ...]]] = {}
     found = numbers(con, WHERE.format(source=source), (*ours, " | ".join(followed), stems)) if followed else ()
@@ -88,6 +92,8 @@ def words_in(con: Con, source: str, seek: Seek, ours: tuple[object, ...]) -> gat
         # What was written before places were kept has none.
         places.setdefault(term, {})[doc] = tuple(place - 1 for place in at) if at else SOMEWHERE
     known = [None if at in common else places.get(stem, {}) for at, stem in enumerate(stems)]
+    if few:
+        return gathering.Words([found or {} for found in known], [len(found or ()) for found in known])
 
     def ask(planned: gathering.Plan) -> list[gathering.Held]:
         others = [lexemes[at] for at in planned.others]
@@ -139,6 +145,9 @@ def _fitting(terms: list[str]) -> dict[str, list[int]]:
     for at, term in enumerate(terms, 1):
         if term:
             places.setdefault(term, []).append(min(at, PLACE_MAX))
+    size = 4 * sum(map(len, places)) + 2 * len(terms) + 8 * len(places)  # at most
+    if size <= TERMS_MAX_BYTES and len(terms) < PLACE_MAX and max(map(len, places.values()), default=0) <= PLACES_MAX:
+        return places  # as nearly always
     room, kept = TERMS_MAX_BYTES, {}
     for term, all_at in places.items():
         some = list(dict.fromkeys(all_at[:PLACES_MAX]))
@@ -150,6 +159,8 @@ def _fitting(terms: list[str]) -> dict[str, list[int]]:
 
 def lexeme(term: str) -> str:
     """A term in quotes, so that nothing in it is read as syntax; empty when the server would refuse it."""
+    if term.isascii() and term.isalnum() and len(term) <= TERM_MAX_BYTES:  # nearly always
+        return f"'{term}'"
     if not 0 < len(term.encode()) <= TERM_MAX_BYTES:
         return ""
     quoted = term.replace("\\", "\\\\").replace("'", "''")

@@ -2,7 +2,8 @@
 
 A search by words or by a part of a text asks the index for numbers first (postgres_tenants.py says why) and then puts
 the same question to the texts with these numbers. When there are many, the project is read instead: most of it would
-have to be looked at anyway, to put it in order. So numbers never decide what is found, only how fast.
+have to be looked at anyway, to put it in order. So numbers never decide what is found, only how fast; a text that comes
+or goes between the two questions is found or not, as if it had come or gone before.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from holdfast.stores.postgres_tenants import numbers
 from holdfast.stores.rows import E_FIELDS, Row
 
 FEW = 1_000  # texts that are looked up by their numbers; more of them are read with the project
+LATEST = "e.updated_at DESC, e.key DESC"
 GRAM_CHARS = 3  # the index of substrings knows nothing shorter
 Conditions = tuple[str, Row]  # on `entries e`
 
@@ -29,37 +31,47 @@ class PostgresSearch:
     place: str
 
     def list(self, scope: Scope, query: Listing) -> Page:
-        return self._page(scope, query, _where(scope, query), "e.updated_at DESC, e.key DESC", ())
+        conditions = _where(scope, query)
+        return self._server.reads(scope.tenant, lambda con: self._page(con, scope, query, conditions, LATEST, ()))
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         folded = analyse.fold(needle)
         where, values = _where(scope, query)
         matching = (f"{where} AND e.folded LIKE %s", (*values, like(folded)))
-        order = "strpos(e.folded, %s), e.updated_at DESC, e.key DESC"
-        return self._page(scope, query, matching, order, (folded,), indexed=len(folded) >= GRAM_CHARS)
+        order = f"strpos(e.folded, %s), {LATEST}"
+
+        def work(con: Con) -> Page:
+            few = _narrowed(con, matching) if len(folded) >= GRAM_CHARS else matching
+            if few is None:
+                return Page((), 0)
+            return self._page(con, scope, query, few, order, (folded,), read_all=few is matching)
+
+        return self._server.reads(scope.tenant, work)
 
     def _page(
         self,
+        con: Con,
         scope: Scope,
         query: Listing,
         conditions: Conditions,
         order: str,
         order_values: tuple[str, ...],
         *,
-        indexed: bool = False,
+        read_all: bool = False,
     ) -> Page:
-        def work(con: Con) -> tuple[list[Row], int]:
-            where, values = _narrowed(con, conditions) if indexed else conditions
-            found = con.execute(
-                f"SELECT {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order} LIMIT %s",  # noqa: S608
-                (*values, *order_values, query.limit),
-            ).fetchall()
-            if len(found) < query.limit:
-                return found, len(found)
-            return found, con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
-
-        found, total = self._server.view(scope.tenant, work)
-        return Page(tuple(rows.to_entry(self.place, scope, row) for row in found), total)
+        """One page, and how many there are. Where every text is read to tell, they are counted only if need be."""
+        where, values = conditions
+        read_all = read_all or not query.limit  # a page of nothing says no number
+        count = f"SELECT count(*) FROM entries e WHERE {where}"  # noqa: S608
+        total, counting = ("0", ()) if read_all else (f"({count})", values)
+        found = con.execute(
+            f"SELECT {total}, {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order} LIMIT %s",  # noqa: S608
+            (*counting, *values, *order_values, query.limit),
+        ).fetchall()
+        there = len(found) if read_all or not found else found[0][0]
+        if read_all and there == query.limit:
+            there = max(there, con.execute(count, values).fetchall()[0][0])
+        return Page(tuple(rows.to_entry(self.place, scope, row[1:]) for row in found), there)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         sought = _word_query(words)
@@ -70,21 +82,26 @@ class PostgresSearch:
         order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
 
         def work(con: Con) -> list[Row]:
-            where, values = _narrowed(con, matching)
+            few = _narrowed(con, matching)
+            if few is None:
+                return []
+            where, values = few
             return con.execute(
                 f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE {where} "  # noqa: S608
                 f"ORDER BY {order}, e.key DESC LIMIT %s",
                 (sought, *values, query.limit),
             ).fetchall()
 
-        found = self._server.view(scope.tenant, work)
+        found = self._server.reads(scope.tenant, work)
         return tuple(rows.to_entry(self.place, scope, row) for row in found)
 
 
-def _narrowed(con: Con, conditions: Conditions) -> Conditions:
-    """The same conditions, with the numbers of the texts that fulfil them unless there are many."""
+def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:
+    """The same conditions, with the numbers of the texts that fulfil them unless there are many; None if none does."""
     where, values = conditions
     found = numbers(con, f"SELECT e.doc FROM entries e WHERE {where} LIMIT {FEW + 1}", values)  # noqa: S608
+    if not found:
+        return None
     return conditions if len(found) > FEW else (f"{where} AND e.doc = ANY(%s)", (*values, [row[0] for row in found]))
 
 

@@ -31,7 +31,8 @@ from holdfast.stores.postgres_schema import Con, prepare
 from holdfast.stores.postgres_tenants import SET_TENANT, UNFILTERED, VIEW, begin
 
 T = TypeVar("T")
-Statement = tuple[str, tuple[Any, ...]]
+Row = tuple[Any, ...]
+Statement = tuple[str, Row]
 Proof = tuple[Statement, ...]  # the change is kept if each of these finds a row; the first locks the project, if any
 SAME_PROJECT = "INSERT INTO projects (tenant, project, seq, clock) VALUES (%s, %s, 0, -1) ON CONFLICT DO NOTHING"
 Work = Callable[[Con], tuple[T, Proof]]  # no proof: nothing was changed, so nothing is committed
@@ -156,15 +157,16 @@ class Server:
 
     def rows(self, tenant: str, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """All rows of one read."""
+        return self.reads(tenant, lambda con: con.execute(sql, values).fetchall())
 
-        def within(con: Con) -> list[tuple[Any, ...]]:
-            if self._tenants.get(con) == tenant:
-                return con.execute(sql, values).fetchall()
-            with con.pipeline():  # both travel together, and either both or none of them count
+    def reads(self, tenant: str, work: Callable[[Con], T]) -> T:
+        """Several reads for one tenant, each of a moment of its own: they save the transaction around a `view`."""
+
+        def within(con: Con) -> T:
+            if self._tenants.get(con) != tenant:
                 con.execute(SET_TENANT, (tenant,))
-                found = con.execute(sql, values)
-            self._tenants[con] = tenant
-            return found.fetchall()
+                self._tenants[con] = tenant
+            return work(con)
 
         return self._reading(within)
 
@@ -220,7 +222,13 @@ class Server:
 
         It may run more than once, unless it is not `repeatable`; then only a failure to begin is tried again.
         """
-        return self._trying(lambda: self._transact(tenant, work), lambda again: repeatable or not again.begun)
+        return self._trying(
+            lambda: self._transact(tenant, lambda con, _: work(con)), lambda again: repeatable or not again.begun
+        )
+
+    def write_after(self, tenant: str, first: Statement, work: Callable[[Con, list[Row]], tuple[T, Proof]]) -> T:
+        """The same for work that needs an answer first: the question travels with what begins the transaction."""
+        return self._trying(lambda: self._transact(tenant, work, first), lambda again: True)
 
     def _trying(self, attempt: Callable[[], T], may_repeat: Callable[[_Again], bool]) -> T:
         started = time.monotonic()
@@ -244,13 +252,15 @@ class Server:
             doubled = min(tried, MOST_DOUBLED if conflict else TRIES)
             time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**doubled)  # noqa: S311 - no secret
 
-    def _transact(self, tenant: str, work: Work[T]) -> T:
+    def _transact(
+        self, tenant: str, work: Callable[[Con, list[Row]], tuple[T, Proof]], first: Statement = ("", ())
+    ) -> T:
         begun = False
         with self.connection() as con:
             try:
-                begin(con, "BEGIN", tenant)
+                found = begin(con, "BEGIN", tenant, *first)
                 begun = True
-                result, proof = work(con)
+                result, proof = work(con, found)
                 if not proof:
                     return result
             except psycopg.Error as problem:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg import sql
+from psycopg import ClientCursor
 
 from holdfast.store import Finding
 from holdfast.stores.postgres_schema import Con
@@ -34,19 +34,24 @@ OPEN_TABLES = (
 )
 
 
-def begin(con: Con, how: str, tenant: str) -> None:
-    """Begin a transaction that sees the rows of one tenant. Both travel together."""
-    named = sql.Literal(f"{SIGN}{tenant}").as_string(con)
-    con.execute(f"{how}; {LOCALLY.format('tenant', named)}", prepare=False)
+def begin(con: Con, how: str, tenant: str, then: str = "", values: Row = ()) -> list[Row]:
+    """Begin a transaction that sees the rows of one tenant, and ask it something at once. All of it travels together."""
+    cursor = ClientCursor(con)
+    cursor.execute(f"{how}; {LOCALLY.format('tenant', '%s')}; {then}", (f"{SIGN}{tenant}", *values))
+    while cursor.nextset():
+        pass  # the answer to what was asked last is the one that counts
+    return cursor.fetchall() if then else []
 
 
 def numbers(con: Con, query: str, values: Row) -> list[Row]:
-    """What a search answers with numbers, counts and words that were asked for. The rule is off for it alone."""
-    with con.pipeline():
-        con.execute(UNFILTERED)
-        found = con.execute(query, values, prepare=False)
-        con.execute(FILTERED)
-    return found.fetchall()
+    """What a search answers with numbers, counts and words that were asked for. The rule is off for it alone.
+
+    All of it is one message, which is a transaction by itself where none is under way.
+    """
+    cursor = ClientCursor(con)
+    cursor.execute(f"{UNFILTERED}; {query}; {FILTERED}", values)
+    cursor.nextset()
+    return cursor.fetchall()
 
 
 def separation(con: Con, tables: tuple[str, ...]) -> Finding:

@@ -16,9 +16,14 @@ from holdfast.stores.vectors import Vectors
 
 T = TypeVar("T")
 # The texts of this module are put together from constants of ours only; every value is a parameter.
-ONE = "FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
-FORGET = f"DELETE FROM vectors WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
-FORGET_WAITING = f"DELETE FROM vectors_waiting WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
+# Parts of the statement that changes an entry (postgres_writing.py), which names their values.
+OF_TEXT = (
+    "tenant = %(tenant)s AND project = %(project)s AND doc = (SELECT e.doc FROM entries e WHERE e.tenant = %(tenant)s "
+    "AND e.project = %(project)s AND e.kind = %(kind)s AND e.key = %(key)s)"
+)
+FORGET = f"forgotten AS (DELETE FROM vectors WHERE {OF_TEXT})"  # noqa: S608
+FORGET_WAITING = f"awaited AS (DELETE FROM vectors_waiting WHERE {OF_TEXT})"  # noqa: S608
+WAITS = "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
 
 
 class PostgresVectors(Vectors):
@@ -26,29 +31,17 @@ class PostgresVectors(Vectors):
     doc_column = "doc"
 
     def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
-        def lightly(con: Con) -> tuple[T, postgres_server.Proof]:
-            # The lock puts the numbers of vectors in the order in which they can be seen.
-            con.execute(TAKE_PROJECT, scope)
-            con.execute("SET LOCAL synchronous_commit = off")
+        def lightly(con: Con, _: object) -> tuple[T, postgres_server.Proof]:
             # Should the answer to COMMIT get lost, the vectors may be lost too; their texts still wait then.
             return work(PostgresSql(con)), (("SELECT 1", ()),)
 
-        return self._server.write(scope.tenant, lightly)
+        # The lock puts the numbers of vectors in the order in which they can be seen.
+        first = f"SET LOCAL synchronous_commit = off; {TAKE_PROJECT}"
+        return self._server.write_after(scope.tenant, (first, scope), lightly)
 
 
-def forget_vector(con: Con, scope: Scope, before: Entry | None, after: Entry | None) -> None:
+def forgotten(before: Entry | None, after: Entry | None) -> list[str]:
     """What a text was about goes with the text, while its row is still there to say its number."""
     if before is None or (after is not None and indexed_text(before) == indexed_text(after)):
-        return
-    name = (*scope, before.kind, before.key)
-    con.execute(FORGET, (*scope, *name))
-    if after is None:
-        con.execute(FORGET_WAITING, (*scope, *name))
-
-
-def waiting(change: str) -> str:
-    """The same change of an entry, after which its text waits for a vector: one statement, which knows its number."""
-    return (
-        f"WITH changed AS ({change} RETURNING tenant, project, doc) "  # noqa: S608
-        "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
-    )
+        return []
+    return [FORGET] if after is not None else [FORGET, FORGET_WAITING]

@@ -2,14 +2,19 @@
 
 Because of that lock, what was read before is still so. So a row is inserted or replaced by what is known of it, and
 never by leaving that to the server (ON CONFLICT DO UPDATE): it needs an index over all rows of a table, which a table
-that is spread over several servers does not have. Where nobody knows, the row is made if need be, and then changed.
+that is spread over several servers does not have. Where nobody knows, what is there is changed, and the rest is made.
+
+One change is one statement, whose parts (WITH) do not see each other's rows: each touches rows of its own, and counts
+that must hold afterwards are those from before with what is added to them. A statement costs both sides as much as the
+rows that it changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from holdfast.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp
+from holdfast.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
 from holdfast.search import analyse
 from holdfast.store import Gone, to_json
 from holdfast.stores import rows
@@ -17,7 +22,7 @@ from holdfast.stores.drafts import next_entry
 from holdfast.stores.postgres_recall import vector
 from holdfast.stores.postgres_schema import Con
 from holdfast.stores.postgres_server import Proof
-from holdfast.stores.postgres_vectors import forget_vector, waiting
+from holdfast.stores.postgres_vectors import WAITS, forgotten
 from holdfast.stores.rows import FIELDS, Row
 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
@@ -25,26 +30,56 @@ ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
 LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {ONE}"  # noqa: S608
 LOCK = "SELECT seq, clock FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
+
+# The parts of a change. Their values have names: most are those of the columns of an entry, and stand in several parts.
+THIS = "tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND key = %(key)s"
+COLUMNS = ("tenant", "project", *FIELDS.split(", "), "folded")
 NEW_ENTRY = (
-    f"INSERT INTO entries (tenant, project, {FIELDS}, folded, terms) VALUES ({', '.join(['%s'] * 16)}, "  # noqa: S608
-    "CAST(%s AS tsvector))"
+    f"INSERT INTO entries ({', '.join(COLUMNS)}, terms) VALUES ({', '.join(f'%({name})s' for name in COLUMNS)}, "  # noqa: S608
+    "CAST(%(terms)s AS tsvector))"
 )
 REPLACE_ENTRY = (
-    f"UPDATE entries SET {', '.join(f'{name} = %s' for name in FIELDS.split(', ')[2:])}, folded = %s, "  # noqa: S608
-    f"terms = CAST(%s AS tsvector) WHERE {ONE}"
+    f"UPDATE entries SET {', '.join(f'{name} = %({name})s' for name in COLUMNS[4:])}, "  # noqa: S608
+    f"terms = CAST(%(terms)s AS tsvector) WHERE {THIS}"
 )
-NEW_TALLIES = (
-    "INSERT INTO tallies SELECT %s, %s, s.kind, s.session, s.tag, s.label, 0 "
-    "FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) AS s (kind, session, tag, label) "
-    "ON CONFLICT DO NOTHING"
+DELETE_ENTRY = f"DELETE FROM entries WHERE {THIS}"  # noqa: S608
+NEW_TAGS = (
+    "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s FROM unnest(%(new_tags)s::text[]) tag"
+)
+OLD_TAGS = f"DELETE FROM entry_tags WHERE {THIS} AND tag = ANY(%(old_tags)s)"  # noqa: S608
+NOTED = (
+    "INSERT INTO events VALUES (%(tenant)s, %(project)s, %(seq)s, %(clock)s, %(by)s, %(operation)s, %(in_session)s, "
+    "%(kind)s, %(key)s, %(event_version)s, %(detail)s, %(before)s)"
+)
+NEXT = "UPDATE projects SET seq = %(seq)s, clock = %(clock)s WHERE tenant = %(tenant)s AND project = %(project)s"
+STEPS = (  # of tallies, for the two parts after it
+    "steps AS MATERIALIZED (SELECT * FROM json_to_recordset(%(steps)s::json) "
+    "AS s (kind text, session text, tag text, label text, step bigint))"
 )
 COUNT = (
-    "UPDATE tallies t SET count = t.count + s.step "
-    "FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[]) AS s (kind, session, tag, step) "
-    "WHERE t.tenant = %s AND t.project = %s AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
+    "counted AS (UPDATE tallies t SET count = t.count + s.step FROM steps s "
+    "WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
+    "AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
     # Said twice, because another server can be asked this and not what is joined here.
-    "AND t.kind = ANY(%s) AND t.session = ANY(%s) AND t.tag = ANY(%s)"
+    "AND t.kind = ANY(%(kinds)s) AND t.session = ANY(%(sessions)s) AND t.tag = ANY(%(tags_counted)s) "
+    "RETURNING t.kind, t.session, t.tag)"
 )
+NEW_TALLIES = (
+    "INSERT INTO tallies SELECT %(tenant)s, %(project)s, s.kind, s.session, s.tag, s.label, s.step FROM steps s "
+    "WHERE NOT EXISTS (SELECT 1 FROM counted c WHERE c.kind = s.kind AND c.session = s.session AND c.tag = s.tag)"
+)
+TALLY = (
+    "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0)::bigint, count(*) FILTER (WHERE tag <> '' AND count > 0) "
+    "FROM tallies WHERE tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND session = %(of_session)s"
+)
+NEXT_TALLY = (  # with the steps, which are not to be seen in the table yet
+    "SELECT coalesce(sum(n.count) FILTER (WHERE n.tag = ''), 0)::bigint, "
+    "count(*) FILTER (WHERE n.tag <> '' AND n.count > 0) FROM (SELECT b.tag, sum(b.count) AS count FROM ("
+    "SELECT t.tag, t.count FROM tallies t WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
+    "AND t.kind = %(kind)s AND t.session = %(of_session)s UNION ALL "
+    "SELECT s.tag, s.step FROM steps s WHERE s.kind = %(kind)s AND s.session = %(of_session)s) b GROUP BY b.tag) n"
+)
+EVENT = ("tenant", "project", "seq", "clock", "by", "operation", "in_session", "kind", "key", "event_version")
 SAME_EVENT = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND " + " AND ".join(  # noqa: S608
     f"{name} = %s" for name in rows.EVENT_FIELDS
 )
@@ -60,28 +95,50 @@ class Writer:
         self.clock = clock
         self.proof: Proof = ()
 
+    def next_key(self, kind: str, now: int) -> str:
+        """The key that an entry gets which has none, unless it is taken."""
+        return f"{kind}_{max(self.clock + 1, now)}"
+
     def write(
         self, name: tuple[str, str | None], version: int, before: Entry | None, wanted: Draft | Gone, stamp: Stamp
-    ) -> Entry | None:
-        """One change and its event. The entry as it is afterwards; its version is 1 when the key is made here."""
+    ) -> tuple[Entry | None, Tally]:
+        """One change, its event and the project's row. The entry as it is afterwards, and the tally of its session.
+
+        Without a key one is made, and `version` says whether that of `next_key` is free: it is 1 then.
+        """
         kind, key = name
         self.seq += 1
-        self.clock = max(self.clock + (key is None), stamp.now)
-        while key is None:
-            # A key that somebody brought along (an import) may be ahead of our clock.
-            if _number(self._con, LAST_VERSION, (*self._scope, kind, f"{kind}_{self.clock}")):
-                self.clock += 1
-            else:
-                key, version = f"{kind}_{self.clock}", 1
+        if key is None:
+            self.clock, key = self._made(kind, stamp.now, free=version == 1)
+            version = 1
+        else:
+            self.clock = max(self.clock, stamp.now)
         after = None
         if isinstance(wanted, Draft):
             after = next_entry(kind, key, before, wanted, stamp, self.clock, version)
         event = (*self._scope, self.seq, self.clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
-        self.put(before, after)
-        _count(self._con, self._scope, [(kind, *count) for count in rows.counts(before, after)])
-        self._con.execute(NEW_EVENT, (*event, to_json(dict(stamp.detail)), rows.keep(self._scope, before)))
+        parts, values = _changes(self._scope, before, after)
+        parts += [f"noted AS ({NOTED})", f"counts_on AS ({NEXT})"]
+        values |= dict(zip(EVENT, event, strict=True))
+        values |= {"detail": to_json(dict(stamp.detail)), "before": rows.keep(self._scope, before)}
+        some = after or before
+        values["of_session"] = some.session if some else ""
+        answer = TALLY
+        if counts := [(kind, *count) for count in rows.counts(before, after)]:
+            parts += [STEPS, COUNT, f"made AS ({NEW_TALLIES})"]
+            values |= _counting(counts)
+            answer = NEXT_TALLY
+        found = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()  # noqa: S608
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
-        return after
+        return after, Tally(*found[0])
+
+    def _made(self, kind: str, now: int, *, free: bool) -> tuple[int, str]:
+        """The time and the key of a new entry. A key that somebody brought along (an import) may be ahead of us."""
+        clock = max(self.clock + 1, now)
+        while not free:
+            free = not _number(self._con, LAST_VERSION, (*self._scope, kind, f"{kind}_{clock}"))
+            clock += not free
+        return clock, f"{kind}_{clock}"
 
     def begin(self, stamp: Stamp) -> None:
         """The stamp's session, which is not there yet."""
@@ -91,33 +148,39 @@ class Writer:
 
     def put(self, before: Entry | None, after: Entry | None) -> None:
         """The row and its tags, from `before` to `after`."""
-        con, scope, some = self._con, self._scope, before or after
-        if some is None:
-            return
-        name = (*scope, some.kind, some.key)
-        forget_vector(con, scope, before, after)
-        if after is None:
-            con.execute(f"DELETE FROM entries WHERE {ONE}", name)  # noqa: S608
-        else:
-            row = (
-                *rows.to_row(scope, after),
-                analyse.fold(rows.sought_text(after)),
-                vector(analyse.terms(analyse.index_words(rows.indexed_text(after)))),
-            )
-            change, values = (NEW_ENTRY, row) if before is None else (REPLACE_ENTRY, (*row[4:], *name))
-            new_text = rows.indexed_text(before) != rows.indexed_text(after)
-            con.execute(waiting(change) if new_text else change, values)
-        old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
-        if old - new:
-            con.execute(f"DELETE FROM entry_tags WHERE {ONE} AND tag = ANY(%s)", (*name, list(old - new)))  # noqa: S608
-        for tag in new - old:
-            con.execute("INSERT INTO entry_tags VALUES (%s, %s, %s, %s, %s)", (*scope, some.kind, tag, some.key))
+        parts, values = _changes(self._scope, before, after)
+        if parts:
+            self._con.execute(f"WITH {', '.join(parts)} SELECT", values)
 
     def finish(self) -> None:
-        self._con.execute(
-            "UPDATE projects SET seq = %s, clock = %s WHERE tenant = %s AND project = %s",
-            (self.seq, self.clock, *self._scope),
-        )
+        self._con.execute(NEXT, {**self._scope._asdict(), "seq": self.seq, "clock": self.clock})
+
+
+def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> tuple[list[str], dict[str, Any]]:
+    """The parts of a statement that bring the row and its tags from `before` to `after`, and their values."""
+    some = before or after
+    if some is None:
+        return [], {}
+    values: dict[str, Any] = {**scope._asdict(), "kind": some.kind, "key": some.key}
+    parts = forgotten(before, after)
+    if after is None:
+        parts.append(f"gone AS ({DELETE_ENTRY})")
+    else:
+        values |= zip(COLUMNS, (*rows.to_row(scope, after), analyse.fold(rows.sought_text(after))), strict=True)
+        values["terms"] = vector(analyse.terms(analyse.index_words(rows.indexed_text(after))))
+        change = NEW_ENTRY if before is None else REPLACE_ENTRY
+        if rows.indexed_text(before) != rows.indexed_text(after):
+            parts += [f"changed AS ({change} RETURNING tenant, project, doc)", f"waits AS ({WAITS})"]
+        else:
+            parts.append(f"changed AS ({change})")
+    old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
+    if old - new:
+        parts.append(f"untagged AS ({OLD_TAGS})")
+        values["old_tags"] = list(old - new)
+    if new - old:
+        parts.append(f"tagged AS ({NEW_TAGS})")
+        values["new_tags"] = list(new - old)
+    return parts, values
 
 
 class Tallies:
@@ -133,15 +196,16 @@ class Tallies:
             self._counts[name] = (label, sum_ + count.step)
 
     def write(self, con: Con, scope: Scope) -> None:
-        _count(con, scope, [(*name, *counted) for name, counted in self._counts.items()])
+        if self._counts:
+            values = _counting([(*name, *counted) for name, counted in self._counts.items()])
+            con.execute(f"WITH {STEPS}, {COUNT} {NEW_TALLIES}", values | scope._asdict())
 
 
-def _count(con: Con, scope: Scope, counts: Sequence[tuple[str, str, str, str, int]]) -> None:
-    """Add steps to tallies, each given as kind, session, tag, label and step."""
-    if counts:
-        kinds, sessions, tags, labels, steps = (list(column) for column in zip(*counts, strict=True))
-        con.execute(NEW_TALLIES, (*scope, kinds, sessions, tags, labels))
-        con.execute(COUNT, (kinds, sessions, tags, steps, *scope, kinds, sessions, tags))
+def _counting(counts: Sequence[tuple[str, str, str, str, int]]) -> dict[str, Any]:
+    """The values of STEPS and COUNT, from steps that are given as kind, session, tag, label and step."""
+    steps = [dict(zip(("kind", "session", "tag", "label", "step"), count, strict=True)) for count in counts]
+    kinds, sessions, tags = ([*dict.fromkeys(count[at] for count in counts)] for at in range(3))
+    return {"steps": to_json(steps), "kinds": kinds, "sessions": sessions, "tags_counted": tags}
 
 
 def _number(con: Con, sql: str, values: Row) -> int:

@@ -56,6 +56,9 @@ class SqliteOutputs(Outputs, Calls, OutputTransfer):
     def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
         return self._db.view(lambda con: work(SqliteSql(con)))
 
+    def _rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
+        return self._look(tenant, lambda con: con.rows(sql, values))
+
     def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
         return self._db.write(lambda con: work(SqliteSql(con))[0])
 

@@ -15,21 +15,20 @@ from typing import TypeVar
 from holdfast.model import Scope
 from holdfast.stores import rows
 from holdfast.stores.outputs import OURS, Sql
-from holdfast.stores.rows import E_FIELDS
+from holdfast.stores.rows import E_FIELDS, Row
 from holdfast.vectors import Unmeant, Vector
 
 T = TypeVar("T")
 BATCH = 400  # vectors that are written in one transaction: some milliseconds
 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
-MODEL = f"SELECT model FROM vector_models WHERE {OURS}"  # noqa: S608
 NEW_MODEL = "INSERT INTO vector_models (tenant, project, model, last) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
 OTHER_MODEL = f"UPDATE vector_models SET model = ? WHERE {OURS}"  # noqa: S608
 NEXT = f"UPDATE vector_models SET last = last + 1 WHERE {OURS} AND model = ? RETURNING last"  # noqa: S608
 VECTORS = f"SELECT number, doc, body FROM vectors WHERE {OURS} AND number > ? ORDER BY number, doc"  # noqa: S608
-NEW_VECTOR = "INSERT INTO vectors (tenant, project, number, doc, body) VALUES (?, ?, ?, ?, ?)"
-NO_VECTOR = f"DELETE FROM vectors WHERE {OURS} AND doc = ?"  # noqa: S608
-NO_LONGER = f"DELETE FROM vectors_waiting WHERE {OURS} AND doc = ?"  # noqa: S608
+NEW_VECTORS, ONE_VECTOR = "INSERT INTO vectors (tenant, project, number, doc, body) VALUES", "(?, ?, ?, ?, ?)"
+NO_VECTOR = f"DELETE FROM vectors WHERE {OURS} AND doc"  # noqa: S608
+NO_LONGER = f"DELETE FROM vectors_waiting WHERE {OURS} AND doc"  # noqa: S608
 
 
 class Vectors(ABC):
@@ -37,8 +36,8 @@ class Vectors(ABC):
     doc_column: str  # of `entries`: the number of a text
 
     @abstractmethod
-    def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
-        """Several reads of one moment, of what a tenant keeps."""
+    def _rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
+        """The rows of one read."""
 
     @abstractmethod
     def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
@@ -50,16 +49,21 @@ class Vectors(ABC):
         return f"FROM vectors_waiting w JOIN entries e ON {one}"
 
     def without_vector(self, scope: Scope, model: str, most: int) -> tuple[Unmeant, ...]:
-        if self._look(scope.tenant, lambda sql: sql.rows(MODEL, scope)) != [(model,)]:
-            self._jot_alone(scope, lambda sql: self._begin_anew(sql, scope, model))
-        waiting = (
-            f"SELECT w.doc, e.hash, {E_FIELDS} {self._waiting} "
-            "WHERE w.tenant = ? AND w.project = ? ORDER BY w.doc DESC LIMIT ?"
+        # One row at least, which says whose vectors these are.
+        sought = (
+            f"SELECT m.model, w.* FROM (SELECT max(model) AS model FROM vector_models WHERE {OURS}) m LEFT JOIN "  # noqa: S608
+            f"(SELECT w.doc, {E_FIELDS} {self._waiting} WHERE w.tenant = ? AND w.project = ? "
+            "ORDER BY w.doc DESC LIMIT ?) w ON 1 = 1 ORDER BY w.doc DESC"
         )
-        found = self._look(scope.tenant, lambda sql: sql.rows(waiting, (*scope, most)))
+        asked = (*scope, *scope, most)
+        found = self._rows(scope.tenant, sought, asked)
+        if found[0][0] != model:
+            self._jot_alone(scope, lambda sql: self._begin_anew(sql, scope, model))
+            found = self._rows(scope.tenant, sought, asked)
         return tuple(
-            Unmeant(doc, bytes(hash), rows.indexed_text(rows.to_entry(self.place, scope, tuple(row))))
-            for doc, hash, *row in found
+            Unmeant(doc, bytes(row[-1]), rows.indexed_text(rows.to_entry(self.place, scope, tuple(row))))
+            for _, doc, *row in found
+            if doc is not None
         )
 
     def _begin_anew(self, sql: Sql, scope: Scope, model: str) -> None:
@@ -85,11 +89,14 @@ class Vectors(ABC):
         signs = ", ".join("?" * len(made))
         same = f"SELECT w.doc, e.hash {self._waiting} WHERE w.tenant = ? AND w.project = ? AND w.doc IN ({signs})"
         found = {(doc, bytes(hash)) for doc, hash in sql.rows(same, (*scope, *(text.doc for text, _ in made)))}
-        fit = [(*scope, *numbers[0], text.doc, body) for text, body in made if (text.doc, text.hash) in found]
-        sql.many(NO_LONGER, [(*scope, row[3]) for row in fit])
-        sql.many(NO_VECTOR, [(*scope, row[3]) for row in fit])  # of a text that had the number before, if any
-        sql.many(NEW_VECTOR, fit)
+        fit = [(text.doc, body) for text, body in made if (text.doc, text.hash) in found]
+        if fit:
+            docs, signs = [doc for doc, _ in fit], ", ".join("?" * len(fit))
+            sql.rows(f"{NO_LONGER} IN ({signs})", (*scope, *docs))
+            sql.rows(f"{NO_VECTOR} IN ({signs})", (*scope, *docs))  # of a text that had the number before, if any
+            values = [value for doc, body in fit for value in (*scope, *numbers[0], doc, body)]
+            sql.rows(f"{NEW_VECTORS} {', '.join([ONE_VECTOR] * len(fit))}", values)
         return len(fit)
 
     def vectors(self, scope: Scope, after: int) -> list[Vector]:
-        return [Vector(*row) for row in self._look(scope.tenant, lambda sql: sql.rows(VECTORS, (*scope, after)))]
+        return [Vector(*row) for row in self._rows(scope.tenant, VECTORS, (*scope, after))]
