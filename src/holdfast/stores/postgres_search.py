@@ -14,8 +14,8 @@ from holdfast.search import analyse
 from holdfast.store import Listing, Page, Words
 from holdfast.stores import rows
 from holdfast.stores.postgres_recall import lexeme, like
+from holdfast.stores.postgres_replica import PostgresNear
 from holdfast.stores.postgres_schema import Con
-from holdfast.stores.postgres_server import Server
 from holdfast.stores.postgres_tenants import numbers
 from holdfast.stores.rows import E_FIELDS, Row
 
@@ -24,8 +24,7 @@ GRAM_CHARS = 3  # the index of substrings knows nothing shorter
 Conditions = tuple[str, Row]  # on `entries e`
 
 
-class PostgresSearch:
-    _server: Server
+class PostgresSearch(PostgresNear):
     place: str
 
     def list(self, scope: Scope, query: Listing) -> Page:
@@ -36,7 +35,7 @@ class PostgresSearch:
         where, values = _where(scope, query)
         matching = (f"{where} AND e.folded LIKE %s", (*values, like(folded)))
         order = "strpos(e.folded, %s), e.updated_at DESC, e.key DESC"
-        return self._page(scope, query, matching, order, (folded,), indexed=len(folded) >= GRAM_CHARS)
+        return self._page(scope, query, matching, order, (folded,), indexed=len(folded) >= GRAM_CHARS, near=True)
 
     def _page(
         self,
@@ -47,6 +46,7 @@ class PostgresSearch:
         order_values: tuple[str, ...],
         *,
         indexed: bool = False,
+        near: bool = False,
     ) -> Page:
         def work(con: Con) -> tuple[list[Row], int]:
             where, values = _narrowed(con, conditions) if indexed else conditions
@@ -58,7 +58,7 @@ class PostgresSearch:
                 return found, len(found)
             return found, con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
 
-        found, total = self._server.view(scope.tenant, work)
+        found, total = self._near(scope, work) if near else self._server.view(scope.tenant, work)
         return Page(tuple(rows.to_entry(self.place, scope, row) for row in found), total)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
@@ -77,7 +77,7 @@ class PostgresSearch:
                 (sought, *values, query.limit),
             ).fetchall()
 
-        found = self._server.view(scope.tenant, work)
+        found = self._near(scope, work)
         return tuple(rows.to_entry(self.place, scope, row) for row in found)
 
 

@@ -9,8 +9,8 @@ from holdfast.model import Entry, Scope
 from holdfast.stores import postgres_server
 from holdfast.stores.outputs import Sql
 from holdfast.stores.postgres_outputs import PostgresSql
+from holdfast.stores.postgres_replica import PostgresNear
 from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
-from holdfast.stores.postgres_server import Server
 from holdfast.stores.rows import indexed_text
 from holdfast.stores.vectors import Vectors
 
@@ -21,9 +21,11 @@ FORGET = f"DELETE FROM vectors WHERE tenant = %s AND project = %s AND doc = (SEL
 FORGET_WAITING = f"DELETE FROM vectors_waiting WHERE tenant = %s AND project = %s AND doc = (SELECT e.doc {ONE})"  # noqa: S608
 
 
-class PostgresVectors(Vectors):
-    _server: Server
+class PostgresVectors(Vectors, PostgresNear):
     doc_column = "doc"
+
+    def _look_near(self, scope: Scope, work: Callable[[Sql], T]) -> T:
+        return self._near(scope, lambda con: work(PostgresSql(con)))
 
     def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
         def lightly(con: Con) -> tuple[T, postgres_server.Proof]:

@@ -91,5 +91,9 @@ class Vectors(ABC):
         sql.many(NEW_VECTOR, fit)
         return len(fit)
 
+    def _look_near(self, scope: Scope, work: Callable[[Sql], T]) -> T:
+        """The same, of a project, by whoever has it."""
+        return self._look(scope.tenant, work)
+
     def vectors(self, scope: Scope, after: int) -> list[Vector]:
-        return [Vector(*row) for row in self._look(scope.tenant, lambda sql: sql.rows(VECTORS, (*scope, after)))]
+        return [Vector(*row) for row in self._look_near(scope, lambda sql: sql.rows(VECTORS, (*scope, after)))]
