@@ -24,46 +24,82 @@
 --
 --        CALL holdfast_spread(ARRAY['node0', 'node1', 'node2'], 12);
 --
--- After an upgrade of Holdfast with a new schema, do 1 and 3 for the tables that are new, before it is started.
+-- A new schema, after an upgrade of Holdfast. It refuses to open the store of an older one that is spread, and changes
+-- nothing in it. The coordinator holds no rows, so it is made anew over the same parts, and no row is moved:
+--
+-- 1. Stop every Holdfast that uses the store, and take a base backup of each node.
+-- 2. On each node, for each part, with the new version: `holdfast doctor --store '…search_path%3Dpart_0'`, as above. It
+--    brings the part to the new schema; if it is stopped in between, run it again.
+-- 3. On the coordinator, in a new database: 2 and 3 from above with the same servers in the same order and the same number
+--    of parts. The procedure refuses parts of another schema, and goes on counting where the parts end.
+-- 4. Give Holdfast the address of the new database; drop the old one when all is well.
 
-CREATE PROCEDURE holdfast_spread(servers text[], parts integer) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE PROCEDURE holdfast_spread(servers text[], parts integer) LANGUAGE plpgsql AS $$
 DECLARE
     own CONSTANT text := $own$(tenant = substr(nullif(current_setting('holdfast.tenant', true), ''), 2)) IS TRUE$own$;
-    whole record;
-    numbered record;
-    anything boolean;
+    tables CONSTANT text[] := ARRAY(
+        SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
+            WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname);
+    here CONSTANT integer := (SELECT version FROM holdfast_schema);
+    name text;
+    numbered text;
+    server text;
+    there integer;
+    wrong boolean;
 BEGIN
-    FOR whole IN
-        SELECT c.oid, c.relname AS name FROM pg_class c
-            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
-            WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-            ORDER BY c.relname
-    LOOP
-        PERFORM set_config('holdfast.unfiltered', 'on', true);
-        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', whole.name) INTO anything;
-        PERFORM set_config('holdfast.unfiltered', 'off', true);
-        IF anything THEN
-            RAISE EXCEPTION 'table % is not empty; spread an empty store and import into it', whole.name;
+    PERFORM set_config('holdfast.unfiltered', 'on', true);
+    FOREACH name IN ARRAY tables LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO wrong;
+        IF wrong THEN
+            RAISE EXCEPTION 'table % is not empty; spread an empty store, and restore a backup into it', name;
         END IF;
-        EXECUTE format('ALTER TABLE %I RENAME TO %I', whole.name, whole.name || '_whole');
-        EXECUTE format('CREATE TABLE %I (LIKE %I) PARTITION BY HASH (tenant)', whole.name, whole.name || '_whole');
-        -- Numbers of texts are drawn here, so that they are in one order whichever server keeps the text.
-        FOR numbered IN SELECT a.attname AS name FROM pg_attribute a WHERE a.attrelid = whole.oid AND a.attidentity <> ''
-        LOOP
-            EXECUTE format('CREATE SEQUENCE %I OWNED BY %I.%I', whole.name || '_numbers', whole.name, numbered.name);
-            EXECUTE format('ALTER TABLE %I ALTER %I SET DEFAULT nextval(%L)', whole.name, numbered.name,
-                           whole.name || '_numbers');
+    END LOOP;
+    FOR part IN 0 .. parts - 1 LOOP
+        server := servers[part % cardinality(servers) + 1];
+        EXECUTE format('CREATE FOREIGN TABLE holdfast_schema_part (version integer) SERVER %I '
+                       'OPTIONS (schema_name %L, table_name %L)', server, 'part_' || part, 'holdfast_schema');
+        EXECUTE 'SELECT version FROM holdfast_schema_part' INTO there;
+        IF there IS DISTINCT FROM here THEN
+            RAISE EXCEPTION 'part_% has schema %, and this database %; run `holdfast doctor` on the part', part, there, here;
+        END IF;
+        EXECUTE 'DROP FOREIGN TABLE holdfast_schema_part';
+    END LOOP;
+    FOREACH name IN ARRAY tables LOOP
+        EXECUTE format('ALTER TABLE %I RENAME TO %I', name, name || '_whole');
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS) PARTITION BY HASH (tenant)', name, name || '_whole');
+        FOR part IN 0 .. parts - 1 LOOP
+            server := servers[part % cardinality(servers) + 1];
+            EXECUTE format('CREATE FOREIGN TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS %s, REMAINDER %s) '
+                           'SERVER %I OPTIONS (schema_name %L, table_name %L)', name || '_part_' || part, name,
+                           parts, part, server, 'part_' || part, name);
+            -- Parts that hold something already must be the same ones as before. The hash is worked out here.
+            IF name = 'projects' THEN
+                EXECUTE format('WITH held AS MATERIALIZED (SELECT tenant FROM %I) SELECT EXISTS (SELECT FROM held '
+                               'WHERE NOT satisfies_hash_partition(%L::regclass, %s, %s, tenant))',
+                               name || '_part_' || part, name, parts, part) INTO wrong;
+                IF wrong THEN
+                    RAISE EXCEPTION 'part_% holds tenants of another part; take as many parts as there were before', part;
+                END IF;
+            END IF;
         END LOOP;
-        EXECUTE format('DROP TABLE %I', whole.name || '_whole');
-        PERFORM holdfast_protect(whole.name::regclass);
+        -- Numbers of texts are drawn here, so that they are in one order whichever server keeps the text. They go on after
+        -- those that are in the parts.
+        FOR numbered IN
+            SELECT a.attname FROM pg_attribute a WHERE a.attrelid = (name || '_whole')::regclass AND a.attidentity <> ''
+        LOOP
+            EXECUTE format('CREATE SEQUENCE %I OWNED BY %I.%I', name || '_numbers', name, numbered);
+            EXECUTE format('ALTER TABLE %I ALTER %I SET DEFAULT nextval(%L)', name, numbered, name || '_numbers');
+            FOR part IN 0 .. parts - 1 LOOP
+                EXECUTE format('SELECT setval(%L, greatest(nextval(%L), max(%I) + 1), false) FROM %I', name || '_numbers',
+                               name || '_numbers', numbered, name || '_part_' || part);
+            END LOOP;
+        END LOOP;
+        EXECUTE format('DROP TABLE %I', name || '_whole');
+        PERFORM holdfast_protect(name::regclass);
         -- The same rule, but not as a plain equation: PostgreSQL would put it together with what a statement itself asks
         -- of the tenant, and then send neither of them to the node, which would look through all of its tenants.
-        EXECUTE format('ALTER POLICY own_tenant ON %I USING (%s)', whole.name, own);
-        FOR part IN 0 .. parts - 1 LOOP
-            EXECUTE format('CREATE FOREIGN TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS %s, REMAINDER %s) '
-                           'SERVER %I OPTIONS (schema_name %L, table_name %L)', whole.name || '_part_' || part, whole.name,
-                           parts, part, servers[part % cardinality(servers) + 1], 'part_' || part, whole.name);
-        END LOOP;
+        EXECUTE format('ALTER POLICY own_tenant ON %I USING (%s)', name, own);
     END LOOP;
+    PERFORM set_config('holdfast.unfiltered', 'off', true);
 END
 $$;

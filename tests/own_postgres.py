@@ -94,6 +94,11 @@ class Node:
             cursor = con.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
+    def ask_store(self, sql: str) -> None:
+        """As the role that owns the store."""
+        with psycopg.connect(self.url, autocommit=True) as con:
+            con.execute(sql)
+
     def until(self, sql: str) -> Any:
         """The first value of the query's answer, as soon as it is there and true."""
         deadline = time.monotonic() + WAIT_SECONDS
@@ -136,6 +141,34 @@ class Pair:
             with suppress(ProcessLookupError):
                 os.kill(sender, signal.SIGKILL)
 
+    def follow(self) -> None:
+        """Start the standby."""
+        follow = f"host={self.primary.home} port={postgres.PORT} user=postgres application_name={STANDBY}"
+        self.standby.start(primary_conninfo=follow, synchronous_standby_names="")
+
+    def caught_up(self) -> None:
+        """Wait until the standby shows all that the primary has kept by now."""
+        # A change of no store's: its commit waits for the disk, so that nothing before it is still on its way there.
+        self.primary.ask("SELECT pg_logical_emit_message(true, 'test', '')")
+        (written,) = self.primary.ask("SELECT pg_current_wal_flush_lsn()")[0]
+        self.standby.until(f"SELECT pg_last_wal_replay_lsn() >= '{written}'")
+
+    def pause(self) -> None:
+        """The standby gets what the primary writes, and does not show it."""
+        self.standby.ask("SELECT pg_wal_replay_pause()")
+        self.standby.until("SELECT pg_get_wal_replay_pause_state() = 'paused'")
+
+    def resume(self) -> None:
+        self.standby.ask("SELECT pg_wal_replay_resume()")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
     def take_over(self) -> None:
         self.primary.kill()
         self.standby.until("SELECT pg_promote(true, 60)")
@@ -177,15 +210,15 @@ def pair(*, synchronous: bool) -> Iterator[Pair]:
             primary.make_database()
             place = ("-h", str(primary.home), "-p", str(postgres.PORT))
             standby.make("pg_basebackup", *place, "-c", "fast", "-R", "--no-sync")
-            follow = f"host={primary.home} port={postgres.PORT} user=postgres application_name={STANDBY}"
-            standby.start(primary_conninfo=follow, synchronous_standby_names="")
+            both = Pair(primary, standby)
+            both.follow()
             if synchronous:
                 primary.ask(f"ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'")
                 primary.ask("SELECT pg_reload_conf()")
             state = "sync" if synchronous else "async"
             there = f"SELECT count(*) FROM pg_stat_replication WHERE sync_state = '{state}' AND state = 'streaming'"
             primary.until(there)
-            yield Pair(primary, standby)
+            yield both
         finally:
             primary.stop()
             standby.stop()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -61,8 +61,8 @@ def started(run: Path) -> Iterator[Spread]:
             postgres._wait_until_ready(server, url, folder / "server.log")
             _make_node(url, name, node)
             urls.append(database_url(url, name))
-        spread = Spread(database_url(postgres.server_url(), name), tuple(urls))
-        _make_coordinator(spread, name)
+        spread = Spread(make_coordinator(name, urls), tuple(urls))
+        spread_over(spread)
         yield spread
         _run(postgres.server_url(), f"DROP DATABASE {name} WITH (FORCE)")
     finally:
@@ -79,27 +79,37 @@ def _run(url: str, *statements: str) -> None:
 def _make_node(url: str, name: str, node: int) -> None:
     _run(url, f"CREATE ROLE {PART_ROLE} LOGIN BYPASSRLS", f"CREATE DATABASE {name} OWNER {PART_ROLE}")
     there = database_url(url, name)
-    for part in range(node, PARTS, NODES):
-        _run(there, f"CREATE SCHEMA part_{part} AUTHORIZATION {PART_ROLE}")
-        options = quote(f"-c search_path=part_{part}")
-        choose_store(f"{postgres._as(there, PART_ROLE)}&options={options}").close()
+    _run(there, *(f"CREATE SCHEMA part_{part} AUTHORIZATION {PART_ROLE}" for part in range(node, PARTS, NODES)))
+    make_parts(there, node)
 
 
-def _make_coordinator(spread: Spread, name: str) -> None:
+def make_coordinator(name: str, nodes: Sequence[str]) -> str:
+    """A database with the tables of an empty store, which knows the nodes; its address."""
     with psycopg.connect(postgres.server_url(), autocommit=True) as admin:
         ordinary_role(admin)
         admin.execute(f"CREATE DATABASE {name} OWNER {ORDINARY}")
-    here = spread.coordinator
+    here = database_url(postgres.server_url(), name)
     choose_store(as_ordinary(here)).close()
     setup = ["CREATE EXTENSION postgres_fdw"]
-    for node, url in enumerate(spread.nodes):
+    for node, url in enumerate(nodes):
         info = conninfo_to_dict(url)
-        place = f"host '{info['host']}', port '{info['port']}', dbname '{name}', options '{OPTIONS}'"
+        place = f"host '{info['host']}', port '{info['port']}', dbname '{info['dbname']}', options '{OPTIONS}'"
         setup.append(f"CREATE SERVER node{node} FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({place})")
         mapping = f"SERVER node{node} OPTIONS (user '{PART_ROLE}', password_required 'false')"
         setup.append(f"CREATE USER MAPPING FOR {ORDINARY} {mapping}")
         setup.append(f"CREATE USER MAPPING FOR CURRENT_USER {mapping}")  # for those who look behind the store's back
         setup.append(f"GRANT USAGE ON FOREIGN SERVER node{node} TO {ORDINARY}")
     _run(here, *setup)
+    return here
+
+
+def spread_over(spread: Spread, parts: int = PARTS) -> None:
     names = ", ".join(f"'node{node}'" for node in range(NODES))
-    _run(as_ordinary(here), SPREAD_SQL.read_text(), f"CALL holdfast_spread(ARRAY[{names}], {PARTS})")
+    _run(as_ordinary(spread.coordinator), SPREAD_SQL.read_text(), f"CALL holdfast_spread(ARRAY[{names}], {parts})")
+
+
+def make_parts(url: str, node: int) -> None:
+    """Open each part of a node as a store: it comes to exist, or to the newest schema."""
+    for part in range(node, PARTS, NODES):
+        options = quote(f"-c search_path=part_{part}")
+        choose_store(f"{postgres._as(url, PART_ROLE)}&options={options}").close()

@@ -22,7 +22,7 @@ from holdfast.journal import problems
 from holdfast.library import Holdfast
 from holdfast.operations import file_problems
 from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
-from holdfast.stores import whole_problems
+from holdfast.stores import postgres_problems, whole_problems
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
@@ -68,6 +68,7 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.bad_name("key", "two\nlines", "it must be one line of visible characters"),
     errors.unknown_profile("tiny", ("core", "full")),
     errors.unknown_operation("forget", "Those that exist: add_note."),
+    postgres_problems.store_spread("postgresql://db.example.org/holdfast", 6, 7),
     errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
     errors.bad_import(3, "it is not a JSON object"),
     client_problems.no_such_extra("Cursor", "guidance", "user"),
@@ -204,6 +205,7 @@ def makers() -> dict[str, Callable[..., object]]:
         *inspect.getmembers(client_problems, inspect.isfunction),
         *inspect.getmembers(file_problems, inspect.isfunction),
         *inspect.getmembers(peer_problems, inspect.isfunction),
+        *inspect.getmembers(postgres_problems, inspect.isfunction),
         *inspect.getmembers(whole_problems, inspect.isfunction),
     ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)

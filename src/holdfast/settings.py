@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     skills: tuple[Folder, ...] = ()  # directories with skills; new ones go to the first
     strict: bool = False  # tools of other servers that changed since they were pinned are blocked
     root: str = "."  # the project's folder, where the journal is
+    store_replica: str | None = None  # the address of a streaming replica of the store, for searches
 
 
 def load(
@@ -79,6 +80,7 @@ def load(
         _skills(config, env, root),
         _switch("strict", env.get("HOLDFAST_STRICT") or config.get("strict", False)),
         root or os.path.abspath(here),
+        env.get("HOLDFAST_STORE_REPLICA") or _text(config, "store_replica") or None,
     )
 
 

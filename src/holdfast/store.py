@@ -441,6 +441,10 @@ class Store(OutputStore, CallStore, VectorStore, Protocol):
     def check(self) -> tuple[Finding, ...]:
         """A health report: reads everything and verifies every checksum."""
 
+    def searches(self) -> Mapping[str, int]:
+        """How many searches were answered where since the store was opened: by a "replica", or else by the primary and
+        why. Nothing where no replica is set."""
+
     def close(self) -> None: ...
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from holdfast.search.meaning import Meaning
     from holdfast.store import Store
 
+SERVER = ("postgresql://", "postgres://")
+
 
 def open(
     store: str | None = None,
@@ -36,7 +38,7 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
     from holdfast.operations.meaning import Semantics
 
     return Holdfast(
-        choose_store(chosen.store),
+        choose_store(chosen.store, chosen.store_replica),
         Scope(chosen.tenant, chosen.project),
         session=session or chosen.session,
         bounds=chosen.bounds,
@@ -47,13 +49,16 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
     )
 
 
-def choose_store(address: str) -> Store:
-    if address.startswith(("postgresql://", "postgres://")):
+def choose_store(address: str, replica: str | None = None) -> Store:
+    if replica and not (address.startswith(SERVER) and replica.startswith(SERVER)):
+        rule = "it is a postgresql:// address, for a store that is one too"
+        raise errors.bad_setting("store_replica", f"{replica.partition('://')[0]}…", rule)  # the rest may be a password
+    if address.startswith(SERVER):
         try:
             from holdfast.stores.postgres import PostgresStore
         except ImportError as problem:
             raise errors.not_installed("a PostgreSQL store", "postgres") from problem
-        return PostgresStore(address)
+        return PostgresStore(address, replica)
     if "://" in address and not address.startswith("sqlite://"):
         raise errors.bad_setting("store", address, "it must be a path or a postgresql:// address")
     from holdfast.stores.sqlite import SqliteStore

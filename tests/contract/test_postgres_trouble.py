@@ -427,12 +427,8 @@ def assert_no_secret(problem: BaseException) -> None:
 
 def test_a_wrong_password_is_not_repeated(server: Store) -> None:
     """Should a server's answer repeat it, it is taken out."""
-    inside = postgres_server.Server.__new__(postgres_server.Server)
-    inside._address = postgres_server._Address("", "place", SECRET)
-    assert (
-        inside._why(psycopg.OperationalError(f"no such password {SECRET}\n on line 1."))
-        == "no such password … on line 1"
-    )
+    said = psycopg.OperationalError(f"no such password {SECRET}\n on line 1.")
+    assert postgres_server.Address("", "place", SECRET).why(said) == "no such password … on line 1"
 
 
 def test_the_server_can_see_who_is_connected(server: Store, postgres_url: str, scope: Scope) -> None:

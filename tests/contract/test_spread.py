@@ -19,7 +19,7 @@ from contract.test_tenants import MINE, THEIRS, answers, sent, story, without_fi
 from holdfast import errors
 from holdfast.model import NOTE, Scope
 from holdfast.store import EventQuery, Store
-from holdfast.stores import postgres_schema
+from holdfast.stores import postgres_schema, whole
 from holdfast.stores.postgres import ONE_ENTRY
 from holdfast.stores.postgres_schema import TAKE_PROJECT
 from holdfast.stores.postgres_writing import COUNT, LAST_VERSION, LOCK
@@ -159,3 +159,22 @@ def test_a_store_that_holds_something_is_not_spread(postgres_url: str) -> None:
         con.execute(SPREAD_SQL.read_text())
         with pytest.raises(psycopg.errors.RaiseException, match="is not empty"):
             con.execute("CALL holdfast_spread(ARRAY['node0'], 3)")
+
+
+@pytest.mark.one_server
+def test_a_store_of_one_server_is_spread_by_backup_and_restore(
+    spread_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    one, many = choose_store(postgres_url), choose_store(spread_url)
+    try:
+        for tenant in TENANTS:
+            put(one, Scope(tenant, "p"), "k", f"of {tenant}", tags=("t",))
+        one.backup(str(tmp_path / "all.db"))
+        whole.restore(many, str(tmp_path / "all.db"))
+        for tenant in TENANTS:
+            assert everything(many, Scope(tenant, "p")) == everything(one, Scope(tenant, "p"))
+        many.backup(str(tmp_path / "again.db"))
+        assert all(finding.ok for finding in many.check())
+    finally:
+        one.close()
+        many.close()

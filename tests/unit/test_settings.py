@@ -276,3 +276,15 @@ def test_an_address_that_is_no_store(root: Path) -> None:
     for address in ("mysql://db/x", "https://example.test/x"):
         with pytest.raises(errors.BadInput, match="it must be a path or a postgresql:// address"):
             holdfast.open(address, folder=str(root))
+
+
+def test_the_replica_of_a_store_comes_from_environment_or_file(root: Path) -> None:
+    assert load(root).store_replica is None
+    config(root, 'store_replica = "postgresql://two/holdfast"\n')
+    assert load(root).store_replica == "postgresql://two/holdfast"
+    assert (
+        load(root, HOLDFAST_STORE_REPLICA="postgresql://three/holdfast").store_replica == "postgresql://three/holdfast"
+    )
+    config(root, "store_replica = 1\n")
+    with pytest.raises(errors.BadInput, match="store_replica"):
+        load(root)

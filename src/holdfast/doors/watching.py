@@ -103,11 +103,15 @@ class Metrics:
         with self._lock:
             self._answers[status] += 1
 
-    def text(self, gauges: Mapping[str, tuple[str, int]]) -> str:
-        """Everything, and what was looked up for this answer: a gauge's words and value by its name."""
+    def text(self, gauges: Mapping[str, tuple[str, int]], searches: Mapping[str, int] | None = None) -> str:
+        """Everything, and what was looked up for this answer: a gauge's words and value by its name, and searches by
+        where they were answered."""
         lines: list[str] = []
         for name, (words, value) in gauges.items():
             lines += [*_head(name, "gauge", words), f"holdfast_{name} {value}"]
+        if searches:
+            lines += _head("searches_total", "counter", "Searches by who answered, and why not the replica.")
+            lines += [f"holdfast_searches_total{_where(one)} {count}" for one, count in sorted(searches.items())]
         with self._lock:
             lines += _head("calls_total", "counter", "Calls of operations, by how they ended.")
             for (operation, outcome), count in sorted(self._calls.items()):
@@ -122,6 +126,10 @@ class Metrics:
 
 def _head(name: str, kind: str, words: str) -> list[str]:
     return [f"# HELP holdfast_{name} {words}", f"# TYPE holdfast_{name} {kind}"]
+
+
+def _where(answered: str) -> str:
+    return '{by="replica"}' if answered == "replica" else f'{{by="primary",why="{answered}"}}'
 
 
 def _histogram(operation: str, slots: list[int], seconds: float) -> list[str]:

@@ -31,6 +31,7 @@ from holdfast.stores.postgres_erase import PostgresErase
 from holdfast.stores.postgres_outputs import PostgresOutputs, PostgresSql
 from holdfast.stores.postgres_pages import PostgresPages
 from holdfast.stores.postgres_recall import PostgresRecall, missing
+from holdfast.stores.postgres_replica import Replica
 from holdfast.stores.postgres_schema import SCHEMA, TABLES, Con
 from holdfast.stores.postgres_search import PostgresSearch
 from holdfast.stores.postgres_server import EXPORT_IDLE_SECONDS, Proof, Server
@@ -73,11 +74,14 @@ CHECK_EVENTS = f"SELECT v.tenant, v.project, {EVENT_COLUMNS}, v.detail, v.before
 
 
 class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVectors, PostgresErase, PostgresPages):
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, replica: str | None = None) -> None:
         self._server = Server(url)
         self.place = self._server.place
+        self._replica = Replica(replica, self._server) if replica else None
 
     def close(self) -> None:
+        if self._replica is not None:
+            self._replica.close()
         self._server.close()
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -303,7 +307,8 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
                 self._check_outputs(PostgresSql(con)),
             )
 
-        return self._server.everything(work)
+        found = self._server.everything(work)
+        return found if self._replica is None else (*found, self._replica.check())
 
 
 class _Seen(NamedTuple):

@@ -15,6 +15,7 @@ from holdfast.stores.output_rows import Row
 from holdfast.stores.output_transfer import OutputTransfer
 from holdfast.stores.outputs import NEW_PROJECT, ONE, Outputs, Proof, Sql
 from holdfast.stores.postgres_recall import PIECES, vector, words_in
+from holdfast.stores.postgres_replica import PostgresNear
 from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
 from holdfast.stores.postgres_tenants import numbers
 
@@ -51,9 +52,7 @@ class PostgresSql:
             cursor.executemany(_theirs(sql), values)
 
 
-class PostgresOutputs(Outputs, Calls, OutputTransfer):
-    _server: postgres_server.Server
-
+class PostgresOutputs(Outputs, Calls, OutputTransfer, PostgresNear):
     def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
         return self._server.view(tenant, lambda con: work(PostgresSql(con)))
 
@@ -95,7 +94,7 @@ class PostgresOutputs(Outputs, Calls, OutputTransfer):
 
             return gathered(seek, words, [], look, total)
 
-        return self._server.reads(scope.tenant, work)
+        return self._near(scope, work)
 
     def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
         assert isinstance(sql, PostgresSql)  # noqa: S101 - made by the two methods above

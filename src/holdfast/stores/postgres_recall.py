@@ -8,8 +8,8 @@ from holdfast.model import Entry, Scope
 from holdfast.search import analyse
 from holdfast.store import SOMEWHERE, Fact, Gathered, Places, Seek
 from holdfast.stores import gathering, rows
+from holdfast.stores.postgres_replica import PostgresNear
 from holdfast.stores.postgres_schema import Con
-from holdfast.stores.postgres_server import Server
 from holdfast.stores.postgres_tenants import numbers
 from holdfast.stores.rows import Row
 
@@ -45,8 +45,7 @@ TOTAL = (
 READ = f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s)"  # noqa: S608
 
 
-class PostgresRecall:
-    _server: Server
+class PostgresRecall(PostgresNear):
     place: str
 
     def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
@@ -65,10 +64,10 @@ class PostgresRecall:
 
             return gathering.gathered(seek, words, literals, look, total)
 
-        return self._server.reads(scope.tenant, work)
+        return self._near(scope, work)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
-        found = self._server.rows(scope.tenant, READ, (*scope, list(docs)))
+        found = self._near_rows(scope, READ, (*scope, list(docs)))
         return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from holdfast import errors
+from holdfast.stores import postgres_problems
 
 Con = psycopg.Connection[tuple[Any, ...]]
 SCHEMA = 6  # the newest migration; a test keeps it equal to the files
@@ -25,6 +26,12 @@ TABLES = (
 # The lock of a project, for changes that leave its row as it is. It is written all the same: on a server where a
 # transaction sees one moment, whoever waited for it would otherwise go on with what was true before the wait.
 TAKE_PROJECT = "UPDATE projects SET clock = clock WHERE tenant = %s AND project = %s RETURNING 1"
+# Whether tables of ours have rows on other servers: docs/spread.sql puts them there.
+SPREAD = (
+    "SELECT EXISTS (SELECT FROM pg_inherits i JOIN pg_class part ON part.oid = i.inhrelid AND part.relkind = 'f' "
+    "JOIN pg_class c ON c.oid = i.inhparent AND c.relnamespace = current_schema()::regnamespace "
+    "WHERE c.relname = ANY(%s))"
+)
 LOCK_NUMBER = 0x486F6C6466617374  # "Holdfast": the name of our advisory lock, as a number
 
 
@@ -60,6 +67,9 @@ def _migrate(con: Con, place: str) -> None:
     version = _version(con, place) if there == (True,) else _nothing_of_others(con, place)
     if version == SCHEMA:
         return
+    if con.execute(SPREAD, (list(TABLES),)).fetchone() == (True,):
+        # A migration would change what is said here of the rows, and leave them as they are.
+        raise postgres_problems.store_spread(place, version, SCHEMA)
     for number in range(version + 1, SCHEMA + 1):
         try:
             con.execute(migration(number))

@@ -15,8 +15,8 @@ from holdfast.search import analyse
 from holdfast.store import Listing, Page, Words
 from holdfast.stores import rows
 from holdfast.stores.postgres_recall import lexeme, like
+from holdfast.stores.postgres_replica import PostgresNear
 from holdfast.stores.postgres_schema import Con
-from holdfast.stores.postgres_server import Server
 from holdfast.stores.postgres_tenants import numbers
 from holdfast.stores.rows import E_FIELDS, Row
 
@@ -26,8 +26,7 @@ GRAM_CHARS = 3  # the index of substrings knows nothing shorter
 Conditions = tuple[str, Row]  # on `entries e`
 
 
-class PostgresSearch:
-    _server: Server
+class PostgresSearch(PostgresNear):
     place: str
 
     def list(self, scope: Scope, query: Listing) -> Page:
@@ -46,7 +45,7 @@ class PostgresSearch:
                 return Page((), 0)
             return self._page(con, scope, query, few, order, (folded,), read_all=few is matching)
 
-        return self._server.reads(scope.tenant, work)
+        return self._near(scope, work)
 
     def _page(
         self,
@@ -92,7 +91,7 @@ class PostgresSearch:
                 (sought, *values, query.limit),
             ).fetchall()
 
-        found = self._server.reads(scope.tenant, work)
+        found = self._near(scope, work)
         return tuple(rows.to_entry(self.place, scope, row) for row in found)
 
 

@@ -6,7 +6,7 @@ The ideas:
   on another connection. If the connection breaks during COMMIT, the server is asked whether the change is there.
 - *Every wait has an end.* Locks, statements and idle transactions have time limits, set when a connection is made.
 - *Passwords stay inside.* `place` is made from the parts of the address that may be shown, and reasons that come from
-  the server pass `_why`.
+  the server pass `Address.why`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PAUSE_SECONDS = 0.02  # before the second try; doubled each time, and random so 
 MOST_DOUBLED = 3  # after a conflict: who pauses much longer than those who come later loses to them for ever
 CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: doing it again is the cure
 
-_after_fork: list[Any] = []  # pools of the parent: in the child they must be neither used nor cleaned up
+after_fork: list[Any] = []  # pools of the parent: in the child they must be neither used nor cleaned up
 
 
 class _Again(Exception):
@@ -59,15 +59,21 @@ class _Again(Exception):
         self.begun = begun
 
 
-class _Address(NamedTuple):
+class Address(NamedTuple):
     conninfo: str
     place: str
     password: str
 
+    def why(self, problem: psycopg.Error) -> str:
+        """What the server or the driver said, in one line, and without the password should it be in there."""
+        said = problem.diag.message_primary or str(problem)
+        line = " ".join(said.split()).rstrip(".") or type(problem).__name__
+        return line.replace(self.password, "…") if self.password else line
+
 
 class Server:
     def __init__(self, url: str) -> None:
-        self._address = _read_address(url)
+        self._address = read_address(url)
         self.place = self._address.place
         self._pool: psycopg_pool.ConnectionPool[Con] | None = None
         self._opening = threading.Lock()
@@ -88,12 +94,12 @@ class Server:
         try:
             return psycopg.connect(self._address.conninfo, autocommit=True)
         except psycopg.Error as problem:
-            raise errors.store_gone(self.place, self._why(problem)) from problem
+            raise errors.store_gone(self.place, self._address.why(problem)) from problem
 
     def _ready(self) -> psycopg_pool.ConnectionPool[Con]:
         """The pool of this process, made when it is first needed."""
         if self._pid != os.getpid():
-            _after_fork.append(self._pool)
+            after_fork.append(self._pool)
             self._pool, self._opening, self._pid = None, threading.Lock(), os.getpid()
         with self._opening:
             if self._closed:
@@ -202,7 +208,7 @@ class Server:
                 try:
                     return work(con)
                 except psycopg.Error as problem:
-                    if _lost(con, problem) or problem.sqlstate in CONFLICTS:
+                    if lost(con, problem) or problem.sqlstate in CONFLICTS:
                         raise _Again(problem, begun=True) from problem
                     raise
 
@@ -264,7 +270,7 @@ class Server:
                 if not proof:
                     return result
             except psycopg.Error as problem:
-                if _lost(con, problem) or problem.sqlstate in CONFLICTS:
+                if lost(con, problem) or problem.sqlstate in CONFLICTS:
                     raise _Again(problem, begun) from problem
                 raise
             try:
@@ -274,7 +280,7 @@ class Server:
             except psycopg.Error as problem:
                 if problem.sqlstate in CONFLICTS:
                     raise _Again(problem, begun) from problem
-                if not _lost(con, problem):
+                if not lost(con, problem):
                     raise
                 unsure = problem
         if self._kept(tenant, proof):
@@ -305,7 +311,7 @@ class Server:
 
     def translate(self, problem: psycopg.Error, *, lost: bool = False) -> errors.StoreProblem:
         """PostgreSQL's trouble as a problem of ours."""
-        state, why = problem.sqlstate or "", self._why(problem)
+        state, why = problem.sqlstate or "", self._address.why(problem)
         if state == "53100":
             return errors.store_full(self.place)
         if state in ("25006", "42501"):  # a standby or a read-only session; rights that are missing
@@ -319,14 +325,8 @@ class Server:
             return errors.store_gone(self.place, why)
         return errors.store_broken(self.place, why)
 
-    def _why(self, problem: psycopg.Error) -> str:
-        """What the server or the driver said, in one line, and without the password should it be in there."""
-        said = problem.diag.message_primary or str(problem)
-        line = " ".join(said.split()).rstrip(".") or type(problem).__name__
-        return line.replace(self._address.password, "…") if self._address.password else line
 
-
-def _lost(con: Con, problem: psycopg.Error) -> bool:
+def lost(con: Con, problem: psycopg.Error) -> bool:
     """Whether the connection is gone, so that nothing uncommitted is left of what it did."""
     state = problem.sqlstate or ""
     if con.closed or state.startswith(("08", "57P")) or state == "25P03":
@@ -335,7 +335,15 @@ def _lost(con: Con, problem: psycopg.Error) -> bool:
     return False
 
 
-def _read_address(url: str) -> _Address:
+def read_address(
+    url: str,
+    setting: str = "store",
+    *,
+    connect: int = CONNECT_SECONDS,
+    lock: float = limits.LOCK_WAIT_SECONDS,
+    statement: int = STATEMENT_SECONDS,
+) -> Address:
+    """The address of a server, with how many seconds to wait for what."""
     try:
         info: dict[str, Any] = dict(conninfo_to_dict(url))
     except psycopg.Error:
@@ -345,22 +353,22 @@ def _read_address(url: str) -> _Address:
     if not info or "@" in names or not ports.isdecimal():
         # libpq's own words may repeat the password, so they are not passed on.
         rule = "it must be an address that can be read; special characters in names and passwords are written as %XX"
-        raise errors.bad_setting("store", "postgresql://…", rule)
+        raise errors.bad_setting(setting, "postgresql://…", rule)
     place, password = _place(info), str(info.get("password") or "")
     info.setdefault("application_name", "holdfast")
-    info.setdefault("connect_timeout", CONNECT_SECONDS)
-    info.setdefault("tcp_user_timeout", CONNECT_SECONDS * 1_000)  # a peer that vanished is noticed
+    info.setdefault("connect_timeout", connect)
+    info.setdefault("tcp_user_timeout", connect * 1_000)  # a peer that vanished is noticed
     info["client_encoding"] = "UTF8"
     ours = {
         "synchronous_commit": "on",
-        "lock_timeout": f"{limits.LOCK_WAIT_SECONDS * 1_000:.0f}",
-        "statement_timeout": f"{STATEMENT_SECONDS * 1_000}",
+        "lock_timeout": f"{lock * 1_000:.0f}",
+        "statement_timeout": f"{statement * 1_000}",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1_000}",
     }
     # What the address itself sets comes later and wins.
     options = [f"-c {name}={value}" for name, value in ours.items()] + [str(info.get("options") or "")]
     info["options"] = " ".join(options).strip()
-    return _Address(make_conninfo("", **info), place, password)
+    return Address(make_conninfo("", **info), place, password)
 
 
 def _place(info: dict[str, Any]) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from holdfast.model import Entry, Scope
 from holdfast.stores import postgres_server
 from holdfast.stores.outputs import Sql
 from holdfast.stores.postgres_outputs import PostgresSql
+from holdfast.stores.postgres_replica import PostgresNear
 from holdfast.stores.postgres_schema import TAKE_PROJECT, Con
-from holdfast.stores.postgres_server import Server
-from holdfast.stores.rows import indexed_text
+from holdfast.stores.rows import Row, indexed_text
 from holdfast.stores.vectors import Vectors
 
 T = TypeVar("T")
@@ -26,9 +26,11 @@ FORGET_WAITING = f"awaited AS (DELETE FROM vectors_waiting WHERE {OF_TEXT})"  # 
 WAITS = "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
 
 
-class PostgresVectors(Vectors):
-    _server: Server
+class PostgresVectors(Vectors, PostgresNear):
     doc_column = "doc"
+
+    def _rows_near(self, scope: Scope, sql: str, values: Sequence[object]) -> list[Row]:
+        return self._near(scope, lambda con: PostgresSql(con).rows(sql, values))
 
     def _jot_alone(self, scope: Scope, work: Callable[[Sql], T]) -> T:
         def lightly(con: Con, _: object) -> tuple[T, postgres_server.Proof]:

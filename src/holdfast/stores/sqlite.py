@@ -55,6 +55,9 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, Sqlit
         self._sessions: set[tuple[str, str, str]] = set()  # known to exist
         self._labels: dict[tuple[str, ...], str] = {}  # first spellings of tags
 
+    def searches(self) -> Mapping[str, int]:
+        return {}  # a file has no replica
+
     def close(self) -> None:
         self._db.close()
 

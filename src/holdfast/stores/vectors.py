@@ -98,5 +98,9 @@ class Vectors(ABC):
             sql.rows(f"{NEW_VECTORS} {', '.join([ONE_VECTOR] * len(fit))}", values)
         return len(fit)
 
+    def _rows_near(self, scope: Scope, sql: str, values: Sequence[object]) -> list[Row]:
+        """All rows of one read of a project, by whoever has it."""
+        return self._rows(scope.tenant, sql, values)
+
     def vectors(self, scope: Scope, after: int) -> list[Vector]:
-        return [Vector(*row) for row in self._rows(scope.tenant, VECTORS, (*scope, after))]
+        return [Vector(*row) for row in self._rows_near(scope, VECTORS, (*scope, after))]

@@ -54,8 +54,10 @@ def _settings(state: State) -> list[Found]:
     chosen = state.settings
     session = state.session or chosen.session
     named = f"{session} (named)" if session else f"none named: notes go to {OWN_SESSION}, every session is searched"
+    replica = [Found(INFO, "replica place", shown_place(chosen.store_replica))] if chosen.store_replica else []
     return [
         Found(INFO, "store place", f"{shown_place(chosen.store)} (from: {_origin(state, 'store')})"),
+        *replica,
         Found(INFO, "project", f"{chosen.project} (from: {_origin(state, 'project')})"),
         Found(INFO, "session", named),
         Found(INFO, "bounds", _values(chosen.bounds)),

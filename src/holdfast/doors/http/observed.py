@@ -29,7 +29,8 @@ class Numbers:
         if self._metrics is None or visit.principal.tenant != self._home.scope.tenant:
             return refusals.no_route(request.scope["path"])
         kept = await anyio.to_thread.run_sync(self._kept)
-        return Response(self._metrics.text(kept), headers={**refusals.NO_STORE, "content-type": TEXT})
+        text = self._metrics.text(kept, self._home.store.searches())
+        return Response(text, headers={**refusals.NO_STORE, "content-type": TEXT})
 
     def _kept(self) -> dict[str, tuple[str, int]]:
         scope = self._home.scope

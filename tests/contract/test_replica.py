@@ -1,0 +1,380 @@
+"""A streaming replica answers searches, and nobody can tell but by the counts: behind, gone, stuck or promoted, every
+acknowledged write is found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract.kit import NOON, NOTES, always, delete, new_scope, note, put, stamp
+from contract.outputs_kit import keep
+from contract.test_recall import seek
+from contract.test_tenants import MINE, THEIRS, answers, sent, story, without_filter
+from contract.test_vectors import MODEL, embed
+from holdfast import errors
+from holdfast.model import MESSAGE, NOTE, Draft, Scope
+from holdfast.store import Finding, Store, Words
+from holdfast.stores import postgres_replica
+from holdfast.stores.postgres import PostgresStore
+from holdfast.stores.postgres_replica import (
+    AWAY,
+    BEHIND,
+    BUSY,
+    PROMOTED,
+    REFUSED,
+    REPLICA,
+    SCHEMA_DIFFERS,
+    UNMARKED,
+    UNPROTECTED,
+)
+from holdfast.stores.postgres_schema import SCHEMA
+from holdfast.wiring import choose_store
+from own_postgres import Pair, pair
+from spread import Spread
+
+pytestmark = [pytest.mark.one_server, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Pair]:
+    """For tests that leave both servers as they were."""
+    with pair(synchronous=False) as both:
+        yield both
+
+
+@contextmanager
+def opened(servers: Pair) -> Iterator[PostgresStore]:
+    store = PostgresStore(servers.primary.url, servers.standby.url)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def store(servers: Pair) -> Iterator[PostgresStore]:
+    with opened(servers) as one:
+        yield one
+
+
+@contextmanager
+def since(store: Store) -> Iterator[dict[str, int]]:
+    """How many searches were answered where within."""
+    counted: dict[str, int] = {}
+    before = dict(store.searches())
+    yield counted
+    counted |= {name: n - before.get(name, 0) for name, n in store.searches().items() if n > before.get(name, 0)}
+
+
+SEARCHES: dict[str, Callable[[Store, Scope], Any]] = {
+    "containing": lambda store, scope: [one.key for one in store.containing(scope, NOTES, "osprey").entries],
+    "short": lambda store, scope: [one.key for one in store.containing(scope, NOTES, "os").entries],
+    "matching": lambda store, scope: [one.key for one in store.matching(scope, NOTES, Words((("osprey",),)))],
+    "gather": lambda store, scope: store.gather(scope, (NOTE,), seek("osprey")).found,
+    "texts": lambda store, scope: sorted(
+        one.key for one in store.texts(scope, store.gather(scope, (NOTE,), seek("osprey")).found).values()
+    ),
+    "gather_outputs": lambda store, scope: store.gather_outputs(scope, seek("osprey")).found,
+    "vectors": lambda store, scope: [bytes(one.body) for one in store.vectors(scope, 0)],
+}
+
+
+def test_every_search_is_answered_by_a_replica_that_has_everything(servers: Pair, store: Store) -> None:
+    scope = new_scope()
+    put(store, scope, "k", "an osprey")
+    keep(store, scope, b"the osprey landed\n" * 400)
+    store.index_outputs(scope, 1 << 20)
+    embed(store, scope)
+    alone = choose_store(servers.primary.url)
+    expected = {name: search(alone, scope) for name, search in SEARCHES.items()}
+    alone.close()
+    assert all(expected.values())
+    servers.caught_up()
+    for name, search in SEARCHES.items():
+        with since(store) as counted:
+            assert search(store, scope) == expected[name]
+        assert counted == {REPLICA: 2 if name == "texts" else 1}, name
+    assert alone.searches() == {}
+
+
+def test_what_other_projects_write_keeps_nobody_from_the_replica(servers: Pair, store: Store) -> None:
+    quiet, busy = new_scope(), new_scope()
+    put(store, quiet, "k", "an osprey")
+    put(store, busy, "k", "an osprey")
+    servers.caught_up()
+    with servers.paused():
+        put(store, busy, "l", "one osprey more")
+        with since(store) as counted:
+            assert SEARCHES["matching"](store, quiet) == ["k"]
+            assert SEARCHES["matching"](store, busy) == ["l", "k"]
+        assert counted == {REPLICA: 1, BEHIND: 1}
+        with since(store) as counted:
+            assert SEARCHES["matching"](store, new_scope()) == []
+        assert counted == {REPLICA: 1}
+
+
+def every_change(store: Store, scope: Scope) -> Iterator[tuple[str, Callable[[], object]]]:
+    """All ways to change what a search can find, each of which changes something when its turn comes."""
+    yield "load", lambda: store.load(scope, [note("note_1", "loaded", NOON)], [])
+    yield "edit", lambda: put(store, scope, "k", "text", tags=("t",))
+    yield "delete", lambda: delete(store, scope, "k")
+    yield "edit_all", lambda: store.edit_all(scope, [(NOTE, "l", always(Draft("edited", "s")))], stamp())
+    yield "append", lambda: store.append(scope, MESSAGE, [("m", Draft("said", "s"))], stamp())
+    # The same again at the same moment: neither a number nor a clock of the project moves on.
+    yield "append again", lambda: store.append(scope, MESSAGE, [("n", Draft("said too", "s"))], stamp())
+    yield "keep_output", lambda: keep(store, scope, b"one " * 900)
+    yield "index_outputs", lambda: store.index_outputs(scope, 1 << 20)
+    id = store.outputs(scope, 1).outputs[0].id
+    yield "touch_output", lambda: store.touch_output(scope, id, NOON + 1)
+    yield "delete_output", lambda: store.delete_output(scope, id, stamp())
+    yield "keep_outputs", lambda: [keep(store, scope, b"%d " % n * 900) for n in range(4)]
+    ids = [one.id for one in store.outputs(scope, 9).outputs]
+    yield "purge_outputs", lambda: store.purge_outputs(scope, ids[:1], stamp())
+    yield "prune_outputs", lambda: store.prune_outputs(scope, now=NOON + 1, max_age_ms=None, max_bytes=1, most=1)
+    yield "clear_outputs", lambda: store.clear_outputs(scope, stamp())
+    yield "without_vector", lambda: store.without_vector(scope, MODEL, 9)
+    yield "keep_vectors", lambda: embed(store, scope)
+    yield "erase", lambda: store.erase(scope, range(9))
+
+
+def test_every_change_is_waited_for(servers: Pair, store: Store) -> None:
+    """The mark of a project changes with whatever a search could find, also where its numbers stay the same."""
+    scope, missed = new_scope(), []
+    for name, change in every_change(store, scope):
+        servers.caught_up()
+        with servers.paused():
+            with since(store) as counted:
+                SEARCHES["matching"](store, scope)
+            assert counted == {REPLICA: 1}, name
+            change()
+            with since(store) as counted:
+                SEARCHES["matching"](store, scope)
+            if counted != {BEHIND: 1}:
+                missed.append(name)
+    assert missed == []
+
+
+steps = st.lists(st.sampled_from(("note", "message", "output", "pause", "resume", "look")), min_size=4, max_size=14)
+
+
+def test_no_search_misses_an_acknowledged_write(servers: Pair) -> None:
+    """Two processes' stores take turns in writing and searching, while the replica stands still and goes on."""
+    with opened(servers) as one, opened(servers) as two:
+
+        @settings(max_examples=25, deadline=None)
+        @given(steps)
+        def whatever_happens(taken: list[str]) -> None:
+            scope, told = new_scope(), {"note": 0, "message": 0, "output": 0}
+            for at, step in enumerate([*taken, "look"]):
+                here, there = (one, two) if at % 2 else (two, one)
+                if step == "pause":
+                    servers.pause()
+                elif step == "resume":
+                    servers.resume()
+                elif step in told:
+                    told[step] += 1
+                    written(here, scope, step, told[step])
+                for store in (there, here):
+                    assert seen(store, scope) == told
+
+        try:
+            whatever_happens()
+        finally:
+            servers.resume()
+        counted = one.searches()
+    assert counted[BEHIND] > 10
+    assert counted[REPLICA] > 10
+
+
+def written(store: Store, scope: Scope, kind: str, number: int) -> None:
+    if kind == "note":
+        put(store, scope, None, f"osprey {number}")
+    elif kind == "message":
+        store.append(scope, MESSAGE, [(f"m{number}", Draft(f"osprey {number}", "s"))], stamp())
+    else:
+        keep(store, scope, b"osprey %d " % number * 9)
+        store.index_outputs(scope, 1 << 20)
+
+
+def seen(store: Store, scope: Scope) -> dict[str, int]:
+    outputs = store.gather_outputs(scope, seek("osprey"))
+    return {
+        "note": len(store.matching(scope, NOTES, Words((("osprey",),)))),
+        "message": len(store.texts(scope, store.gather(scope, (MESSAGE,), seek("osprey")).found)),
+        "output": len({outputs.facts[doc].key for doc in outputs.found}),
+    }
+
+
+def test_tenants_are_kept_apart_there_too(servers: Pair, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    story(store, THEIRS)
+    story(store, MINE)
+    answers(store, MINE)  # makes what is made by the first question
+    servers.caught_up()
+    with sent(monkeypatch, without_filter), since(store) as counted:
+        mine = answers(store, MINE)
+    assert counted.keys() == {REPLICA}
+    assert "secret of mine two" in repr(mine)
+    assert "theirs" not in repr(mine)
+
+
+def test_a_replica_with_another_schema_is_not_asked(servers: Pair, store: Store) -> None:
+    scope = new_scope()
+    put(store, scope, "k", "an osprey")
+    version = "UPDATE holdfast_schema SET version = {}"
+    servers.primary.ask_store(version.format(SCHEMA - 1))
+    servers.caught_up()
+    try:
+        with servers.paused():
+            servers.primary.ask_store(version.format(SCHEMA))
+            with since(store) as counted:
+                assert SEARCHES["matching"](store, scope) == ["k"]
+            assert counted == {SCHEMA_DIFFERS: 1}
+            assert found(store) == Finding(
+                REPLICA, False, f"{place(servers)} has schema 5 and not 6; the primary answers"
+            )
+    finally:
+        servers.primary.ask_store(version.format(SCHEMA))
+    servers.caught_up()
+    with since(store) as counted:
+        assert SEARCHES["matching"](store, scope) == ["k"]
+    assert counted == {REPLICA: 1}
+
+
+def place(servers: Pair) -> str:
+    return f"postgresql:///holdfast?host={servers.standby.home}"
+
+
+def found(store: Store) -> Finding:
+    (one,) = [finding for finding in store.check() if finding.name == REPLICA]
+    return one
+
+
+def test_the_health_check_says_how_far_it_is_behind(servers: Pair, store: Store) -> None:
+    servers.caught_up()
+    put(store, new_scope(), "k", "text")
+    servers.caught_up()
+    with servers.paused():
+        assert found(store) == Finding(REPLICA, True, f"{place(servers)} answers, and has everything")
+        put(store, new_scope(), "k", "text")
+        behind = found(store)
+    assert behind.ok
+    assert " bytes behind; the newest change it has is " in behind.detail
+
+
+def test_a_role_without_rights_or_with_too_many(servers: Pair, store: Store) -> None:
+    scope = new_scope()
+    put(store, scope, "k", "an osprey")
+    servers.primary.ask("CREATE ROLE stranger LOGIN")
+    servers.caught_up()
+    for role, why in (("stranger", {REFUSED: 1, AWAY: 1}), ("postgres", {UNPROTECTED: 2})):
+        replica = servers.standby.url.replace("keeper@", f"{role}@")
+        other = PostgresStore(servers.primary.url, replica)
+        assert SEARCHES["matching"](other, scope) == ["k"]
+        assert SEARCHES["matching"](other, scope) == ["k"]
+        counted, health = other.searches(), found(other)
+        other.close()
+        assert counted == why
+        assert not health.ok
+    servers.primary.ask("DROP ROLE stranger")
+
+
+def until_replica(store: Store, scope: Scope) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        with since(store) as counted:
+            assert SEARCHES["matching"](store, scope) == ["k"]
+        if REPLICA in counted:
+            return
+        assert time.monotonic() < deadline, store.searches()
+        time.sleep(0.05)
+
+
+def test_one_that_stands_still_is_hung_up_on(
+    servers: Pair, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_replica, "ANSWER_SECONDS", 0)
+    scope = new_scope()
+    put(store, scope, "k", "an osprey")
+    until_replica(store, scope)
+    mine = "SELECT pid FROM pg_stat_activity WHERE datname = 'holdfast' AND application_name = 'holdfast'"
+    backends = [pid for (pid,) in servers.standby.ask(mine)]
+    for pid in backends:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        with since(store) as counted:
+            assert SEARCHES["matching"](store, scope) == ["k"]
+            assert SEARCHES["matching"](store, scope) == ["k"]
+        assert counted == {AWAY: 2}
+    finally:
+        for pid in backends:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_more_at_once_than_it_may_have_go_to_the_primary(
+    servers: Pair, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_replica, "POOL_MAX", 1)
+    scope = new_scope()
+    put(store, scope, "k", "an osprey")
+    servers.caught_up()
+    with since(store) as counted:
+        within = store._near(scope, lambda con: SEARCHES["matching"](store, scope))
+    assert within == ["k"]
+    assert counted == {REPLICA: 1, BUSY: 1}
+
+
+def test_a_replica_that_is_killed_comes_back_and_is_promoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_replica, "REST_SECONDS", 0.5)
+    scope = new_scope()
+    with pair(synchronous=False) as servers, opened(servers) as store:
+        put(store, scope, "k", "an osprey")
+        until_replica(store, scope)
+        servers.standby.kill()
+        with since(store) as counted:
+            for _ in range(3):
+                assert SEARCHES["matching"](store, scope) == ["k"]
+        assert counted == {AWAY: 3}
+        assert not found(store).ok
+        assert "does not answer" in found(store).detail
+        servers.follow()
+        until_replica(store, scope)
+        assert found(store).ok
+        servers.standby.until("SELECT pg_promote(true, 60)")
+        with since(store) as counted:
+            assert SEARCHES["matching"](store, scope) == ["k"]
+        assert set(counted) <= {PROMOTED, AWAY}
+        assert "no replica, or was promoted" in found(store).detail
+        # Now two servers take writes. Ours goes on with its own.
+        put(store, scope, "l", "one osprey more")
+        assert SEARCHES["matching"](store, scope) == ["l", "k"]
+
+
+def test_rows_on_other_servers_have_no_mark(spread_servers: Spread) -> None:
+    with spread_servers.database() as url:
+        store = PostgresStore(url, url)
+        put(store, MINE, "k", "an osprey")
+        assert SEARCHES["matching"](store, MINE) == ["k"]
+        assert set(store.searches()) == {UNMARKED}
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("store", "replica"),
+    [
+        ("holdfast.db", "postgresql://one/h"),
+        ("postgresql://one/h", "two.db"),
+        ("postgresql://one/h", "my://me:pw@two/h"),
+    ],
+)
+def test_a_replica_is_a_server_of_a_server(store: str, replica: str) -> None:
+    with pytest.raises(errors.BadInput, match="store_replica") as refused:
+        choose_store(store, replica)
+    assert "pw" not in refused.value.message
