@@ -54,7 +54,9 @@ def _indexed(entry: Entry) -> str:
 
 
 def _closest(text: str, among: list[Entry], own: str | None) -> Twin | None:
-    found = sorted((entry for entry in among if entry.key != own), key=lambda one: (one.updated_at, one.key), reverse=True)
+    found = sorted(
+        (entry for entry in among if entry.key != own), key=lambda one: (one.updated_at, one.key), reverse=True
+    )
     plain = alike.exact(text)
     if same := next((entry for entry in found if alike.exact(entry.content) == plain), None):
         return Twin(same.key, True)

@@ -155,7 +155,9 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
             wanted = wanted._replace(tags=_first_spelling(dict(found), wanted.tags))
         if (needed := _needed(before, wanted)) is None:
             return self._unchanged(con, scope, kind, before, stamp), writer.proof
-        after, counted = writer.write(name, 1 + (before.version if before else seen.last_version), before, needed, stamp)
+        after, counted = writer.write(
+            name, 1 + (before.version if before else seen.last_version), before, needed, stamp
+        )
         return Change(writer.seq, before, after, counted), writer.proof
 
     def _add(

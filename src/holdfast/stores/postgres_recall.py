@@ -37,12 +37,14 @@ HELD = (
 HOLDS = "CASE WHEN e.terms @@ CAST(%s AS tsquery) THEN {value} ELSE 0 END"
 NEWEST = "SELECT e.doc FROM {source} AND e.terms @@ CAST(%s AS tsquery) ORDER BY e.doc DESC LIMIT %s"
 HOLDING = f"SELECT e.doc FROM {ENTRIES} AND e.folded LIKE %s ORDER BY e.doc DESC LIMIT {gathering.LITERAL_CANDIDATES}"  # noqa: S608
-KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM {ENTRIES} AND e.doc = ANY(%s)"  # noqa: S608
+KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM {ENTRIES} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
 TOTAL = (
     "SELECT coalesce(sum(count), 0)::bigint FROM tallies WHERE tenant = %s AND project = %s AND kind = ANY(%s) "
     "AND session = '' AND tag = ''"
 )
-READ = f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s)"  # noqa: S608
+READ = (
+    f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s::bigint[])"  # noqa: S608
+)
 
 
 class PostgresRecall:
@@ -60,7 +62,7 @@ class PostgresRecall:
             literals = [known.get(literal) or _holding(con, literal, ours) for literal in seek.literals]
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
-                known = con.execute(KNOWN, (*ours, list(docs))).fetchall()
+                known = con.execute(KNOWN, (*ours, array(docs))).fetchall()
                 return {row[0]: gathering.to_fact(row) for row in known}
 
             return gathering.gathered(seek, words, literals, look, total)
@@ -68,7 +70,7 @@ class PostgresRecall:
         return self._server.reads(scope.tenant, work)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
-        found = self._server.rows(scope.tenant, READ, (*scope, list(docs)))
+        found = self._server.rows(scope.tenant, READ, (*scope, array(docs)))
         return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
 
 
@@ -165,6 +167,11 @@ def lexeme(term: str) -> str:
         return ""
     quoted = term.replace("\\", "\\\\").replace("'", "''")
     return f"'{quoted}'"
+
+
+def array(docs: Iterable[int]) -> str:
+    """Numbers of texts in the form of an array. The driver would look at each of them for its type."""
+    return f"{{{','.join(map(str, docs))}}}"
 
 
 def like(folded: str) -> str:

@@ -43,9 +43,7 @@ REPLACE_ENTRY = (
     f"terms = CAST(%(terms)s AS tsvector) WHERE {THIS}"
 )
 DELETE_ENTRY = f"DELETE FROM entries WHERE {THIS}"  # noqa: S608
-NEW_TAGS = (
-    "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s FROM unnest(%(new_tags)s::text[]) tag"
-)
+NEW_TAGS = "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s FROM unnest(%(new_tags)s::text[]) tag"
 OLD_TAGS = f"DELETE FROM entry_tags WHERE {THIS} AND tag = ANY(%(old_tags)s)"  # noqa: S608
 NOTED = (
     "INSERT INTO events VALUES (%(tenant)s, %(project)s, %(seq)s, %(clock)s, %(by)s, %(operation)s, %(in_session)s, "
