@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from holdfast.model import Entry, Scope
@@ -143,16 +144,16 @@ def missing(text: str, held: Iterable[str]) -> set[str]:
 
 def _fitting(terms: list[str]) -> dict[str, list[int]]:
     """The different terms of a text and where they stand, counted from 1, as many as fit into a tsvector."""
-    places: dict[str, list[int]] = {}
+    places: defaultdict[str, list[int]] = defaultdict(list)
     for at, term in enumerate(terms, 1):
-        if term:
-            places.setdefault(term, []).append(min(at, PLACE_MAX))
+        places[term].append(at)
+    places.pop("", None)
     size = 4 * sum(map(len, places)) + 2 * len(terms) + 8 * len(places)  # at most
-    if size <= TERMS_MAX_BYTES and len(terms) < PLACE_MAX and max(map(len, places.values()), default=0) <= PLACES_MAX:
+    if size <= TERMS_MAX_BYTES and len(terms) <= PLACE_MAX and max(map(len, places.values()), default=0) <= PLACES_MAX:
         return places  # as nearly always
     room, kept = TERMS_MAX_BYTES, {}
     for term, all_at in places.items():
-        some = list(dict.fromkeys(all_at[:PLACES_MAX]))
+        some = list(dict.fromkeys(min(at, PLACE_MAX) for at in all_at[:PLACES_MAX]))
         room -= len(term.encode()) + 2 * len(some) + 8
         if room >= 0:
             kept[term] = some
