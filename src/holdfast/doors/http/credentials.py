@@ -23,7 +23,7 @@ from holdfast.errors import HoldfastError
 from holdfast.operations import tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.doors.http.oauth import OAuth
     from holdfast.library import Clock
@@ -42,14 +42,23 @@ class Local(NamedTuple):
 
 
 class Credentials:
-    def __init__(self, store: Store, *, clock: Clock, local: Local | None, oauth: OAuth | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        local: Local | None,
+        oauth: OAuth | None = None,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ticks = ticks
         self._store = store
         self._clock = clock
         self._local = local
         self._oauth = oauth
         self._known: OrderedDict[bytes, tuple[tokens.Token, float]] = OrderedDict()  # until when it is remembered
         self._last: int | None = None  # the newest change of any token that was taken note of
-        self._asked = 0.0  # when it was asked for
+        self._asked = -_TRUST_SECONDS  # when it was asked for
         self._asking = anyio.Lock()
 
     async def principal(self, headers: Sequence[str]) -> Principal | None:
@@ -69,12 +78,12 @@ class Credentials:
         return None if self._oauth is None else await anyio.to_thread.run_sync(self._oauth.principal, presented)
 
     async def _stored(self, presented: str) -> Principal | None:
-        if time.monotonic() >= self._asked + _TRUST_SECONDS:
+        if self._ticks() >= self._asked + _TRUST_SECONDS:
             await self._hear()
         key = hashlib.sha256(presented.encode()).digest()  # so that no token stays in memory
         token, until = self._known.get(key, (None, 0.0))
-        if token is None or time.monotonic() >= until:
-            last, began = self._last, time.monotonic()
+        if token is None or self._ticks() >= until:
+            last, began = self._last, self._ticks()
             token = await anyio.to_thread.run_sync(self._look_up, presented)
             # If something was changed since, it may have been this one, after it was read.
             self._remember(key, token if last == self._last else None, began + REMEMBERED_SECONDS)
@@ -83,7 +92,7 @@ class Credentials:
     async def _hear(self) -> None:
         """Forget the tokens that were changed since this was last asked."""
         async with self._asking:
-            asked = time.monotonic()  # what is changed from here on is heard of next time
+            asked = self._ticks()  # what is changed from here on is heard of next time
             if asked < self._asked + _TRUST_SECONDS:
                 return  # somebody else has just asked
             changes = await anyio.to_thread.run_sync(tokens.latest_changes, self._store)
