@@ -2,8 +2,8 @@
 
 postgres_server.py connects, commits and tries again, postgres_schema.py makes the tables. Writers of a project stand in
 line at the project's row, which each locks before it reads anything; so reading, deciding and writing are one step
-although the isolation level is READ COMMITTED. A change is one statement (postgres_writing.py), and what many changes at
-once send travels together (a pipeline), because the server may be far away.
+although the isolation level is READ COMMITTED. A change is one statement (postgres_writing.py), and the statements of
+many changes travel together (a pipeline), because the server may be far away.
 """
 
 from __future__ import annotations
