@@ -53,7 +53,8 @@ OWN_TENANT = ".holdfast"  # what belongs to no tenant, such as tokens; a name wi
 PROJECT_NAME_CHARS = 200  # of a project or a tenant that comes over the network
 TOKEN_NAME_CHARS = 100  # who a token is for; it stands in the history of every change
 TOKEN_USE_NOTED_MS = 3_600_000  # how exactly the last use of a token is known: an hour, so that it costs no write
-TOKEN_TRUST_MS = 500  # how long a token that was looked up is believed; a revoked one ends within a second
+TOKEN_TRUST_MS = 500  # how long tokens that were looked up are believed; a revoked one ends within a second
+TOKEN_CHANGES_READ = 20  # of the last changes of tokens, twice a second; if all are new, every token is looked up again
 QUERY_MAX_CHARS = 10_000  # longer than any question; bounds the work of a search
 HISTORY_SHOWN = 50  # changes in one reply unless asked otherwise
 

@@ -1,8 +1,8 @@
 """What is written down a second time: said with the answer to the write, which happens all the same.
 
-The word index is asked, as a rule once, for the entries that hold the words a text is most likely known by, and those few are
-compared: a write must not wait for more. `holdfast audit` finds what slips through: a near duplicate that lacks one of
-these words, and what two writers wrote at the same moment.
+The word index is asked, as a rule once, for the entries that hold the words a text is most likely known by, and those
+few are compared: a write must not wait for more. `holdfast audit` finds what slips through: a near duplicate that lacks
+one of these words, and what two writers wrote at the same moment.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def twin(ctx: Context, kind: str, text: str, own: str | None = None) -> Twin | N
         return None
     letters, numbers = alike.telling(text, WORDS)
     found = _holding(ctx, kind, letters)
-    # With its numbers a text is found among many of a pattern; without them, where just a number is another one. As long
-    # as all that hold the letters were found, those that hold the numbers too are among them.
+    # With its numbers a text is found among many of a pattern; without them, where just a number is another one. As
+    # long as all that hold the letters were found, those that hold the numbers too are among them.
     if numbers and letters and len(found) < limits.DUPLICATES_COMPARED:
         sought = set(analyse.terms(numbers))
         first = [entry for entry in found if sought <= set(analyse.terms(analyse.index_words(_indexed(entry))))]
@@ -54,7 +54,9 @@ def _indexed(entry: Entry) -> str:
 
 
 def _closest(text: str, among: list[Entry], own: str | None) -> Twin | None:
-    found = sorted((entry for entry in among if entry.key != own), key=lambda one: (one.updated_at, one.key), reverse=True)
+    found = sorted(
+        (entry for entry in among if entry.key != own), key=lambda one: (one.updated_at, one.key), reverse=True
+    )
     plain = alike.exact(text)
     if same := next((entry for entry in found if alike.exact(entry.content) == plain), None):
         return Twin(same.key, True)

@@ -293,10 +293,12 @@ def _shown(query: str, found: list[Found], limit: int, budget: int) -> Recalled:
     chosen = list(groups.values())[:limit]
     words = limits.RECALL_SNIPPET_WORDS
     hits = [_hit(group, best, words) for group in chosen]
-    while words > SNIPPET_MIN_WORDS and _cost(hits) > budget:
+    costs = list(map(_cost, hits))
+    while words > SNIPPET_MIN_WORDS and sum(costs) > budget:
         words = max(SNIPPET_MIN_WORDS, words * 2 // 3)
         hits = [_hit(group, best, words) for group in chosen]
-    while len(hits) > 1 and _cost(hits) > budget:
+        costs = list(map(_cost, hits))
+    while len(hits) > 1 and sum(costs[: len(hits)]) > budget:
         hits.pop()
     shown = sum(len(group) for group in chosen[: len(hits)])
     return Recalled(query, tuple(hits), len(found) - shown)
@@ -311,8 +313,8 @@ def _worth(found: list[Found]) -> list[Found]:
     return [one for one in found if one.scored.score >= WEAK * (best.score if one.entry is not None else by_words)]
 
 
-def _cost(hits: list[Hit]) -> int:
-    return sum(HIT_TOKENS + tokens.count(hit.snippet) for hit in hits)
+def _cost(hit: Hit) -> int:
+    return HIT_TOKENS + tokens.count(hit.snippet)
 
 
 def _hit(group: list[Found], best: float, words: int) -> Hit:

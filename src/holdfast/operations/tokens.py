@@ -148,6 +148,11 @@ def known(store: Store, id: str) -> Token | None:
     return _token(entry) if entry else None
 
 
+def latest_changes(store: Store) -> tuple[tuple[int, str], ...]:
+    """The numbers of the last changes of tokens, and which tokens they changed, the newest first."""
+    return tuple((event.seq, event.key) for event in store.events(HOME, EventQuery(limit=limits.TOKEN_CHANGES_READ)))
+
+
 def listed(store: Store, tenant: str | None) -> tuple[Token, ...]:
     """The tokens of a tenant, or of all, revoked ones too. Newest change first."""
     page = store.list(HOME, Listing((ACCESS,), session=tenant, include_done=True, limit=limits.LIST_MAX))

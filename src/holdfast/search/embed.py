@@ -88,8 +88,8 @@ class Model:
         """The cosines of many words, a row each, with the few that are asked about.
 
         Each different piece is compared once and what was found is added up for the words it is part of, which is a
-        fraction of the work of adding up vectors. Not `@`: for a product of this size a numerical library wakes a thread
-        for every core, and these go on spinning for milliseconds after their part is done.
+        fraction of the work of adding up vectors. Not `@`: for a product of this size a numerical library wakes a
+        thread for every core, and these go on spinning for milliseconds after their part is done.
         """
         pieces = [self.pieces(word) for word in words]
         different, places = np.unique([number for some in pieces for number in some], return_inverse=True)

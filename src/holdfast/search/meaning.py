@@ -8,6 +8,7 @@ of these in full. A hundred thousand texts take a few milliseconds that way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -108,11 +109,12 @@ class Asked:
     def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]:
         """By text, how like each of the words the word of the text is that is most like it."""
         told = {doc: list(dict.fromkeys(found)) for doc, text in texts.items() if (found := telling(text))}
-        number: dict[str, int] = {}
-        places = [number.setdefault(word, len(number)) for found in told.values() for word in found]
-        if not places or not words:
+        different = list(dict.fromkeys(chain.from_iterable(told.values())))
+        if not different or not words:
             return {}
-        like = self._model.likeness(list(number), words)
+        like = self._model.likeness(different, words)
+        number = {word: at for at, word in enumerate(different)}
+        places = [number[word] for found in told.values() for word in found]
         starts = np.cumsum([0, *map(len, told.values())])[:-1]
         best = np.maximum.reduceat(like[places], starts, axis=0)
         return dict(zip(told, best.tolist(), strict=True))

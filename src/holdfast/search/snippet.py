@@ -58,7 +58,7 @@ def _densest(tokens: list[re.Match[str]], hits: list[bool], words: int) -> int:
     return max(0, min(chosen - BEFORE_WORDS, len(tokens) - words))
 
 
-@lru_cache(4_000)
+@lru_cache(20_000)  # some megabytes; the texts of a project share most of their words
 def _stem(word: str) -> str:
     (*_, last) = analyse.terms(analyse.words(analyse.fold(word))) or [""]
     return last

@@ -2,8 +2,8 @@
 
 postgres_server.py connects, commits and tries again, postgres_schema.py makes the tables. Writers of a project stand in
 line at the project's row, which each locks before it reads anything; so reading, deciding and writing are one step
-although the isolation level is READ COMMITTED. Statements that do not need each other's answers travel together (a
-pipeline), because the server may be far away.
+although the isolation level is READ COMMITTED. A change is one statement (postgres_writing.py), and the statements of
+many changes travel together (a pipeline), because the server may be far away.
 """
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
             wanted = wanted._replace(tags=_first_spelling(dict(found), wanted.tags))
         if (needed := _needed(before, wanted)) is None:
             return self._unchanged(con, scope, kind, before, stamp), writer.proof
-        after, counted = writer.write(name, 1 + (before.version if before else seen.last_version), before, needed, stamp)
+        after, counted = writer.write(
+            name, 1 + (before.version if before else seen.last_version), before, needed, stamp
+        )
         return Change(writer.seq, before, after, counted), writer.proof
 
     def _add(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from holdfast.model import Entry, Scope
@@ -37,12 +38,14 @@ HELD = (
 HOLDS = "CASE WHEN e.terms @@ CAST(%s AS tsquery) THEN {value} ELSE 0 END"
 NEWEST = "SELECT e.doc FROM {source} AND e.terms @@ CAST(%s AS tsquery) ORDER BY e.doc DESC LIMIT %s"
 HOLDING = f"SELECT e.doc FROM {ENTRIES} AND e.folded LIKE %s ORDER BY e.doc DESC LIMIT {gathering.LITERAL_CANDIDATES}"  # noqa: S608
-KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM {ENTRIES} AND e.doc = ANY(%s)"  # noqa: S608
+KNOWN = f"SELECT e.doc, {gathering.FACTS} FROM {ENTRIES} AND e.doc = ANY(%s::bigint[])"  # noqa: S608
 TOTAL = (
     "SELECT coalesce(sum(count), 0)::bigint FROM tallies WHERE tenant = %s AND project = %s AND kind = ANY(%s) "
     "AND session = '' AND tag = ''"
 )
-READ = f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s)"  # noqa: S608
+READ = (
+    f"SELECT e.doc, {rows.E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s::bigint[])"  # noqa: S608
+)
 
 
 class PostgresRecall(PostgresNear):
@@ -59,7 +62,7 @@ class PostgresRecall(PostgresNear):
             literals = [known.get(literal) or _holding(con, literal, ours) for literal in seek.literals]
 
             def look(docs: Sequence[int]) -> dict[int, Fact]:
-                known = con.execute(KNOWN, (*ours, list(docs))).fetchall()
+                known = con.execute(KNOWN, (*ours, array(docs))).fetchall()
                 return {row[0]: gathering.to_fact(row) for row in known}
 
             return gathering.gathered(seek, words, literals, look, total)
@@ -67,7 +70,7 @@ class PostgresRecall(PostgresNear):
         return self._near(scope, work)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
-        found = self._near_rows(scope, READ, (*scope, list(docs)))
+        found = self._near_rows(scope, READ, (*scope, array(docs)))
         return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
 
 
@@ -140,16 +143,16 @@ def missing(text: str, held: Iterable[str]) -> set[str]:
 
 def _fitting(terms: list[str]) -> dict[str, list[int]]:
     """The different terms of a text and where they stand, counted from 1, as many as fit into a tsvector."""
-    places: dict[str, list[int]] = {}
+    places: defaultdict[str, list[int]] = defaultdict(list)
     for at, term in enumerate(terms, 1):
-        if term:
-            places.setdefault(term, []).append(min(at, PLACE_MAX))
+        places[term].append(at)
+    places.pop("", None)
     size = 4 * sum(map(len, places)) + 2 * len(terms) + 8 * len(places)  # at most
-    if size <= TERMS_MAX_BYTES and len(terms) < PLACE_MAX and max(map(len, places.values()), default=0) <= PLACES_MAX:
+    if size <= TERMS_MAX_BYTES and len(terms) <= PLACE_MAX and max(map(len, places.values()), default=0) <= PLACES_MAX:
         return places  # as nearly always
     room, kept = TERMS_MAX_BYTES, {}
     for term, all_at in places.items():
-        some = list(dict.fromkeys(all_at[:PLACES_MAX]))
+        some = list(dict.fromkeys(min(at, PLACE_MAX) for at in all_at[:PLACES_MAX]))
         room -= len(term.encode()) + 2 * len(some) + 8
         if room >= 0:
             kept[term] = some
@@ -164,6 +167,11 @@ def lexeme(term: str) -> str:
         return ""
     quoted = term.replace("\\", "\\\\").replace("'", "''")
     return f"'{quoted}'"
+
+
+def array(docs: Iterable[int]) -> str:
+    """Numbers of texts in the form of an array. The driver would look at each of them for its type."""
+    return f"{{{','.join(map(str, docs))}}}"
 
 
 def like(folded: str) -> str:

@@ -14,7 +14,7 @@ from holdfast.model import Entry, Scope
 from holdfast.search import analyse
 from holdfast.store import Listing, Page, Words
 from holdfast.stores import rows
-from holdfast.stores.postgres_recall import lexeme, like
+from holdfast.stores.postgres_recall import array, lexeme, like
 from holdfast.stores.postgres_replica import PostgresNear
 from holdfast.stores.postgres_schema import Con
 from holdfast.stores.postgres_tenants import numbers
@@ -101,7 +101,9 @@ def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:
     found = numbers(con, f"SELECT e.doc FROM entries e WHERE {where} LIMIT {FEW + 1}", values)  # noqa: S608
     if not found:
         return None
-    return conditions if len(found) > FEW else (f"{where} AND e.doc = ANY(%s)", (*values, [row[0] for row in found]))
+    if len(found) > FEW:
+        return conditions
+    return f"{where} AND e.doc = ANY(%s::bigint[])", (*values, array(doc for (doc,) in found))
 
 
 def _where(scope: Scope, query: Listing) -> Conditions:

@@ -35,7 +35,7 @@ OPEN_TABLES = (
 
 
 def begin(con: Con, how: str, tenant: str, then: str = "", values: Row = ()) -> list[Row]:
-    """Begin a transaction that sees the rows of one tenant, and ask it something at once. All of it travels together."""
+    """Begin a transaction that sees the rows of one tenant, and ask something at once. All of it travels together."""
     cursor = ClientCursor(con)
     cursor.execute(f"{how}; {LOCALLY.format('tenant', '%s')}; {then}", (f"{SIGN}{tenant}", *values))
     while cursor.nextset():

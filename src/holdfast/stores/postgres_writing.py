@@ -44,7 +44,8 @@ REPLACE_ENTRY = (
 )
 DELETE_ENTRY = f"DELETE FROM entries WHERE {THIS}"  # noqa: S608
 NEW_TAGS = (
-    "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s FROM unnest(%(new_tags)s::text[]) tag"
+    "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s "
+    "FROM unnest(%(new_tags)s::text[]) AS tag"
 )
 OLD_TAGS = f"DELETE FROM entry_tags WHERE {THIS} AND tag = ANY(%(old_tags)s)"  # noqa: S608
 NOTED = (
@@ -128,7 +129,7 @@ class Writer:
             parts += [STEPS, COUNT, f"made AS ({NEW_TALLIES})"]
             values |= _counting(counts)
             answer = NEXT_TALLY
-        found = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()  # noqa: S608
+        found = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
         return after, Tally(*found[0])
 

@@ -1,8 +1,9 @@
 """From the Authorization header to a principal, or to nobody.
 
 Three kinds of credentials: the token of a local server, which is all its own; tokens made by `holdfast token create`;
-and access tokens of an identity provider, where one is set up. A stored token that was good is believed for half a
-second before it is looked up again, so that a revoked one ends within a second in every process.
+and access tokens of an identity provider, where one is set up. A stored token that was found is remembered for some
+seconds. Every half second the history of tokens is asked what changed, one question for all of them, and what did is
+looked up again: so a revoked one ends within a second in every process.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from holdfast.errors import HoldfastError
 from holdfast.operations import tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.doors.http.oauth import OAuth
     from holdfast.library import Clock
     from holdfast.store import Store
 
 REMEMBERED = 10_000  # tokens in use at once in one process
+REMEMBERED_SECONDS = 30  # then one is looked up again, though nothing is known to have changed
 _TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
 
 
@@ -40,12 +42,24 @@ class Local(NamedTuple):
 
 
 class Credentials:
-    def __init__(self, store: Store, *, clock: Clock, local: Local | None, oauth: OAuth | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        local: Local | None,
+        oauth: OAuth | None = None,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ticks = ticks
         self._store = store
         self._clock = clock
         self._local = local
         self._oauth = oauth
-        self._known: OrderedDict[bytes, tuple[tokens.Token, float]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[tokens.Token, float]] = OrderedDict()  # until when it is remembered
+        self._last: int | None = None  # the newest change of any token that was taken note of
+        self._asked = -_TRUST_SECONDS  # when it was asked for
+        self._asking = anyio.Lock()
 
     async def principal(self, headers: Sequence[str]) -> Principal | None:
         """Who sends these Authorization headers. More than one of them is nobody's."""
@@ -64,13 +78,31 @@ class Credentials:
         return None if self._oauth is None else await anyio.to_thread.run_sync(self._oauth.principal, presented)
 
     async def _stored(self, presented: str) -> Principal | None:
+        if self._ticks() >= self._asked + _TRUST_SECONDS:
+            await self._hear()
         key = hashlib.sha256(presented.encode()).digest()  # so that no token stays in memory
         token, until = self._known.get(key, (None, 0.0))
-        if token is None or time.monotonic() >= until:
-            asked = time.monotonic()  # it may be revoked from here on, however long the answer takes
+        if token is None or self._ticks() >= until:
+            last, began = self._last, self._ticks()
             token = await anyio.to_thread.run_sync(self._look_up, presented)
-            self._remember(key, token, asked + _TRUST_SECONDS)
+            # If something was changed since, it may have been this one, after it was read.
+            self._remember(key, token if last == self._last else None, began + REMEMBERED_SECONDS)
         return _principal(token) if token is not None and token.good(self._clock()) else None
+
+    async def _hear(self) -> None:
+        """Forget the tokens that were changed since this was last asked."""
+        async with self._asking:
+            asked = self._ticks()  # what is changed from here on is heard of next time
+            if asked < self._asked + _TRUST_SECONDS:
+                return  # somebody else has just asked
+            changes = await anyio.to_thread.run_sync(tokens.latest_changes, self._store)
+            last, newest = self._last or 0, max((seq for seq, _ in changes), default=0)
+            new = [id for seq, id in changes if seq > last]
+            if len(new) == limits.TOKEN_CHANGES_READ or newest < last:  # there may be more; or it is another store now
+                self._known.clear()
+            for key in [key for key, (token, _) in self._known.items() if token.id in new]:
+                del self._known[key]
+            self._last, self._asked = newest, asked
 
     def _look_up(self, presented: str) -> tokens.Token | None:
         token = tokens.recognised(self._store, presented)

@@ -168,6 +168,8 @@ class McpDoor:
             session_idle_timeout=None if stateless else TRANSPORT_IDLE_SECONDS,
             max_sessions=None if stateless else TRANSPORT_SESSIONS_MAX,
         )
+        # The gate has found the way already, so requests need not go through the routes of that application again.
+        self._requests: ASGIApp = server.session_manager.handle_request
 
     async def handle(self, request: Request, visit: Visit) -> ASGIApp:
         body = b""
@@ -181,7 +183,7 @@ class McpDoor:
             if refusal := await self._refusal(message, visit):
                 return refusal
         request.scope["user"] = _user(visit)
-        return _replayed(self.transport, body)
+        return _replayed(self._requests, body)
 
     async def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
         """Why the visitor may not send this message. What is no message the SDK refuses itself."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from holdfast.doors.http.principal import Level
@@ -113,12 +114,14 @@ FREEING = frozenset(
 
 
 WAITING = frozenset({"wait_for_sessions"})  # operations that wait for somebody else
+LONG = frozenset({"run_sandbox_code", "audit", "purge"})  # operations that may take seconds
 
 
-def match(path: str) -> list[tuple[Route, dict[str, str]]]:
+@lru_cache(256)  # nearly all requests are for the same few paths
+def match(path: str) -> tuple[tuple[Route, Mapping[str, str]], ...]:
     """The routes of a path, one for each way to call it, with the parts of the path that they name."""
     found = ((route, _pattern(route.path).fullmatch(path)) for route in ROUTES)
-    return [(route, parts.groupdict()) for route, parts in found if parts]
+    return tuple((route, MappingProxyType(parts.groupdict())) for route, parts in found if parts)
 
 
 @cache
