@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ FORM = 2  # how a text becomes a vector; a new way gets a new number, so that wh
 READ_CHARS = 20_000  # of a text: of a longer one the mean says little anyway
 LONG_WORD = 64  # letters; of a longer one each stretch is taken by itself, for joining takes the square of its length
 KNOWN_WORDS = 50_000  # words whose pieces a process remembers
+KEPT_WORDS = 16_384  # words whose directions it remembers, a kilobyte each; then it begins anew
 _START = "\u2581"  # of a word, in the vocabulary
 
 
@@ -39,7 +41,9 @@ class Model:
         self._weights = _weights(_only(os.path.join(folder, "weights"), f"_{SIZE}.safetensors"))
         self._vocabulary = _vocabulary(_only(os.path.join(folder, "tokenizers"), ".json"))
         self.pieces = lru_cache(KNOWN_WORDS)(self._pieces)
-        self.length = lru_cache(KNOWN_WORDS)(self._length)
+        self._rows: dict[str, int] = {}  # of a table, which takes up room as it is filled
+        self._table: Array = np.empty((KEPT_WORDS, SIZE), np.float32)
+        self._learning = Lock()
 
     def _pieces(self, word: str) -> tuple[int, ...]:
         """The numbers of the pieces of a word: of two that stand side by side, those that are commonest join first."""
@@ -85,22 +89,28 @@ class Model:
         return unit(np.add.reduceat(flat, starts, axis=0))
 
     def likeness(self, words: Sequence[str], asked: Sequence[str]) -> Array:
-        """The cosines of many words, a row each, with the few that are asked about.
+        """The cosines of many words, a row each, with the few that are asked about. Each word is given once.
 
-        Each different piece is compared once and what was found is added up for the words it is part of, which is a
-        fraction of the work of adding up vectors. Not `@`: for a product of this size a numerical library wakes a
-        thread for every core, and these go on spinning for milliseconds after their part is done.
+        Not `@`: for a product of this size a numerical library wakes a thread for every core, and these go on spinning
+        for milliseconds after their part is done.
         """
-        pieces = [self.pieces(word) for word in words]
-        different, places = np.unique([number for some in pieces for number in some], return_inverse=True)
-        near = np.einsum("ij,kj->ik", self._weights[different].astype(np.float32), self.vectors(asked))
-        sums = np.add.reduceat(near[places], np.cumsum([0, *map(len, pieces[:-1])]), axis=0)
-        lengths = np.array([self.length(word) for word in words], np.float32)
-        found: Array = sums / lengths[:, None]
+        found: Array = np.einsum("ij,kj->ik", self._remembered(words), self.vectors(asked))
         return found
 
-    def _length(self, word: str) -> float:
-        return max(float(np.linalg.norm(self._weights[list(self.pieces(word))].astype(np.float32).sum(0))), 1e-9)
+    def _remembered(self, words: Sequence[str]) -> Array:
+        """The directions of words, most of which were asked for before."""
+        if len(words) > KEPT_WORDS:
+            return self.vectors(words)
+        with self._learning:
+            if len(self._rows) + len(new := [word for word in words if word not in self._rows]) > KEPT_WORDS:
+                self._rows.clear()
+                new = list(words)
+            if new:
+                first = len(self._rows)
+                self._table[first : first + len(new)] = self.vectors(new)
+                self._rows.update(zip(new, range(first, first + len(new)), strict=True))
+            found: Array = self._table[[self._rows[word] for word in words]]
+            return found
 
     def kept(self, text: str) -> bytes:
         """A text as it is kept: half a byte a number, which costs no hit worth having. Empty for one without words."""

@@ -49,7 +49,7 @@ LABELS = (
     "SELECT tag, label FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = '' AND tag = ANY(%s)"
 )
 LOOK = (
-    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
+    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), e.doc, {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
     "LEFT JOIN entries e ON e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
 )
 LOOK_AHEAD = (  # for an entry that is new
@@ -159,9 +159,8 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
             wanted = wanted._replace(tags=_first_spelling(dict(found), wanted.tags))
         if (needed := _needed(before, wanted)) is None:
             return self._unchanged(con, scope, kind, before, stamp), writer.proof
-        after, counted = writer.write(
-            name, 1 + (before.version if before else seen.last_version), before, needed, stamp
-        )
+        version = 1 + (before.version if before else seen.last_version)
+        after, counted = writer.write(name, version, before, needed, stamp, seen.doc)
         return Change(writer.seq, before, after, counted), writer.proof
 
     def _add(
@@ -200,7 +199,7 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
             added = tuple(next_entry(kind, key, None, draft, stamp, writer.clock, 1) for key, draft in drafts)
             with con.pipeline():
                 for entry in added:
-                    writer.put(None, entry)
+                    writer.put(entry)
                     tallies.add(entry)
                 tallies.write(con, scope)
                 writer.finish()
@@ -222,8 +221,8 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
     def _see(self, con: Con, scope: Scope, name: tuple[str, str], stamp: Stamp) -> _Seen:
         """What a change depends on, read once the project is locked."""
         one = (*scope, *name)
-        session, version, *row = con.execute(LOOK, (*scope, SESSION, stamp.session, *one, *one)).fetchall()[0]
-        return _Seen(session, None if row[0] is None else self._entry(scope, tuple(row)), version)
+        session, version, doc, *row = con.execute(LOOK, (*scope, SESSION, stamp.session, *one, *one)).fetchall()[0]
+        return _Seen(session, None if row[0] is None else self._entry(scope, tuple(row)), doc, version)
 
     # --- whole projects -----------------------------------------------------------------------------------------------
 
@@ -253,7 +252,7 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
             count = 0
             with con.pipeline() as pipeline:
                 for count, entry in enumerate(sorted(entries, key=lambda entry: entry.created_at), 1):
-                    writer.put(None, entry)
+                    writer.put(entry)
                     tallies.add(entry)
                     writer.clock = max(writer.clock, entry.updated_at)
                     if count % LOAD_BATCH == 0:
@@ -318,6 +317,7 @@ class _Seen(NamedTuple):
 
     session: bool  # whether the stamp's session exists
     entry: Entry | None
+    doc: int | None  # the number of its text
     last_version: int
 
 

@@ -163,7 +163,17 @@ class Server:
 
     def rows(self, tenant: str, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """All rows of one read."""
-        return self.reads(tenant, lambda con: con.execute(sql, values).fetchall())
+
+        def within(con: Con) -> list[tuple[Any, ...]]:
+            if self._tenants.get(con) == tenant:
+                return con.execute(sql, values).fetchall()
+            with con.pipeline():  # both travel together, and either both or none of them count
+                con.execute(SET_TENANT, (tenant,))
+                found = con.execute(sql, values)
+            self._tenants[con] = tenant
+            return found.fetchall()
+
+        return self._reading(within)
 
     def reads(self, tenant: str, work: Callable[[Con], T]) -> T:
         """Several reads for one tenant, each of a moment of its own: they save the transaction around a `view`."""

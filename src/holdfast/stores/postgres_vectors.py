@@ -17,10 +17,7 @@ from holdfast.stores.vectors import Vectors
 T = TypeVar("T")
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 # Parts of the statement that changes an entry (postgres_writing.py), which names their values.
-OF_TEXT = (
-    "tenant = %(tenant)s AND project = %(project)s AND doc = (SELECT e.doc FROM entries e WHERE e.tenant = %(tenant)s "
-    "AND e.project = %(project)s AND e.kind = %(kind)s AND e.key = %(key)s)"
-)
+OF_TEXT = "tenant = %(tenant)s AND project = %(project)s AND doc = %(doc)s"
 FORGET = f"forgotten AS (DELETE FROM vectors WHERE {OF_TEXT})"  # noqa: S608
 FORGET_WAITING = f"awaited AS (DELETE FROM vectors_waiting WHERE {OF_TEXT})"  # noqa: S608
 WAITS = "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
@@ -43,7 +40,7 @@ class PostgresVectors(Vectors, PostgresNear):
 
 
 def forgotten(before: Entry | None, after: Entry | None) -> list[str]:
-    """What a text was about goes with the text, while its row is still there to say its number."""
+    """What a text was about goes with the text."""
     if before is None or (after is not None and indexed_text(before) == indexed_text(after)):
         return []
     return [FORGET] if after is not None else [FORGET, FORGET_WAITING]

@@ -89,7 +89,7 @@ class PostgresTarget:
                 if entry is None:
                     raise whole_problems.backup_damaged("the backup", f"{row[2]} {row[3]!r}")
                 self._work_for(row[0])
-                Writer(self._con, Scope(*row[:2]), 0, 0).put(None, entry)
+                Writer(self._con, Scope(*row[:2]), 0, 0).put(entry)
 
     def _work_for(self, tenant: str) -> None:
         """Rows are written in the name of their tenant."""

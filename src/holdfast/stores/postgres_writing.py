@@ -4,9 +4,10 @@ Because of that lock, what was read before is still so. So a row is inserted or 
 never by leaving that to the server (ON CONFLICT DO UPDATE): it needs an index over all rows of a table, which a table
 that is spread over several servers does not have. Where nobody knows, what is there is changed, and the rest is made.
 
-One change is one statement, whose parts (WITH) do not see each other's rows: each touches rows of its own, and counts
-that must hold afterwards are those from before with what is added to them. A statement costs both sides as much as the
-rows that it changes.
+One change is one statement, whose parts (WITH) do not see each other's rows: each touches rows of its own and looks for
+none that another one changes, because on other servers it would see the change. Counts that must hold afterwards are
+read in the last part, which is done first, and what is added to them is added there. A statement costs both sides as
+much as the rows that it changes.
 """
 
 from __future__ import annotations
@@ -101,11 +102,18 @@ class Writer:
         return f"{kind}_{max(self.clock + 1, now)}"
 
     def write(
-        self, name: tuple[str, str | None], version: int, before: Entry | None, wanted: Draft | Gone, stamp: Stamp
+        self,
+        name: tuple[str, str | None],
+        version: int,
+        before: Entry | None,
+        wanted: Draft | Gone,
+        stamp: Stamp,
+        doc: int | None = None,
     ) -> tuple[Entry | None, Tally]:
         """One change, its event and the project's row. The entry as it is afterwards, and the tally of its session.
 
-        Without a key one is made, and `version` says whether that of `next_key` is free: it is 1 then.
+        Without a key one is made, and `version` says whether that of `next_key` is free: it is 1 then. `doc` is the
+        number of the text before.
         """
         kind, key = name
         self.seq += 1
@@ -121,7 +129,7 @@ class Writer:
         parts, values = _changes(self._scope, before, after)
         parts += [f"noted AS ({NOTED})", f"counts_on AS ({NEXT})"]
         values |= dict(zip(EVENT, event, strict=True))
-        values |= {"detail": to_json(dict(stamp.detail)), "before": rows.keep(self._scope, before)}
+        values |= {"detail": to_json(dict(stamp.detail)), "before": rows.keep(self._scope, before), "doc": doc}
         some = after or before
         values["of_session"] = some.session if some else ""
         answer = TALLY
@@ -147,11 +155,10 @@ class Writer:
         version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
         self.write((SESSION, stamp.session), version, None, Draft(""), first)
 
-    def put(self, before: Entry | None, after: Entry | None) -> None:
-        """The row and its tags, from `before` to `after`."""
-        parts, values = _changes(self._scope, before, after)
-        if parts:
-            self._con.execute(f"WITH {', '.join(parts)} SELECT", values)
+    def put(self, entry: Entry) -> None:
+        """The row and the tags of a new entry."""
+        parts, values = _changes(self._scope, None, entry)
+        self._con.execute(f"WITH {', '.join(parts)} SELECT", values)
 
     def finish(self) -> None:
         self._con.execute(NEXT, {**self._scope._asdict(), "seq": self.seq, "clock": self.clock})
