@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -192,6 +193,42 @@ def test_no_search_misses_an_acknowledged_write(servers: Pair) -> None:
         counted = one.searches()
     assert counted[BEHIND] > 10
     assert counted[REPLICA] > 10
+
+
+def test_writers_and_readers_at_once_miss_nothing_either(servers: Pair) -> None:
+    """Each writes and then asks the other store at once, in projects that others write to as well."""
+    scopes, missed, most = [new_scope(), new_scope()], [], 40
+    begun = threading.Barrier(5)
+
+    def work(number: int, here: Store, there: Store) -> None:
+        begun.wait()
+        for at in range(most):
+            scope, word = scopes[(number + at) % 2], f"osprey{number}x{at}"
+            put(here, scope, None, word)
+            if len(there.matching(scope, NOTES, Words(((word,),)))) != 1:
+                missed.append(word)
+
+    with opened(servers) as one, opened(servers) as two:
+        pairs = [(one, two), (two, one)] * 2
+        threads = [threading.Thread(target=work, args=(at, *stores)) for at, stores in enumerate(pairs)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        while any(thread.is_alive() for thread in threads):
+            with servers.paused():
+                until(lambda: one.searches().get(BEHIND, 0))
+            servers.caught_up()
+        for thread in threads:
+            thread.join()
+        assert missed == []
+        assert sum(one.searches().values()) == 2 * most
+
+
+def until(reached: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def written(store: Store, scope: Scope, kind: str, number: int) -> None:
