@@ -39,6 +39,7 @@ from holdfast.stores.postgres_replica import (
 from holdfast.stores.postgres_schema import SCHEMA
 from holdfast.wiring import choose_store
 from own_postgres import Pair, pair
+from postgres import PORT
 from spread import Spread
 
 pytestmark = [pytest.mark.one_server, pytest.mark.timeout(300)]
@@ -216,7 +217,7 @@ def test_writers_and_readers_at_once_miss_nothing_either(servers: Pair) -> None:
         begun.wait()
         while any(thread.is_alive() for thread in threads):
             with servers.paused():
-                until(lambda: one.searches().get(BEHIND, 0))
+                until(lambda: one.searches().get(BEHIND, 0) or not any(thread.is_alive() for thread in threads))
             servers.caught_up()
         for thread in threads:
             thread.join()
@@ -337,22 +338,39 @@ def until_replica(store: Store, scope: Scope) -> None:
 def test_one_that_stands_still_is_hung_up_on(
     servers: Pair, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_replica, "ANSWER_SECONDS", 0)
     scope = new_scope()
     put(store, scope, "k", "an osprey")
     until_replica(store, scope)
-    mine = "SELECT pid FROM pg_stat_activity WHERE datname = 'holdfast' AND application_name = 'holdfast'"
-    backends = [pid for (pid,) in servers.standby.ask(mine)]
-    for pid in backends:
-        os.kill(pid, signal.SIGSTOP)
+    with since(store) as counted:
+        backend = store._near(scope, lambda con: con.info.backend_pid)
+    assert counted == {REPLICA: 1}  # else the pid is one of the primary's
+    monkeypatch.setattr(postgres_replica, "ANSWER_SECONDS", 0)
+    os.kill(backend, signal.SIGSTOP)
     try:
         with since(store) as counted:
             assert SEARCHES["matching"](store, scope) == ["k"]
             assert SEARCHES["matching"](store, scope) == ["k"]
         assert counted == {AWAY: 2}
     finally:
-        for pid in backends:
-            os.kill(pid, signal.SIGCONT)
+        os.kill(backend, signal.SIGCONT)
+
+
+def test_connections_that_lay_unused_are_not_trusted(
+    servers: Pair, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = new_scope()
+    put(store, scope, "k", "an osprey")
+    servers.caught_up()
+
+    def answering() -> int:
+        return store._near(scope, lambda con: con.info.backend_pid)
+
+    with since(store) as counted:
+        first, second = answering(), answering()
+        monkeypatch.setattr(postgres_replica, "IDLE_SECONDS", -1)
+        third = answering()
+    assert counted == {REPLICA: 3}
+    assert first == second != third
 
 
 def test_more_at_once_than_it_may_have_go_to_the_primary(
@@ -392,6 +410,17 @@ def test_a_replica_that_is_killed_comes_back_and_is_promoted(monkeypatch: pytest
         # Now two servers take writes. Ours goes on with its own.
         put(store, scope, "l", "one osprey more")
         assert SEARCHES["matching"](store, scope) == ["l", "k"]
+
+
+def test_of_several_replicas_one_that_is_there_answers(servers: Pair) -> None:
+    hosts = f"host={servers.standby.home}/nowhere,{servers.standby.home}&port={PORT},{PORT}&load_balance_hosts=random"
+    scope, store = new_scope(), PostgresStore(servers.primary.url, f"postgresql://keeper@/holdfast?{hosts}")
+    try:
+        put(store, scope, "k", "an osprey")
+        until_replica(store, scope)
+        assert found(store).ok
+    finally:
+        store.close()
 
 
 def test_rows_on_other_servers_have_no_mark(spread_servers: Spread) -> None:
