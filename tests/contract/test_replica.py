@@ -29,6 +29,7 @@ from holdfast.stores.postgres_replica import (
     AWAY,
     BEHIND,
     BUSY,
+    DAMAGED,
     PROMOTED,
     REFUSED,
     REPLICA,
@@ -85,6 +86,7 @@ SEARCHES: dict[str, Callable[[Store, Scope], Any]] = {
         one.key for one in store.texts(scope, store.gather(scope, (NOTE,), seek("osprey")).found).values()
     ),
     "gather_outputs": lambda store, scope: store.gather_outputs(scope, seek("osprey")).found,
+    "contents": lambda store, scope: [one.content for one in store.matching(scope, NOTES, Words((("osprey",),)))],
     "vectors": lambda store, scope: [bytes(one.body) for one in store.vectors(scope, 0)],
 }
 
@@ -410,6 +412,31 @@ def test_a_replica_that_is_killed_comes_back_and_is_promoted(monkeypatch: pytest
         # Now two servers take writes. Ours goes on with its own.
         put(store, scope, "l", "one osprey more")
         assert SEARCHES["matching"](store, scope) == ["l", "k"]
+
+
+def test_what_is_damaged_on_the_replica_alone_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the server's own checksums, and by ours where it has none."""
+    monkeypatch.setattr(postgres_replica, "REST_SECONDS", 0.5)
+    scope, text = new_scope(), "an osprey and a ptarmigan"
+    with pair(synchronous=False) as servers, opened(servers) as store:
+        put(store, scope, "k", text)
+        until_replica(store, scope)
+        servers.primary.ask("CHECKPOINT")
+        servers.caught_up()
+        servers.standby.ask("CHECKPOINT")  # so that no page is written anew from the log
+        (file,) = servers.standby.ask_store("SELECT pg_relation_filepath('entries')")[0]
+        servers.standby.shut_down()
+        page = servers.standby.data / str(file)
+        page.write_bytes(page.read_bytes().replace(text.encode(), text.replace("ptar", "star").encode()))
+        for why, check in ((REFUSED, "off"), (DAMAGED, "on")):
+            servers.follow(ignore_checksum_failure=check)
+            deadline, counted = time.monotonic() + 60, dict[str, int]()
+            while why not in counted:
+                with since(store) as counted:
+                    assert SEARCHES["contents"](store, scope) == [text]
+                assert counted.keys() <= {why, AWAY}
+                assert time.monotonic() < deadline, store.searches()
+            servers.standby.shut_down()
 
 
 def test_of_several_replicas_one_that_is_there_answers(servers: Pair) -> None:

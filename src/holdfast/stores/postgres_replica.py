@@ -44,7 +44,7 @@ REST_SECONDS = 10  # a replica that does not answer costs one caller the seconds
 REPLICA = "replica"
 BEHIND, AWAY, BUSY, CONFLICT = "behind", "away", "busy", "conflict"
 PROMOTED, SCHEMA_DIFFERS, REFUSED, UNMARKED = "promoted", "schema", "refused", "unmarked"
-UNPROTECTED = "unprotected"
+UNPROTECTED, DAMAGED = "unprotected", "damaged"
 
 # The last is no part of the mark: whether the server keeps tenants apart for the role that asks.
 MARK = (
@@ -118,7 +118,10 @@ class Replica:
                 found = con.execute(MARK, scope)
             if why := _why_not(standing.fetchall(), found.fetchall(), mark):
                 raise Elsewhere(why)
-            result = work(con)
+            try:
+                result = work(con)
+            except errors.StoreDamaged as problem:
+                raise Elsewhere(DAMAGED) from problem  # the primary may have it whole, and else says so itself
             con.execute("COMMIT")
             return result
 
@@ -276,12 +279,12 @@ class PostgresNear:
                 return self._replica.view(scope, work)
         return self._server.view(scope.tenant, work)
 
-    def _near_rows(self, scope: Scope, sql: str, values: tuple[Any, ...]) -> Rows:
-        """All rows of one read."""
+    def _near_rows(self, scope: Scope, sql: str, values: tuple[Any, ...], made: Callable[[Rows], T]) -> T:
+        """What is made of all rows of one read."""
         with suppress(Elsewhere):
             if self._replica is not None:
-                return self._replica.view(scope, lambda con: con.execute(sql, values).fetchall())
-        return self._server.rows(scope.tenant, sql, values)
+                return self._replica.view(scope, lambda con: made(con.execute(sql, values).fetchall()))
+        return made(self._server.rows(scope.tenant, sql, values))
 
     def searches(self) -> Mapping[str, int]:
         return self._replica.counts() if self._replica is not None else {}

@@ -58,8 +58,11 @@ class PostgresSearch(PostgresNear):
                 return found, len(found)
             return found, con.execute(f"SELECT count(*) FROM entries e WHERE {where}", values).fetchall()[0][0]  # noqa: S608
 
-        found, total = self._near(scope, work) if near else self._server.view(scope.tenant, work)
-        return Page(tuple(rows.to_entry(self.place, scope, row) for row in found), total)
+        def page(con: Con) -> Page:
+            found, total = work(con)
+            return Page(tuple(rows.to_entry(self.place, scope, row) for row in found), total)
+
+        return self._near(scope, page) if near else self._server.view(scope.tenant, page)
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         sought = _word_query(words)
@@ -77,8 +80,7 @@ class PostgresSearch(PostgresNear):
                 (sought, *values, query.limit),
             ).fetchall()
 
-        found = self._near(scope, work)
-        return tuple(rows.to_entry(self.place, scope, row) for row in found)
+        return self._near(scope, lambda con: tuple(rows.to_entry(self.place, scope, row) for row in work(con)))
 
 
 def _narrowed(con: Con, conditions: Conditions) -> Conditions:
