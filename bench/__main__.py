@@ -48,6 +48,13 @@ def _growing(sizes: Sizes) -> None:
     growth.run(sizes)
 
 
+def _replica(sizes: Sizes) -> None:
+    """Processor time of the primary for each question, with a read replica and without."""
+    from bench import replica  # late, as above
+
+    replica.run(sizes)
+
+
 SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "start": start.run,
     "hooks": hooks.run,
@@ -64,11 +71,16 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "dashboard": dashboard.run,
     "load": _under_load,
     "growth": _growing,
+    "replica": _replica,
     "peers": operations.run,
 }
 
 
-LONG = ("load", "growth")  # a quick look at everything leaves these out: they start servers and fill databases
+LONG = (
+    "load",
+    "growth",
+    "replica",
+)  # a quick look at everything leaves these out: they start servers and fill databases
 
 
 def main() -> None:

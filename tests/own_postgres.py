@@ -90,14 +90,16 @@ class Node:
         self.ask(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.admin_url, autocommit=True) as con:
+        return self._ask(self.admin_url, sql)
+
+    def _ask(self, url: str, sql: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(url, autocommit=True) as con:
             cursor = con.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
-    def ask_store(self, sql: str) -> None:
+    def ask_store(self, sql: str) -> list[tuple[Any, ...]]:
         """As the role that owns the store."""
-        with psycopg.connect(self.url, autocommit=True) as con:
-            con.execute(sql)
+        return self._ask(self.url, sql)
 
     def until(self, sql: str) -> Any:
         """The first value of the query's answer, as soon as it is there and true."""
@@ -112,6 +114,12 @@ class Node:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+    def shut_down(self) -> None:
+        """In good order, with everything on the disk."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(WAIT_SECONDS)
 
     def stop(self) -> None:
         """At once: nobody needs what it holds any more."""
@@ -141,10 +149,10 @@ class Pair:
             with suppress(ProcessLookupError):
                 os.kill(sender, signal.SIGKILL)
 
-    def follow(self) -> None:
+    def follow(self, **more: str) -> None:
         """Start the standby."""
         follow = f"host={self.primary.home} port={postgres.PORT} user=postgres application_name={STANDBY}"
-        self.standby.start(primary_conninfo=follow, synchronous_standby_names="")
+        self.standby.start(primary_conninfo=follow, synchronous_standby_names="", **more)
 
     def caught_up(self) -> None:
         """Wait until the standby shows all that the primary has kept by now."""

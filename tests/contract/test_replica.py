@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from holdfast.stores.postgres_replica import (
     AWAY,
     BEHIND,
     BUSY,
+    DAMAGED,
     PROMOTED,
     REFUSED,
     REPLICA,
@@ -38,6 +40,7 @@ from holdfast.stores.postgres_replica import (
 from holdfast.stores.postgres_schema import SCHEMA
 from holdfast.wiring import choose_store
 from own_postgres import Pair, pair
+from postgres import PORT
 from spread import Spread
 
 pytestmark = [pytest.mark.one_server, pytest.mark.timeout(300)]
@@ -83,6 +86,7 @@ SEARCHES: dict[str, Callable[[Store, Scope], Any]] = {
         one.key for one in store.texts(scope, store.gather(scope, (NOTE,), seek("osprey")).found).values()
     ),
     "gather_outputs": lambda store, scope: store.gather_outputs(scope, seek("osprey")).found,
+    "contents": lambda store, scope: [one.content for one in store.matching(scope, NOTES, Words((("osprey",),)))],
     "vectors": lambda store, scope: [bytes(one.body) for one in store.vectors(scope, 0)],
 }
 
@@ -194,6 +198,42 @@ def test_no_search_misses_an_acknowledged_write(servers: Pair) -> None:
     assert counted[REPLICA] > 10
 
 
+def test_writers_and_readers_at_once_miss_nothing_either(servers: Pair) -> None:
+    """Each writes and then asks the other store at once, in projects that others write to as well."""
+    scopes, missed, most = [new_scope(), new_scope()], [], 40
+    begun = threading.Barrier(5)
+
+    def work(number: int, here: Store, there: Store) -> None:
+        begun.wait()
+        for at in range(most):
+            scope, word = scopes[(number + at) % 2], f"osprey{number}x{at}"
+            put(here, scope, None, word)
+            if len(there.matching(scope, NOTES, Words(((word,),)))) != 1:
+                missed.append(word)
+
+    with opened(servers) as one, opened(servers) as two:
+        pairs = [(one, two), (two, one)] * 2
+        threads = [threading.Thread(target=work, args=(at, *stores)) for at, stores in enumerate(pairs)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        while any(thread.is_alive() for thread in threads):
+            with servers.paused():
+                until(lambda: one.searches().get(BEHIND, 0) or not any(thread.is_alive() for thread in threads))
+            servers.caught_up()
+        for thread in threads:
+            thread.join()
+        assert missed == []
+        assert sum(one.searches().values()) == 2 * most
+
+
+def until(reached: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def written(store: Store, scope: Scope, kind: str, number: int) -> None:
     if kind == "note":
         put(store, scope, None, f"osprey {number}")
@@ -300,22 +340,39 @@ def until_replica(store: Store, scope: Scope) -> None:
 def test_one_that_stands_still_is_hung_up_on(
     servers: Pair, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_replica, "ANSWER_SECONDS", 0)
     scope = new_scope()
     put(store, scope, "k", "an osprey")
     until_replica(store, scope)
-    mine = "SELECT pid FROM pg_stat_activity WHERE datname = 'holdfast' AND application_name = 'holdfast'"
-    backends = [pid for (pid,) in servers.standby.ask(mine)]
-    for pid in backends:
-        os.kill(pid, signal.SIGSTOP)
+    with since(store) as counted:
+        backend = store._near(scope, lambda con: con.info.backend_pid)
+    assert counted == {REPLICA: 1}  # else the pid is one of the primary's
+    monkeypatch.setattr(postgres_replica, "ANSWER_SECONDS", 0)
+    os.kill(backend, signal.SIGSTOP)
     try:
         with since(store) as counted:
             assert SEARCHES["matching"](store, scope) == ["k"]
             assert SEARCHES["matching"](store, scope) == ["k"]
         assert counted == {AWAY: 2}
     finally:
-        for pid in backends:
-            os.kill(pid, signal.SIGCONT)
+        os.kill(backend, signal.SIGCONT)
+
+
+def test_connections_that_lay_unused_are_not_trusted(
+    servers: Pair, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = new_scope()
+    put(store, scope, "k", "an osprey")
+    servers.caught_up()
+
+    def answering() -> int:
+        return store._near(scope, lambda con: con.info.backend_pid)
+
+    with since(store) as counted:
+        first, second = answering(), answering()
+        monkeypatch.setattr(postgres_replica, "IDLE_SECONDS", -1)
+        third = answering()
+    assert counted == {REPLICA: 3}
+    assert first == second != third
 
 
 def test_more_at_once_than_it_may_have_go_to_the_primary(
@@ -355,6 +412,42 @@ def test_a_replica_that_is_killed_comes_back_and_is_promoted(monkeypatch: pytest
         # Now two servers take writes. Ours goes on with its own.
         put(store, scope, "l", "one osprey more")
         assert SEARCHES["matching"](store, scope) == ["l", "k"]
+
+
+def test_what_is_damaged_on_the_replica_alone_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the server's own checksums, and by ours where it has none."""
+    monkeypatch.setattr(postgres_replica, "REST_SECONDS", 0.5)
+    scope, text = new_scope(), "an osprey and a ptarmigan"
+    with pair(synchronous=False) as servers, opened(servers) as store:
+        put(store, scope, "k", text)
+        until_replica(store, scope)
+        servers.primary.ask("CHECKPOINT")
+        servers.caught_up()
+        servers.standby.ask("CHECKPOINT")  # so that no page is written anew from the log
+        (file,) = servers.standby.ask_store("SELECT pg_relation_filepath('entries')")[0]
+        servers.standby.shut_down()
+        page = servers.standby.data / str(file)
+        page.write_bytes(page.read_bytes().replace(text.encode(), text.replace("ptar", "star").encode()))
+        for why, check in ((REFUSED, "off"), (DAMAGED, "on")):
+            servers.follow(ignore_checksum_failure=check)
+            deadline, counted = time.monotonic() + 60, dict[str, int]()
+            while why not in counted:
+                with since(store) as counted:
+                    assert SEARCHES["contents"](store, scope) == [text]
+                assert counted.keys() <= {why, AWAY}
+                assert time.monotonic() < deadline, store.searches()
+            servers.standby.shut_down()
+
+
+def test_of_several_replicas_one_that_is_there_answers(servers: Pair) -> None:
+    hosts = f"host={servers.standby.home}/nowhere,{servers.standby.home}&port={PORT},{PORT}&load_balance_hosts=random"
+    scope, store = new_scope(), PostgresStore(servers.primary.url, f"postgresql://keeper@/holdfast?{hosts}")
+    try:
+        put(store, scope, "k", "an osprey")
+        until_replica(store, scope)
+        assert found(store).ok
+    finally:
+        store.close()
 
 
 def test_rows_on_other_servers_have_no_mark(spread_servers: Spread) -> None:

@@ -70,8 +70,10 @@ class PostgresRecall(PostgresNear):
         return self._near(scope, work)
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
-        found = self._near_rows(scope, READ, (*scope, array(docs)))
-        return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
+        def made(found: list[Row]) -> dict[int, Entry]:
+            return {row[0]: rows.to_entry(self.place, scope, row[1:]) for row in found}
+
+        return self._near_rows(scope, READ, (*scope, array(docs)), made)
 
 
 def _holding(con: Con, literal: str, ours: tuple[object, ...]) -> Places:

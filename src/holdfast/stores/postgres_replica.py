@@ -37,13 +37,14 @@ SETTING = "store_replica"
 CONNECT_SECONDS = 2  # the least that libpq knows; the primary is there meanwhile, and the caller waits
 ANSWER_SECONDS = 10  # a search takes milliseconds; a replica that takes longer than this is in trouble
 LOCK_SECONDS = 1  # what is replayed may lock a table; the primary does not wait for that
+IDLE_SECONDS = 60  # what lies unused for longer may have been cut on the way, which takes seconds to find out
 REST_SECONDS = 10  # a replica that does not answer costs one caller the seconds above, and no more often than this
 
 # Where a search was answered: by the replica, or by the primary and why.
 REPLICA = "replica"
 BEHIND, AWAY, BUSY, CONFLICT = "behind", "away", "busy", "conflict"
 PROMOTED, SCHEMA_DIFFERS, REFUSED, UNMARKED = "promoted", "schema", "refused", "unmarked"
-UNPROTECTED = "unprotected"
+UNPROTECTED, DAMAGED = "unprotected", "damaged"
 
 # The last is no part of the mark: whether the server keeps tenants apart for the role that asks.
 MARK = (
@@ -79,7 +80,8 @@ class Replica:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._idle: list[Con] = []
+        self._idle: list[Con] = []  # the one used last comes last
+        self._used = 0.0  # when that was, of time.monotonic()
         self._out = 0  # connections in use
         self._closed = False
         self._rest_until = 0.0  # of time.monotonic(); 0 while it answers
@@ -116,7 +118,10 @@ class Replica:
                 found = con.execute(MARK, scope)
             if why := _why_not(standing.fetchall(), found.fetchall(), mark):
                 raise Elsewhere(why)
-            result = work(con)
+            try:
+                result = work(con)
+            except errors.StoreDamaged as problem:
+                raise Elsewhere(DAMAGED) from problem  # the primary may have it whole, and else says so itself
             con.execute("COMMIT")
             return result
 
@@ -135,6 +140,8 @@ class Replica:
     @contextmanager
     def _connection(self) -> Iterator[Con]:
         """A connection for this thread alone. What goes wrong with it comes out as Elsewhere."""
+        if time.monotonic() > self._used + IDLE_SECONDS:
+            self._drop_idle()
         with self._lock:
             if self._out >= POOL_MAX or self._closed:
                 raise Elsewhere(BUSY)
@@ -161,6 +168,7 @@ class Replica:
             self._out -= 1
             if con is not None and usable and not self._closed:
                 self._idle.append(con)
+                self._used = time.monotonic()
                 return
         if con is not None:
             con.close()
@@ -186,8 +194,12 @@ class Replica:
     def _rest(self) -> None:
         with self._lock:
             self._rest_until = time.monotonic() + REST_SECONDS
+        self._drop_idle()  # where one broke, the others may be broken too
+
+    def _drop_idle(self) -> None:
+        with self._lock:
             idle, self._idle = self._idle, []
-        for con in idle:  # where one broke, the others may be broken too
+        for con in idle:
             con.close()
 
     def _answered(self) -> None:
@@ -199,9 +211,7 @@ class Replica:
             return
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
-        for con in idle:
-            con.close()
+        self._drop_idle()
 
     def check(self) -> Finding:
         """Whether it answers, and how far it is behind."""
@@ -269,12 +279,12 @@ class PostgresNear:
                 return self._replica.view(scope, work)
         return self._server.reads(scope.tenant, work)
 
-    def _near_rows(self, scope: Scope, sql: str, values: tuple[Any, ...]) -> Rows:
-        """All rows of one read."""
+    def _near_rows(self, scope: Scope, sql: str, values: tuple[Any, ...], made: Callable[[Rows], T]) -> T:
+        """What is made of all rows of one read."""
         with suppress(Elsewhere):
             if self._replica is not None:
-                return self._replica.view(scope, lambda con: con.execute(sql, values).fetchall())
-        return self._server.rows(scope.tenant, sql, values)
+                return self._replica.view(scope, lambda con: made(con.execute(sql, values).fetchall()))
+        return made(self._server.rows(scope.tenant, sql, values))
 
     def searches(self) -> Mapping[str, int]:
         return self._replica.counts() if self._replica is not None else {}

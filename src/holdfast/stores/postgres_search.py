@@ -91,8 +91,7 @@ class PostgresSearch(PostgresNear):
                 (sought, *values, query.limit),
             ).fetchall()
 
-        found = self._near(scope, work)
-        return tuple(rows.to_entry(self.place, scope, row) for row in found)
+        return self._near(scope, lambda con: tuple(rows.to_entry(self.place, scope, row) for row in work(con)))
 
 
 def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:
