@@ -179,7 +179,6 @@ def settled() -> None:
     """Spare a process that serves for long from going through what it began with, again and again.
 
     Python looks for cycles of garbage whenever 700 objects more were made than went, which a single request can be.
-    That was a fifth of what a call cost.
     """
     gc.collect()
     gc.freeze()
