@@ -1,8 +1,8 @@
 """Which threads do the work. Calls that wait for somebody else, and those that take long, hold up none of the others.
 
-Only one thread of a process computes at a time, and every thread more that wants to makes each of them slower. Eight are
-enough to have work for the processor while others wait for the store, which has no more connections either (POOL_MAX in
-stores/postgres_server.py).
+Only one thread of a process computes at a time, and every thread more that wants to makes each of them slower. Eight
+are enough to have work for the processor while others wait for the store, which has no more connections either
+(POOL_MAX in stores/postgres_server.py).
 """
 
 from __future__ import annotations
