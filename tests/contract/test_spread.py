@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,7 +23,7 @@ from holdfast.store import EventQuery, Store
 from holdfast.stores import postgres_schema, whole
 from holdfast.stores.postgres import ONE_ENTRY
 from holdfast.stores.postgres_schema import TAKE_PROJECT
-from holdfast.stores.postgres_writing import COUNT, LAST_VERSION, LOCK
+from holdfast.stores.postgres_writing import COUNT, LAST_VERSION, LOCK, STEPS
 from holdfast.wiring import choose_store
 from spread import PARTS, SPREAD_SQL, Spread
 
@@ -75,12 +76,13 @@ def test_the_tables_that_are_spread_are_all_that_have_a_tenant(spread: Store, sp
 def test_a_node_is_asked_for_one_tenant_only(spread: Store, spread_url: str) -> None:
     """What a statement asks of the tenant is sent along. Otherwise a node would look through, and lock, all of them."""
     put(spread, MINE, "k", "text")
-    asked = {
+    counting = {"steps": "[]", "kinds": [NOTE], "sessions": [""], "tags_counted": [""], **MINE._asdict()}
+    asked: dict[str, Any] = {
         ONE_ENTRY: (*MINE, NOTE, "k"),
         LOCK: tuple(MINE),
         TAKE_PROJECT: tuple(MINE),
         LAST_VERSION: (*MINE, NOTE, "k"),
-        COUNT: (["note"], [""], [""], [0], *MINE, ["note"], [""], [""]),
+        f"WITH {STEPS}, {COUNT} SELECT count(*) FROM counted": counting,
     }
     with psycopg.connect(spread_url) as con:
         con.execute("SELECT set_config('holdfast.tenant', '=mine', false)")

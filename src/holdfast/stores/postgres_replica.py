@@ -52,7 +52,8 @@ MARK = (
     "WHERE tenant = %s AND project = %s"
 )
 NO_MARK = ("0",)  # a row that lies on another server has no transaction here
-STANDING = "SELECT pg_is_in_recovery(), version FROM holdfast_schema"
+# One row always: a replica may have that table already, and what stands in it not yet.
+STANDING = "SELECT pg_is_in_recovery(), (SELECT max(version) FROM holdfast_schema)"
 WRITTEN = "SELECT pg_current_wal_lsn()::text"
 REPLAYED = (
     "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn())::bigint, "
@@ -228,7 +229,8 @@ class Replica:
         if not standby:
             return Finding(REPLICA, False, f"{self.place} is no replica, or was promoted; the primary answers instead")
         if version != SCHEMA:
-            return Finding(REPLICA, False, f"{self.place} has schema {version} and not {SCHEMA}; the primary answers")
+            there = "no schema" if version is None else f"schema {version}"
+            return Finding(REPLICA, False, f"{self.place} has {there} and not {SCHEMA}; the primary answers")
         if superuser or bypasses:
             return Finding(REPLICA, False, f"row-level security does not hold for the role {role} there")
         if bytes_behind <= 0:
