@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import holdfast
-from bench.figures import compare
+from bench.figures import MORE, compare
 from bench.frameworks.langchain import LangChain
 from bench.frameworks.openai_agents import OpenAIAgents
 from bench.frameworks.pydantic_ai import PydanticAI
@@ -151,6 +151,9 @@ def _task(records: int) -> None:
         goal = verdict(share, SHARE_GOAL, f"≤ {SHARE_GOAL} %")
         compare(f"{name}: tokens of the largest request", peaks[1], "without", peaks[0], goal, show="{:,}".format)
         same = "equal" if answers[0] == answers[1] else f"DIFFERENT: {answers}"
+        right = sum(one == other for one, other in zip(*(answer.split(", ") for answer in answers), strict=True))
+        told = verdict(len(wanted) - right, 0, "all")
+        compare(f"{name}: rows told at the end", right, "without", len(wanted), told, show="{:,}".format, better=MORE)
         lines.append([name, f"{peaks[0]:,}", f"{peaks[1]:,}", f"{share:.1f} %", goal, same])
     heads = ("framework", "peak without", "peak with", "share", "goal", "final answers")
     table(f"Tokens of the largest request in a task of {records} big results", heads, lines)

@@ -77,7 +77,8 @@ def _arguments(name: str, note: corpus.Note, known: Texts, chance: random.Random
     if name == "write_notepad":
         return {"content": f"- [ ] {chance.getrandbits(40):010x}\n" + f"{note.content}\n" * PAD_NOTES}
     if name == "write_memory":
-        return {"key": f"topic-{chance.randrange(MEMORY_KEYS)}", "content": note.content}
+        key = f"topic-{chance.randrange(MEMORY_KEYS)}"
+        return {"key": key, "content": f"{note.content} [{chance.getrandbits(40):010x}]"}
     if name == "list_notes":
         return {"limit": SHOWN}
     if name == "read_notepad":

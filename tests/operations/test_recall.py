@@ -229,3 +229,16 @@ def test_outputs_that_wait_for_the_index_are_counted(hold: Holdfast, monkeypatch
     assert hold.recall("quince", kinds=["notes"]).waiting == 0, "where outputs are not asked for, none wait"
     assert [hold.recall("quince").waiting for _ in range(3)] == [1, 0, 0]
     assert "not_searched" not in hold.call("recall", {"query": "quince"})
+
+
+def test_one_row_is_found_among_many_outputs_of_the_same_words(hold: Holdfast) -> None:
+    """All its words are everywhere; only the order of two numbers tells it, and what is asked for stands behind it."""
+    outputs = hold.session().outputs
+    for record in range(100):
+        outputs.keep("fetch", "\n".join(f"row {record}-{row} holds {row * record * 7919 % 9973}" for row in range(300)))
+    while hold.recall("row", kinds=["outputs"]).waiting:
+        pass
+    for record in (7, 40, 88):
+        best = hold.recall(f'"row {record}-150 holds"', kinds=["outputs"]).hits[0]
+        plain = best.snippet.replace("«", "").replace("»", "")
+        assert f"row {record}-150 holds {150 * record * 7919 % 9973}\n" in plain

@@ -74,8 +74,9 @@ def first(places: Sequence[Places], counts: Sequence[int], literals: Sequence[Pl
     for found, count in zip(places, counts, strict=True):
         if found:
             worth = log(1 + 4 * most / count)
-            for doc in found:
-                weights[doc] = weights.get(doc, 0.0) + worth
+            for doc, at in found.items():
+                # A word that stands there again and again is worth up to half as much again.
+                weights[doc] = weights.get(doc, 0.0) + worth * (1.5 - 0.5 / (len(at) or 1))
     for held in literals:
         for doc in held:
             weights[doc] = weights.get(doc, 0.0) + 2 * log(1 + 4 * most)

@@ -48,13 +48,23 @@ def snippet(text: str, sought: Sequence[str], at: int, words: int) -> Snippet:
 
 
 def _densest(tokens: list[re.Match[str]], hits: list[bool], words: int) -> int:
-    """The token to begin with, so that the words from there on hold the most different words that were found."""
-    found = [at for at, hit in enumerate(hits) if hit]
-    best, chosen = 0, 0
-    for at in found:
-        within = {_stem(tokens[other].group()) for other in found if at <= other < at + words - BEFORE_WORDS}
-        if len(within) > best:
-            best, chosen = len(within), at
+    """The token to begin with, so that the words from there on hold the most different words that were found.
+
+    Where several places do, the one where these stand closest together: what is asked for follows it.
+    """
+    found = [(at, _stem(tokens[at].group())) for at, hit in enumerate(hits) if hit]
+    best, chosen = (0, 0), 0
+    for number, (at, _) in enumerate(found):
+        within: set[str] = set()
+        reach = at
+        for other, stem in found[number : number + words]:
+            if other >= at + words - BEFORE_WORDS:
+                break
+            if stem not in within:
+                within.add(stem)
+                reach = other
+        if (len(within), at - reach) > best:
+            best, chosen = (len(within), at - reach), at
     return max(0, min(chosen - BEFORE_WORDS, len(tokens) - words))
 
 
