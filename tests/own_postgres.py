@@ -33,6 +33,12 @@ def _end_with_us() -> None:
     _libc.prctl(DIE_WITH_PARENT, signal.SIGQUIT)
 
 
+def _runs(pid: int) -> bool:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    return False
+
+
 class Node:
     """One of the two servers, in a folder that has its socket too."""
 
@@ -110,10 +116,23 @@ class Node:
         return found[0][0]
 
     def kill(self) -> None:
-        """As if its power was cut, but that what it wrote to the disk is there."""
+        """As if its power was cut, but that what it wrote to the disk is there.
+
+        All of its processes: one that serves a client goes on for a moment when only the one above it is gone.
+        """
         assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)  # so that it starts no more of them
+        pid = self.process.pid
+        ended = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        for one in ended:
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        deadline = time.monotonic() + WAIT_SECONDS
+        while any(_runs(one) for one in ended):
+            assert time.monotonic() < deadline, ended
+            time.sleep(0.01)
 
     def shut_down(self) -> None:
         """In good order, with everything on the disk."""
