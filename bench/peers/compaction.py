@@ -80,8 +80,8 @@ def _beside(ours: list[str], theirs: list[str]) -> None:
 
 
 def _ours(story: Run, style: str) -> list[str]:
-    """The same run of ours with the summariser of the peers, in the room that ours gives to a summary."""
-    given = _job(story, style)._replace(summary=story.limit * RULES.summary_percent // 100)
+    """The same run of ours with the summariser of the peers, which has the room it has with them."""
+    given = _job(story, style)
 
     def summarise(messages: list[Message]) -> str:
         return script.summarise("", _said(messages), given)

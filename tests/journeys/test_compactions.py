@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.limits import WindowRules
 from holdfast.model import FOLD, MESSAGE
 from holdfast.store import Listing
+from holdfast.text import tokens
 from holdfast.window.controller import Compact
 from holdfast.window.units import unpaired
 from journeys.stdio import environment
@@ -34,10 +36,37 @@ def test_ten_compactions_lose_nothing_that_matters(store_url: str) -> None:
         assert len(run.planted) == 200
         count = run.count()
         assert count.kept == 1
-        assert count.in_window >= 100  # those on the notepad at least
+        assert count.in_window >= 190  # those on the notepad, and the others because these are not said again
         assert hold.store.tally(hold.scope, MESSAGE, "long").total == len(run.talk)
         asked = run.talk[0].text()
         assert asked in seen[-1].messages[0].text()  # what it all began with
+
+
+def test_what_is_taken_off_the_notepad_comes_back_into_the_summary(tmp_path: Path) -> None:
+    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="long") as hold:
+        run = Run(hold.session(), limit=12_000, items=40)
+        run.compactions(1)
+        noted = [item for item in run.planted if item.noted and item.kind != "rule"]  # those are a part of requests too
+
+        def said() -> int:
+            return sum(item.needle in run.steps[-1].messages[0].text() for item in noted)
+
+        assert run.steps[-1].messages[0].text()  # the fold
+        assert said() == 0
+        run.session.notepad.write("")
+        run.compactions(1)
+        assert said() == len(noted)
+
+
+def test_a_models_summary_is_not_cut_while_there_is_room(tmp_path: Path) -> None:
+    told = "\n".join(f"Line {number} of what the model had to say about it." for number in range(150))
+    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="long") as hold:
+        run = Run(hold.session(), limit=12_000, items=10, summarise=lambda messages: told)
+        run.compactions(1)
+        assert tokens.count(told) > 12_000 * WindowRules().summary_percent // 100
+        assert told in run.steps[-1].messages[0].text()
+        assert run.steps[-1].gauge.used <= 12_000 * WindowRules().target_percent // 100
+        assert run.problems == []
 
 
 def test_each_compaction_can_be_taken_back(tmp_path: Path) -> None:

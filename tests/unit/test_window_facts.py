@@ -150,6 +150,27 @@ def test_what_does_not_fit_is_counted_and_the_newest_stays() -> None:
     assert f"Not repeated here, but kept and searchable: {100 - shown} rules." in text
 
 
+def test_a_summary_leaves_out_what_every_request_says_anyway() -> None:
+    said = {RULES: ["Never push to main.", "Never drop a table."], OPEN: ["write tests for casts"], FILES: ["src/a.py"]}
+    left = summary.besides(said, "## Notepad\n- [x] Write tests  for casts\nnever push to main. Really.\nsrc/a.pyc")
+    assert left == {RULES: ["Never drop a table."], OPEN: [], FILES: []}
+    assert summary.besides(said, "") == said
+    cut_short = {RULES: ["Never push to main because of…"]}
+    assert summary.besides(cut_short, "Never push to main because of the freeze.") == {RULES: []}
+
+
+def test_somebody_elses_summary_loses_what_is_said_anyway_before_anything_else() -> None:
+    noted = [f"- [ ] rename the column of sheet {number}" for number in range(20)]
+    alone = [f"Sheet {number} has {number}00 rows." for number in range(20)]
+    text = "\n".join(["Sheets:", *noted, *alone])
+    standing = "\n".join(["Sheets:", *noted])
+    assert summary.shortened(text, standing, 10_000) == text
+    assert summary.shortened(text, standing, tokens.count("\n".join(alone)) + 20) == "\n".join(["Sheets:", *alone])
+    assert tokens.count(summary.shortened(text, standing, 50)) <= 50
+    code = "\n".join(["```", *noted, "```"])
+    assert summary.shortened(f"{code}\n{text}", standing, tokens.count(code) + 5).startswith(code)
+
+
 def test_probes_find_what_a_summary_left_out_and_the_addendum_brings_it_back() -> None:
     said = merge([gather([assistant("We chose LL(2).\n- [ ] casts\nPAR-118 in src/a.py takes 2,500 ms.")])])
     wanted = probes(said)

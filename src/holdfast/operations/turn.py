@@ -229,9 +229,13 @@ class Turn:
     def _tried(self, plan: Plan) -> tuple[Folded, tuple[str, ...]]:
         """The fold of a plan, and what is wrong with it."""
         said = self.book.facts_of(self.book.items[: plan.cut])
-        budget = min(limits.SUMMARY_MAX_TOKENS, self.caller.limit * self.rules.summary_percent // 100)
-        spare = budget * limits.ADDENDUM_PERCENT // 100
         heading = self._heading(plan)
+        most = self.caller.limit * self.rules.target_percent // 100
+        budget = min(limits.SUMMARY_MAX_TOKENS, self.caller.limit * self.rules.summary_percent // 100)
+        if self.caller.summarise is not None:  # what a model was paid for is not cut while there is room for it
+            room = int(most / self.caller.ratio) - self.estimate(self.book.would_be(plan.fold("", heading)))
+            budget = max(budget, min(room, limits.SUMMARY_MAX_TOKENS))
+        spare = budget * limits.ADDENDUM_PERCENT // 100
         text = f"{heading}\n{self._summary(plan, said, budget - spare)}"
         wanted = probes(said)
         # What a tool said does not count as remembered, even where it happens to hold the same number.
@@ -250,7 +254,7 @@ class Turn:
             asked=plan.request,
             alone_before=unpaired([item.message for item in self.book.items]),
             tokens=round(size * self.caller.ratio),
-            most=self.caller.limit * self.rules.target_percent // 100,
+            most=most,
         )
         return Folded(fold, said, found, size), problems
 
@@ -262,14 +266,15 @@ class Turn:
 
     def _summary(self, plan: Plan, said: facts.Facts, budget: int) -> str:
         """The caller's summary if it gives one, else our own. Whatever goes wrong in it must not stop a compaction."""
+        standing = self.sections.parts.late
         if self.caller.summarise is not None:
             try:
                 text = self.caller.summarise([item.message for item in self.book.items[: plan.cut]])
                 if text.strip():
-                    return tokens.cut(text.strip(), budget)[0]
-            except Exception:  # noqa: BLE001 - a model's trouble is the caller's; ours needs no model
-                return summary.summarise(said, budget)
-        return summary.summarise(said, budget)
+                    return summary.shortened(text.strip(), standing, budget)
+            except Exception:  # noqa: BLE001, S110 - a model's trouble is the caller's; ours needs no model
+                pass
+        return summary.summarise(summary.besides(said, standing), budget)
 
 
 def _stays(one: Clearable) -> int:

@@ -40,8 +40,8 @@ def probes(facts: Mapping[str, Sequence[str]]) -> tuple[Probe, ...]:
 
 def probe(wanted: Sequence[Probe], window: str) -> Probed:
     """Which of them stand in the window. Spaces and capitals make no difference."""
-    plain = _plain(window)
-    return Probed(len(wanted), tuple(one for one in wanted if _plain(one.text.rstrip("…")) not in plain))
+    read = plain(window)
+    return Probed(len(wanted), tuple(one for one in wanted if plain(one.text) not in read))
 
 
 def addendum(missing: Sequence[Probe], budget: int) -> str:
@@ -81,5 +81,6 @@ def _pieces(message: Message) -> Iterable[str]:
                 yield from (one.text for one in part.parts if isinstance(one, Text))
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+def plain(text: str) -> str:
+    """A text as it is compared. The end of one that was cut short makes no difference either."""
+    return " ".join(text.rstrip("…").split()).casefold()

@@ -1,11 +1,13 @@
 """The summary that needs no model: the facts of the folded messages, within a budget, the newest surviving longest.
 
 Nothing is rephrased. Each kind of fact has a share of the budget; what one leaves over the others may use. What did not
-fit is counted, so that whoever reads it knows that there is more to be found.
+fit is counted, so that whoever reads it knows that there is more to be found. What stands in every request anyway, as a
+line of the notepad does, is not said again: it would take the room of what stands nowhere else.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from holdfast.text import tokens
@@ -21,7 +23,9 @@ from holdfast.window.facts import (
     OPEN,
     RULES,
     TASKS,
+    Facts,
 )
+from holdfast.window.probes import plain
 
 # Kind of fact: its heading, and the percentage of the budget it is sure of. In the order in which what is left over is
 # given out: what an agent would do wrong without comes first, what it could look up comes last.
@@ -40,6 +44,9 @@ SECTIONS: Mapping[str, tuple[str, int]] = {
 }
 SHOWN = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, CHANGES, COMMANDS, FILES, IDS)
 IN_A_ROW = (FILES, IDS)  # names, which need no line of their own
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*(?:\[[ xX]\])?\s*")
+FENCE = "```"
+SAID_MIN_CHARS = 16  # of a line that counts as said again: shorter ones are headings and words that stand anywhere
 
 
 def summarise(facts: Mapping[str, Sequence[str]], budget: int) -> str:
@@ -51,6 +58,26 @@ def summarise(facts: Mapping[str, Sequence[str]], budget: int) -> str:
         parts.append(f"Not repeated here, but kept and searchable: {names}.")
     text = "\n".join(parts)
     return tokens.cut(text, budget)[0] if tokens.count(text) > budget else text
+
+
+def besides(facts: Mapping[str, Sequence[str]], standing: str) -> Facts:
+    """The facts that a text which is sent with every request does not hold."""
+    read = plain(standing)
+    return {kind: [line for line in lines if plain(line) not in read] for kind, lines in facts.items()}
+
+
+def shortened(text: str, standing: str, budget: int) -> str:
+    """Somebody else's summary within the budget. If it is too long, what is said in every request anyway goes first."""
+    if tokens.count(text) <= budget:
+        return text
+    read, code = plain(standing), False
+    kept: list[str] = []
+    for line in text.split("\n"):
+        code ^= line.lstrip().startswith(FENCE)
+        bare = plain(_BULLET.sub("", line, count=1))
+        if code or len(bare) < SAID_MIN_CHARS or bare not in read:
+            kept.append(line)
+    return tokens.cut("\n".join(kept), budget)[0]
 
 
 def _part(kind: str, lines: Sequence[str]) -> str:
