@@ -93,7 +93,7 @@ def main() -> None:
     for name in given.names:
         if name not in SUBJECTS:
             parser.error(f"there is no {name!r}; choose from {', '.join(SUBJECTS)}")
-    sizes = Sizes(given.quick, given.peers)
+    sizes = Sizes(given.quick, given.peers, (ROOT / given.write).parent if given.write else None)
     OUT.mkdir(parents=True, exist_ok=True)
     # As an installer does. Without it every start would also measure the compiler.
     compileall.compile_dir(os.path.dirname(holdfast.__file__), quiet=2)

@@ -7,46 +7,49 @@ printed: the exponent b of time = a·entries^b, fitted to the medians. 0 does no
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from bench import growth_page, stores
-from bench.growth_tables import POSTGRES, SQLITE, Point, tables
+from bench.figures import compare, plot
+from bench.growth_tables import POSTGRES, SQLITE, Point, ends, tables
 from bench.load_postgres import Cluster, cluster
-from bench.measure import OUT, Sizes, clean_environment, percentile, table
+from bench.measure import OUT, ROOT, Sizes, clean_environment, percentile, table
 
-SECONDS, QUICK_SECONDS = 20.0, 0.2  # for one kind of operation at one size
+SECONDS, QUICK_SECONDS = 10.0, 0.2  # for one kind of operation at one size
 
 
 def run(sizes: Sizes) -> None:
-    tell(
-        measured(
-            (1_000, 10_000) if sizes.quick else (10_000, 100_000, 1_000_000), QUICK_SECONDS if sizes.quick else SECONDS
-        )
-    )
+    counts = (1_000, 10_000) if sizes.quick else (10_000, 100_000, 1_000_000)
+    where = growth_page.machine()
+    found = measured(counts, QUICK_SECONDS if sizes.quick else SECONDS)
+    for title, heads, rows in tables(found):
+        table(title, heads, rows)
+    for store, name, few, many, goal in ends(found):
+        what = f"{store}: {name}, {many.entries:,} entries"
+        compare(what, many.times[name][0], f"the same of {few.entries:,}", few.times[name][0], goal)
+    for path in growth_page.kept(sizes, "growth", where, [point._asdict() for point in found]):
+        plot(f"{path.stem}: median of one call by entries in one project", str(path.relative_to(ROOT)))
 
 
-def measured(
-    counts: Sequence[int], seconds: float, which: Sequence[str] = (SQLITE, POSTGRES), record: Path | None = None
-) -> list[Point]:
-    """A point for each store and size. What was found is written to `record` as it comes, should the rest fail."""
+def measured(counts: Sequence[int], seconds: float) -> list[Point]:
+    """A point for each store and size."""
     found: list[Point] = []
-    for store in which:
+    for store in (SQLITE, POSTGRES):
         with ExitStack() as stack:
             server = stack.enter_context(cluster()) if store == POSTGRES else None
             for count in counts:
+                began = time.perf_counter()
                 found.append(_sqlite(count, seconds) if server is None else _postgres(server, count, seconds))
-                if record is not None:
-                    record.write_text(json.dumps([point._asdict() for point in found]), encoding="utf-8")
+                filled, took = found[-1].load_seconds, time.perf_counter() - began
+                print(f"{store}, {count:,} entries: filled in {filled:.0f} s, all in {took:.0f} s", flush=True)
     return found
 
 
@@ -88,33 +91,3 @@ def _point(store: str, count: int, loaded: Mapping[str, Any], size: int, found: 
         times[name] = p50, p99, min(found["cpu"][name])
         counts[name] = sum(map(len, rounds))
     return Point(store, count, times, counts, loaded["seconds"], size, found["empty_mb"], found["rss_mb"])
-
-
-# --- showing ----------------------------------------------------------------------------------------------------------
-
-
-def tell(found: Sequence[Point]) -> None:
-    for title, heads, rows in tables(found):
-        table(title, heads, rows)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
-    parser.add_argument("--entries", default="10000,100000,1000000", help="how many, with commas between")
-    parser.add_argument("--stores", default=f"{SQLITE},{POSTGRES}")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each operation at each size")
-    parser.add_argument("--write", type=Path, help="a page with a place for the tables; plots go beside it")
-    given = parser.parse_args()
-    OUT.mkdir(parents=True, exist_ok=True)
-    began = time.perf_counter()
-    counts, which = [int(one) for one in given.entries.split(",")], given.stores.split(",")
-    where = growth_page.machine()
-    found = measured(counts, given.seconds, which, OUT / "growth.json")
-    tell(found)
-    print(f"\n{time.perf_counter() - began:.0f} s")
-    if given.write:
-        growth_page.keep(given.write, "growth", where, [point._asdict() for point in found])
-
-
-if __name__ == "__main__":
-    main()

@@ -19,6 +19,7 @@ import apsw
 
 from bench import growth_tables, load_tables
 from bench.growth_tables import Table
+from bench.measure import Sizes
 
 PLOTS = "plots"  # the folder beside the page
 
@@ -40,6 +41,15 @@ def keep(page: Path, part: str, where: str, found: Sequence[dict[str, Any]]) -> 
     record = {"where": where, "found": found}
     (folder / f"{part}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     write(page)
+
+
+def kept(sizes: Sizes, part: str, where: str, found: Sequence[dict[str, Any]]) -> list[Path]:
+    """Keep what a whole run found where a page is written that has this one beside it. The plots, if so."""
+    page = sizes.folder / "scale.md" if sizes.folder else None
+    if sizes.quick or page is None or not page.exists():
+        return []
+    keep(page, part, where, found)
+    return sorted((page.parent / PLOTS).glob(f"{part}-*.svg"))
 
 
 def write(page: Path) -> None:

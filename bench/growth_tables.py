@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bench import plot
-from bench.measure import span
+from bench.measure import span, verdict
 
 SQLITE, POSTGRES = "SQLite", "PostgreSQL"
 LINEAR = 1.0
@@ -45,15 +45,27 @@ def tables(found: Sequence[Point]) -> list[Table]:
         rows = []
         for name in points[0].times:
             shown = [" / ".join(map(span, point.times[name])) for point in points]
-            slopes = [
-                round(exponent([(point.entries, point.times[name][which]) for point in points]), 2) + 0.0
-                for which in (0, 2)
-            ]
+            slopes = _slopes(points, name)
             rows.append([name, *shown, *(f"{one:.2f}" for one in slopes), "yes" if max(slopes) < LINEAR else "NO"])
         made.append((f"{store}: time of a call, by entries in one project", tuple(heads), rows))
     heads = ["store", "entries", "loaded in", "entries/s", "disk", "disk an entry", "memory: opened", "memory: used"]
     rows = [_kept(point) for point in found]
     return [*made, ("What a store of notes takes (memory is that of the process that uses it)", tuple(heads), rows)]
+
+
+def ends(found: Sequence[Point]) -> Iterator[tuple[str, str, Point, Point, str]]:
+    """Of each store and operation the smallest point, the largest, and whether it grows slower than what is kept."""
+    for store in dict.fromkeys(point.store for point in found):
+        points = [point for point in found if point.store == store]
+        for name in points[0].times:
+            slope = max(_slopes(points, name))
+            yield store, name, points[0], points[-1], verdict(slope, LINEAR - 0.01, "exponent < 1")
+
+
+def _slopes(points: Sequence[Point], name: str) -> list[float]:
+    """Of the median, and of processor time."""
+    curves = ([(point.entries, point.times[name][which]) for point in points] for which in (0, 2))
+    return [round(exponent(curve), 2) + 0.0 for curve in curves]
 
 
 def _kept(point: Point) -> list[str]:

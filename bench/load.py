@@ -7,7 +7,6 @@ of the three.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -17,10 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import corpus, growth_page, load_floor, stores
+from bench.figures import MORE, compare
 from bench.load_client import MIX, Plan
 from bench.load_postgres import Cluster, cluster
-from bench.load_tables import OURS, tables
-from bench.measure import OUT, Sizes, clean_environment, cpu_of, percentile, resident, table
+from bench.load_tables import GOAL, OURS, tables
+from bench.measure import Sizes, clean_environment, cpu_of, percentile, resident, table, verdict
 from holdfast.library import Holdfast, wall_clock
 from holdfast.model import Scope
 from holdfast.operations import tokens
@@ -61,8 +61,26 @@ class Round(NamedTuple):
 
 
 def run(sizes: Sizes) -> None:
-    for title, heads, rows in tables(measured(sizes)):
+    where = growth_page.machine()
+    found = measured(sizes)
+    for title, heads, rows in tables(found):
         table(title, heads, rows)
+    for one in found:
+        _tell(one["servers"], f"{one['agents']} agents in {one['projects']} project{'s' * (one['projects'] > 1)}")
+    growth_page.kept(sizes, "load", where, found)
+
+
+def _tell(servers: Sequence[Mapping[str, Any]], who: str) -> None:
+    floor, ours, *peers = servers
+    for one in (floor, *peers):
+        goal = verdict(floor["rate"] / ours["rate"], GOAL, f"≥ 1/{GOAL}") if one is floor else ""
+        beside, peer = one["name"], one is not floor
+        compare(f"{who}: calls a second", ours["rate"], beside, one["rate"], goal, show=_rate, better=MORE, peer=peer)
+        compare(f"{who}: p99", ours["p99"], beside, one["p99"], peer=peer)
+
+
+def _rate(number: float) -> str:
+    return f"{number:,.0f}"
 
 
 def measured(sizes: Sizes) -> list[dict[str, Any]]:
@@ -204,22 +222,3 @@ def _running(command: Sequence[str], place: Path, more: Mapping[str, str]) -> It
         finally:
             process.terminate()
             process.communicate(timeout=30)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--write", type=Path, help="a page with a place for the tables")
-    given = parser.parse_args()
-    OUT.mkdir(parents=True, exist_ok=True)
-    where = growth_page.machine()
-    found = measured(Sizes(given.quick, given.peers))
-    for title, heads, rows in tables(found):
-        table(title, heads, rows)
-    if given.write:
-        growth_page.keep(given.write, "load", where, found)
-
-
-if __name__ == "__main__":
-    main()
