@@ -28,7 +28,7 @@ from holdfast.window.units import unpaired
 
 Summarise = Callable[[list[Message]], str]
 LINE_TOKENS = 60  # of the line that replaces a cleared result
-REFERENCE_TOKENS = 420  # of a reference with its preview, which replaces one that nobody has read yet
+REFERENCE_TOKENS = 380  # of a reference with its preview, which replaces one that nobody has read yet
 TAILS = (100, 50, 25, 0)  # percentages of the usual tail that are tried one after the other
 
 
