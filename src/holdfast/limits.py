@@ -202,7 +202,7 @@ class OutputRules(NamedTuple):
     max_age: int = 7 * 86_400  # seconds since an output was last used; one that is cited somewhere stays
     max_cache_size: int = 256 << 20  # bytes of all outputs of a project, before compression
     include_preview: bool = True
-    preview_length: int = 330  # tokens; a longer one answers no more questions, and each output pays for it
+    preview_length: int = 330  # tokens; every output pays for it, and a longer one answers hardly more
     no_repeats: tuple[str, ...] = ()  # tools, as names or patterns (git_*), whose repeated calls are answered in full
     free_tokens: int = 0  # of the window, where whoever starts us knows; 0: not known, and thresholds do not adapt
     tools: tuple[ToolRule, ...] = ()
