@@ -112,10 +112,14 @@ def overtaken(waits: list[tuple[float, float]]) -> int:
 
 def clock(folder: Path, ids: int) -> Outcome:
     """Eight processes whose clocks stand still; then one whose clock goes wherever it likes."""
-    store, tally = folder / "holdfast.db", Tally()
+    with in_memory(folder) as memory:
+        return _with_clocks(memory / "holdfast.db", ids)
+
+
+def _with_clocks(store: Path, ids: int) -> Outcome:
+    tally, made = Tally(), list[str]()
     with opened(store):
         pass
-    made: list[str] = []
     for code, out, err in released(*(("ids", store, f"w{n}", max(1, ids // 8)) for n in range(8))):
         if code or err:
             tally.miss("refused", err.decode()[-200:])
