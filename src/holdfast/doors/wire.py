@@ -93,7 +93,7 @@ def decode(line: bytes) -> object:
         raise RpcError(PARSE_ERROR, f"The message is not JSON: {problem}.") from None
     # Only an escape can smuggle half of a character in; strict UTF-8 has refused the raw bytes. In a tool call the
     # operation refuses it, so that the agent reads the sentence every other door would show.
-    if (b"\\ud" in line or b"\\uD" in line) and not _is_tool_call(value) and _has_lone_surrogate(value):
+    if may_hold_halves(line) and not _is_tool_call(value) and _has_lone_surrogate(value):
         raise RpcError(
             INVALID_REQUEST,
             "The message holds half of a character (a lone surrogate escape such as \\ud800), "
@@ -101,6 +101,11 @@ def decode(line: bytes) -> object:
             id=_id_of(value),
         )
     return value
+
+
+def may_hold_halves(line: bytes) -> bool:
+    """Whether there can be half of a character in a message: it has an escape for one, alone or with its other half."""
+    return b"\\ud" in line or b"\\uD" in line
 
 
 def _is_tool_call(value: object) -> bool:

@@ -2,7 +2,8 @@
 
 The official SDK carries the transport (sessions, both eras of the protocol, header rules) and checks every reply
 against its own models; what is said comes from `mcp_surface`. A transport session belongs to the credential and the
-project that opened it: with another one it is not there.
+project that opened it: with another one it is not there. A tool call of a session that the SDK has just served takes a
+shorter way past it (short.py), with the same answer.
 
 Which session a call works in, when it names none: the one given to the server; else the one the client names in `_meta`
 or in the header Holdfast-Session; else the transport's own session, so that two clients of one server do not write into
@@ -15,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from mcp.server import Server
@@ -24,13 +25,14 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.methods import serialize_server_result
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from holdfast import __version__
 from holdfast.doors import wire
 from holdfast.doors.http import policy
 from holdfast.doors.http.gate import SESSION_HEADER, VISIT, Visit
 from holdfast.doors.http.principal import Level
+from holdfast.doors.http.short import CALL, SESSION_ID, Owner, Short, ShortCall
 from holdfast.doors.mcp_surface import Client, Surface
 
 if TYPE_CHECKING:
@@ -51,11 +53,25 @@ _log = logging.getLogger("holdfast.mcp_http")
 Kind = type[Surface]
 
 
+class Asked(NamedTuple):
+    """A request, and who it comes from."""
+
+    method: str
+    params: wire.Json
+    revision: str
+    visit: Visit
+    session: str | None  # the one it works in when it names none itself
+    client: str  # which client this is, as well as can be told
+
+
 class Answers:
     """The SDK's middleware through which every request goes: it is answered here, by the surface."""
 
-    def __init__(self, home: Holdfast, profile: str, session: str | None, threads: Threads, kind: Kind) -> None:
+    def __init__(
+        self, home: Holdfast, profile: str, session: str | None, threads: Threads, kind: Kind, short: Short
+    ) -> None:
         self._threads = threads
+        self._short = short
         self._surfaces = {
             (level, at_home): kind(
                 home, profile, session=session, allowed=_allowed(level, at_home), reader=level is Level.READ
@@ -68,30 +84,47 @@ class Answers:
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.request_id is None:
             return await call_next(ctx)
-        # One thread does one whole call. A client that goes away does not stop it half way: the
-        # thread is waited for, and what it wrote was one transaction.
-        tool = ctx.params.get("name") if ctx.method == "tools/call" and ctx.params else None
-        return await self._threads.run(tool, lambda: self._answer(ctx))
-
-    def _answer(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
-        method, params, revision = ctx.method, dict(ctx.params or {}), ctx.protocol_version
         visit: Visit | None = ctx.request.scope[VISIT] if ctx.request else None
-        if visit is None or visit.room is None:  # nothing comes here but through the gate
+        if visit is None:  # nothing comes here but through the gate
             raise MCPError(wire.INTERNAL_ERROR, wire.FAILED_INSIDE)
-        client = Client(revision=revision, session=_session_in(ctx, visit))
-        who = (visit.principal.id, *visit.room.hold.scope, _client_in(ctx))
-        if method == "tools/call":
-            client.unused = self._unused.pop(who, None)
-        surface = self._surfaces[visit.principal.level, visit.room.at_home]
+        transport = _transport_session(ctx)
+        if ctx.method == CALL and transport:
+            self._short.served(transport, owner(visit), ctx.protocol_version)
+        params = dict(ctx.params or {})
+        session, client = _session_in(ctx, visit), _client_in(ctx)
         try:
-            reply = surface.over(visit.room.hold, visit.principal.by(BY)).answer(method, params, client, revision)
-            return serialize_server_result(method, client.revision or revision, reply)
+            asked = Asked(ctx.method, params, ctx.protocol_version, visit, session, client)
+            reply, revision = await self.answer(asked)
+            return serialize_server_result(ctx.method, revision, reply)
         except wire.RpcError as problem:
             raise MCPError(problem.code, problem.message, problem.data) from None
+
+    async def answer(self, asked: Asked) -> tuple[wire.Json, str]:
+        """The reply and the revision it is in, or RpcError. Nothing else comes out of here."""
+        # One thread does one whole call. A client that goes away does not stop it half way: the
+        # thread is waited for, and what it wrote was one transaction.
+        tool = asked.params.get("name") if asked.method == CALL else None
+        return await self._threads.run(tool, lambda: self._answer(asked))
+
+    def _answer(self, asked: Asked) -> tuple[wire.Json, str]:
+        visit, room = asked.visit, asked.visit.room
+        client = Client(revision=asked.revision, session=asked.session)
+        who: tuple[str, ...] = (visit.principal.id, asked.client)
+        try:
+            if room is None:
+                raise LookupError("a request without a project came through the gate")
+            who = (visit.principal.id, *room.hold.scope, asked.client)
+            if asked.method == CALL:
+                client.unused = self._unused.pop(who, None)
+            surface = self._surfaces[visit.principal.level, room.at_home].over(room.hold, visit.principal.by(BY))
+            reply = surface.answer(asked.method, asked.params, client, asked.revision)
+            return reply, client.revision or asked.revision
+        except wire.RpcError:
+            raise
         except Exception as problem:
             # The outermost frame of this door. Details stay in the log.
-            _log.exception("%s failed", method)
-            raise MCPError(wire.INTERNAL_ERROR, wire.FAILED_INSIDE) from problem
+            _log.exception("%s failed", asked.method)
+            raise wire.RpcError(wire.INTERNAL_ERROR, wire.FAILED_INSIDE) from problem
         finally:
             self._remember(who, client.unused)
 
@@ -156,10 +189,12 @@ class McpDoor:
         stateless: bool = False,
     ) -> None:
         self._quotas = quotas
+        self._short = Short(stateless=stateless)
+        self._answers = Answers(home, profile, session, threads, kind, self._short)
         server: Server[Any] = Server("holdfast", version=__version__)
         # In place of the SDK's own: it makes a span of each request, also where nobody asked for any, and names in it
         # what the client sent and what it was told. Ours (watching.py) is one an operation, and holds neither.
-        server.middleware[:] = [Answers(home, profile, session, threads, kind)]
+        server.middleware[:] = [self._answers]
         self.transport: ASGIApp = server.streamable_http_app(
             json_response=True,
             stateless_http=stateless,
@@ -182,8 +217,23 @@ class McpDoor:
                 return JSONResponse(wire.error(problem), status_code=400)
             if refusal := await self._refusal(message, visit):
                 return refusal
+            # Half of a character is refused by the SDK in words of its own.
+            if not wire.may_hold_halves(body) and (call := self._short.call(request, message, owner(visit))):
+                return await self._called(request, call, visit)
         request.scope["user"] = _user(visit)
-        return _replayed(self._requests, body)
+        return _replayed(self._short.ending(request, self._requests), body)
+
+    async def _called(self, request: Request, call: ShortCall, visit: Visit) -> ASGIApp:
+        """The answer to a tool call that went the short way."""
+        named = request.headers.get(SESSION_HEADER)
+        session = named or (f"mcp-{call.transport}" if call.transport else own_session(visit))
+        try:
+            asked = Asked(CALL, call.params, call.revision, visit, session, call.transport)
+            reply = wire.result(call.id, (await self._answers.answer(asked))[0])
+        except wire.RpcError as problem:
+            reply = wire.error(problem, call.id)
+        headers = {SESSION_ID: call.transport} if call.transport else None
+        return Response(wire.encode(reply), headers=headers, media_type="application/json")
 
     async def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
         """Why the visitor may not send this message. What is no message the SDK refuses itself."""
@@ -198,11 +248,15 @@ class McpDoor:
         return visit.may_call(tool) or await self._quotas.refusal(visit, tool)
 
 
+def owner(visit: Visit) -> Owner:
+    """Whose a transport session is: the credential's, in one project."""
+    return visit.principal.id, "" if visit.room is None else f"{visit.room.hold.scope!r}"
+
+
 def _user(visit: Visit) -> AuthenticatedUser:
-    """The owner of transport sessions, in the SDK's words: the credential, in one project."""
-    room = visit.room
-    place = "" if room is None else f"{room.hold.scope!r}"
-    return AuthenticatedUser(AccessToken(token="", client_id=visit.principal.id, scopes=[], subject=place))
+    """The same in the SDK's words."""
+    principal, place = owner(visit)
+    return AuthenticatedUser(AccessToken(token="", client_id=principal, scopes=[], subject=place))
 
 
 def _replayed(app: ASGIApp, body: bytes) -> ASGIApp:
