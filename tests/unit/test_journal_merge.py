@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.journal import edit, entries
@@ -41,6 +41,9 @@ def test_no_new_line_of_either_side_is_lost(base: list[str], ours: list[str], th
 
 
 @given(documents(), words, words)
+@example("### Decision Log\r\n\r\n#### 2026-01-02T03:04:05Z - One\r\n**Decision**: a\r\n\r\nend\r", "a", "b")
+@example("### Decision Log\n\n#### 2026-01-02T03:04:05Z - One\n**Decision**: a\n\n<pre>\nnever closed\n", "a", "b")
+@example("### Decision Log\n\n#### 2026-01-02T03:04:05Z - One\n**Decision**: a\n\nUnderlined\n---\nend\n", "a", "b")
 def test_entries_added_on_both_sides_are_both_there_and_whole(text: str, one: str, two: str) -> None:
     mine, other = decision(f"m{one.split(maxsplit=1)[0]}"), decision(f"o{two.split(maxsplit=1)[0]}")
     found = merge(text, edit.add_decision(text, mine), edit.add_decision(text, other))

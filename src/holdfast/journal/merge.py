@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
+
+from holdfast.journal.scan import scan
 
 THEIRS = "<<<<<<< changed by hand"
 BETWEEN = "======="
 OURS = ">>>>>>> changed by an agent"
 _ENTRY = re.compile(r"#{2,6}[ \t]+\d{4}-\d\d")
-_HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 _ALIKE = 0.7  # from this likeness on two insertions may be one entry that both sides changed
@@ -86,11 +88,15 @@ def pieces(text: str) -> Iterator[str]:
     """The text in pieces that belong together; joined they are the text again."""
     lines = text.split("\n")
     lines = [f"{line}\n" for line in lines[:-1]] + lines[-1:]
+    doc = scan(text)
+    headings = {heading.start for heading in doc.headings}
+    ends = headings.union(doc.unclosed)  # where an editor puts what comes behind an entry
+    places = list(accumulate(map(len, lines), initial=0))
     at = 0
     while at < len(lines):
         end = at + 1
-        if _ENTRY.match(lines[at]):
-            while end < len(lines) and not _HEADING.match(lines[end]):
+        if places[at] in headings and _ENTRY.match(lines[at]):
+            while end < len(lines) and places[end] not in ends:
                 end += 1
             while not lines[end - 1].strip():
                 end -= 1
@@ -103,8 +109,8 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def _key(piece: str) -> str:
-    """A piece without regard to how its lines end."""
-    return piece.replace("\r\n", "\n").removesuffix("\n")
+    """A piece without regard to how its lines end. A last line may end with half of a line end: others complete it."""
+    return piece.replace("\r\n", "\n").removesuffix("\n").removesuffix("\r")
 
 
 def _changes(base: list[str], side: list[str]) -> list[Span]:
