@@ -18,6 +18,7 @@ _STAMP = re.compile(
     r"|\d{6} \d{6}|\d\d:\d\d:\d\d(?:[.,]\d{1,6})?|\d{2}-\d{2} \d\d:\d\d:\d\d\.\d{3}|\d{10}(?:\.\d{1,6})?(?= )"
     r")\]?"
 )
+_DIGIT = re.compile(r"\d")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _LEVEL = re.compile(
     r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE|ALERT|EMERG)\b"
@@ -44,11 +45,12 @@ def score(text: Text) -> float:
     sample = text.sample
     if len(sample) < 4:
         return 0.0
-    stamped = sum(bool(_STAMP.search(line[:60])) for line in sample) / len(sample)
-    dated = sum(bool(_CLOCK.search(line[:80])) for line in sample) / len(sample)
-    levelled = sum(bool(_LEVEL.search(line[:120])) for line in sample) / len(sample)
-    if stamped < 0.4 or (dated < 0.3 and levelled < 0.3):
-        return 0.75 * levelled if levelled > 0.7 else 0.0
+    # Every time has a digit in it, and looking for one is many times faster.
+    stamped = sum(bool(_DIGIT.search(line, 0, 60) and _STAMP.search(line[:60])) for line in sample) / len(sample)
+    if stamped < 0.4 or sum(bool(_CLOCK.search(line[:80])) for line in sample) / len(sample) < 0.3:
+        levelled = sum(bool(_LEVEL.search(line[:120])) for line in sample) / len(sample)
+        if stamped < 0.4 or levelled < 0.3:
+            return 0.75 * levelled if levelled > 0.7 else 0.0
     # Rows of a table have times as well; what then differs is that the first line names the columns.
     header = bool(_HEADER.fullmatch(sample[0][:300])) and not _STAMP.search(sample[0][:60])
     return 0.55 + 0.35 * stamped - (0.2 if header else 0.0)

@@ -8,20 +8,24 @@ from collections.abc import Iterator, Sequence
 from holdfast.text.previews.core import BIG, Sheet, Text, plural
 from holdfast.text.previews.failures import Line, excerpt
 
-_SIGNS = re.compile(
-    r"={3,} (?:test session starts|FAILURES|ERRORS|short test summary|warnings summary)"
-    r"|={2,} .{0,80}\b(?:passed|failed)\b"
-    r"|^(?:PASS|FAIL|ok|FAILED|---|===) {1,3}(?:\S{1,200}|[A-Z]{3,5}:)|^--- (?:FAIL|PASS|SKIP):|^=== RUN"
-    r"|^Ran \d{1,9} tests? in|^Test Suites:|^Tests:? {1,8}\d|^test result:|^test \S{1,200} \.\.\. "
-    r"|^running \d{1,9} tests?"
-    r"|^\s{0,8}(?:✓|✗|✕|✔|✘|×|⚠|❌|●) ?\S|\b\d{1,9} (?:passing|failing|passed|failed)\b"  # noqa: RUF001
-    r"|error TS\d{1,6}:|: (?:fatal )?(?:error|warning|note)(?:\[[\w-]{1,40}\])?:|^(?:error|warning)(?:\[\w{1,12}\])?:"
-    r"|^\s{0,4}\d{1,7}:\d{1,5}\s{1,4}(?:error|warning)\s|✖ \d{1,7} problems?"
-    r"|^\[(?:ERROR|INFO|WARNING)\] |BUILD (?:SUCCESS|FAILURE|FAILED|SUCCESSFUL)|^make(?:\[\d\])?: "
-    r"|^npm (?:ERR!|WARN|error|warn)|^(?:ok|not ok) \d|^ +(?:Compiling|Finished|Checking|Running) |exit (?:code|status)"
-    r"|^\S{1,200}::\S{1,200} (?:PASSED|FAILED|ERROR|SKIPPED)|^[.sFE]{0,5}\.{3}[.sFExX]{5,} ?(?:\[ {0,3}\d{1,3}%\])?$"
-    r"|^\S{1,300}:\d{1,7}:\d{1,5}: [A-Z]{1,4}\d{1,4} |^Found \d{1,7} errors?"
+# Signs of a run, in three patterns: what is only at the beginning is not looked for elsewhere, and where every
+# alternative begins with a letter of its own, the engine passes over all others quickly.
+_STARTS = re.compile(
+    r"(?:PASS|FAIL|ok|FAILED|---|===) {1,3}(?:\S{1,200}|[A-Z]{3,5}:)|--- (?:FAIL|PASS|SKIP):|=== RUN"
+    r"|Ran \d{1,9} tests? in|Test Suites:|Tests:? {1,8}\d|test result:|test \S{1,200} \.\.\. "
+    r"|running \d{1,9} tests?|\s{0,8}(?:✓|✗|✕|✔|✘|×|⚠|❌|●) ?\S|(?:error|warning)(?:\[\w{1,12}\])?:"  # noqa: RUF001
+    r"|\s{0,4}\d{1,7}:\d{1,5}\s{1,4}(?:error|warning)\s|\[(?:ERROR|INFO|WARNING)\] |make(?:\[\d\])?: "
+    r"|npm (?:ERR!|WARN|error|warn)|(?:ok|not ok) \d| +(?:Compiling|Finished|Checking|Running) "
+    r"|\S{1,200}::\S{1,200} (?:PASSED|FAILED|ERROR|SKIPPED)|[.sFE]{0,5}\.{3}[.sFExX]{5,} ?(?:\[ {0,3}\d{1,3}%\])?$"
+    r"|\S{1,300}:\d{1,7}:\d{1,5}: [A-Z]{1,4}\d{1,4} |Found \d{1,7} errors?"
 )
+_SIGNS = re.compile(
+    r"=== (?:test session starts|FAILURES|ERRORS|short test summary|warnings summary)"
+    r"|== .{0,80}\b(?:passed|failed)\b|✖ \d{1,7} problems?|exit (?:code|status)"
+    r"|error TS\d{1,6}:|: (?:fatal )?(?:error|warning|note)(?:\[[\w-]{1,40}\])?:"
+    r"|BUILD (?:SUCCESS|FAILURE|FAILED|SUCCESSFUL)"
+)
+_COUNTS = re.compile(r"\d(?<!\w\d)\d{0,8} (?:passing|failing|passed|failed)\b")
 _SUMMARY = re.compile(
     r"(?i)\b\d{1,9} (?:passed|failed|passing|failing|skipped|errors?|warnings?|problems?|tests?|todo)\b"
     r"|^\W{0,8}(?:tests?|test suites|test files|duration|time|snapshots|ran all|total|coverage|summary|result)"
@@ -50,13 +54,17 @@ def score(text: Text) -> float:
         return 0.99
     # What tells a run stands near the beginning of its lines; only of big texts is it dear to look further.
     sample = [line[:_BEGINNING] for line in text.sample] if text.big else text.sample
-    if not sample:
+    hits = sum(map(_sign, sample))
+    if not hits:
         return 0.0
-    hits = sum(bool(_SIGNS.search(line)) for line in sample)
-    ended = any(_SIGNS.search(line) or _SUMMARY.search(line) for line in sample[-6:])
-    if hits < 2 and not (hits and ended):
+    ended = any(_sign(line) or _SUMMARY.search(line) for line in sample[-6:])
+    if hits < 2 and not ended:
         return 0.0
     return min(0.97, 0.25 + 1.2 * hits / len(sample) + (0.3 if ended and hits >= 2 else 0.0))
+
+
+def _sign(line: str) -> bool:
+    return bool(_STARTS.match(line) or _SIGNS.search(line) or _COUNTS.search(line))
 
 
 def render(text: Text, sheet: Sheet) -> None:
