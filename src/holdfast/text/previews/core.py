@@ -160,6 +160,7 @@ class Lines(Sequence[str]):
         places = range(0, len(content), _BLOCK)
         self.known: dict[int, str] = {}  # those that were asked for: most of them are asked for again
         self._starts = [0, *accumulate(content.count("\n", at, at + _BLOCK) for at in places)]
+        self._next = (0, 0)  # the line after the last that was cut out, and where it begins
 
     def __len__(self) -> int:
         return self._starts[-1] + 1 if self._content else 0
@@ -180,14 +181,17 @@ class Lines(Sequence[str]):
         known = self.known.get(number)
         if known is not None:
             return known
-        content, start = self._content, 0
-        if number:
-            block = bisect_left(self._starts, number) - 1
-            start = block * _BLOCK
-            for _ in range(number - self._starts[block]):
-                start = content.find("\n", start) + 1
+        content, (following, start) = self._content, self._next
+        if number != following:
+            block = bisect_left(self._starts, number) - 1 if number else 0
+            ends = number - self._starts[block]
+            # All after so many line ends of the block: splitting is several times faster than finding one by one.
+            start = min(len(content), (block + 1) * _BLOCK)
+            start -= len(content[block * _BLOCK : start].split("\n", ends)[ends])
         end = content.find("\n", start)
-        line = self.known[number] = content[start : end if end >= 0 else len(content)]
+        end = len(content) if end < 0 else end
+        self._next = number + 1, end + 1
+        line = self.known[number] = content[start:end]
         return line
 
     def __iter__(self) -> Iterator[str]:

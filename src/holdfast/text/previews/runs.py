@@ -34,6 +34,7 @@ _SUMMARY = re.compile(
     r"|exit(?:ed)? (?:with )?(?:code|status)"
     r"|^found \d|^all files|^process (?:completed|finished|exited)|^done in|finished in|\bin \d{1,7}(?:\.\d{1,4})?s\b"
 )
+_EARLY = re.compile(r"\W{0,6}(?:collected|running) \d")
 _WARNING = re.compile(r"(?i)^\W{0,8}warn(?:ing)?\b|: warning\b|\bwarning:|^\s{0,8}⚠|\bdeprecat")
 _DETAIL = re.compile(
     r"^\s{0,12}(?:→|at |>|E {3}|Expected|Received|expected|received|assert|[-+] |\||-->|File \"|Error|got|want|#)"
@@ -81,11 +82,7 @@ def render(text: Text, sheet: Sheet) -> None:
         for at in range(len(lines) - 1, max(-1, len(lines) - 14), -1)
         if lines[at].strip() and _SUMMARY.search(lines[at][:300])
     ]
-    early = [
-        at
-        for at, line in enumerate(lines[:400])
-        if len(line) < 300 and re.match(r"\W{0,6}(?:collected|running) \d", line)
-    ]
+    early = [at for at, line in enumerate(lines[:400]) if len(line) < 300 and _EARLY.match(line)]
     failing = {line.number for line in text.failures}
     closing = [
         at
