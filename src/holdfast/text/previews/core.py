@@ -81,9 +81,11 @@ class Text:
 
     @cached_property
     def failures(self) -> list[Line]:
-        found = failure_lines(self.content, self._found)
-        if isinstance(self.lines, Lines):
-            self.lines.known.update(found)
+        if not isinstance(self.lines, Lines):
+            return failure_lines(self.content, self._found)
+        # Where every character is a byte, the lines have been counted already.
+        found = failure_lines(self.content, self._found, self.lines.number_at if self.content.isascii() else None)
+        self.lines.known.update(found)
         return found
 
     @cached_property
@@ -175,6 +177,11 @@ class Lines(Sequence[str]):
         if isinstance(at, slice):
             return [self._line(each) for each in range(*at.indices(len(self)))]
         return self._line(range(len(self))[at])
+
+    def number_at(self, start: int) -> int:
+        """Which line begins at this character."""
+        block = start // _BLOCK
+        return self._starts[block] + self._content.count("\n", block * _BLOCK, start)
 
     def _line(self, number: int) -> str:
         """The line after so many line ends, which is looked for in the block where the last of these is."""
