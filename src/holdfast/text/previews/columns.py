@@ -12,13 +12,16 @@ MOST_ROWS = 2_000  # Rows that are profiled; of more, evenly chosen ones.
 _NUMBER = re.compile(r"[-+]?\d{1,18}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,3})?")
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{16,}")
 _FEW = 6
+# Asked of every value, and a tuple answers in half the time of a union.
+NESTED = (dict, list)
+_NUMBERS = (int, float)
 
 
 def as_number(value: object) -> float | None:
     """The value as a number when it is one or is written like one."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, int | float):
+    if isinstance(value, _NUMBERS):
         return value if abs(value) < 1e300 else None
     if isinstance(value, str) and _NUMBER.fullmatch(bare := value.strip()):
         return float(bare)  # which knows fewer blanks than `strip`
@@ -44,7 +47,7 @@ def profile(name: str, values: Sequence[object]) -> str:
     if not present:
         return f"{name}: all empty"
     numbers = [each for each in map(as_number, present) if each is not None]
-    simple = [clip(str(value), 40) for value in present if not isinstance(value, list | dict)]
+    simple = [clip(str(value), 40) for value in present if not isinstance(value, NESTED)]
     counts = Counter(simple)
     if len(numbers) == len(present) and len(counts) > _FEW:
         return f"{name}: {number(min(numbers))} to {number(max(numbers))}{tail}"

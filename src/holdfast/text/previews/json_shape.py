@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from holdfast.text import tokens
-from holdfast.text.previews.columns import MOST_ROWS, as_number, opaque, profile
+from holdfast.text.previews.columns import MOST_ROWS, NESTED, as_number, opaque, profile
 from holdfast.text.previews.core import Sheet, Text, clip, plural, shown, spread
 
 _MOST_NODES = 60_000  # Values that are looked at when the biggest collection is searched.
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 def score(text: Text) -> float:
     """1 when the whole text is JSON."""
-    return 1.0 if text.bracketed and (_big(text) or isinstance(text.parsed, dict | list)) else 0.0
+    return 1.0 if text.bracketed and (_big(text) or isinstance(text.parsed, NESTED)) else 0.0
 
 
 def render(text: Text, sheet: Sheet) -> None:
@@ -63,7 +63,7 @@ def render(text: Text, sheet: Sheet) -> None:
         _leaves(value, sheet, spaced)
         return
     if isinstance(value, dict):
-        scalars = {key: each for key, each in list(value.items())[:200] if not isinstance(each, dict | list)}
+        scalars = {key: each for key, each in list(value.items())[:200] if not isinstance(each, NESTED)}
         if scalars:
             sheet.add_all([row_text(scalars, spaced, 300)], at=1, share=0.25)
     show_rows(rows, sheet, spaced)
@@ -112,14 +112,12 @@ def biggest(value: object) -> Rows | None:
         rows = _as_rows(path, node)
         if rows is not None and (best is None or len(rows.items) > 2 * len(best.items)):
             best = rows
-        children: Iterator[tuple[str, object]]
+        children: Iterable[tuple[object, object]] = ()
         if isinstance(node, dict):
-            children = iter((f"{path}/{key}", each) for key, each in list(node.items())[:500])
+            children = list(node.items())[:500]
         elif isinstance(node, list):
-            children = iter((f"{path}/{at}", each) for at, each in enumerate(node[:200]))
-        else:
-            continue
-        queue.extend((where, each) for where, each in children if isinstance(each, dict | list))
+            children = enumerate(node[:200])
+        queue += [(f"{path}/{name}", each) for name, each in children if isinstance(each, NESTED)]
     return best
 
 
@@ -256,7 +254,7 @@ def _telling(keys: Sequence[str], values: Mapping[str, Sequence[object]]) -> lis
     for key in keys:
         present = [value for value in values[key][:300] if value is not None and value != ""]
         texts = [value for value in present if isinstance(value, str)]
-        nested = [value for value in present if isinstance(value, dict | list)]
+        nested = [value for value in present if isinstance(value, NESTED)]
         long = bool(texts) and sum(map(len, texts)) > 110 * len(texts)
         same = len(present) > 3 and len({str(value)[:80] for value in present}) == 1
         if present and not long and not same and len(nested) * 2 <= len(present):
@@ -305,7 +303,7 @@ def _leaves(value: object, sheet: Sheet, spaced: bool) -> None:
         items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
         for key, each in list(items)[:200]:
             where = f"{path}.{key}" if path else str(key)
-            if isinstance(each, dict | list) and each:
+            if isinstance(each, NESTED) and each:
                 queue.append((where, each))
             elif not sheet.add(
                 f"{clip(where, 120)}{': ' if spaced else ':'}{clip(json.dumps(_short(each), ensure_ascii=False), 160)}",
