@@ -19,13 +19,12 @@ _NUMBERS = (int, float)
 
 def as_number(value: object) -> float | None:
     """The value as a number when it is one or is written like one."""
-    if isinstance(value, bool):
+    if isinstance(value, str):
+        bare = value.strip()  # which knows more blanks than `float`
+        return float(bare) if _NUMBER.fullmatch(bare) else None
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         return None
-    if isinstance(value, _NUMBERS):
-        return value if abs(value) < 1e300 else None
-    if isinstance(value, str) and _NUMBER.fullmatch(bare := value.strip()):
-        return float(bare)  # which knows fewer blanks than `strip`
-    return None
+    return value if abs(value) < 1e300 else None
 
 
 def opaque(value: object) -> bool:
