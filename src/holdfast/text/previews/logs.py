@@ -20,11 +20,13 @@ _STAMP = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+# Every alternative begins with a sign or a letter of its own, so that most places are passed over at a glance.
 _LEVEL = re.compile(
-    r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE|ALERT|EMERG)\b"
+    r"[TDINWECFSA](?<!\w[A-Z])(?:(?<=T)RACE|(?<=D)EBUG|(?<=I)NFO|(?<=N)OTICE|(?<=W)ARN(?:ING)?|(?<=E)(?:RR(?:OR)?|MERG)"
+    r"|(?<=C)RIT(?:ICAL)?|(?<=F)ATAL|(?<=S)EVERE|(?<=A)LERT)\b"
     r"|[\[=\"](?:trace|debug|info|notice|warn|warning|error|err|critical|crit|fatal|alert|emerg)[\]\" ,]"
     r"| (?:info|warn|warning|error|debug)(?=[ :])"
-    r"|(?<= )[VDIWEF](?=[/ ] ?\w)"
+    r"| [VDIWEF](?=[/ ] ?\w)"
 )
 _ACCESS = re.compile(
     r'"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|CONNECT|PROPFIND) (\S{1,2000})[^"\n]{0,200}" (\d{3})\b'
