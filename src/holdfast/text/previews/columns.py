@@ -38,14 +38,14 @@ def opaque(value: object) -> bool:
     return any(letter.isdigit() for letter in value) or value.endswith("=")
 
 
-def profile(name: str, values: Sequence[object]) -> str:
+def profile(name: str, values: Sequence[object], as_numbers: Sequence[float | None]) -> str:
     """One line about a column: `age: 3-90`, `state: open 12, closed 3`, `name: 311 distinct, e.g. …`."""
     present = [value for value in values if value is not None and value != ""]
     gaps = len(values) - len(present)
     tail = f", {gaps:,} empty" if gaps else ""
     if not present:
         return f"{name}: all empty"
-    numbers = [each for each in map(as_number, present) if each is not None]
+    numbers = [each for each in as_numbers if each is not None]
     simple = [clip(str(value), 40) for value in present if not isinstance(value, NESTED)]
     counts = Counter(simple)
     if len(numbers) == len(present) and len(counts) > _FEW:

@@ -137,15 +137,16 @@ def show_rows(rows: Rows, sheet: Sheet, spaced: bool, count: str = "") -> None:
     sheet.add(f"{count or plural(len(rows.items), 'row')}{where}, by column{sampled}:", at=2)
     plain = [key for key in keys if not _dull(key, flat)]
     values = {key: [item.get(key) for item in flat] for key in keys}
+    numbers = {key: list(map(as_number, column)) for key, column in values.items()}
     if len(flat) > 6:
-        profiles = [clip(profile(clip(key, 60), values[key]), 140) for key in plain]
+        profiles = [clip(profile(clip(key, 60), values[key], numbers[key]), 140) for key in plain]
         told = [each for each in profiles if not _SAYS_LITTLE.search(each)]
         sheet.add_all(told, at=2, share=0.4)
         rest = [each.split(":", 1)[0] for each in profiles if _SAYS_LITTLE.search(each)]
         if rest:
             sheet.add(clip("also " + ", ".join(rest), 160), at=2)
     kept = _telling(plain, values) or plain or keys
-    order = _order(flat, kept)
+    order = _order(flat, [numbers[key] for key in kept[:12]])
     shown_rows = 0
     for at in order:
         row = {key: flat[at][key] for key in kept if key in flat[at] and flat[at][key] not in (None, "")}
@@ -262,12 +263,12 @@ def _telling(keys: Sequence[str], values: Mapping[str, Sequence[object]]) -> lis
     return out
 
 
-def _order(flat: Sequence[Mapping[str, object]], keys: Sequence[str]) -> list[int]:
+def _order(flat: Sequence[Mapping[str, object]], columns: Sequence[Sequence[float | None]]) -> list[int]:
     """Rows that say error, then the first, the extremes, the last, and then others, evenly."""
     bad = [at for at, row in enumerate(flat) if _bad(row)]
     extremes = []
-    for key in keys[:12]:
-        numbers = [(value, at) for at, row in enumerate(flat) if (value := as_number(row.get(key))) is not None]
+    for column in columns:
+        numbers = [(value, at) for at, value in enumerate(column) if value is not None]
         if len({value for value, _ in numbers}) > 8:
             extremes.append(max(numbers, key=lambda pair: (pair[0], -pair[1]))[1])
     last = len(flat) - 1
