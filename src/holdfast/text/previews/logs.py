@@ -104,8 +104,12 @@ def fold_key(line: str) -> str:
     if access:
         return _VARIABLE.sub("#", access.group(1)[:200]) + " " + access.group(2)
     stamp = _STAMP.search(line[:60])
-    words = _VARIABLE.sub("#", line[stamp.end() if stamp else 0 :][:240]).split()
+    said = line[stamp.end() if stamp else 0 :][:240]
     # The first words say what happened, later ones to whom: lines as long with the same beginning are alike.
+    if '"' not in said and "'" not in said:  # only what is quoted has blanks in it: there are as many words as before
+        words = said.split()
+        return f"{len(words)} " + _VARIABLE.sub("#", " ".join(words[:6]))
+    words = _VARIABLE.sub("#", said).split()
     return f"{len(words)} " + " ".join(words[:6])
 
 
