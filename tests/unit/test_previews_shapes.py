@@ -152,3 +152,9 @@ def test_a_smaller_budget_keeps_what_matters_most() -> None:
     shown = preview(PYTEST, budget=60)
     assert "failure line" in shown.text
     assert "1 failed, 39 passed" in shown.text
+
+
+@pytest.mark.parametrize("blank", ["\x1c", "\x1f", "\x85", "\u2028"])
+def test_a_number_may_have_any_blank_around_it(blank: str) -> None:
+    rows = "".join(f"{at},{blank if at == 20 else ''}{at * 7},x\n" for at in range(40))
+    assert "size: 0 to 273" in preview("id,size,kind\n" + rows, budget=400).text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import re
+
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.text.diff import unified
+from holdfast.text.diff import Change, small_change, unified
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "+x", "-y", "@@", "\\ z", "w\r", "u\u2028v"]), max_size=12).map(
     "\n".join
@@ -62,3 +64,41 @@ def side(shown: str, sign: str) -> str:
             ours = line[0] in (" ", sign)
             text += line[1:] + "\n" if ours else ""
     return text
+
+
+# --- small changes ----------------------------------------------------------------------------------------------------
+
+
+def change(before: str, after: str, most_lines: int = 1000) -> Change | None:
+    return small_change(before, after, most_lines=most_lines, most_chars=100)
+
+
+def test_a_small_change_far_inside_is_shown_with_the_lines_around_it() -> None:
+    lines = [f"line {number}\n" for number in range(5000)]
+    changed = [*lines[:3000], "new\n", *lines[3001:]]
+    told = Change("@@ -3000,3 +3000,3 @@\n line 2999\n-line 3000\n+new\n line 3001", 1, 1)
+    assert change("".join(lines), "".join(changed), most_lines=1) == told
+    assert change("".join(lines), "".join([*changed[:-1], "last\n"]), most_lines=1999) is None
+
+
+@given(texts, texts, texts, texts)
+@example("", "", "", "a")
+@example("a\nb", "", "\nb", "c")
+@example("x\n", "y", "y\nx", "")
+def test_a_small_change_leads_from_one_text_to_the_other(head: str, old: str, new: str, tail: str) -> None:
+    before, after = head + old + tail, head + new + tail
+    found = change(before, after)
+    assert found is not None
+    lines, made = before.removesuffix("\n").split("\n"), []
+    done = 0
+    for line in found.text.split("\n") if found.text else []:
+        if place := re.fullmatch(r"@@ -(\d+),(\d+) \+\d+,\d+ @@", line):
+            made += lines[done : int(place[1]) - 1]
+            done = int(place[1]) - 1
+        elif line[0] in " -":
+            assert line[1:] == lines[done]
+            done += 1
+        made += [line[1:]] if line[:1] in (" ", "+") and line else []
+    # Whether the last line has an end is not shown, nor is a line that has nothing but its end at the very end.
+    assert "\n".join([*made, *lines[done:]]).rstrip("\n") == after.rstrip("\n")
+    assert (found.added, found.removed) == tuple(len(re.findall(rf"(?m)^\{sign}", found.text)) for sign in "+-")

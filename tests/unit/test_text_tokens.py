@@ -131,6 +131,12 @@ def test_a_line_break_between_texts_costs_one_token_at_most(before: str, after: 
     assert tokens.count(before + "\n" + after) <= tokens.count(before) + tokens.count(after) + 1
 
 
+@given(st.lists(st.tuples(st.sampled_from(b"aA0 tnqrp"), st.integers(1, 90)), max_size=12))
+def test_what_is_all_ascii_is_cut_into_the_same_pieces(runs: list[tuple[int, int]]) -> None:
+    shape = b"".join(bytes([letter]) * times for letter, times in runs)
+    assert tokens._ASCII_PIECE.findall(shape) == tokens._PIECE.findall(shape)
+
+
 def test_counting_is_fast() -> None:
     text = (ENGLISH + CODE + LOG + JSON + MARKDOWN) * 600
     start = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -32,15 +33,16 @@ def small_change(before: str, after: str, *, most_lines: int, most_chars: int, c
 
     What both have at the beginning and at the end is passed over first, so that long texts cost little more than short.
     """
-    old, new = _lines(before), _lines(after)
-    head = _alike(old, new)
-    tail = _alike(old[head:][::-1], new[head:][::-1])
-    if max(len(old), len(new)) - head - tail > most_lines:
+    start, rest = _edges(before, after)
+    if max(_line_count(text[start : len(text) - rest]) for text in (before, after)) > most_lines:
         return None
     import difflib  # noqa: PLC0415  Late, for the same reason as above.
 
-    first = max(0, head - context)
-    a, b = old[first : len(old) - max(0, tail - context)], new[first : len(new) - max(0, tail - context)]
+    for _ in range(context):
+        start = before.rfind("\n", 0, max(0, start - 1)) + 1
+        rest = len(before) - (before.find("\n", len(before) - rest) + 1 or len(before))
+    first = before.count("\n", 0, start)
+    a, b = (_lines(text[start : len(text) - rest]) for text in (before, after))
     out: list[str] = []
     added = removed = 0
     for group in difflib.SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(context):
@@ -62,9 +64,32 @@ def _marked(sign: str, line: str, most: int) -> str:
     return f"{sign}{text if len(text) <= most else text[: most - 1] + '…'}"
 
 
-def _alike(one: list[str], other: list[str]) -> int:
-    """How many lines both begin with."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _edges(one: str, other: str) -> tuple[int, int]:
+    """How many characters both have alike at the beginning and, of what remains, at the end; whole lines only."""
+    start = one.rfind("\n", 0, _alike(one, other, lambda text, a, b: text[a:b])) + 1
+    one, other = one[start:], other[start:]
+    end = _alike(one, other, lambda text, a, b: text[len(text) - b : len(text) - a])
+    if any(text[-end - 1 : len(text) - end] not in ("", "\n") for text in (one, other)):
+        # It begins inside a line of at least one of them, so the next line is the first that both have whole.
+        end = len(one) - (one.find("\n", len(one) - end) + 1 or len(one))
+    return start, end
+
+
+def _alike(one: str, other: str, cut: Callable[[str, int, int], str]) -> int:
+    """How many characters are the same. Comparing by halves is many times faster than one by one."""
+    same, most = 0, min(len(one), len(other))
+    reach = most
+    while same < most:
+        if cut(one, same, reach) == cut(other, same, reach):
+            same, reach = reach, most
+        else:
+            most = reach - 1
+            reach = (same + most + 1) // 2
+    return same
+
+
+def _line_count(text: str) -> int:
+    return text.count("\n") + (text[-1:] not in ("", "\n"))
 
 
 def _lines(text: str) -> list[str]:

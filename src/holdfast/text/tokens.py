@@ -65,6 +65,11 @@ _PIECE = re.compile(
     rb"| ?(?:[pqr]|Pc|Scc|Eccc){1,80}n{0,15}"
     rb"|[ tn]{0,80}n|[ t]{1,80}(?![^ tn])|[ t]"
 )
+# The same pieces of a text that is all ASCII, as most are, in little more than half the time.
+_ASCII_PIECE = re.compile(
+    rb"0{1,3}|a{1,24}(?:qa{1,2}(?!a))?|[ pqrt]a{1,24}(?:qa{1,2}(?!a))?|[ pqrt]?A{1,24}a{0,24}(?:qa{1,2}(?!a))?"
+    rb"| ?[pqr]{1,80}n{0,15}|[ tn]{0,80}n|[ t]{1,80}(?![^ tn])|[ t]"
+)
 # Per script: how many letters of a piece its first token covers, and what each further letter costs.
 _SCRIPTS = (
     (b"g", 3, 45),
@@ -104,7 +109,8 @@ def cut(text: str, budget: int) -> tuple[str, bool]:
 
 def _cost(text: str) -> int:
     # A lone surrogate cannot be encoded otherwise; whether one may be stored is not decided here.
-    shapes = _PIECE.findall(text.encode("utf-8", "surrogatepass").translate(_CLASSES))
+    pattern = _ASCII_PIECE if text.isascii() else _PIECE
+    shapes = pattern.findall(text.encode("utf-8", "surrogatepass").translate(_CLASSES))
     return sum(_piece_cost(shape) * times for shape, times in Counter(shapes).items())
 
 

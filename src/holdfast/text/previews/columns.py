@@ -12,17 +12,19 @@ MOST_ROWS = 2_000  # Rows that are profiled; of more, evenly chosen ones.
 _NUMBER = re.compile(r"[-+]?\d{1,18}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,3})?")
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{16,}")
 _FEW = 6
+# Asked of every value, and a tuple answers in half the time of a union.
+NESTED = (dict, list)
+_NUMBERS = (int, float)
 
 
 def as_number(value: object) -> float | None:
     """The value as a number when it is one or is written like one."""
-    if isinstance(value, bool):
+    if isinstance(value, str):
+        bare = value.strip()  # which knows more blanks than `float`
+        return float(bare) if _NUMBER.fullmatch(bare) else None
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         return None
-    if isinstance(value, int | float):
-        return value if abs(value) < 1e300 else None
-    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        return float(value)
-    return None
+    return value if abs(value) < 1e300 else None
 
 
 def opaque(value: object) -> bool:
@@ -36,15 +38,15 @@ def opaque(value: object) -> bool:
     return any(letter.isdigit() for letter in value) or value.endswith("=")
 
 
-def profile(name: str, values: Sequence[object]) -> str:
+def profile(name: str, values: Sequence[object], as_numbers: Sequence[float | None]) -> str:
     """One line about a column: `age: 3-90`, `state: open 12, closed 3`, `name: 311 distinct, e.g. …`."""
     present = [value for value in values if value is not None and value != ""]
     gaps = len(values) - len(present)
     tail = f", {gaps:,} empty" if gaps else ""
     if not present:
         return f"{name}: all empty"
-    numbers = [each for each in map(as_number, present) if each is not None]
-    simple = [clip(str(value), 40) for value in present if not isinstance(value, list | dict)]
+    numbers = [each for each in as_numbers if each is not None]
+    simple = [clip(str(value), 40) for value in present if not isinstance(value, NESTED)]
     counts = Counter(simple)
     if len(numbers) == len(present) and len(counts) > _FEW:
         return f"{name}: {number(min(numbers))} to {number(max(numbers))}{tail}"

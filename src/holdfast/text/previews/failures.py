@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _VALUE = re.compile(
     r"(?:error|err|fatal|critical|fail|failed|failure)\b"
     r"|<(?:failure|error)[ >]|\d:\d{1,6}\s{1,4}error\s"
 )
-_LEVELS = re.compile("crit|alert")
 _HELPS = re.compile(
     r"(?i)error|fail|panic|fatal|exception|traceback|critical|emerg|severe|err!|not ok|timed out|etimedout|econnrefused"
     r"|timeout|exit|non-zero|killed|caused by:|segmentation|core dumped|\[(?:crit|alert)\]"
@@ -87,8 +87,11 @@ class Line(NamedTuple):
     text: str
 
 
-def failure_lines(content: str, found: Marks | None = None) -> list[Line]:
-    """Every line that says that something failed, in order. `found` is what one pass over the content has found."""
+def failure_lines(
+    content: str, found: Marks | None = None, number_at: Callable[[int], int] | None = None
+) -> list[Line]:
+    """Every line that says that something failed, in order. `found` is what one pass over the content has found, and
+    `number_at` which line begins at a byte, when somebody knows sooner than by counting."""
     if found is None:
         from holdfast.text.marks import marks  # noqa: PLC0415 - which is made of this module's pattern
 
@@ -109,7 +112,8 @@ def failure_lines(content: str, found: Marks | None = None) -> list[Line]:
         part = data[max(start, at - 220) : min(end, at + 200)] if long else data[start:end]
         text = part.decode("utf-8", "replace" if long else "surrogatepass").rstrip("\r")
         if _fails(text):
-            number, counted, looks = number + data.count(b"\n", counted, start), start, -1
+            number = number_at(start) if number_at else number + data.count(b"\n", counted, start)
+            counted, looks = start, -1
             whole = data[start:end].decode("utf-8", "surrogatepass").rstrip("\r") if long else text
             failing.append(Line(number, whole))
     return failing
@@ -138,6 +142,6 @@ def _fails(line: str) -> bool:
     """Whether a line that may say that something failed does so."""
     if _first(line) >= 0:
         # These two are levels of a log in brackets; elsewhere they are words like others, unless another one helps.
-        return not _LEVELS.search(line) or bool(_HELPS.search(line))
+        return not ("crit" in line or "alert" in line) or bool(_HELPS.search(line))
     head = line[:200]
     return bool(_MARKED.match(head) or _ASSERTION.match(head) or _SERVER_ERROR.search(line))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from holdfast.text import tokens
-from holdfast.text.previews.columns import MOST_ROWS, as_number, opaque, profile
+from holdfast.text.previews.columns import MOST_ROWS, NESTED, as_number, opaque, profile
 from holdfast.text.previews.core import Sheet, Text, clip, plural, shown, spread
 
 _MOST_NODES = 60_000  # Values that are looked at when the biggest collection is searched.
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 def score(text: Text) -> float:
     """1 when the whole text is JSON."""
-    return 1.0 if text.bracketed and (_big(text) or isinstance(text.parsed, dict | list)) else 0.0
+    return 1.0 if text.bracketed and (_big(text) or isinstance(text.parsed, NESTED)) else 0.0
 
 
 def render(text: Text, sheet: Sheet) -> None:
@@ -63,7 +63,7 @@ def render(text: Text, sheet: Sheet) -> None:
         _leaves(value, sheet, spaced)
         return
     if isinstance(value, dict):
-        scalars = {key: each for key, each in list(value.items())[:200] if not isinstance(each, dict | list)}
+        scalars = {key: each for key, each in list(value.items())[:200] if not isinstance(each, NESTED)}
         if scalars:
             sheet.add_all([row_text(scalars, spaced, 300)], at=1, share=0.25)
     show_rows(rows, sheet, spaced)
@@ -112,14 +112,12 @@ def biggest(value: object) -> Rows | None:
         rows = _as_rows(path, node)
         if rows is not None and (best is None or len(rows.items) > 2 * len(best.items)):
             best = rows
-        children: Iterator[tuple[str, object]]
+        children: Iterable[tuple[object, object]] = ()
         if isinstance(node, dict):
-            children = iter((f"{path}/{key}", each) for key, each in list(node.items())[:500])
+            children = list(node.items())[:500]
         elif isinstance(node, list):
-            children = iter((f"{path}/{at}", each) for at, each in enumerate(node[:200]))
-        else:
-            continue
-        queue.extend((where, each) for where, each in children if isinstance(each, dict | list))
+            children = enumerate(node[:200])
+        queue += [(f"{path}/{name}", each) for name, each in children if isinstance(each, NESTED)]
     return best
 
 
@@ -139,15 +137,16 @@ def show_rows(rows: Rows, sheet: Sheet, spaced: bool, count: str = "") -> None:
     sheet.add(f"{count or plural(len(rows.items), 'row')}{where}, by column{sampled}:", at=2)
     plain = [key for key in keys if not _dull(key, flat)]
     values = {key: [item.get(key) for item in flat] for key in keys}
+    numbers = {key: list(map(as_number, column)) for key, column in values.items()}
     if len(flat) > 6:
-        profiles = [clip(profile(clip(key, 60), values[key]), 140) for key in plain]
+        profiles = [clip(profile(clip(key, 60), values[key], numbers[key]), 140) for key in plain]
         told = [each for each in profiles if not _SAYS_LITTLE.search(each)]
         sheet.add_all(told, at=2, share=0.4)
         rest = [each.split(":", 1)[0] for each in profiles if _SAYS_LITTLE.search(each)]
         if rest:
             sheet.add(clip("also " + ", ".join(rest), 160), at=2)
     kept = _telling(plain, values) or plain or keys
-    order = _order(flat, kept)
+    order = _order(flat, [numbers[key] for key in kept[:12]])
     shown_rows = 0
     for at in order:
         row = {key: flat[at][key] for key in kept if key in flat[at] and flat[at][key] not in (None, "")}
@@ -256,7 +255,7 @@ def _telling(keys: Sequence[str], values: Mapping[str, Sequence[object]]) -> lis
     for key in keys:
         present = [value for value in values[key][:300] if value is not None and value != ""]
         texts = [value for value in present if isinstance(value, str)]
-        nested = [value for value in present if isinstance(value, dict | list)]
+        nested = [value for value in present if isinstance(value, NESTED)]
         long = bool(texts) and sum(map(len, texts)) > 110 * len(texts)
         same = len(present) > 3 and len({str(value)[:80] for value in present}) == 1
         if present and not long and not same and len(nested) * 2 <= len(present):
@@ -264,12 +263,12 @@ def _telling(keys: Sequence[str], values: Mapping[str, Sequence[object]]) -> lis
     return out
 
 
-def _order(flat: Sequence[Mapping[str, object]], keys: Sequence[str]) -> list[int]:
+def _order(flat: Sequence[Mapping[str, object]], columns: Sequence[Sequence[float | None]]) -> list[int]:
     """Rows that say error, then the first, the extremes, the last, and then others, evenly."""
     bad = [at for at, row in enumerate(flat) if _bad(row)]
     extremes = []
-    for key in keys[:12]:
-        numbers = [(value, at) for at, row in enumerate(flat) if (value := as_number(row.get(key))) is not None]
+    for column in columns:
+        numbers = [(value, at) for at, value in enumerate(column) if value is not None]
         if len({value for value, _ in numbers}) > 8:
             extremes.append(max(numbers, key=lambda pair: (pair[0], -pair[1]))[1])
     last = len(flat) - 1
@@ -305,7 +304,7 @@ def _leaves(value: object, sheet: Sheet, spaced: bool) -> None:
         items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
         for key, each in list(items)[:200]:
             where = f"{path}.{key}" if path else str(key)
-            if isinstance(each, dict | list) and each:
+            if isinstance(each, NESTED) and each:
                 queue.append((where, each))
             elif not sheet.add(
                 f"{clip(where, 120)}{': ' if spaced else ':'}{clip(json.dumps(_short(each), ensure_ascii=False), 160)}",

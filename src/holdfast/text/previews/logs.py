@@ -18,12 +18,15 @@ _STAMP = re.compile(
     r"|\d{6} \d{6}|\d\d:\d\d:\d\d(?:[.,]\d{1,6})?|\d{2}-\d{2} \d\d:\d\d:\d\d\.\d{3}|\d{10}(?:\.\d{1,6})?(?= )"
     r")\]?"
 )
+_DIGIT = re.compile(r"\d")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+# Every alternative begins with a sign or a letter of its own, so that most places are passed over at a glance.
 _LEVEL = re.compile(
-    r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE|ALERT|EMERG)\b"
+    r"[TDINWECFSA](?<!\w[A-Z])(?:(?<=T)RACE|(?<=D)EBUG|(?<=I)NFO|(?<=N)OTICE|(?<=W)ARN(?:ING)?|(?<=E)(?:RR(?:OR)?|MERG)"
+    r"|(?<=C)RIT(?:ICAL)?|(?<=F)ATAL|(?<=S)EVERE|(?<=A)LERT)\b"
     r"|[\[=\"](?:trace|debug|info|notice|warn|warning|error|err|critical|crit|fatal|alert|emerg)[\]\" ,]"
     r"| (?:info|warn|warning|error|debug)(?=[ :])"
-    r"|(?<= )[VDIWEF](?=[/ ] ?\w)"
+    r"| [VDIWEF](?=[/ ] ?\w)"
 )
 _ACCESS = re.compile(
     r'"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|CONNECT|PROPFIND) (\S{1,2000})[^"\n]{0,200}" (\d{3})\b'
@@ -44,11 +47,12 @@ def score(text: Text) -> float:
     sample = text.sample
     if len(sample) < 4:
         return 0.0
-    stamped = sum(bool(_STAMP.search(line[:60])) for line in sample) / len(sample)
-    dated = sum(bool(_CLOCK.search(line[:80])) for line in sample) / len(sample)
-    levelled = sum(bool(_LEVEL.search(line[:120])) for line in sample) / len(sample)
-    if stamped < 0.4 or (dated < 0.3 and levelled < 0.3):
-        return 0.75 * levelled if levelled > 0.7 else 0.0
+    # Every time has a digit in it, and looking for one is many times faster.
+    stamped = sum(bool(_DIGIT.search(line, 0, 60) and _STAMP.search(line[:60])) for line in sample) / len(sample)
+    if stamped < 0.4 or sum(bool(_CLOCK.search(line[:80])) for line in sample) / len(sample) < 0.3:
+        levelled = sum(bool(_LEVEL.search(line[:120])) for line in sample) / len(sample)
+        if stamped < 0.4 or levelled < 0.3:
+            return 0.75 * levelled if levelled > 0.7 else 0.0
     # Rows of a table have times as well; what then differs is that the first line names the columns.
     header = bool(_HEADER.fullmatch(sample[0][:300])) and not _STAMP.search(sample[0][:60])
     return 0.55 + 0.35 * stamped - (0.2 if header else 0.0)
@@ -100,8 +104,12 @@ def fold_key(line: str) -> str:
     if access:
         return _VARIABLE.sub("#", access.group(1)[:200]) + " " + access.group(2)
     stamp = _STAMP.search(line[:60])
-    words = _VARIABLE.sub("#", line[stamp.end() if stamp else 0 :][:240]).split()
+    said = line[stamp.end() if stamp else 0 :][:240]
     # The first words say what happened, later ones to whom: lines as long with the same beginning are alike.
+    if '"' not in said and "'" not in said:  # only what is quoted has blanks in it: there are as many words as before
+        words = said.split()
+        return f"{len(words)} " + _VARIABLE.sub("#", " ".join(words[:6]))
+    words = _VARIABLE.sub("#", said).split()
     return f"{len(words)} " + " ".join(words[:6])
 
 

@@ -8,20 +8,24 @@ from collections.abc import Iterator, Sequence
 from holdfast.text.previews.core import BIG, Sheet, Text, plural
 from holdfast.text.previews.failures import Line, excerpt
 
-_SIGNS = re.compile(
-    r"={3,} (?:test session starts|FAILURES|ERRORS|short test summary|warnings summary)"
-    r"|={2,} .{0,80}\b(?:passed|failed)\b"
-    r"|^(?:PASS|FAIL|ok|FAILED|---|===) {1,3}(?:\S{1,200}|[A-Z]{3,5}:)|^--- (?:FAIL|PASS|SKIP):|^=== RUN"
-    r"|^Ran \d{1,9} tests? in|^Test Suites:|^Tests:? {1,8}\d|^test result:|^test \S{1,200} \.\.\. "
-    r"|^running \d{1,9} tests?"
-    r"|^\s{0,8}(?:✓|✗|✕|✔|✘|×|⚠|❌|●) ?\S|\b\d{1,9} (?:passing|failing|passed|failed)\b"  # noqa: RUF001
-    r"|error TS\d{1,6}:|: (?:fatal )?(?:error|warning|note)(?:\[[\w-]{1,40}\])?:|^(?:error|warning)(?:\[\w{1,12}\])?:"
-    r"|^\s{0,4}\d{1,7}:\d{1,5}\s{1,4}(?:error|warning)\s|✖ \d{1,7} problems?"
-    r"|^\[(?:ERROR|INFO|WARNING)\] |BUILD (?:SUCCESS|FAILURE|FAILED|SUCCESSFUL)|^make(?:\[\d\])?: "
-    r"|^npm (?:ERR!|WARN|error|warn)|^(?:ok|not ok) \d|^ +(?:Compiling|Finished|Checking|Running) |exit (?:code|status)"
-    r"|^\S{1,200}::\S{1,200} (?:PASSED|FAILED|ERROR|SKIPPED)|^[.sFE]{0,5}\.{3}[.sFExX]{5,} ?(?:\[ {0,3}\d{1,3}%\])?$"
-    r"|^\S{1,300}:\d{1,7}:\d{1,5}: [A-Z]{1,4}\d{1,4} |^Found \d{1,7} errors?"
+# Signs of a run, in three patterns: what is only at the beginning is not looked for elsewhere, and where every
+# alternative begins with a letter of its own, the engine passes over all others quickly.
+_STARTS = re.compile(
+    r"(?:PASS|FAIL|ok|FAILED|---|===) {1,3}(?:\S{1,200}|[A-Z]{3,5}:)|--- (?:FAIL|PASS|SKIP):|=== RUN"
+    r"|Ran \d{1,9} tests? in|Test Suites:|Tests:? {1,8}\d|test result:|test \S{1,200} \.\.\. "
+    r"|running \d{1,9} tests?|\s{0,8}(?:✓|✗|✕|✔|✘|×|⚠|❌|●) ?\S|(?:error|warning)(?:\[\w{1,12}\])?:"  # noqa: RUF001
+    r"|\s{0,4}\d{1,7}:\d{1,5}\s{1,4}(?:error|warning)\s|\[(?:ERROR|INFO|WARNING)\] |make(?:\[\d\])?: "
+    r"|npm (?:ERR!|WARN|error|warn)|(?:ok|not ok) \d| +(?:Compiling|Finished|Checking|Running) "
+    r"|\S{1,200}::\S{1,200} (?:PASSED|FAILED|ERROR|SKIPPED)|[.sFE]{0,5}\.{3}[.sFExX]{5,} ?(?:\[ {0,3}\d{1,3}%\])?$"
+    r"|\S{1,300}:\d{1,7}:\d{1,5}: [A-Z]{1,4}\d{1,4} |Found \d{1,7} errors?"
 )
+_SIGNS = re.compile(
+    r"=== (?:test session starts|FAILURES|ERRORS|short test summary|warnings summary)"
+    r"|== .{0,80}\b(?:passed|failed)\b|✖ \d{1,7} problems?|exit (?:code|status)"
+    r"|error TS\d{1,6}:|: (?:fatal )?(?:error|warning|note)(?:\[[\w-]{1,40}\])?:"
+    r"|BUILD (?:SUCCESS|FAILURE|FAILED|SUCCESSFUL)"
+)
+_COUNTS = re.compile(r"\d(?<!\w\d)\d{0,8} (?:passing|failing|passed|failed)\b")
 _SUMMARY = re.compile(
     r"(?i)\b\d{1,9} (?:passed|failed|passing|failing|skipped|errors?|warnings?|problems?|tests?|todo)\b"
     r"|^\W{0,8}(?:tests?|test suites|test files|duration|time|snapshots|ran all|total|coverage|summary|result)"
@@ -30,6 +34,7 @@ _SUMMARY = re.compile(
     r"|exit(?:ed)? (?:with )?(?:code|status)"
     r"|^found \d|^all files|^process (?:completed|finished|exited)|^done in|finished in|\bin \d{1,7}(?:\.\d{1,4})?s\b"
 )
+_EARLY = re.compile(r"\W{0,6}(?:collected|running) \d")
 _WARNING = re.compile(r"(?i)^\W{0,8}warn(?:ing)?\b|: warning\b|\bwarning:|^\s{0,8}⚠|\bdeprecat")
 _DETAIL = re.compile(
     r"^\s{0,12}(?:→|at |>|E {3}|Expected|Received|expected|received|assert|[-+] |\||-->|File \"|Error|got|want|#)"
@@ -50,13 +55,17 @@ def score(text: Text) -> float:
         return 0.99
     # What tells a run stands near the beginning of its lines; only of big texts is it dear to look further.
     sample = [line[:_BEGINNING] for line in text.sample] if text.big else text.sample
-    if not sample:
+    hits = sum(map(_sign, sample))
+    if not hits:
         return 0.0
-    hits = sum(bool(_SIGNS.search(line)) for line in sample)
-    ended = any(_SIGNS.search(line) or _SUMMARY.search(line) for line in sample[-6:])
-    if hits < 2 and not (hits and ended):
+    ended = any(_sign(line) or _SUMMARY.search(line) for line in sample[-6:])
+    if hits < 2 and not ended:
         return 0.0
     return min(0.97, 0.25 + 1.2 * hits / len(sample) + (0.3 if ended and hits >= 2 else 0.0))
+
+
+def _sign(line: str) -> bool:
+    return bool(_STARTS.match(line) or _SIGNS.search(line) or _COUNTS.search(line))
 
 
 def render(text: Text, sheet: Sheet) -> None:
@@ -73,11 +82,7 @@ def render(text: Text, sheet: Sheet) -> None:
         for at in range(len(lines) - 1, max(-1, len(lines) - 14), -1)
         if lines[at].strip() and _SUMMARY.search(lines[at][:300])
     ]
-    early = [
-        at
-        for at, line in enumerate(lines[:400])
-        if len(line) < 300 and re.match(r"\W{0,6}(?:collected|running) \d", line)
-    ]
+    early = [at for at, line in enumerate(lines[:400]) if len(line) < 300 and _EARLY.match(line)]
     failing = {line.number for line in text.failures}
     closing = [
         at
@@ -91,7 +96,7 @@ def render(text: Text, sheet: Sheet) -> None:
     more = len(text.failures) - shown
     if more > 0:
         sheet.add(f"… and {plural(more, 'more failure line')}", at=5)
-    warnings = [(at, line) for at, line in text.numbered() if _WARNING.search(line[:300])]
+    warnings = [(at, line) for at, line in text.numbered() if _warns(line[:300])]
     if warnings and sheet.left > 20:
         sheet.add(plural(len(warnings), "warning line") + text.part, at=6)
         sheet.add_lines(((at, line.strip()) for at, line in warnings), at=6, share=0.7, length=150)
@@ -99,6 +104,12 @@ def render(text: Text, sheet: Sheet) -> None:
     opening = ((at, line) for at, line in enumerate(lines[:60]) if not _PROGRESS.fullmatch(line[:300]))
     if sheet.left > 40:
         sheet.add_lines(opening, at=1, length=150)
+
+
+def _warns(line: str) -> bool:
+    # Most lines do not, and the words it takes are found many times faster than the pattern is.
+    lower = line.lower()
+    return bool(("warn" in lower or "deprecat" in lower or "⚠" in line) and _WARNING.search(line))
 
 
 def _coverage(text: Text, sheet: Sheet) -> None:

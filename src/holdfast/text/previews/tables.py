@@ -51,13 +51,15 @@ def render(text: Text, sheet: Sheet) -> None:
         first = next((at for at, line in enumerate(text.lines) if line.strip()), 0)
         sheet.add_line(first, text.lines[first], at=1)
     values = [[row[at] if at < len(row) else "" for row in cells] for at in range(min(len(names), 40))]
-    profiles = (clip(profile(clip(name, 40), column), 150) for name, column in zip(names, values, strict=False))
+    numbers = [list(map(as_number, column)) for column in values]
+    columns = zip(names, values, numbers, strict=False)
+    profiles = (clip(profile(clip(name, 40), column, numeric), 150) for name, column, numeric in columns)
     sheet.add_all(profiles, at=0, share=0.45)
-    order = _order(text, table, values, chosen)
+    order = _order(text, table, numbers, chosen)
     sheet.add_lines(((number, text.lines[number]) for number in order), at=1, length=150)
 
 
-def _order(text: Text, table: Table, columns: Sequence[Sequence[str]], numbers: Sequence[int]) -> list[int]:
+def _order(text: Text, table: Table, columns: Sequence[Sequence[float | None]], chosen: Sequence[int]) -> list[int]:
     """Line numbers: rows that fail, the first, extremes, totals, the last, others evenly."""
     failing: dict[str, int] = {}
     for line in text.failures[:5000]:
@@ -66,10 +68,10 @@ def _order(text: Text, table: Table, columns: Sequence[Sequence[str]], numbers: 
     totals = [number for number in rows[-3:] if _TOTAL.search(text.lines[number][:200].strip("| "))]
     extremes: list[int] = []
     for column in columns:
-        found = [(value, at) for at, each in enumerate(column) if (value := as_number(each)) is not None]
+        found = [(value, at) for at, value in enumerate(column) if value is not None]
         if len({value for value, _ in found}) > 8 and len(found) * 2 > len(column) and not _counts_up(found):
-            extremes.append(numbers[max(found, key=lambda pair: (pair[0], -pair[1]))[1]])
-            extremes.append(numbers[min(found, key=lambda pair: (pair[0], pair[1]))[1]])
+            extremes.append(chosen[max(found, key=lambda pair: (pair[0], -pair[1]))[1]])
+            extremes.append(chosen[min(found, key=lambda pair: (pair[0], pair[1]))[1]])
     others = [rows[at] for at in spread(len(rows), 24)]
     order = [*list(failing.values())[:3], *totals, *rows[:2], *extremes[:1], *rows[-1:], *extremes, *others]
     return list(dict.fromkeys(order))
