@@ -34,11 +34,12 @@ KINDS = {"rare": "one rare word", "eight": "eight words"}
 
 
 class Score(NamedTuple):
-    """Seconds of the best round, and the share of questions whose text came back."""
+    """Seconds of the best round, the share of questions whose text came back, and the tokens of an answer."""
 
     add: float
     search: dict[str, float]
     hits: dict[str, float]
+    tokens: dict[str, float]
     resident: float  # megabytes, with the texts in
 
 
@@ -96,6 +97,7 @@ def _in_turns(sides: dict[str, tuple[Peer, Side]], texts: Sequence[str], count: 
     adds: dict[str, list[float]] = {name: [] for name in sides}
     finds: dict[str, dict[str, list[float]]] = {name: {kind: [] for kind in KINDS} for name in sides}
     hits: dict[str, dict[str, list[bool]]] = {name: {kind: [] for kind in KINDS} for name in sides}
+    spent: dict[str, dict[str, list[int]]] = {name: {kind: [] for kind in KINDS} for name in sides}
     for turn in range(rounds):
         mine = slice(turn * ops, (turn + 1) * ops)
         for name, (peer, side) in sides.items():
@@ -106,11 +108,13 @@ def _in_turns(sides: dict[str, tuple[Peer, Side]], texts: Sequence[str], count: 
                 finds[name][kind].append(percentile([seconds for seconds, _ in found], 0.5))
                 shown = zip(chosen, found, strict=True)
                 hits[name][kind] += [f"[{question.source:06}]" in said for question, (_, said) in shown]
+                spent[name][kind] += [tokens.count(said) for _, said in found]
     return {
         name: Score(
             min(adds[name]),
             {kind: min(times) for kind, times in finds[name].items()},
             {kind: sum(one) / len(one) for kind, one in hits[name].items()},
+            {kind: sum(one) / len(one) for kind, one in spent[name].items()},
             (resident(side.pid) or (0.0, 0.0))[0],
         )
         for name, (_, side) in sides.items()
@@ -130,6 +134,7 @@ def _tell(ours: Peer, scores: dict[str, Score], peers: dict[str, Peer], synced: 
     lines = []
     for name, one in scores.items():
         found = [f"{one.hits[kind]:.2f}" if peers[name].finds else "-" for kind in KINDS]
+        found += [f"{one.tokens[kind]:,.0f}" for kind in KINDS]
         times = [
             text for kind in KINDS for text in (span(one.search[kind]), ratio(mine.search[kind], one.search[kind]))
         ]
@@ -147,9 +152,12 @@ def _tell(ours: Peer, scores: dict[str, Score], peers: dict[str, Peer], synced: 
                 hit, there = mine.hits[kind], one.hits[kind]
                 what = where(f"found by {words}")
                 compare(what, hit, name, there, show="{:.0%}".format, better=MORE, peer=True)
+            what = where(f"tokens of an answer to {words}")
+            compare(what, mine.tokens[kind], name, one.tokens[kind], show="{:,.0f}".format, peer=True)
         compare(where("resident memory"), mine.resident, name, one.resident, show="{:.0f} MB".format, peer=True)
     heads = ("who", "durability", "add", "ours to it", "rare word", "ours to it", "eight words", "ours to it")
-    table(f"{count:,} texts, ours as {ours.name}", (*heads, "hit, rare", "hit, eight", "memory"), lines)
+    more = ("hit, rare", "hit, eight", "tokens, rare", "tokens, eight", "memory")
+    table(f"{count:,} texts, ours as {ours.name}", (*heads, *more), lines)
 
 
 def _syncs(peer: Peer) -> str:
