@@ -188,8 +188,8 @@ def test_a_failing_writer_does_not_fail_those_it_shares_a_commit_with(tmp_path: 
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-def finished(process: subprocess.Popen[bytes], timeout: float) -> None:
-    """A worker must end well and in time; otherwise it and its children are killed."""
+def finished(process: subprocess.Popen[bytes], timeout: float) -> str:
+    """A worker must end well and in time; otherwise it and its children are killed. What it complained of."""
     try:
         _, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -197,6 +197,7 @@ def finished(process: subprocess.Popen[bytes], timeout: float) -> None:
         process.communicate()
         raise
     assert process.returncode == 0, err.decode()
+    return err.decode()
 
 
 def test_a_fork_after_opening_works_on_both_sides(store_url: str) -> None:
@@ -204,6 +205,14 @@ def test_a_fork_after_opening_works_on_both_sides(store_url: str) -> None:
     with holdfast.open(store_url, project="demo") as hold:
         wanted = {f"{name} {number}" for name in ("parent", "child") for number in range(20)} | {"before", "after"}
         assert Counter(notes_in(hold).values()) == Counter(wanted)
+        assert all(finding.ok for finding in hold.check())
+
+
+def test_a_fork_does_not_mind_stores_that_are_gone(tmp_path: Path) -> None:
+    store = str(tmp_path / "holdfast.db")
+    assert finished(worker("fork_gone", store), 60) == ""
+    with holdfast.open(store, project="demo") as hold:
+        assert sorted(notes_in(hold).values()) == ["before", "child 0", "child 1", "parent 0", "parent 1"]
         assert all(finding.ok for finding in hold.check())
 
 

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import mmap
 import os
+import shutil
 import sys
 import threading
 import time
@@ -89,6 +90,31 @@ def fork_plain(store: str) -> None:
     assert status == 0, status
     hold.session().notes.add("after")
     hold.close()
+
+
+def fork_gone(store: str) -> None:
+    """Fork with a store whose folder was removed, and one that was closed before its folder was."""
+    hold = open_store(store, "one")
+    kept = []
+    for name, closed in (("removed", False), ("closed", True)):
+        folder = Path(store).with_name(name)
+        folder.mkdir()
+        other = open_store(str(folder / "holdfast.db"), "one")
+        other.session().notes.add("before")
+        if closed:
+            other.close()
+        shutil.rmtree(folder)
+        kept.append(other)
+    hold.session().notes.add("before")
+    for number in range(2):
+        child = os.fork()
+        hold.session().notes.add(f"{'parent' if child else 'child'} {number}")
+        if not child:
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, status
+    hold.close()
+    assert not Path(store).with_name("closed").exists()
 
 
 def fork_close(store: str) -> None:

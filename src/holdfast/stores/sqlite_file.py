@@ -38,6 +38,7 @@ FORK_WAIT_SECONDS = 1.0  # for readers in other threads; a fork is not held up f
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations", "sqlite")
 
 _open: weakref.WeakSet[Database] = weakref.WeakSet()  # what a fork has to care for
+_forking = threading.local()  # those that wait for the fork of this thread; others may be opened meanwhile
 
 
 class WriteLock:
@@ -234,7 +235,10 @@ class Database:
         until = time.monotonic() + FORK_WAIT_SECONDS
         while self._made > len(self._free) and time.monotonic() < until:
             time.sleep(0.001)
-        self._close_free()
+        try:
+            self._close_free()
+        except errors.StoreProblem:  # its folder may be gone; no connection may be open on both sides all the same
+            self._close_all()
 
     def after_fork_in_parent(self) -> None:
         self._turn.release()
@@ -423,26 +427,31 @@ class Database:
             self._closed = True
             self._close_free()
             self._lock.close()
+            _open.discard(self)
 
     def _close_free(self) -> None:
-        if self._wrote:
-            self._lock.acquire()
+        if not self._wrote:
+            return self._close_all()
+        self._lock.acquire()
         try:
-            while self._free:
-                self._free.pop().close()
-                self._made -= 1
+            self._close_all()
         finally:
-            if self._wrote:
-                self._lock.release()
+            self._lock.release()
+
+    def _close_all(self) -> None:
+        while self._free:
+            self._free.pop().close()
+            self._made -= 1
 
 
 def _before_fork() -> None:
-    for database in list(_open):
+    _forking.held = list(_open)
+    for database in _forking.held:
         database.before_fork()
 
 
 def _after_fork_in_parent() -> None:
-    for database in list(_open):
+    for database in _forking.held:
         database.after_fork_in_parent()
 
 
