@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import apsw
 import pytest
 from hypothesis import example, given, settings
 
@@ -10,6 +14,7 @@ from contract.naive import NaiveStore
 from holdfast.model import MEMORY, NOTE, Entry, Scope
 from holdfast.search.analyse import fold, terms
 from holdfast.store import Listing, Page, Store, Words
+from holdfast.stores.sqlite import SqliteStore
 
 RUN = "QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 6  # as long as a key in base64
 
@@ -228,3 +233,21 @@ def test_matching_finds_exactly_the_entries_with_the_words(store: Store, asked: 
     for every in (True, False):
         words = Words(tuple((word,) for word in query_words(question)), every)
         assert {entry.key for entry in store.matching(scope, NOTES, words)} == naive.matching(scope, NOTES, words)
+
+
+def test_the_embedded_store_prepares_no_statement_again_for_other_values(tmp_path: Path, scope: Scope) -> None:
+    store = SqliteStore(str(tmp_path / "holdfast.db"))
+    again: dict[str, int] = {}
+
+    def count(event: dict[str, Any]) -> None:
+        again[event["sql"]] = event["stmt_status"]["SQLITE_STMTSTATUS_REPREPARE"]
+
+    con = store._db.take()
+    con.trace_v2(apsw.SQLITE_TRACE_PROFILE, count)
+    store._db.give(con)
+    for number in range(5):
+        put(store, scope, f"k{number}", f"The parser reads {number} files of the grammar")
+        assert len(store.matching(scope, NOTES, Words((("parser",), ("grammars",))))) == number + 1
+    store.close()
+    assert any("FROM 'main'.'terms_idx'" in sql for sql in again), "the statements of the index itself are seen"
+    assert max(again.values()) <= 1, "once may be because the tables are new"
