@@ -15,6 +15,7 @@ from holdfast.model import MEMORY, NOTE, Entry, Scope
 from holdfast.search.analyse import fold, terms
 from holdfast.store import Listing, Page, Store, Words
 from holdfast.stores.sqlite import SqliteStore
+from holdfast.wiring import choose_store
 
 RUN = "QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 6  # as long as a key in base64
 
@@ -157,6 +158,29 @@ def test_words_with_the_same_stem_are_the_same_word(store: Store, family: tuple[
     wanted = keys(entries[:-1])
     for word in family:
         assert sorted(keys(store.matching(scope, NOTES, Words(((word,),))))) == wanted, word
+
+
+def test_what_was_looked_for_in_vain_is_found_once_it_is_there(store: Store, store_url: str, scope: Scope) -> None:
+    sought = Words((("parsers",),))
+    assert store.matching(scope, NOTES, sought) == ()
+    store.load(scope, [note("loaded", "a parser", NOON)], [])
+    assert keys(store.matching(scope, NOTES, sought)) == ["loaded"]
+    put(store, scope, "put", "some parsers", now=NOON + 1)
+    assert keys(store.matching(scope, NOTES, sought)) == ["put", "loaded"]
+    elsewhere = Words((("zebras",), ("parser",)))
+    assert store.matching(scope, NOTES, elsewhere) == ()
+    other = choose_store(store_url)
+    put(other, scope, "theirs", "zebra parsers", now=NOON + 2)
+    other.close()
+    assert keys(store.matching(scope, NOTES, elsewhere)) == ["theirs"]
+
+
+def test_a_word_is_found_among_very_many_that_begin_or_end_like_it(store: Store) -> None:
+    fillers = " ".join(f"{number}ate creat{number}" for number in range(1_000, 1_400))
+    scope, _ = laden(store, [fillers, "they ate", "creatures", "it ate creatures"])
+    assert keys(store.matching(scope, NOTES, Words((("ate",),)))) == ["note_3", "note_1"]
+    assert keys(store.matching(scope, NOTES, Words((("creatures",),)))) == ["note_3", "note_2"]
+    assert keys(store.matching(scope, NOTES, Words((("ate",), ("creatures",))))) == ["note_3"]
 
 
 def test_a_short_stem_is_found_among_many_words_that_begin_like_it(store: Store) -> None:
