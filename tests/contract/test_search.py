@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import apsw
 import pytest
 from hypothesis import example, given, settings
 
@@ -10,6 +14,8 @@ from contract.naive import NaiveStore
 from holdfast.model import MEMORY, NOTE, Entry, Scope
 from holdfast.search.analyse import fold, terms
 from holdfast.store import Listing, Page, Store, Words
+from holdfast.stores.sqlite import SqliteStore
+from holdfast.wiring import choose_store
 
 RUN = "QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 6  # as long as a key in base64
 
@@ -154,6 +160,29 @@ def test_words_with_the_same_stem_are_the_same_word(store: Store, family: tuple[
         assert sorted(keys(store.matching(scope, NOTES, Words(((word,),))))) == wanted, word
 
 
+def test_what_was_looked_for_in_vain_is_found_once_it_is_there(store: Store, store_url: str, scope: Scope) -> None:
+    sought = Words((("parsers",),))
+    assert store.matching(scope, NOTES, sought) == ()
+    store.load(scope, [note("loaded", "a parser", NOON)], [])
+    assert keys(store.matching(scope, NOTES, sought)) == ["loaded"]
+    put(store, scope, "put", "some parsers", now=NOON + 1)
+    assert keys(store.matching(scope, NOTES, sought)) == ["put", "loaded"]
+    elsewhere = Words((("zebras",), ("parser",)))
+    assert store.matching(scope, NOTES, elsewhere) == ()
+    other = choose_store(store_url)
+    put(other, scope, "theirs", "zebra parsers", now=NOON + 2)
+    other.close()
+    assert keys(store.matching(scope, NOTES, elsewhere)) == ["theirs"]
+
+
+def test_a_word_is_found_among_very_many_that_begin_or_end_like_it(store: Store) -> None:
+    fillers = " ".join(f"{number}ate creat{number}" for number in range(1_000, 1_400))
+    scope, _ = laden(store, [fillers, "they ate", "creatures", "it ate creatures"])
+    assert keys(store.matching(scope, NOTES, Words((("ate",),)))) == ["note_3", "note_1"]
+    assert keys(store.matching(scope, NOTES, Words((("creatures",),)))) == ["note_3", "note_2"]
+    assert keys(store.matching(scope, NOTES, Words((("ate",), ("creatures",))))) == ["note_3"]
+
+
 def test_a_short_stem_is_found_among_many_words_that_begin_like_it(store: Store) -> None:
     fillers = " ".join(f"con{number}" for number in range(1_000, 2_000))
     scope, _ = laden(store, [fillers, "pros and cons"])
@@ -228,3 +257,21 @@ def test_matching_finds_exactly_the_entries_with_the_words(store: Store, asked: 
     for every in (True, False):
         words = Words(tuple((word,) for word in query_words(question)), every)
         assert {entry.key for entry in store.matching(scope, NOTES, words)} == naive.matching(scope, NOTES, words)
+
+
+def test_the_embedded_store_prepares_no_statement_again_for_other_values(tmp_path: Path, scope: Scope) -> None:
+    store = SqliteStore(str(tmp_path / "holdfast.db"))
+    again: dict[str, int] = {}
+
+    def count(event: dict[str, Any]) -> None:
+        again[event["sql"]] = event["stmt_status"]["SQLITE_STMTSTATUS_REPREPARE"]
+
+    con = store._db.take()
+    con.trace_v2(apsw.SQLITE_TRACE_PROFILE, count)
+    store._db.give(con)
+    for number in range(5):
+        put(store, scope, f"k{number}", f"The parser reads {number} files of the grammar")
+        assert len(store.matching(scope, NOTES, Words((("parser",), ("grammars",))))) == number + 1
+    store.close()
+    assert any("FROM 'main'.'terms_idx'" in sql for sql in again), "the statements of the index itself are seen"
+    assert max(again.values()) <= 1, "once may be because the tables are new"

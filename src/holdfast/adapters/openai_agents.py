@@ -177,7 +177,7 @@ class _Items:
             fresh = [*self._waiting, *items]
             whole = _whole(fresh)
             if whole:
-                self._window.keep([*self._window.messages(), *map(_as_message, fresh[:whole])])
+                self._window.add([*map(_as_message, fresh[:whole])])
             self._waiting = fresh[whole:]
 
     def pop(self) -> Any | None:

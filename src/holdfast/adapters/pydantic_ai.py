@@ -117,15 +117,16 @@ class HoldfastMemory(AbstractCapability[Any]):
         own = parameters.instruction_parts or []
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
         sent = self._bridge.next(line, prompt, given.messages, goes_on=False)
+        origins = line.talk.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
-        for message, origin in zip(sent.prompt, line.talk.origins(sent.prompt), strict=True):
+        for message, origin in zip(sent.prompt, origins, strict=False):
             if prompt and message is prompt[0]:
                 parts += own
             elif origin is None:  # a system prompt of the framework's own stays where it was, among the messages
                 parts.append(InstructionPart(message.text(), dynamic=True))
         return replace(
             given,
-            messages=written(line, sent),
+            messages=written(sent, origins),
             model_request_parameters=replace(parameters, instruction_parts=parts or None),
         )
 
@@ -219,13 +220,11 @@ def _piece(piece: Any) -> Part:
     return Other({FORM: str(piece)})
 
 
-def written(line: Conversation[ModelMessage], sent: Sent) -> list[ModelMessage]:
+def written(sent: Sent, origins: Sequence[tuple[ModelMessage, int] | None]) -> list[ModelMessage]:
     """What is sent, in the framework's form. Its own messages are sent as they are wherever nothing of them changed."""
     out: list[ModelMessage] = []
     asked: list[tuple[Any, ModelMessage | None]] = []  # parts of requests that follow each other, and where they stood
-    given = [*sent.prompt, *sent.talk]
-    origins = line.talk.origins(given)
-    for at, (message, origin) in enumerate(zip(given, origins, strict=True)):
+    for at, (message, origin) in enumerate(zip([*sent.prompt, *sent.talk], origins, strict=True)):
         if at < len(sent.prompt) and origin is None:
             continue  # an instruction
         if message.role == ASSISTANT:
@@ -241,6 +240,8 @@ def written(line: Conversation[ModelMessage], sent: Sent) -> list[ModelMessage]:
 
 def _joined(asked: Sequence[tuple[Any, ModelMessage | None]]) -> list[ModelMessage]:
     """Requests that follow each other: those that were given, if all of them are whole, else one of all parts."""
+    if len(asked) == 1 and (only := asked[0][1]) is not None and len(only.parts) == 1:
+        return [only]  # as nearly all are
     natives = list({id(native): native for _, native in asked}.values())
     whole = [part for native in natives if native is not None for part in native.parts]
     if None not in natives and len(whole) == len(asked):

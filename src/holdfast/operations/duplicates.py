@@ -31,14 +31,17 @@ def twin(ctx: Context, kind: str, text: str, own: str | None = None) -> Twin | N
         return None
     letters, numbers = alike.telling(text, WORDS)
     found = _holding(ctx, kind, letters)
+    same = _saying(text, found, own)
     # With its numbers a text is found among many of a pattern; without them, where just a number is another one. As
     # long as all that hold the letters were found, those that hold the numbers too are among them.
-    if numbers and letters and len(found) < limits.DUPLICATES_COMPARED:
+    first: list[Twin] = []
+    if numbers and not (letters and len(found) < limits.DUPLICATES_COMPARED):
+        first = _saying(text, _holding(ctx, kind, letters + numbers), own)
+    elif numbers and same:
         sought = set(analyse.terms(numbers))
-        first = [entry for entry in found if sought <= set(analyse.terms(analyse.index_words(_indexed(entry))))]
-    else:
-        first = _holding(ctx, kind, letters + numbers) if numbers else []
-    return _closest(text, first, own) or _closest(text, found, own)
+        texts = {entry.key: _indexed(entry) for entry in found}
+        first = [one for one in same if sought <= set(analyse.terms(analyse.index_words(texts[one.key])))]
+    return next(iter(first or same), None)
 
 
 def _holding(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
@@ -53,16 +56,17 @@ def _indexed(entry: Entry) -> str:
     return "\n".join([*([entry.key] if entry.kind == MEMORY else []), entry.content, *entry.tags])
 
 
-def _closest(text: str, among: list[Entry], own: str | None) -> Twin | None:
+def _saying(text: str, among: list[Entry], own: str | None) -> list[Twin]:
+    """Those that say the same: in the same words first, then nearly, the newest of each first."""
     found = sorted(
         (entry for entry in among if entry.key != own), key=lambda one: (one.updated_at, one.key), reverse=True
     )
-    plain = alike.exact(text)
-    if same := next((entry for entry in found if alike.exact(entry.content) == plain), None):
-        return Twin(same.key, True)
-    words = alike.bag(text)
+    if not found:
+        return []
+    plain, words = alike.exact(text), alike.bag(text)
+    same = [Twin(one.key, True) for one in found if alike.exact(one.content) == plain]
     near = (one for one in found if alike.as_long(text, one.content) and alike.alike(words, alike.bag(one.content)))
-    return next((Twin(entry.key, False) for entry in near), None)
+    return same + [Twin(one.key, False) for one in near]
 
 
 def twin_json(found: Twin | None) -> Json:

@@ -83,6 +83,12 @@ class Window:
         self._book.take_up(ctx)
         self._book.follow(ctx, split(self._unmended(messages))[1])
 
+    def add(self, messages: Sequence[Message]) -> None:
+        """Keep what was said after all that is there already."""
+        ctx = self._context()
+        self._book.take_up(ctx)
+        self._book.follow(ctx, [*(item.message for item in self._book.items), *messages])
+
     def leave(self, count: int) -> None:
         """Leave the last messages behind, as a conversation that goes another way does. They stay in the transcript."""
         ctx = self._context()

@@ -29,7 +29,7 @@ from holdfast.stores.output_transfer import arrive
 from holdfast.stores.rows import E_FIELDS, FIELDS, Row
 from holdfast.stores.sqlite_erase import SqliteErase
 from holdfast.stores.sqlite_file import SCHEMA, Database
-from holdfast.stores.sqlite_index import Fresh, WordIndex, any_of, may_contain, tag_mark, tidy
+from holdfast.stores.sqlite_index import Fresh, WordIndex, any_of, held, may_contain, tag_mark, tidy
 from holdfast.stores.sqlite_outputs import SqliteOutputs, SqliteSql
 from holdfast.stores.sqlite_pages import SqlitePages
 from holdfast.stores.sqlite_recall import PLACE, SqliteRecall
@@ -109,15 +109,19 @@ class SqliteStore(SqliteOutputs, SqliteRecall, SqliteVectors, SqliteErase, Sqlit
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
         def work(con: apsw.Connection) -> tuple[Entry, ...]:
-            families = ([self._index.same_stem(con, word) for word in group] for group in words.groups if group)
-            groups = [any_of(set().union(*family)) for family in families]
+            groups = []
+            for group in filter(None, words.groups):
+                found: set[str] = set().union(*(held(con, word) for word in group))
+                if not found and words.every:
+                    return ()  # they must hold each, and this one no entry holds
+                groups.append(any_of(found))
             if not groups:
                 return ()
             source, values = _source(scope, query, (" AND " if words.every else " OR ").join(groups))
             # Newest first is the order of the index itself, read from its end: no need to score what holds every word.
             order = "t.rowid DESC" if words.every else "t.rank"
-            found = con.execute(f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?", (*values, query.limit))  # noqa: S608
-            return tuple(self._entry(scope, row) for row in found)
+            sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
+            return tuple(self._entry(scope, row) for row in con.execute(sql, (*values, query.limit)))
 
         return self._db.read(work)
 

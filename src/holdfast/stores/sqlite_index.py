@@ -65,7 +65,7 @@ class WordIndex:
             self._families = (moment, {})
         families = self._families[1]
         if word not in families:
-            families[word] = _same_stem(con, word)
+            families[word] = {word} | held(con, word)
         return families[word]
 
     def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None, fresh: Fresh) -> None:
@@ -135,14 +135,18 @@ def any_of(words: Iterable[str]) -> str:
     return "(" + (" OR ".join(f'"{word}"' for word in sorted(words)) or '""') + ")"
 
 
-def _same_stem(con: apsw.Connection, word: str) -> set[str]:
-    """The word and all indexed words with its stem. They begin alike, up to a last letter that stemming may change."""
+def held(con: apsw.Connection, word: str) -> set[str]:
+    """All indexed words with the stem of a word, itself among them if it is one. None: no entry holds it in any form.
+
+    They begin alike, up to a last letter that stemming may change.
+    """
     (stem,) = analyse.terms([word])
     if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
-        alike = _with_stem(stem, sorted(_forms(stem)))
-        return {word} | {form for form in alike if form in _words_with(con, form, ends=True)}
+        return {form for form in _with_stem(stem, sorted(_forms(stem) | {word})) if _is_word(con, form)}
     start = stem[:-1] if stem[-1] in "eily" else stem
-    return {word} | _with_stem(stem, sorted(_words_with(con, start, begins=True)))
+    found = _with_stem(stem, sorted(_words_with(con, start, begins=True)))
+    # Where very many words begin alike, not all of them were read.
+    return found | {word} if word not in found and _is_word(con, word) else found
 
 
 def _with_stem(stem: str, words: list[str]) -> set[str]:
@@ -195,6 +199,10 @@ def may_contain(con: apsw.Connection, folded: str) -> str | None:
 
 def _length(words: set[str]) -> int:
     return min(map(len, words))
+
+
+def _is_word(con: apsw.Connection, word: str) -> bool:
+    return bool(con.execute("SELECT 1 FROM pieces WHERE piece = ?1 AND word = ?1", (word,)).fetchall())
 
 
 def _words_with(con: apsw.Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:

@@ -9,6 +9,7 @@ costs the notepad and nothing before it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -43,23 +44,31 @@ class Assembled(NamedTuple):
 
 def assemble(sections: Mapping[str, Section]) -> Assembled:
     """The sections in their order, each within its budget. The same sections give the same bytes."""
-    texts: dict[str, str] = {}
-    left_out: list[str] = []
-    for name in (*HEAD, *LATE):
-        section = sections.get(name, Section(""))
-        text, cut = (section.text, False)
-        if section.budget is not None:
-            text, cut = tokens.cut(section.text, section.budget)
-        if cut:
-            note = f"{name}: {tokens.count(section.text) - tokens.count(text):,} tokens left out"
-            left_out.append(f"{note}; {section.more}" if section.more else note)
-            text = f"{text}\n[{left_out[-1]}]"
-        if text:
-            texts[name] = text
+    fitted = {name: _fitted(name, section) for name, section in sections.items() if section.text}
+    texts = {name: fitted[name].text for name in (*HEAD, *LATE) if name in fitted and fitted[name].text}
     head = "\n\n".join(texts[name] for name in HEAD[1:] if name in texts)
     late = "\n\n".join([MARK, *(texts[name] for name in LATE if name in texts)])
-    sizes = {name: tokens.count(text) for name, text in texts.items()}
-    return Assembled(texts.get(HANDOFF, ""), head, late, sizes, tuple(left_out))
+    sizes = {name: fitted[name].tokens for name in texts}
+    left_out = tuple(fitted[name].left_out for name in texts if fitted[name].left_out)
+    return Assembled(texts.get(HANDOFF, ""), head, late, sizes, left_out)
+
+
+class _Fitted(NamedTuple):
+    text: str
+    tokens: int
+    left_out: str
+
+
+@lru_cache(maxsize=64)  # most sections of most requests are those of the one before
+def _fitted(name: str, section: Section) -> _Fitted:
+    """A section within its budget."""
+    text, cut = (section.text, False) if section.budget is None else tokens.cut(section.text, section.budget)
+    left_out = ""
+    if cut:
+        note = f"{name}: {tokens.count(section.text) - tokens.count(text):,} tokens left out"
+        left_out = f"{note}; {section.more}" if section.more else note
+        text = f"{text}\n[{left_out}]"
+    return _Fitted(text, tokens.count(text), left_out)
 
 
 def request(parts: Assembled, prompt: Sequence[Message], history: Sequence[Message], warning: str) -> list[Message]:

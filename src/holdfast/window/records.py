@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from holdfast import limits
@@ -52,7 +52,7 @@ def pack(message: Message) -> Kept:
     body: dict[str, Any] = {"role": message.role, "parts": [_packed(part, page) for part in message.parts]}
     if message.raw:
         body["raw"] = message.raw
-    return Kept("".join(page.pieces), json.dumps(body, separators=(",", ":"), default=str))
+    return Kept("".join(page.pieces), _to_json(body))
 
 
 def unpack(kept: Kept) -> Message:
@@ -62,7 +62,7 @@ def unpack(kept: Kept) -> Message:
 
 def digest(message: Message) -> str:
     """What tells this message from any other, whatever objects it is made of."""
-    plain = json.dumps([message.role, [_plain(part) for part in message.parts], message.raw], default=_mapping)
+    plain = _to_plain([message.role, [_plain(part) for part in message.parts], message.raw])
     return hashlib.sha256(plain.encode()).hexdigest()[:32]
 
 
@@ -73,6 +73,11 @@ def _plain(part: Part) -> list[Any]:
 
 def _mapping(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+# Made once: every message is written with both.
+_to_json: Callable[[object], str] = json.JSONEncoder(separators=(",", ":"), default=str).encode
+_to_plain: Callable[[object], str] = json.JSONEncoder(default=_mapping).encode
 
 
 def _packed(part: Part, page: _Page) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.window.messages import ASSISTANT, TOOL, Message
+from holdfast.window.messages import ASSISTANT, TOOL, Call, Message, Result
 
 
 def units(messages: Sequence[Message]) -> list[range]:
@@ -32,12 +32,13 @@ def unpaired(messages: Sequence[Message]) -> frozenset[str]:
     open_calls: set[str] = set()
     alone: set[str] = set()
     for message in messages:
-        open_calls.update(call.id for call in message.calls())
-        for result in message.results():
-            if result.call_id in open_calls:
-                open_calls.discard(result.call_id)
-            else:
-                alone.add(result.call_id)
+        # Plain loops, not `calls` and `results`: every step of an agent looks through its whole conversation here.
+        for part in message.parts:
+            if isinstance(part, Call):
+                open_calls.add(part.id)
+        for part in message.parts:
+            if isinstance(part, Result):
+                (open_calls.discard if part.call_id in open_calls else alone.add)(part.call_id)
     return frozenset(alone | open_calls)
 
 
