@@ -152,8 +152,10 @@ def _tell(ours: Peer, scores: dict[str, Score], peers: dict[str, Peer], synced: 
                 hit, there = mine.hits[kind], one.hits[kind]
                 what = where(f"found by {words}")
                 compare(what, hit, name, there, show="{:.0%}".format, better=MORE, peer=True)
-            what = where(f"tokens of an answer to {words}")
-            compare(what, mine.tokens[kind], name, one.tokens[kind], show="{:,.0f}".format, peer=True)
+                if hit and there:  # an answer without the text is cheap, and of no use
+                    read, theirs = mine.tokens[kind] / hit, one.tokens[kind] / there
+                    what = where(f"tokens read for each text found by {words}")
+                    compare(what, read, name, theirs, show="{:,.0f}".format, peer=True)
         compare(where("resident memory"), mine.resident, name, one.resident, show="{:.0f} MB".format, peer=True)
     heads = ("who", "durability", "add", "ours to it", "rare word", "ours to it", "eight words", "ours to it")
     more = ("hit, rare", "hit, eight", "tokens, rare", "tokens, eight", "memory")
