@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,8 +79,15 @@ def installed(package: str, version: str = "") -> Script | None:
     if not (folder / "package.json").exists():
         named = f"{package}@{version}" if version else package
         wanted = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(place), named]
-        done = subprocess.run(wanted, cwd=place, capture_output=True, text=True, check=False)
+        done = subprocess.run(wanted, cwd=place, env=_with_headers(node), capture_output=True, text=True, check=False)
         if done.returncode != 0 or not folder.exists():
             remark(f"{package}: skipped, npm cannot install it ({done.stderr.strip().splitlines()[:1]}).")
             return None
     return Script(folder, json.loads((folder / "package.json").read_text())["version"])
+
+
+def _with_headers(node: str) -> dict[str, str]:
+    """What has to be compiled takes Node's headers from where Node is, if they are there, and not from the network."""
+    place = Path(node).resolve().parent.parent
+    there = (place / "include" / "node" / "node_version.h").exists()
+    return os.environ | ({"npm_config_nodedir": str(place)} if there else {})
