@@ -62,6 +62,7 @@ class Asked(NamedTuple):
     visit: Visit
     session: str | None  # the one it works in when it names none itself
     client: str  # which client this is, as well as can be told
+    checked: bool = False  # whether the reply is checked against the SDK's models, which also put it into their order
 
 
 class Answers:
@@ -93,20 +94,18 @@ class Answers:
         params = dict(ctx.params or {})
         session, client = _session_in(ctx, visit), _client_in(ctx)
         try:
-            asked = Asked(ctx.method, params, ctx.protocol_version, visit, session, client)
-            reply, revision = await self.answer(asked)
-            return serialize_server_result(ctx.method, revision, reply)
+            return await self.answer(Asked(ctx.method, params, ctx.protocol_version, visit, session, client, True))
         except wire.RpcError as problem:
             raise MCPError(problem.code, problem.message, problem.data) from None
 
-    async def answer(self, asked: Asked) -> tuple[wire.Json, str]:
-        """The reply and the revision it is in, or RpcError. Nothing else comes out of here."""
+    async def answer(self, asked: Asked) -> dict[str, Any]:
+        """The reply, or RpcError. Nothing else comes out of here."""
         # One thread does one whole call. A client that goes away does not stop it half way: the
         # thread is waited for, and what it wrote was one transaction.
         tool = asked.params.get("name") if asked.method == CALL else None
         return await self._threads.run(tool, lambda: self._answer(asked))
 
-    def _answer(self, asked: Asked) -> tuple[wire.Json, str]:
+    def _answer(self, asked: Asked) -> dict[str, Any]:
         visit, room = asked.visit, asked.visit.room
         client = Client(revision=asked.revision, session=asked.session)
         who: tuple[str, ...] = (visit.principal.id, asked.client)
@@ -118,7 +117,11 @@ class Answers:
                 client.unused = self._unused.pop(who, None)
             surface = self._surfaces[visit.principal.level, room.at_home].over(room.hold, visit.principal.by(BY))
             reply = surface.answer(asked.method, asked.params, client, asked.revision)
-            return reply, client.revision or asked.revision
+            return (
+                serialize_server_result(asked.method, client.revision or asked.revision, reply)
+                if asked.checked
+                else reply
+            )
         except wire.RpcError:
             raise
         except Exception as problem:
@@ -229,7 +232,7 @@ class McpDoor:
         session = named or (f"mcp-{call.transport}" if call.transport else own_session(visit))
         try:
             asked = Asked(CALL, call.params, call.revision, visit, session, call.transport)
-            reply = wire.result(call.id, (await self._answers.answer(asked))[0])
+            reply = wire.result(call.id, await self._answers.answer(asked))
         except wire.RpcError as problem:
             reply = wire.error(problem, call.id)
         headers = {SESSION_ID: call.transport} if call.transport else None
