@@ -98,6 +98,6 @@ $(STAMP): requirements/dev.txt pyproject.toml
 		echo "'$(PYTHON)' cannot make a virtual environment with pip in it." >&2; \
 		echo "On Debian and Ubuntu, install the package python3-venv, then run this again." >&2; exit 1; }
 	@test -x $(PY) && $(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PY) -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(PY) -m pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
 	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
