@@ -63,7 +63,7 @@ docs: $(STAMP) ## Write docs/reference.md, docs/licences.md and the plugin
 	$(PY) docs/make_plugin.py
 
 run: $(STAMP) ## Serve on this machine; prints its address
-	$(VENV)/bin/holdfast serve
+	$(VENV)/bin/limpet serve
 
 lock: $(STAMP) ## Choose versions again and write requirements/*.txt; UPGRADE=1 takes the newest
 	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras --group dev -o requirements/dev.txt
@@ -92,7 +92,7 @@ clean: ## Remove everything the commands above made
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Holdfast needs Python 3.11 or newer, and '$(PYTHON)' is not that." >&2; \
+		echo "Limpet needs Python 3.11 or newer, and '$(PYTHON)' is not that." >&2; \
 		echo "Name another one: make setup PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "'$(PYTHON)' cannot make a virtual environment with pip in it." >&2; \

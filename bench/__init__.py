@@ -1,1 +1,1 @@
-"""Measurements of Holdfast beside the least that the same work can cost. `python -m bench` runs them."""
+"""Measurements of Limpet beside the least that the same work can cost. `python -m bench` runs them."""

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 import apsw
 
-import holdfast
+import limpet
 from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, start, stdio, survival, writers
 from bench.figures import taken
 from bench.measure import OUT, ROOT, Sizes, clear_out
@@ -28,7 +28,7 @@ from bench.recall import quality, speed
 
 
 def _adapters(sizes: Sizes) -> None:
-    """What Holdfast costs inside a framework's own loop, and what it saves there."""
+    """What Limpet costs inside a framework's own loop, and what it saves there."""
     from bench import adapters  # late: it imports the frameworks, and what is measured before should not pay for them
 
     adapters.run(sizes)
@@ -84,7 +84,7 @@ LONG = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Holdfast beside its floors.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Limpet beside its floors.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(SUBJECTS)}")
     parser.add_argument("--quick", action="store_true", help="few notes and few rounds, under a minute")
     parser.add_argument("--peers", action="store_true", help="also install and measure other tools (needs pip and npm)")
@@ -96,7 +96,7 @@ def main() -> None:
     sizes = Sizes(given.quick, given.peers, (ROOT / given.write).parent if given.write else None)
     OUT.mkdir(parents=True, exist_ok=True)
     # As an installer does. Without it every start would also measure the compiler.
-    compileall.compile_dir(os.path.dirname(holdfast.__file__), quiet=2)
+    compileall.compile_dir(os.path.dirname(limpet.__file__), quiet=2)
     _header(sizes)
     try:
         for name in given.names or [name for name in SUBJECTS if not (given.quick and name in LONG)]:
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def _header(sizes: Sizes) -> None:
-    print(f"# Holdfast, measured on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{' (quick)' if sizes.quick else ''}\n")
+    print(f"# Limpet, measured on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{' (quick)' if sizes.quick else ''}\n")
     print(
         f"- machine: {_processor()}, {os.cpu_count()} cores, load {_load()}; {platform.system()} {platform.release()}"
     )
@@ -132,7 +132,7 @@ def _where(sizes: Sizes, load: str, took: float) -> str:
     return (
         f"{quick}{busy}{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {took:.0f} s, load {load} before and {_load()} after; "
         f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, {_disk()}; "
-        f"Holdfast {holdfast.__version__}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}."
+        f"Limpet {limpet.__version__}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}."
     )
 
 

@@ -1,7 +1,7 @@
-"""`python -m bench adapters`: what Holdfast costs inside a framework's own loop, and what it saves there.
+"""`python -m bench adapters`: what Limpet costs inside a framework's own loop, and what it saves there.
 
-Every framework runs the same scripted model, with Holdfast and without, in turns. A step is what happens between two
-model calls. The task reads big records and is then asked for rows from the middle of three of them: without Holdfast
+Every framework runs the same scripted model, with Limpet and without, in turns. A step is what happens between two
+model calls. The task reads big records and is then asked for rows from the middle of three of them: without Limpet
 they are all in the window, with it the model has to recall what it does not see.
 """
 
@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-import holdfast
+import limpet
 from bench.figures import MORE, compare
 from bench.frameworks.langchain import LangChain
 from bench.frameworks.openai_agents import OpenAIAgents
 from bench.frameworks.pydantic_ai import PydanticAI
 from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
 from bench.measure import OUT, Sizes, percentile, span, table, verdict
-from holdfast.library import Holdfast
+from limpet.api import Limpet
 
 FRAMEWORKS: dict[str, Callable[..., Any]] = {
     "LangChain": LangChain,
@@ -83,7 +83,7 @@ def _steps(steps: int, rounds: int) -> None:
         with_us, without = min(times[True]), min(times[False])
         added = with_us - without
         goal = verdict(added, STEP_GOAL, f"≤ {span(STEP_GOAL)} more")
-        compare(f"{name}: a step with Holdfast", with_us, "without", without, goal)
+        compare(f"{name}: a step with Limpet", with_us, "without", without, goal)
         more = min(cpu[True]) - min(cpu[False])
         lines.append([name, span(without), span(with_us), span(added), goal, span(more), span(_sync())])
     heads = ("framework", "a step without", "with", "added (p50)", "goal", "added CPU", "a sync of this disk")
@@ -159,5 +159,5 @@ def _task(records: int) -> None:
     table(f"Tokens of the largest request in a task of {records} big results", heads, lines)
 
 
-def _opened(name: str) -> Holdfast:
-    return holdfast.open(str(OUT / f"{name.replace(' ', '-')}.db"), project="bench", session=name)
+def _opened(name: str) -> Limpet:
+    return limpet.open(str(OUT / f"{name.replace(' ', '-')}.db"), project="bench", session=name)

@@ -21,13 +21,13 @@ from bench import corpus
 from bench.corpus import Note
 from bench.measure import mark, percentile
 from bench.stores import SESSION, Raw, open_ours
-from holdfast.errors import HoldfastError
+from limpet.errors import LimpetError
 
 BUSY_MS = 30_000
 
 
 def adders(which: str, path: Path, threads: int) -> list[Callable[[Note], object]]:
-    """One function a thread. Holdfast is shared by all threads; the floor needs a connection for each."""
+    """One function a thread. Limpet is shared by all threads; the floor needs a connection for each."""
     if which == "floor":
         return [Raw(path, BUSY_MS).add for _ in range(threads)]
     hold = open_ours(path)
@@ -55,7 +55,7 @@ def main() -> None:
             began = time.perf_counter()
             try:
                 ids.append(add(note))
-            except (HoldfastError, apsw.Error) as problem:
+            except (LimpetError, apsw.Error) as problem:
                 errors.append(f"{type(problem).__name__}: {problem}")
             waits.append(time.perf_counter() - began)
 

@@ -18,9 +18,9 @@ from typing import Any
 from bench import stores
 from bench.figures import compare, remark
 from bench.measure import Sizes, clean_environment, percentile, ratio, span, table, verdict
-from holdfast.library import Holdfast
-from holdfast.model import NOTE, NOTEPAD, TASK, Draft, Stamp
-from holdfast.store import Decide
+from limpet.api import Limpet
+from limpet.model import NOTE, NOTEPAD, TASK, Draft, Stamp
+from limpet.store import Decide
 
 EVENTS = 10_000  # of the session whose story is painted
 PAINT_SECONDS = 1.0
@@ -89,7 +89,7 @@ def _tell(found: dict[str, list[list[float]]]) -> None:
     table("First paint in headless Chromium, from the click on", heads, lines)
 
 
-def _story(hold: Holdfast) -> None:
+def _story(hold: Limpet) -> None:
     """One long session: notes, a notepad that is edited again and again, tasks."""
     text = "The quick brown fox of the parser jumps over two tokens of lookahead. " * 3
     kinds = ((NOTE, "note_{}"), (NOTEPAD, "long"), (TASK, "task_{}"), (NOTE, "note_{}"))
@@ -104,7 +104,7 @@ def _story(hold: Holdfast) -> None:
         hold.store.edit_all(hold.scope, edits, Stamp("agent/bench", "bench", "long", BEGAN + first * 1_000))
 
 
-def _notes(hold: Holdfast, count: int) -> None:
+def _notes(hold: Limpet, count: int) -> None:
     for first in range(0, count, BATCH):
         edits: list[tuple[str, str, Decide]] = []
         for number in range(first, min(count, first + BATCH)):
@@ -117,9 +117,9 @@ def _notes(hold: Holdfast, count: int) -> None:
 
 @contextmanager
 def _served(place: Path, project: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "holdfast", "serve", "--store", str(place / "ours.db"), "--project", project]
+    command = [sys.executable, "-m", "limpet", "serve", "--store", str(place / "ours.db"), "--project", project]
     command += ["--port", "0", "--json"]
-    env = clean_environment() | {"HOLDFAST_TOKEN": TOKEN}
+    env = clean_environment() | {"LIMPET_TOKEN": TOKEN}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=place)
     try:
         assert process.stdout is not None

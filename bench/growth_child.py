@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import holdfast
+import limpet
 from bench import corpus
 from bench.measure import cpu_of, resident
-from holdfast.library import Holdfast
-from holdfast.model import NOTE, Entry
-from holdfast.window.messages import assistant, user
+from limpet.api import Limpet
+from limpet.model import NOTE, Entry
+from limpet.window.messages import assistant, user
 
 PROJECT, SEED = "grown", 7
 BEGAN = 1_700_000_000_000  # milliseconds
@@ -72,8 +72,8 @@ def events(count: int) -> Iterator[dict[str, Any]]:
         yield made | {"detail": {}, "before": None}
 
 
-def opened(store: str) -> Holdfast:
-    return holdfast.open(store, project=PROJECT, session="new")
+def opened(store: str) -> Limpet:
+    return limpet.open(store, project=PROJECT, session="new")
 
 
 def load(store: str, count: int) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _questions(known: list[Kept], words: int, chance: random.Random) -> list[str
 
 
 def _ways(
-    hold: Holdfast, known: list[Kept], few: list[str], many: list[str], numbered: list[str], chance: random.Random
+    hold: Limpet, known: list[Kept], few: list[str], many: list[str], numbered: list[str], chance: random.Random
 ) -> dict[str, Callable[[int], object]]:
     fresh = [f"{one.text} [{chance.getrandbits(48):012x}]" for one in known]
     session = hold.session("talk")
@@ -150,7 +150,7 @@ def _ways(
     }
 
 
-def _beside(hold: Holdfast, chance: random.Random) -> dict[str, Callable[[int], object]]:
+def _beside(hold: Limpet, chance: random.Random) -> dict[str, Callable[[int], object]]:
     """The same in a small project of the same store: what the others' entries cost those who never see them."""
     small = hold.elsewhere(hold.scope._replace(project="small"))
     small.store.load(small.scope, entries(SMALL), events(SMALL))
@@ -177,7 +177,7 @@ def _spending(store: str) -> Callable[[], float]:
     con = psycopg.connect(store, autocommit=True)
 
     def spent() -> float:
-        ours = con.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast'").fetchall()
+        ours = con.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'limpet'").fetchall()
         return time.process_time() + sum(cpu_of(row[0]) or 0.0 for row in ours)
 
     return spent

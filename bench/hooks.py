@@ -1,4 +1,4 @@
-"""Hooks: `holdfast hook` from start to end, on a store with many notes, beside an interpreter that does nothing.
+"""Hooks: `limpet hook` from start to end, on a store with many notes, beside an interpreter that does nothing.
 
 A coding agent waits for one of these at every prompt and after every tool, so the start of the process is what counts.
 """
@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-import holdfast
+import limpet
 from bench.corpus import notes
 from bench.figures import compare
 from bench.measure import OUT, Sizes, clean_environment, percentile, ratio, span, table, verdict
@@ -37,7 +37,7 @@ def run(sizes: Sizes) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / ".git").mkdir(parents=True)
     count = sizes.pick(10_000, 200)
-    with holdfast.open(folder=str(folder)) as hold:
+    with limpet.open(folder=str(folder)) as hold:
         session = hold.session(SESSION)
         for note in notes(count):
             session.notes.add(note.content, note.tags)
@@ -56,11 +56,11 @@ def run(sizes: Sizes) -> None:
         if name != floor:
             compare(f"{name}, {count:,} notes", min(found), floor, least, goal)
         lines.append([name, span(min(found)), ratio(min(found), least), goal, span(percentile(found, 0.5))])
-    table(f"`holdfast hook`, a new process each, {count:,} notes", ("event", "best", "x floor", "goal", "p50"), lines)
+    table(f"`limpet hook`, a new process each, {count:,} notes", ("event", "best", "x floor", "goal", "p50"), lines)
 
 
 def _command(name: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("holdfast")), "hook", "--client", "claude-code", name.partition(",")[0]]
+    return [str(Path(sys.executable).with_name("limpet")), "hook", "--client", "claude-code", name.partition(",")[0]]
 
 
 def _event(folder: Path, name: str, payload: dict[str, object], number: int) -> bytes:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from bench.figures import alone, compare
 from bench.measure import OUT, ROOT, Sizes, clean_environment, in_turns, ratio, span, table, verdict
-from holdfast.journal import edit, entries
-from holdfast.journal.entries import Decision, Evidence, Item, Ref
-from holdfast.journal.scan import scan
-from holdfast.journal.sections import template
-from holdfast.operations import journal_file
-from holdfast.operations.journal_file import Place, find, read, update
+from limpet.journal import file as journal_file
+from limpet.journal.document import edit, entries
+from limpet.journal.document.entries import Decision, Evidence, Item, Ref
+from limpet.journal.document.scan import scan
+from limpet.journal.document.sections import template
+from limpet.journal.file import Place, find, read, update
 
 CHANGE = 0.150  # seconds, for a file of 1 MB
 TIMES, MORE = 2.0, 0.060  # of an interpreter that does nothing, and seconds on top
@@ -36,8 +36,8 @@ def run(sizes: Sizes) -> None:
 
 def _place(name: str) -> Place:
     folder = OUT / name
-    (folder / ".holdfast").mkdir(parents=True, exist_ok=True)  # which makes it a project
-    return find(str(folder), "NOTES.md", ".holdfast")
+    (folder / ".limpet").mkdir(parents=True, exist_ok=True)  # which makes it a project
+    return find(str(folder), "NOTES.md", ".limpet")
 
 
 def _long(size: int) -> str:
@@ -94,7 +94,7 @@ def _starting(sizes: Sizes) -> None:
     folder = os.path.dirname(place.path)
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
-        "holdfast journal recover": [str(Path(sys.executable).with_name("holdfast")), "journal", "recover"],
+        "limpet journal recover": [str(Path(sys.executable).with_name("limpet")), "journal", "recover"],
     }
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(sizes.pick(40, 5)):
@@ -105,7 +105,7 @@ def _starting(sizes: Sizes) -> None:
     floor, mine = (min(times[name]) for name in commands)
     most = TIMES * floor + MORE
     goal = verdict(mine, most, f"≤ {TIMES:.0f}x + {span(MORE)} = {span(most)}")
-    compare("`holdfast journal recover`, level 1", mine, "python -c pass", floor, goal)
+    compare("`limpet journal recover`, level 1", mine, "python -c pass", floor, goal)
     table(
         "Level 1 from the command line",
         ("command", "best", "goal", "floor"),

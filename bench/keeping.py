@@ -16,7 +16,7 @@ from bench.big import MB
 from bench.figures import compare, remark
 from bench.measure import ROOT, Sample, Sizes, best, in_turns, ratio, span, table, verdict
 from bench.stdio import Contestant, Server
-from holdfast.stores.output_rows import LEVEL
+from limpet.stores.shared.output_rows import LEVEL
 
 KEEP, WRAP, SLICE_MS = 2.0, 2.5, 1.0  # times the floor; times the direct call; milliseconds
 SIZES = {"a trivial call": 0, "1 MB": MB, "10 MB": 10 * MB}
@@ -107,18 +107,18 @@ def _slicing(place: Path, sizes: Sizes) -> None:
 
 
 def _wrapping(place: Path, sizes: Sizes) -> None:
-    command = Path(sys.executable).with_name("holdfast")
+    command = Path(sys.executable).with_name("limpet")
     upstream = [sys.executable, str(ROOT / "bench" / "upstream.py")]
     contestants = [Contestant("direct", lambda path: upstream, "text")]
     if not command.exists():
-        remark("The `holdfast` command is not there: the wrapper is not measured.")
+        remark("The `limpet` command is not there: the wrapper is not measured.")
         return
     contestants.append(
         Contestant(
-            "holdfast wrap",
+            "limpet wrap",
             lambda path: [str(command), "wrap", "--", *upstream],
             "text",
-            lambda path: {"HOLDFAST_STORE": str(path)},
+            lambda path: {"LIMPET_STORE": str(path)},
         )
     )
     if sizes.peers:
@@ -136,12 +136,12 @@ def _wrapping(place: Path, sizes: Sizes) -> None:
             for name, server in list(servers.items())[:: 1 if turn % 2 == 0 else -1]:
                 found[name].append(server.timed({"size": size}, ops))
         samples = {name: best(rounds) for name, rounds in found.items()}
-        direct, wrapped = samples["direct"], samples["holdfast wrap"]
+        direct, wrapped = samples["direct"], samples["limpet wrap"]
         for name, sample in samples.items():
-            goal = _goal(sample, direct) if name == "holdfast wrap" else ""
+            goal = _goal(sample, direct) if name == "limpet wrap" else ""
             if name == "direct":
                 compare(f"wrapped: {what}", wrapped.p50, "the direct call", sample.p50, _goal(wrapped, sample))
-            elif name != "holdfast wrap":
+            elif name != "limpet wrap":
                 compare(f"wrapped: {what}", wrapped.p50, name, sample.p50, peer=True)
             lines.append([what, name, span(sample.p50), ratio(sample.p50, direct.p50), goal, span(sample.p99)])
     for server in servers.values():

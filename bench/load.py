@@ -21,11 +21,11 @@ from bench.load_client import MIX, Plan
 from bench.load_postgres import Cluster, cluster
 from bench.load_tables import GOAL, OURS, tables
 from bench.measure import Sizes, clean_environment, cpu_of, percentile, resident, table, verdict
-from holdfast.library import Holdfast, wall_clock
-from holdfast.model import Scope
-from holdfast.operations import tokens
-from holdfast.operations.meaning import catch_up
-from holdfast.wiring import choose_meaning, choose_store
+from limpet.api import Limpet, wall_clock
+from limpet.model import Scope
+from limpet.recall.semantics import catch_up
+from limpet.upkeep import access_tokens
+from limpet.wiring import choose_meaning, choose_store
 
 AGENTS = 50
 TENANT = "team"
@@ -38,7 +38,7 @@ class Contestant(NamedTuple):
     agents: list[dict[str, str]]
     process: int
     path: str = "/mcp"
-    tools: str = "holdfast"
+    tools: str = "limpet"
     postgres: bool = True
 
 
@@ -96,7 +96,7 @@ def measured(sizes: Sizes) -> list[dict[str, Any]]:
 
 def _compare(server: Cluster, sizes: Sizes, loaded: int, projects: int) -> dict[str, Any]:
     with ExitStack() as stack:
-        ours = stack.enter_context(holdfast_served(server, loaded, projects))
+        ours = stack.enter_context(limpet_served(server, loaded, projects))
         floor = stack.enter_context(_floor_served(server, loaded, projects))
         contestants = [floor, ours]
         if sizes.peers:
@@ -158,14 +158,14 @@ def _round(server: Cluster, one: Contestant, sizes: Sizes, loaded: int, turn: in
 
 
 @contextmanager
-def holdfast_served(server: Cluster, loaded: int, projects: int) -> Iterator[Contestant]:
-    """`holdfast serve --team` on a database of its own, with notes and a token for each agent."""
+def limpet_served(server: Cluster, loaded: int, projects: int) -> Iterator[Contestant]:
+    """`limpet serve --team` on a database of its own, with notes and a token for each agent."""
     url = server.database("ours")
     names = _projects(projects)
     store, meaning = choose_store(url), choose_meaning()
     try:
         for at, name in enumerate(names):
-            hold = Holdfast(store, Scope(TENANT, name), session="loaded")
+            hold = Limpet(store, Scope(TENANT, name), session="loaded")
             hold.import_lines(stores.export_of(corpus.notes(loaded)[at::projects]))
             if meaning is not None:  # else the first questions would make the vectors of all that was loaded
                 catch_up(meaning, store, hold.scope, loaded)
@@ -173,8 +173,8 @@ def holdfast_served(server: Cluster, loaded: int, projects: int) -> Iterator[Con
     finally:
         store.close()
     place = stores.folder("load")
-    command = [sys.executable, "-m", "holdfast", "serve", "--team", "--store", url, "--project", "home", "--port", "0"]
-    more = {"HOLDFAST_TENANT": TENANT, "HOLDFAST_SERVER_CALLS_PER_MINUTE": RATE}
+    command = [sys.executable, "-m", "limpet", "serve", "--team", "--store", url, "--project", "home", "--port", "0"]
+    more = {"LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": RATE}
     with _running([*command, "--profile", "full", "--json"], place, more) as (process, said):
         port = int(json.loads(said)["url"].removesuffix("/mcp").rpartition(":")[2])
         agents = [
@@ -185,8 +185,8 @@ def holdfast_served(server: Cluster, loaded: int, projects: int) -> Iterator[Con
 
 def _token(store: Any, name: str, project: str) -> str:
     now = wall_clock()
-    wanted = tokens.wanted(name, TENANT, "write", (project,), "1d", now)
-    return tokens.create(store, wanted, by="person/bench", now=now).secret
+    wanted = access_tokens.wanted(name, TENANT, "write", (project,), "1d", now)
+    return access_tokens.create(store, wanted, by="person/bench", now=now).secret
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def _projects(count: int) -> list[str]:
 
 
 def _place(number: int, projects: int) -> dict[str, str]:
-    return {"Holdfast-Project": f"project-{number % projects}", "Holdfast-Session": f"session-{number}"}
+    return {"Limpet-Project": f"project-{number % projects}", "Limpet-Session": f"session-{number}"}
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     warm: float  # seconds at least that are not counted
     loaded: int  # notes that are there already
     seed: int
-    tools: str = "holdfast"  # whose tools are called
+    tools: str = "limpet"  # whose tools are called
 
 
 class Texts(NamedTuple):
@@ -105,7 +105,7 @@ class Agent:
         self._given = dict(plan.agents[number])
         self._calls = calls(plan, number, known)
         self._named: Callable[[Call], Call] = (
-            (lambda call: call) if plan.tools == "holdfast" else lambda call: for_memory_service(call, f"s{number}")
+            (lambda call: call) if plan.tools == "limpet" else lambda call: for_memory_service(call, f"s{number}")
         )
         self._id = 0
         self._buffer = bytearray()

@@ -55,11 +55,11 @@ WRITE_MEMORY = (
     "DO UPDATE SET content = excluded.content, updated_at = now()"
 )
 SEARCH_MEMORY = f"SELECT key, content, updated_at {_WORDS.format('memory')} LIMIT %s"
-CONNECTIONS = 8  # as many as Holdfast has
+CONNECTIONS = 8  # as many as Limpet has
 
 Con = psycopg.Connection[tuple[Any, ...]]
 Given = dict[str, Any]
-PROJECT_HEADER, SESSION_HEADER = "holdfast-project", "holdfast-session"
+PROJECT_HEADER, SESSION_HEADER = "limpet-project", "limpet-session"
 
 
 def make(url: str, projects: Sequence[str], notes: Sequence[Note]) -> None:

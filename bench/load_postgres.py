@@ -67,7 +67,7 @@ def _folder_of(process: Path) -> str:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """A server that lives as long as the block, or the one named in HOLDFAST_TEST_POSTGRES."""
+    """A server that lives as long as the block, or the one named in LIMPET_TEST_POSTGRES."""
     os.environ[SETTINGS_VARIABLE] = json.dumps(SETTINGS)
     run = None if RUN_VARIABLE in os.environ else Run.begin()
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from bench.measure import ratio, span, verdict
 
 GOAL = 1.5
-OURS = "Holdfast"
+OURS = "Limpet"
 HEADS = ("server", "calls/s", "p50", "p99", "x floor", "goal", "CPU a call: server", "PostgreSQL", "agents")
 MORE = ("agents' share", "cores busy", "memory of the server")
 Table = tuple[str, tuple[str, ...], list[list[str]]]  # title, heads, rows

@@ -90,8 +90,8 @@ def best(samples: Sequence[Sample]) -> Sample:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without anything that would change what a Holdfast process does or how fast it starts."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "COVERAGE_"))}
+    """The environment without anything that would change what a Limpet process does or how fast it starts."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LIMPET_", "COVERAGE_"))}
     return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
 
 
@@ -114,7 +114,7 @@ def resident(pid: int) -> tuple[float, float] | None:
     return (int(now[1]) / 1024, int(most[1]) / 1024) if now and most else None
 
 
-MARK = "/holdfast-bench-mark"  # a path nobody has: looking for it leaves a line in the trace
+MARK = "/limpet-bench-mark"  # a path nobody has: looking for it leaves a line in the trace
 
 
 def mark() -> None:

@@ -10,7 +10,7 @@ from bench.corpus import Question
 from bench.figures import compare
 from bench.measure import Sample, Sizes, Work, in_turns, ratio, span, syncs, table, verdict
 from bench.stores import SESSION, Raw, open_ours
-from holdfast.library import Holdfast
+from limpet.api import Limpet
 
 ADD_WALL, ADD_CPU, ADD_CPU_MORE = 1.5, 1.2, 150e-6
 SEARCH_WALL, EIGHT_WORDS, PAD_WALL = 1.5, 5e-3, 2.0
@@ -67,7 +67,7 @@ def _add_line(count: int, rounds: int, ops: int, what: str) -> list[str]:
     return [*_line(what, mine, least, wall), cpu]
 
 
-def _adder(hold: Holdfast, fresh: list[corpus.Note]) -> Work:
+def _adder(hold: Limpet, fresh: list[corpus.Note]) -> Work:
     return lambda at: hold.call("add_note", {"content": fresh[at].content, "tags": fresh[at].tags})
 
 
@@ -151,7 +151,7 @@ def _searching(sizes: Sizes) -> None:
     table(f"Searching {count:,} notes of one session (floor: FTS5, bm25, ten best, joined)", heads, lines)
 
 
-def _searcher(hold: Holdfast, asked: list[Question]) -> Work:
+def _searcher(hold: Limpet, asked: list[Question]) -> Work:
     calls = [
         {"query": question.text, "limit": 10} | ({"tags": [question.tag]} if question.tag else {}) for question in asked
     ]

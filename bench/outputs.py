@@ -17,11 +17,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import holdfast
+import limpet
 from bench.figures import alone, remark
 from bench.measure import DATA, Sizes, table, verdict
-from holdfast.library import Session
-from holdfast.text import tokens
+from limpet.api import Session
+from limpet.text import tokens
 
 HERE = DATA / "outputs"
 BUDGETS = (600, 300)
@@ -183,7 +183,7 @@ def over(place: Path, peers: bool = False) -> None:
     for line in (place / "questions.jsonl").read_text(encoding="utf-8").splitlines():
         question = json.loads(line)
         questions[question["file"]].append(question)
-    with tempfile.TemporaryDirectory() as folder, holdfast.open(f"{folder}/holdfast.db", project="bench") as hold:
+    with tempfile.TemporaryDirectory() as folder, limpet.open(f"{folder}/limpet.db", project="bench") as hold:
         session = hold.session("bench")
         files = sorted((place / "files").iterdir())
         rows = [measure(session, path, questions[path.name]) for path in files]

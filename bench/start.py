@@ -1,4 +1,4 @@
-"""Starting: `holdfast --version` beside an interpreter that does nothing, and what `import holdfast` brings along."""
+"""Starting: `limpet --version` beside an interpreter that does nothing, and what `import limpet` brings along."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ HEAVY = {
 HEAVY |= {"Stemmer", "asyncio", "ssl", "http", "email", "urllib", "sqlite3", "ctypes", "multiprocessing", "concurrent"}
 HEAVY |= {"logging", "inspect", "dataclasses"}
 IMPORTS = {
-    "import holdfast": "import holdfast",
-    "holdfast.open": "import holdfast; holdfast.open",
-    "the stdio server": "import holdfast.doors.mcp_stdio",
+    "import limpet": "import limpet",
+    "limpet.open": "import limpet; limpet.open",
+    "the stdio server": "import limpet.doors.stdio",
 }
 
 
@@ -41,18 +41,18 @@ def run(sizes: Sizes) -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     floor = "python -I -c pass"
     commands: dict[str, list[str]] = {floor: [sys.executable, "-I", "-c", "pass"]}
-    script = Path(sys.executable).with_name("holdfast")
-    if find_spec("holdfast.doors.cli") and script.exists():
-        commands["holdfast --version"] = [str(script), "--version"]
+    script = Path(sys.executable).with_name("limpet")
+    if find_spec("limpet.doors.cli") and script.exists():
+        commands["limpet --version"] = [str(script), "--version"]
     else:
-        remark("The `holdfast` command is not there: its --version is not measured.")
-    commands["import holdfast"] = [sys.executable, "-c", "import holdfast"]
-    commands["holdfast.open"] = [sys.executable, "-c", "import holdfast; holdfast.open"]
+        remark("The `limpet` command is not there: its --version is not measured.")
+    commands["import limpet"] = [sys.executable, "-c", "import limpet"]
+    commands["limpet.open"] = [sys.executable, "-c", "import limpet; limpet.open"]
     walls, cpus = _launch(commands, sizes.pick(40, 5))
     lines = []
     for name in commands:
         wall, cpu = min(walls[name]), min(cpus[name])
-        goal = verdict(wall / min(walls[floor]), VERSION, f"≤ {VERSION:.0f}x") if name == "holdfast --version" else ""
+        goal = verdict(wall / min(walls[floor]), VERSION, f"≤ {VERSION:.0f}x") if name == "limpet --version" else ""
         if name != floor:
             compare(name, wall, floor, min(walls[floor]), goal)
         shown = [span(wall), ratio(wall, min(walls[floor])), goal, span(percentile(walls[name], 0.5))]
@@ -94,10 +94,10 @@ def _modules() -> None:
     for name, statement in IMPORTS.items():
         found = _loaded(statement) - bare
         outside = {module.partition(".")[0] for module in found} & HEAVY
-        if name == "import holdfast":
+        if name == "import limpet":
             alone(f"{name}: heavy modules", str(len(outside)), verdict(len(outside), 0, "none"))
         lines.append([name, str(len(found)), ", ".join(sorted(outside)) or "none"])
-    table("What an import brings along", ("import", "modules", "heavy ones (none expected for import holdfast)"), lines)
+    table("What an import brings along", ("import", "modules", "heavy ones (none expected for import limpet)"), lines)
 
 
 def _loaded(statement: str) -> set[str]:

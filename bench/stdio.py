@@ -35,8 +35,8 @@ FIRST = 1.5  # times a bare server on the official SDK
 IDLE_MB, FULL_MB = 30, 45
 PEER = "@modelcontextprotocol/server-memory"
 BY_HAND = (
-    "import sys, holdfast\nfrom holdfast.doors.mcp_stdio import serve\n"
-    f"serve(holdfast.open(sys.argv[1], project='bench', session={SESSION!r}), 'core')"
+    "import sys, limpet\nfrom limpet.doors.stdio import serve\n"
+    f"serve(limpet.open(sys.argv[1], project='bench', session={SESSION!r}), 'core')"
 )
 REVISION = "2025-06-18"
 
@@ -119,13 +119,13 @@ def _result(what: str, line: bytes) -> dict[str, Any]:
 
 
 def ours() -> Contestant:
-    command = Path(sys.executable).with_name("holdfast")
-    if find_spec("holdfast.doors.cli") and command.exists():
+    command = Path(sys.executable).with_name("limpet")
+    if find_spec("limpet.doors.cli") and command.exists():
         # The project of the stores that are filled beforehand: in another one the server would find nothing.
         start = [str(command), "mcp", "--project", "bench", "--store"]
-        return Contestant("holdfast mcp", lambda path: [*start, str(path)], "read_notepad")
+        return Contestant("limpet mcp", lambda path: [*start, str(path)], "read_notepad")
     by_hand = Contestant("serve(), by hand", lambda path: [sys.executable, "-c", BY_HAND, str(path)], "read_notepad")
-    remark("The `holdfast` command is not there: the stdio server is started by hand.")
+    remark("The `limpet` command is not there: the stdio server is started by hand.")
     return by_hand
 
 

@@ -1,4 +1,4 @@
-"""The two stores that are compared: Holdfast's, and the least an engineer would write by hand on the same SQLite.
+"""The two stores that are compared: Limpet's, and the least an engineer would write by hand on the same SQLite.
 
 The hand-written one is a plain table and an FTS5 table over it, in WAL mode with synchronous=FULL, one transaction an
 add. It keeps no history, no checksums, no counts and no sessions, and it stems nothing: it is a floor, not a peer.
@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-import holdfast
+import limpet
 from bench import corpus
 from bench.corpus import Note
 from bench.measure import OUT
@@ -70,8 +70,8 @@ class Raw:
 
 
 def export_of(notes: Sequence[Note]) -> Iterator[str]:
-    """An export of a project in which these notes were added one after another, for Holdfast to import."""
-    yield json.dumps({"holdfast": 1, "project": "bench"})
+    """An export of a project in which these notes were added one after another, for Limpet to import."""
+    yield json.dumps({"limpet": 1, "project": "bench"})
     entry: dict[str, Any] = {"kind": "note", "session": SESSION, "done": False, "pinned": False, "origin": "agent"}
     for at, note in enumerate(notes):
         changing = {"key": key_of(at), "content": note.content, "tags": note.tags, "extra": {}, "version": 1}
@@ -83,12 +83,12 @@ def export_of(notes: Sequence[Note]) -> Iterator[str]:
 
 
 def key_of(number: int) -> str:
-    """The id Holdfast gives to the loaded note of this number, counted from 0."""
+    """The id Limpet gives to the loaded note of this number, counted from 0."""
     return f"note_{BEGAN + number}"
 
 
-def open_ours(path: Path) -> holdfast.Holdfast:
-    return holdfast.open(str(path), project="bench", session=SESSION)
+def open_ours(path: Path) -> limpet.Limpet:
+    return limpet.open(str(path), project="bench", session=SESSION)
 
 
 def folder(name: str) -> Path:

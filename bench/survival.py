@@ -14,17 +14,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import holdfast
+import limpet
 from bench.figures import MORE, alone, compare
 from bench.measure import OUT, Sizes, percentile, ratio, span, table, verdict
-from holdfast.library import Holdfast
-from holdfast.text import tokens
-from holdfast.window.context import MARK
-from holdfast.window.controller import Compact, Warn
-from holdfast.window.counts import Meter
-from holdfast.window.messages import Call, Message, assistant, result, user
-from holdfast.window.probes import words
-from holdfast.window.records import pack
+from limpet.api import Limpet
+from limpet.text import tokens
+from limpet.window.messages import Call, Message, assistant, result, user
+from limpet.window.plan.checks import words
+from limpet.window.plan.context import MARK
+from limpet.window.plan.controller import Compact, Warn
+from limpet.window.plan.counts import Meter
+from limpet.window.plan.serialise import pack
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from journeys.survival import Planted, Run, found, script
@@ -47,14 +47,14 @@ def run(sizes: Sizes) -> None:
         _cache(hold, sizes.pick(200, 40))
 
 
-def _opened(name: str) -> Holdfast:
-    return holdfast.open(str(OUT / f"{name}.db"), project="bench", session=name)
+def _opened(name: str) -> Limpet:
+    return limpet.open(str(OUT / f"{name}.db"), project="bench", session=name)
 
 
 # --- survival ---------------------------------------------------------------------------------------------------------
 
 
-def _survival(hold: Holdfast) -> Run:
+def _survival(hold: Limpet) -> Run:
     story = Run(hold.session(), limit=LIMIT, items=200)
     rows: list[list[str]] = []
 
@@ -82,7 +82,7 @@ def _survival(hold: Holdfast) -> Run:
     print(f"kept after the tenth: {verdict(1 - final.kept, 0.05, f'{final.kept:.1%}, goal 95 %')}")
     _goals(story)
     lines = [
-        ["Holdfast", f"{final.in_window / final.planted:.0%}", f"{final.kept:.0%}"],
+        ["Limpet", f"{final.in_window / final.planted:.0%}", f"{final.kept:.0%}"],
         *([name, *_floor(story.talk, story.planted, keep)] for name, keep in FLOORS.items()),
     ]
     table("The same conversation, the same window", ("keeper", "in the window", "in it or one recall away"), lines)
@@ -145,7 +145,7 @@ FLOORS = {"newest messages only": _newest, "newest messages and a summary that f
 # --- what it costs ----------------------------------------------------------------------------------------------------
 
 
-def _rebuild(hold: Holdfast, size: int) -> None:
+def _rebuild(hold: Limpet, size: int) -> None:
     """A history of so many tokens, step by step as a loop brings it, and then its compaction."""
     limit = size * 100 // 81  # the warning comes when the history is there
     window = hold.session().window
@@ -207,7 +207,7 @@ def _unclearable(talk: list[Message]) -> list[Message]:
 # --- the prompt cache -------------------------------------------------------------------------------------------------
 
 
-def _cache(hold: Holdfast, turns: int) -> None:
+def _cache(hold: Limpet, turns: int) -> None:
     """Requests with an edit of the notepad before each: how much of one is the beginning of the next, in bytes."""
     session = hold.session()
     talk: list[Message] = [user("Read all parts.")]

@@ -1,4 +1,4 @@
-"""Writes docs/licences.md: whose code a user installs with Holdfast, and on what terms. `make docs` runs it."""
+"""Writes docs/licences.md: whose code a user installs with Limpet, and on what terms. `make docs` runs it."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def licence_of(package: str) -> str:
 
 
 def everything_used() -> dict[str, Used]:
-    """Each package that `pip install 'holdfast[all extras]'` brings here, and who wants it."""
-    extras = importlib.metadata.metadata("holdfast").get_all("Provides-Extra") or []
+    """Each package that `pip install 'limpet[all extras]'` brings here, and who wants it."""
+    extras = importlib.metadata.metadata("limpet").get_all("Provides-Extra") or []
     found: dict[str, set[str]] = {}
     for extra in ("", *(name for name in extras if name != "all")):
-        for package in _closure("holdfast", frozenset({extra}), set()):
+        for package in _closure("limpet", frozenset({extra}), set()):
             found.setdefault(package, set()).add(extra or BASE)
-    found.pop("holdfast", None)
+    found.pop("limpet", None)
     return {
         package: Used(licence_of(package), frozenset({BASE} if BASE in wanted else wanted))
         for package, wanted in sorted(found.items())
@@ -76,9 +76,9 @@ def licences() -> str:
     lines = [
         "# Licences",
         "",
-        "Holdfast is under Apache-2.0 (`LICENSE`). These packages come with it, `base` always and the others with the",
+        "Limpet is under Apache-2.0 (`LICENSE`). These packages come with it, `base` always and the others with the",
         "extra named. Written by `make docs` from what the packages say of themselves, on Linux with Python 3.11; the",
-        "wheel also carries a CycloneDX list of the base packages (`holdfast-*.dist-info/sboms`).",
+        "wheel also carries a CycloneDX list of the base packages (`limpet-*.dist-info/sboms`).",
         "",
         "| package | licence | comes with |",
         "|---|---|---|",

@@ -1,6 +1,6 @@
-"""Writes the plugin for Claude Code from what `holdfast install` writes. `make docs` runs it; a test knows.
+"""Writes the plugin for Claude Code from what `limpet install` writes. `make docs` runs it; a test knows.
 
-The marketplace's manifest has to stand at the top of the repository; the plugin is in plugins/holdfast. The same folder
+The marketplace's manifest has to stand at the top of the repository; the plugin is in plugins/limpet. The same folder
 serves Codex CLI and Copilot CLI, so its hooks do not say which client runs them.
 """
 
@@ -10,42 +10,42 @@ import json
 import pathlib
 from typing import Any
 
-from holdfast import __version__, texts
-from holdfast.doors.clients.catalogue import EVENTS, MCP, TIMEOUT
+from limpet import __version__, prompts
+from limpet.clients.registry import EVENTS, MCP, TIMEOUT
 
 TOP = pathlib.Path(__file__).parent.parent
-PLUGIN = "plugins/holdfast"
+PLUGIN = "plugins/limpet"
 ABOUT = "Working memory: notes, a notepad and handoffs that outlive the context window, and big results outside it."
-MISSING = "Holdfast is not on the PATH, so its plugin does nothing. Install it first."
+MISSING = "Limpet is not on the PATH, so its plugin does nothing. Install it first."
 
 
 def files() -> dict[str, str]:
     """Every file by its path from the top of the repository."""
-    owner = {"name": "Holdfast"}
-    listed = {"name": "holdfast", "source": f"./{PLUGIN}", "description": ABOUT, "version": __version__}
+    owner = {"name": "Limpet"}
+    listed = {"name": "limpet", "source": f"./{PLUGIN}", "description": ABOUT, "version": __version__}
     manifest = {
-        "name": "holdfast",
+        "name": "limpet",
         "version": __version__,
         "description": ABOUT,
         "author": owner,
         "license": "Apache-2.0",
     }
-    server = {"command": "holdfast", "args": list(MCP), "alwaysLoad": True}
+    server = {"command": "limpet", "args": list(MCP), "alwaysLoad": True}
     return {
         ".claude-plugin/marketplace.json": _json(
-            {"name": "holdfast", "description": ABOUT, "owner": owner, "plugins": [listed]}
+            {"name": "limpet", "description": ABOUT, "owner": owner, "plugins": [listed]}
         ),
         f"{PLUGIN}/.claude-plugin/plugin.json": _json(manifest),
-        f"{PLUGIN}/.mcp.json": _json({"mcpServers": {"holdfast": server}}),
+        f"{PLUGIN}/.mcp.json": _json({"mcpServers": {"limpet": server}}),
         f"{PLUGIN}/hooks/hooks.json": _json({"hooks": {theirs: [_hook(*ours)] for theirs, ours in EVENTS.items()}}),
-        f"{PLUGIN}/skills/holdfast/SKILL.md": texts.client("SKILL.md"),
+        f"{PLUGIN}/skills/limpet/SKILL.md": prompts.client("SKILL.md"),
     }
 
 
 def _hook(event: str, matcher: str) -> dict[str, Any]:
     """A plugin can be there without the program; then one event says so and the others are silent."""
     otherwise = f"; else echo '{json.dumps({'systemMessage': MISSING})}'" if event == "session-start" else ""
-    line = f"if command -v holdfast >/dev/null; then holdfast hook {event}{otherwise}; fi"
+    line = f"if command -v limpet >/dev/null; then limpet hook {event}{otherwise}; fi"
     found = {"hooks": [{"type": "command", "command": line, "timeout": TIMEOUT}]}
     return {"matcher": matcher, **found} if matcher else found
 

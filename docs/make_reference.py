@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pathlib
 
-from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
-from holdfast.operations.registry import Operation
-from holdfast.texts import tool
+from limpet.catalogue.operation import Operation
+from limpet.catalogue.table import OPERATIONS, PROFILES, profile
+from limpet.prompts import tool
 
 HERE = pathlib.Path(__file__).parent
 TYPES = {"strings": "list of strings"}

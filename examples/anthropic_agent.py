@@ -1,4 +1,4 @@
-"""The Anthropic SDK with Holdfast: a night's log is read, a finding is noted, and the next run gets the handoff.
+"""The Anthropic SDK with Limpet: a night's log is read, a finding is noted, and the next run gets the handoff.
 
 A scripted transport stands in for the API, so that this runs offline; everything else is as you would write it.
 """
@@ -9,9 +9,9 @@ from typing import Any
 import anthropic
 import httpx2
 
-import holdfast
-from holdfast.adapters.anthropic import HoldfastMessages
-from holdfast.adapters.anthropic_memory import HoldfastMemoryTool
+import limpet
+from limpet.adapters.anthropic import LimpetMessages
+from limpet.adapters.anthropic_memory import LimpetMemoryTool
 
 
 @anthropic.beta_tool
@@ -54,10 +54,10 @@ def scripted(request: httpx2.Request) -> httpx2.Response:
 
 transport = httpx2.Client(transport=httpx2.MockTransport(scripted))
 client = anthropic.Anthropic(api_key="none", base_url="http://scripted", http_client=transport)
-with holdfast.open("anthropic.db") as hold:
+with limpet.open("anthropic.db") as hold:
     for night, request in (("monday", "What failed?"), ("tuesday", "Go on.")):
-        files = HoldfastMemoryTool(hold.session(night))
-        memory = HoldfastMessages(hold, night, tools=[read_log, files])
+        files = LimpetMemoryTool(hold.session(night))
+        memory = LimpetMessages(hold, night, tools=[read_log, files])
         reply = memory.run(client, request, model="scripted", max_tokens=1_000)
         print("".join(block.text for block in reply.content if block.type == "text"))
     print([note.content for note in hold.session("monday").notes.list()])

@@ -1,4 +1,4 @@
-"""The Claude Agent SDK with Holdfast: a night's log is read, a finding is noted, and the next run gets the handoff.
+"""The Claude Agent SDK with Limpet: a night's log is read, a finding is noted, and the next run gets the handoff.
 
 A scripted transport stands in for Claude Code, so that this runs offline: it fires the hooks and calls the tools that
 Claude Code would. With `ClaudeSDKClient(memory.options())` alone, Claude Code itself does.
@@ -11,8 +11,8 @@ from typing import Any
 
 from claude_agent_sdk import ClaudeSDKClient, Transport
 
-import holdfast
-from holdfast.adapters.claude_agent import HoldfastAgent
+import limpet
+from limpet.adapters.claude_agent import LimpetAgent
 
 LOG = "\n".join(f"monday {job:03d} {'FAILED: disk full' if job == 13 else 'ok'}" for job in range(300))
 
@@ -56,7 +56,7 @@ class Scripted(Transport):
 
     async def mcp(self, method: str, **more: Any) -> None:
         message = {"jsonrpc": "2.0", "method": method, **more}
-        await self.ask(subtype="mcp_message", server_name="holdfast", message=message)
+        await self.ask(subtype="mcp_message", server_name="limpet", message=message)
 
     async def turn(self) -> None:
         who = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "scripted", "version": "1"}}
@@ -91,7 +91,7 @@ class Scripted(Transport):
         pass
 
 
-async def main(hold: holdfast.Holdfast) -> None:
+async def main(hold: limpet.Limpet) -> None:
     monday = (
         ("read_log", {"night": "monday"}),
         ("add_note", {"content": "Job 13 failed on Monday: disk full", "tags": ["ops"]}),
@@ -102,7 +102,7 @@ async def main(hold: holdfast.Holdfast) -> None:
         ("monday", "What failed?", monday),
         ("tuesday", "Go on.", ("I go on with Tuesday.",)),
     ):
-        memory = HoldfastAgent(hold, night)
+        memory = LimpetAgent(hold, night)
         async with ClaudeSDKClient(memory.options(), transport=Scripted(*steps)) as client:
             await client.query(request)
             async for message in client.receive_response():
@@ -112,5 +112,5 @@ async def main(hold: holdfast.Holdfast) -> None:
     print([output.tool for output in hold.session("monday").outputs.list().outputs])
 
 
-with holdfast.open("claude_agent.db") as opened:
+with limpet.open("claude_agent.db") as opened:
     asyncio.run(main(opened))

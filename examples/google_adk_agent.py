@@ -1,4 +1,4 @@
-"""Google's ADK with Holdfast: a night's log is read, a finding is noted, and the next run gets the handoff.
+"""Google's ADK with Limpet: a night's log is read, a finding is noted, and the next run gets the handoff.
 
 A scripted model stands in for Gemini, so that this runs offline; everything else is as you would write it.
 """
@@ -15,8 +15,8 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.genai import types
 
-import holdfast
-from holdfast.adapters.google_adk import HoldfastPlugin
+import limpet
+from limpet.adapters.google_adk import LimpetPlugin
 
 
 def read_log(night: str) -> str:
@@ -40,7 +40,7 @@ class Scripted(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
-async def main(hold: holdfast.Holdfast) -> None:
+async def main(hold: limpet.Limpet) -> None:
     model = Scripted(
         steps=[
             ("read_log", {"night": "monday"}),
@@ -51,7 +51,7 @@ async def main(hold: holdfast.Holdfast) -> None:
         ]
     )
     agent = LlmAgent(name="night_shift", model=model, tools=[read_log])
-    runner = InMemoryRunner(app=App(name="ops", root_agent=agent, plugins=[HoldfastPlugin(hold)]))
+    runner = InMemoryRunner(app=App(name="ops", root_agent=agent, plugins=[LimpetPlugin(hold)]))
     for night, request in (("monday", "What failed?"), ("tuesday", "Go on.")):
         await runner.session_service.create_session(app_name="ops", user_id="ann", session_id=night)
         message = types.Content(role="user", parts=[types.Part(text=request)])
@@ -62,5 +62,5 @@ async def main(hold: holdfast.Holdfast) -> None:
     print([output.tool for output in hold.session("monday").outputs.list().outputs])
 
 
-with holdfast.open("google_adk.db") as opened:
+with limpet.open("google_adk.db") as opened:
     asyncio.run(main(opened))

@@ -1,4 +1,4 @@
-"""LangChain with Holdfast: a night's log is read, a finding is noted, and tomorrow's run begins with the handoff.
+"""LangChain with Limpet: a night's log is read, a finding is noted, and tomorrow's run begins with the handoff.
 
 A scripted chat model stands in for yours, so that this runs offline; everything else is as you would write it.
 """
@@ -9,8 +9,8 @@ from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
-import holdfast
-from holdfast.adapters.langchain import HoldfastMiddleware
+import limpet
+from limpet.adapters.langchain import LimpetMiddleware
 
 
 def read_log(night: str) -> str:
@@ -39,8 +39,8 @@ model = Scripted(
     )
 )
 
-with holdfast.open("langchain.db") as hold:
-    agent: Any = create_agent(model, tools=[read_log], middleware=[HoldfastMiddleware(hold)])
+with limpet.open("langchain.db") as hold:
+    agent: Any = create_agent(model, tools=[read_log], middleware=[LimpetMiddleware(hold)])
     state = agent.invoke({"messages": "What failed?"}, {"configurable": {"thread_id": "monday"}})
     print(state["messages"][2].content.splitlines()[0])  # the log is kept outside the window
     print(state["messages"][-1].text)

@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK with Holdfast: a night's log is read, a finding is noted, and the next run gets the handoff.
+"""The OpenAI Agents SDK with Limpet: a night's log is read, a finding is noted, and the next run gets the handoff.
 
 A scripted Model stands in for OpenAI's, so that this runs offline; everything else is as you would write it.
 """
@@ -11,8 +11,8 @@ from typing import Any
 from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-import holdfast
-from holdfast.adapters.openai_agents import HoldfastSession
+import limpet
+from limpet.adapters.openai_agents import LimpetSession
 
 
 @function_tool
@@ -44,7 +44,7 @@ class Scripted(Model):
         raise NotImplementedError
 
 
-async def main(hold: holdfast.Holdfast) -> None:
+async def main(hold: limpet.Limpet) -> None:
     model = Scripted(
         ("read_log", {"night": "monday"}),
         ("add_note", {"content": "Job 13 failed on Monday: disk full", "tags": ["ops"]}),
@@ -53,7 +53,7 @@ async def main(hold: holdfast.Holdfast) -> None:
         "I go on with Tuesday.",
     )
     for night, request in (("monday", "What failed?"), ("tuesday", "Go on.")):
-        memory = HoldfastSession(hold, night)
+        memory = LimpetSession(hold, night)
         agent = Agent(name="Night shift", model=model, tools=[*memory.tools, read_log])
         result = await Runner.run(agent, request, session=memory, run_config=memory.run_config())
         print(result.final_output)
@@ -62,5 +62,5 @@ async def main(hold: holdfast.Holdfast) -> None:
 
 
 set_tracing_disabled(True)
-with holdfast.open("openai_agents.db") as opened:
+with limpet.open("openai_agents.db") as opened:
     asyncio.run(main(opened))

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-import holdfast
-from holdfast.window.formats import openai_chat
-from holdfast.window.messages import user
+import limpet
+from limpet.window.formats import openai_chat
+from limpet.window.messages import user
 
 
 def read_log(arguments: Any) -> str:
@@ -22,9 +22,9 @@ def ask(messages: list[Any], tools: list[Any]) -> dict[str, Any]:
     return {"role": "assistant", "tool_calls": [{"id": f"c{called}", "type": "function", "function": function}]}
 
 
-with holdfast.open("plain.db") as hold:
+with limpet.open("plain.db") as hold:
     session = hold.session("nightly jobs")
-    own = holdfast.Tool("read_log", "The log of last night.", {"type": "object", "properties": {}}, read_log)
+    own = limpet.Tool("read_log", "The log of last night.", {"type": "object", "properties": {}}, read_log)
     tools = [*session.tools(), own]
     talk = [user("Which job failed, and why?")]
     while True:

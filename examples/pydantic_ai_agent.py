@@ -1,4 +1,4 @@
-"""Pydantic AI with Holdfast: a night's log is read, a finding is noted, and tomorrow's run begins with the handoff.
+"""Pydantic AI with Limpet: a night's log is read, a finding is noted, and tomorrow's run begins with the handoff.
 
 A FunctionModel stands in for yours, so that this runs offline; everything else is as you would write it.
 """
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-import holdfast
-from holdfast.adapters.pydantic_ai import HoldfastMemory
+import limpet
+from limpet.adapters.pydantic_ai import LimpetMemory
 
 SCRIPT: Iterator[ToolCallPart | TextPart] = iter(
     [
@@ -27,8 +27,8 @@ def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     return ModelResponse(parts=[next(SCRIPT)])
 
 
-with holdfast.open("pydantic_ai.db") as hold:
-    agent = Agent(FunctionModel(model), capabilities=[HoldfastMemory(hold)])
+with limpet.open("pydantic_ai.db") as hold:
+    agent = Agent(FunctionModel(model), capabilities=[LimpetMemory(hold)])
 
     @agent.tool_plain
     def read_log(night: str) -> str:

@@ -3,7 +3,7 @@
 * `store_url`: runs the test twice, with a SQLite path and with a PostgreSQL address.
 * `postgres_url`: the address of a new and empty PostgreSQL database.
 
-The server starts when the first test asks for it, once for all workers. HOLDFAST_TEST_POSTGRES=postgresql://...
+The server starts when the first test asks for it, once for all workers. LIMPET_TEST_POSTGRES=postgresql://...
 uses a server that is already there; its user must be a superuser. The tests themselves connect as an ordinary role
 that owns the database, because superusers see the rows of every tenant whatever the tables say.
 """
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """In every process: forget the caller's settings. In the controlling process only: open the test run."""
     own = {RUN_VARIABLE, SERVER_VARIABLE}
     for name in list(os.environ):
-        for_us = name.startswith("HOLDFAST_") and name not in own
+        for_us = name.startswith("LIMPET_") and name not in own
         for_libpq = name.startswith("PG") and SERVER_VARIABLE not in os.environ
         if for_us or for_libpq or name.startswith("XDG_"):
             del os.environ[name]
@@ -107,7 +107,7 @@ def _database(request: pytest.FixtureRequest) -> Iterator[str]:
             yield spread
         return
     url, admin = request.getfixturevalue("_postgres")
-    name = f"holdfast_test_{uuid.uuid4().hex}"
+    name = f"limpet_test_{uuid.uuid4().hex}"
     # A database of its own costs a test some 50 ms in all and needs no care. Writing the copy to the
     # log takes half the time of copying files, which forces a checkpoint before and after.
     make = "CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log OWNER {}"
@@ -134,7 +134,7 @@ def module_postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a store that does not exist yet; the test runs once for each kind of store."""
     if request.param == "sqlite":
-        return str(tmp_path / "holdfast.db")
+        return str(tmp_path / "limpet.db")
     url = request.getfixturevalue("postgres_url")
     assert isinstance(url, str)
     return url

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from holdfast import wiring
-from holdfast.doors.dashboard.frame import CSP
-from holdfast.library import Holdfast, Session
-from holdfast.window.controller import Compact
-from holdfast.window.messages import Call, Message, assistant, result, user
+from limpet import wiring
+from limpet.api import Limpet, Session
+from limpet.doors.dashboard.frame import CSP
+from limpet.window.messages import Call, Message, assistant, result, user
+from limpet.window.plan.controller import Compact
 
 PROJECT = "tidewater"
 TOKEN = "a-token-for-tests-only"
@@ -64,7 +64,7 @@ class Served(NamedTuple):
     store: str
 
 
-def story(hold: Holdfast) -> None:
+def story(hold: Limpet) -> None:
     """Some days of work of three sessions, with everything the pages can show."""
     first = hold.session("port-parser")
     first.begin("Port the parser to two tokens of lookahead, and drop the hand-written lexer")
@@ -98,7 +98,7 @@ def story(hold: Holdfast) -> None:
 
 
 def _op(name: str) -> Any:
-    from holdfast.operations.catalogue import find
+    from limpet.catalogue.table import find
 
     return find(name)
 
@@ -117,7 +117,7 @@ def compacted(session: Session) -> None:
     raise AssertionError("the window never filled up")
 
 
-def hostile(hold: Holdfast, text: str = "\n".join(HOSTILE)) -> None:
+def hostile(hold: Limpet, text: str = "\n".join(HOSTILE)) -> None:
     """The same text in every place that a page shows."""
     one_line = " ".join(MARK.split())
     session = hold.session(one_line[:150])
@@ -162,7 +162,7 @@ JOURNAL = """# NOTES
 
 def project(folder: Path, *, means_harm: bool) -> str:
     """A store with a story in it, and a journal beside it. The store's path."""
-    store = str(folder / "holdfast.db")
+    store = str(folder / "limpet.db")
     for name, body in _made(means_harm).items():
         (folder / name).write_bytes(body)
     if means_harm:
@@ -174,7 +174,7 @@ def project(folder: Path, *, means_harm: bool) -> str:
 def _made(means_harm: bool) -> dict[str, bytes]:
     """The files of such a store: written once, and copied for each test."""
     with tempfile.TemporaryDirectory() as folder:
-        with wiring.open(f"{folder}/holdfast.db", project=PROJECT) as hold:
+        with wiring.open(f"{folder}/limpet.db", project=PROJECT) as hold:
             story(hold)
             if means_harm:
                 hostile(hold)
@@ -183,9 +183,9 @@ def _made(means_harm: bool) -> dict[str, bytes]:
 
 @contextmanager
 def served(store: str, folder: Path, *options: str, **settings: str) -> Iterator[Served]:
-    """`holdfast serve` in a process of its own, on a free port."""
-    env = {**os.environ, "HOLDFAST_TOKEN": TOKEN, **settings}
-    command = [sys.executable, "-m", "holdfast", "serve", "--store", store, "--project", PROJECT]
+    """`limpet serve` in a process of its own, on a free port."""
+    env = {**os.environ, "LIMPET_TOKEN": TOKEN, **settings}
+    command = [sys.executable, "-m", "limpet", "serve", "--store", store, "--project", PROJECT]
     command += ["--port", "0", "--json", *options]
     with (folder / "serve.log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env, cwd=folder)

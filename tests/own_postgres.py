@@ -22,7 +22,7 @@ import psycopg
 import postgres
 
 STANDBY = "standby"
-OWNER, DATABASE = "keeper", "holdfast"
+OWNER, DATABASE = "keeper", "limpet"
 WAIT_SECONDS = 60
 SETTINGS = postgres.SERVER_SETTINGS | {"max_connections": "60", "wal_level": "replica", "max_wal_senders": "4"}
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -203,7 +203,7 @@ class Pair:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    run = Path(tempfile.mkdtemp(prefix="holdfast-own-", dir=postgres._base()))
+    run = Path(tempfile.mkdtemp(prefix="limpet-own-", dir=postgres._base()))
     run.chmod(0o711)  # the servers' user must be able to pass through to its own folders
     try:
         yield run

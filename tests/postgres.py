@@ -34,10 +34,10 @@ from urllib.parse import quote, urlsplit
 
 import psycopg
 
-ORDINARY = "holdfast_tests"  # who owns the databases of the tests
-RUN_VARIABLE = "HOLDFAST_TEST_RUN"
-SERVER_VARIABLE = "HOLDFAST_TEST_POSTGRES"
-SETTINGS_VARIABLE = "HOLDFAST_TEST_POSTGRES_SETTINGS"  # as JSON, over ours: benchmarks give a server more memory
+ORDINARY = "limpet_tests"  # who owns the databases of the tests
+RUN_VARIABLE = "LIMPET_TEST_RUN"
+SERVER_VARIABLE = "LIMPET_TEST_POSTGRES"
+SETTINGS_VARIABLE = "LIMPET_TEST_POSTGRES_SETTINGS"  # as JSON, over ours: benchmarks give a server more memory
 
 # A socket's whole path must fit in about 100 bytes, so a long temporary directory is of no use.
 LONGEST_BASE = 60
@@ -80,7 +80,7 @@ class Run:
     @classmethod
     def begin(cls) -> Run:
         """Make the run's directory and hold its lock. Workers find the directory through the environment."""
-        directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir=_base()))
+        directory = Path(tempfile.mkdtemp(prefix="limpet-pg-", dir=_base()))
         if os.geteuid() == 0:
             directory.chmod(0o711)  # `nobody` must be able to pass through to its own directory.
         alive = (directory / "alive").open("w")

@@ -17,16 +17,16 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 import postgres
-from holdfast.wiring import choose_store
+from limpet.wiring import choose_store
 from postgres import ORDINARY, as_ordinary, database_url, ordinary_role
 
 NODES, PARTS = 3, 6
-PART_ROLE = "holdfast_part"
+PART_ROLE = "limpet_part"
 SPREAD_SQL = Path(__file__).parent.parent / "docs" / "spread.sql"
 CLEAR = """
 DO $$ DECLARE kept record; BEGIN
     FOR kept IN SELECT schemaname AS part, tablename AS name FROM pg_tables
-        WHERE schemaname LIKE 'part_%' AND tablename <> 'holdfast_schema'
+        WHERE schemaname LIKE 'part_%' AND tablename <> 'limpet_schema'
     LOOP EXECUTE format('DELETE FROM %I.%I', kept.part, kept.name); END LOOP;
 END $$"""
 OPTIONS = "-c lock_timeout=30000 -c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000"
@@ -48,7 +48,7 @@ class Spread(NamedTuple):
 def started(run: Path) -> Iterator[Spread]:
     """Three servers more, and a store that is spread over them. It is emptied for each test, because to make one for
     each, on four servers, takes seconds."""
-    name = f"holdfast_spread_{uuid.uuid4().hex}"
+    name = f"limpet_spread_{uuid.uuid4().hex}"
     servers: list[subprocess.Popen[bytes]] = []
     try:
         urls = []
@@ -105,7 +105,7 @@ def make_coordinator(name: str, nodes: Sequence[str]) -> str:
 
 def spread_over(spread: Spread, parts: int = PARTS) -> None:
     names = ", ".join(f"'node{node}'" for node in range(NODES))
-    _run(as_ordinary(spread.coordinator), SPREAD_SQL.read_text(), f"CALL holdfast_spread(ARRAY[{names}], {parts})")
+    _run(as_ordinary(spread.coordinator), SPREAD_SQL.read_text(), f"CALL limpet_spread(ARRAY[{names}], {parts})")
 
 
 def make_parts(url: str, node: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from holdfast.window.messages import (
+from limpet.window.messages import (
     ASSISTANT,
     TOOL,
     USER,

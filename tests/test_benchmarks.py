@@ -179,7 +179,7 @@ def test_a_run_puts_its_subject_on_the_page(tmp_path: Path) -> None:
     parts = kept(path.read_text(encoding="utf-8"))
     assert parts["notes"] == before
     shown = {row.figure.what: row.figure for row in rows({"start": parts["start"]})}
-    assert f"| {shown['import holdfast'].ours} " in done.stdout, "the page has what was printed"
+    assert f"| {shown['import limpet'].ours} " in done.stdout, "the page has what was printed"
     assert "Quick: few entries, few rounds." in parts["start"]
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC, \d+ s, load [\d.]+ before", parts["start"])
 

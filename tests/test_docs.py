@@ -22,20 +22,20 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
 
 
 def test_every_command_of_the_readme_exists(tmp_path: Path) -> None:
-    commands = re.findall(r"^\$ holdfast ([^#\n]*)", README, re.MULTILINE)
+    commands = re.findall(r"^\$ limpet ([^#\n]*)", README, re.MULTILINE)
     assert len(commands) > 3
-    env = {**os.environ, "HOLDFAST_STORE": str(tmp_path / "holdfast.db")}
+    env = {**os.environ, "LIMPET_STORE": str(tmp_path / "limpet.db")}
     for command in commands:
         words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', command)]
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast", *words],
+            [sys.executable, "-m", "limpet", *words],
             cwd=tmp_path,
             env=env,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"holdfast {command}: {done.stderr}"
+        assert done.returncode == 0, f"limpet {command}: {done.stderr}"
 
 
 def test_the_examples_of_the_window_run(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from docs.make_reference import reference
-from holdfast.stores.sqlite_file import SCHEMA
+from limpet.stores.sqlite.database import SCHEMA
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "holdfast"
-MIGRATIONS = PACKAGE / "stores" / "migrations"
+PACKAGE = ROOT / "src" / "limpet"
+STORES = PACKAGE / "stores"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 LONGEST_FUNCTION = 60
@@ -112,12 +112,12 @@ def test_the_architecture_names_every_room() -> None:
 
 
 def migration_names(kind: str) -> list[str]:
-    return sorted(path.name for path in (MIGRATIONS / kind).glob("*.sql"))
+    return sorted(path.name for path in (STORES / kind / "migrations").glob("*.sql"))
 
 
 def test_migrations_are_the_same_steps_for_both_stores() -> None:
     names = migration_names("sqlite")
-    assert names, f"No migrations in {MIGRATIONS.relative_to(ROOT)}/sqlite."
+    assert names, f"No migrations in {STORES.relative_to(ROOT)}/sqlite/migrations."
     assert names == migration_names("postgres"), "Each migration needs a file of the same name for each store."
     numbers = [name[:4] for name in names]
     assert numbers == [f"{number:04}" for number in range(1, len(names) + 1)], (
@@ -128,7 +128,7 @@ def test_migrations_are_the_same_steps_for_both_stores() -> None:
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_every_primary_key_begins_with_tenant_and_project(kind: str) -> None:
     problems = []
-    for path in sorted((MIGRATIONS / kind).glob("*.sql")):
+    for path in sorted((STORES / kind / "migrations").glob("*.sql")):
         statements = re.sub(r"--[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         for statement in statements.split(";"):
             # An index holds no entry and has no owner: the full-text table, and the list of words seen.
@@ -146,7 +146,7 @@ def test_every_primary_key_begins_with_tenant_and_project(kind: str) -> None:
 
 
 def test_the_code_knows_the_newest_migration() -> None:
-    assert len(migration_names("sqlite")) == SCHEMA, "Set SCHEMA in stores/sqlite_file.py to the newest migration."
+    assert len(migration_names("sqlite")) == SCHEMA, "Set SCHEMA in stores/sqlite/database.py to the newest migration."
 
 
 def test_the_reference_is_up_to_date() -> None:

@@ -1,4 +1,4 @@
-"""The plugin for Claude Code is what `holdfast install` writes, in the form of a plugin."""
+"""The plugin for Claude Code is what `limpet install` writes, in the form of a plugin."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from doors.hook_kit import Place, context, started
-from holdfast import __version__
-from holdfast.doors.clients.catalogue import CLIENTS, EVENTS, Where
+from limpet import __version__
+from limpet.clients.registry import CLIENTS, EVENTS, Where
 
 TOP = Path(__file__).parent.parent
-PLUGIN = TOP / "plugins" / "holdfast"
+PLUGIN = TOP / "plugins" / "limpet"
 
 
 def loaded(path: Path) -> Any:
@@ -35,11 +35,11 @@ def test_it_was_written_from_what_is_installed() -> None:
 
 
 def test_it_has_the_same_events_tools_and_version_as_an_installation(tmp_path: Path) -> None:
-    files = CLIENTS["claude-code"].files(Where("project", str(tmp_path), ("holdfast",)))
+    files = CLIENTS["claude-code"].files(Where("project", str(tmp_path), ("limpet",)))
     events = {edit.path[-1] for edits in files.values() for edit in edits if edit.path[0] == "hooks"}  # type: ignore[union-attr]
     assert set(loaded(PLUGIN / "hooks" / "hooks.json")["hooks"]) == events == set(EVENTS)
     (server,) = (edit for edits in files.values() for edit in edits if edit.path[0] == "mcpServers")  # type: ignore[union-attr]
-    assert loaded(PLUGIN / ".mcp.json")["mcpServers"]["holdfast"].items() <= server.value.items()  # type: ignore[union-attr]
+    assert loaded(PLUGIN / ".mcp.json")["mcpServers"]["limpet"].items() <= server.value.items()  # type: ignore[union-attr]
     assert loaded(PLUGIN / ".claude-plugin" / "plugin.json")["version"] == __version__
     (listed,) = loaded(TOP / ".claude-plugin" / "marketplace.json")["plugins"]
     assert (TOP / listed["source"]).resolve() == PLUGIN
@@ -68,7 +68,7 @@ def ran(place: Place, event: str, payload: dict[str, Any], **env: str) -> str:
     return done.stdout
 
 
-def path_with_holdfast() -> str:
+def path_with_limpet() -> str:
     import sys
 
     return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -78,18 +78,18 @@ def test_its_hooks_step_back_where_hooks_are_installed(place: Place) -> None:
     with place.open() as hold:
         hold.session("s1").notepad.write("- [ ] casts")
     event = started("claude-code", "s1", "resume")
-    told = json.loads(ran(place, "SessionStart", event, PATH=path_with_holdfast()))
+    told = json.loads(ran(place, "SessionStart", event, PATH=path_with_limpet()))
     assert "- [ ] casts" in context(told)
     for root in (place.project, place.home):
         config = root / ".claude" / "settings.json"
         config.parent.mkdir()
-        line = "holdfast hook --client claude-code session-start"
+        line = "limpet hook --client claude-code session-start"
         config.write_text(json.dumps({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": line}]}]}}))
-        assert json.loads(ran(place, "SessionStart", event, PATH=path_with_holdfast())) == {}
+        assert json.loads(ran(place, "SessionStart", event, PATH=path_with_limpet())) == {}
         # The installed one answers, although the client's environment may be the same.
         assert "- [ ] casts" in context(place.hook("claude-code", "session-start", event, CLAUDE_PLUGIN_ROOT="/x"))
         config.unlink()
-    assert "- [ ] casts" in ran(place, "SessionStart", event, PATH=path_with_holdfast())
+    assert "- [ ] casts" in ran(place, "SessionStart", event, PATH=path_with_limpet())
 
 
 def test_without_the_program_one_event_says_so_and_none_fails(place: Place, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Every word agents and people get from Holdfast, as files in tests/snapshots, so that each change is seen in review.
+"""Every word agents and people get from Limpet, as files in tests/snapshots, so that each change is seen in review.
 
-`UPDATE_SNAPSHOTS=1 pytest tests/test_snapshots.py` writes them anew. (Its name does not begin with HOLDFAST_, because
+`UPDATE_SNAPSHOTS=1 pytest tests/test_snapshots.py` writes them anew. (Its name does not begin with LIMPET_, because
 the tests forget all such variables.)
 """
 
@@ -14,22 +14,23 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast import errors
-from holdfast.doors.clients import problems as client_problems
-from holdfast.doors.peers import problems as peer_problems
-from holdfast.journal import problems
-from holdfast.library import Holdfast
-from holdfast.operations import file_problems
-from holdfast.operations.catalogue import OPERATIONS, PROFILES, profile
-from holdfast.stores import postgres_problems, whole_problems
+import limpet
+from limpet import errors
+from limpet.api import Limpet
+from limpet.catalogue.table import OPERATIONS, PROFILES, profile
+from limpet.clients import problems as client_problems
+from limpet.importers import problems as peer_problems
+from limpet.journal.document import problems
+from limpet.stores.postgres import problems as postgres_problems
+from limpet.stores.shared import backup_problems
+from limpet.upkeep import file_tree_problems
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
 NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
 
 # One call of every maker of a problem. A new one without a row here fails the test below.
-PROBLEMS: list[errors.HoldfastError] = [
+PROBLEMS: list[errors.LimpetError] = [
     errors.empty("note content", "Write down what is worth keeping."),
     errors.too_long("note content", 4_001, 4_000, "Split it into several notes."),
     errors.not_json("agent_state", "value"),
@@ -68,7 +69,7 @@ PROBLEMS: list[errors.HoldfastError] = [
     errors.bad_name("key", "two\nlines", "it must be one line of visible characters"),
     errors.unknown_profile("tiny", ("core", "full")),
     errors.unknown_operation("forget", "Those that exist: add_note."),
-    postgres_problems.store_spread("postgresql://db.example.org/holdfast", 6, 7),
+    postgres_problems.store_spread("postgresql://db.example.org/limpet", 6, 7),
     errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
     errors.bad_import(3, "it is not a JSON object"),
     client_problems.no_such_extra("Cursor", "guidance", "user"),
@@ -118,33 +119,33 @@ PROBLEMS: list[errors.HoldfastError] = [
     problems.few_scenarios(1, 3),
     problems.no_item("question", "casts"),
     problems.ambiguous_item("goal", "casts", 2),
-    file_problems.path_outside("/etc/passwd", "/memories"),
-    file_problems.path_refused("/memories/../x", "its names may not be empty, . or .."),
-    file_problems.no_file("/memories/plan.md"),
-    file_problems.not_a_file("/memories/notes"),
-    file_problems.file_exists("/memories/plan.md"),
-    file_problems.file_read_only(
+    file_tree_problems.path_outside("/etc/passwd", "/memories"),
+    file_tree_problems.path_refused("/memories/../x", "its names may not be empty, . or .."),
+    file_tree_problems.no_file("/memories/plan.md"),
+    file_tree_problems.not_a_file("/memories/notes"),
+    file_tree_problems.file_exists("/memories/plan.md"),
+    file_tree_problems.file_read_only(
         "/memories/outputs/3f9a1c2b77e0.txt", "outputs are kept as they were. Write what matters of them to a file"
     ),
-    file_problems.text_not_there("/memories/plan.md", "casts"),
-    file_problems.text_not_unique("/memories/plan.md", "casts", [1, 4]),
-    file_problems.bad_insert_line(9, 3),
-    file_problems.bad_view_range([3, 1], 9),
+    file_tree_problems.text_not_there("/memories/plan.md", "casts"),
+    file_tree_problems.text_not_unique("/memories/plan.md", "casts", [1, 4]),
+    file_tree_problems.bad_insert_line(9, 3),
+    file_tree_problems.bad_view_range([3, 1], 9),
     errors.project_not_empty("demo"),
     errors.target_exists("backup.db"),
-    errors.not_a_store("holdfast.db", "the file is not an SQLite database"),
-    errors.store_too_new("holdfast.db", 7, 1),
-    errors.store_read_only("holdfast.db", "Permission denied"),
-    errors.store_full("holdfast.db"),
-    errors.store_busy("holdfast.db", 30.0),
-    errors.store_damaged("holdfast.db", "note 'note_1'"),
-    errors.store_broken("holdfast.db", "disk I/O error"),
+    errors.not_a_store("limpet.db", "the file is not an SQLite database"),
+    errors.store_too_new("limpet.db", 7, 1),
+    errors.store_read_only("limpet.db", "Permission denied"),
+    errors.store_full("limpet.db"),
+    errors.store_busy("limpet.db", 30.0),
+    errors.store_damaged("limpet.db", "note 'note_1'"),
+    errors.store_broken("limpet.db", "disk I/O error"),
     errors.store_gone("postgresql://db", "connection refused"),
     errors.not_installed("a PostgreSQL store", "postgres"),
     errors.sqlite_too_old("3.40.1"),
-    whole_problems.backup_unreadable("memory.db", "there is no such file"),
-    whole_problems.backup_damaged("memory.db", "checksums: note 'note_1' of project 'home'"),
-    whole_problems.store_not_empty("postgresql://db"),
+    backup_problems.backup_unreadable("memory.db", "there is no such file"),
+    backup_problems.backup_damaged("memory.db", "checksums: note 'note_1' of project 'home'"),
+    backup_problems.store_not_empty("postgresql://db"),
 ]
 
 
@@ -161,8 +162,8 @@ def check(name: str, text: str) -> None:
 
 
 @pytest.fixture
-def hold(tmp_path: Path) -> Iterator[Holdfast]:
-    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="one", clock=lambda: NOON) as opened:
+def hold(tmp_path: Path) -> Iterator[Limpet]:
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="one", clock=lambda: NOON) as opened:
         yield opened
 
 
@@ -203,13 +204,13 @@ def makers() -> dict[str, Callable[..., object]]:
         *inspect.getmembers(errors, inspect.isfunction),
         *inspect.getmembers(problems, inspect.isfunction),
         *inspect.getmembers(client_problems, inspect.isfunction),
-        *inspect.getmembers(file_problems, inspect.isfunction),
+        *inspect.getmembers(file_tree_problems, inspect.isfunction),
         *inspect.getmembers(peer_problems, inspect.isfunction),
         *inspect.getmembers(postgres_problems, inspect.isfunction),
-        *inspect.getmembers(whole_problems, inspect.isfunction),
+        *inspect.getmembers(backup_problems, inspect.isfunction),
     ):
         made = getattr(errors, str(function.__annotations__.get("return")), None)
-        if isinstance(made, type) and issubclass(made, errors.HoldfastError):
+        if isinstance(made, type) and issubclass(made, errors.LimpetError):
             found[name] = function
     return found
 
@@ -226,18 +227,18 @@ def test_every_error_is_a_full_sentence_with_a_next_step() -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_guidance(name: str, hold: Holdfast) -> None:
+def test_guidance(name: str, hold: Limpet) -> None:
     check(f"guidance_{name}.md", hold.guidance(name) + "\n")
 
 
-def test_notepad_sections(hold: Holdfast) -> None:
+def test_notepad_sections(hold: Limpet) -> None:
     pad = hold.session().notepad
     check("notepad_empty.md", pad.section() + "\n")
     pad.write("# Plan\n- [x] lexer\n- [ ] casts\n")
     check("notepad_filled.md", pad.section() + "\n")
 
 
-def test_the_context_of_a_session(hold: Holdfast) -> None:
+def test_the_context_of_a_session(hold: Limpet) -> None:
     first = hold.session("one")
     first.memory.write("goal", "A parser that accepts casts.")
     first.memory.write("style", "Small functions.")

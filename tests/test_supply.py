@@ -58,10 +58,10 @@ def test_two_builds_give_the_same_wheel_with_the_list_inside(tmp_path: Path) -> 
     for place in (tmp_path / "one", tmp_path / "two"):
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-        wheels += list(place.glob("holdfast-*.whl"))
+        wheels += list(place.glob("limpet-*.whl"))
     first, second = (hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels)
     assert first == second
     with zipfile.ZipFile(wheels[0]) as wheel:
         (listed,) = [name for name in wheel.namelist() if "/sboms/" in name]
         assert json.loads(wheel.read(listed))["bomFormat"] == "CycloneDX"
-        assert not [name for name in wheel.namelist() if not name.startswith("holdfast")]
+        assert not [name for name in wheel.namelist() if not name.startswith("limpet")]

@@ -15,19 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from holdfast.window.messages import (
-    ASSISTANT,
-    SYSTEM,
-    TOOL,
-    USER,
-    Call,
-    Media,
-    Message,
-    Other,
-    Result,
-    Text,
-    Thinking,
-)
+from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Call, Media, Message, Other, Result, Text, Thinking
 
 FORMS = ("anthropic", "openai_chat", "openai_responses", "mcp")
 PIXEL = base64.b64encode(

@@ -1,1 +1,1 @@
-"""How each framework's own loop is driven by a scripted model, with Holdfast and without. Tests use these too."""
+"""How each framework's own loop is driven by a scripted model, with Limpet and without. Tests use these too."""

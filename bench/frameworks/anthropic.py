@@ -14,8 +14,8 @@ from anthropic import AsyncAnthropic, beta_async_tool, beta_tool
 
 from bench.frameworks.script import Do, Shown, Tool, Window, size
 from bench.frameworks.script import Model as Script
-from holdfast.adapters.anthropic import HoldfastMessages
-from holdfast.library import Holdfast
+from limpet.adapters.anthropic import LimpetMessages
+from limpet.api import Limpet
 
 
 def text(content: Any) -> str:
@@ -96,17 +96,17 @@ def served(script: Script) -> Iterator[tuple[str, list[Any]]]:
 
 
 class AnthropicSDK:
-    def __init__(self, model: Script, tools: Sequence[Tool], memory: Holdfast, **options: Any) -> None:
+    def __init__(self, model: Script, tools: Sequence[Tool], memory: Limpet, **options: Any) -> None:
         self.script, self.memory, self.options = model, memory, options
         made = [beta_async_tool(tool) if inspect.iscoroutinefunction(tool) else beta_tool(tool) for tool in tools]
         self.tools: list[Any] = made
         self.windows: list[Window] = []
         self.bodies: list[Any] = []
-        self.threads: dict[str, HoldfastMessages] = {}
+        self.threads: dict[str, LimpetMessages] = {}
 
     async def run(self, request: str, thread: str) -> str:
         if thread not in self.threads:
-            self.threads[thread] = HoldfastMessages(self.memory, thread, tools=self.tools, **self.options)
+            self.threads[thread] = LimpetMessages(self.memory, thread, tools=self.tools, **self.options)
         with served(self.script) as (address, bodies):
             try:
                 async with AsyncAnthropic(api_key="none", base_url=address, max_retries=0) as client:

@@ -15,8 +15,8 @@ from google.genai import types
 
 from bench.frameworks.script import Do, Shown, Tool, Window, size
 from bench.frameworks.script import Model as Script
-from holdfast.adapters.google_adk import HoldfastPlugin
-from holdfast.library import Holdfast
+from limpet.adapters.google_adk import LimpetPlugin
+from limpet.api import Limpet
 
 
 def shown(content: Any) -> list[Shown]:
@@ -54,11 +54,11 @@ class Scripted(BaseLlm):
 
 
 class GoogleADK:
-    def __init__(self, model: Script, tools: Sequence[Tool], memory: Holdfast, **options: Any) -> None:
+    def __init__(self, model: Script, tools: Sequence[Tool], memory: Limpet, **options: Any) -> None:
         self.windows: list[Window] = []
         llm = Scripted(script=model, windows=self.windows)
         self.agent = LlmAgent(name="scripted", model=llm, tools=list(tools))
-        app = App(name="app", root_agent=self.agent, plugins=[HoldfastPlugin(memory, **options)])
+        app = App(name="app", root_agent=self.agent, plugins=[LimpetPlugin(memory, **options)])
         self.runner = InMemoryRunner(app=app)
 
     async def run(self, request: str, thread: str) -> str:

@@ -15,8 +15,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
 from bench.frameworks.script import Do, Model, Shown, Tool, Window, size
-from holdfast.adapters.langchain import HoldfastMiddleware
-from holdfast.library import Holdfast
+from limpet.adapters.langchain import LimpetMiddleware
+from limpet.api import Limpet
 
 ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 
@@ -57,8 +57,8 @@ def shown(message: BaseMessage) -> Shown:
 class LangChain:
     sync = False  # whether LangChain runs it in threads of its own
 
-    def __init__(self, model: Model, tools: Sequence[Tool], memory: Holdfast | None, **options: Any) -> None:
-        middleware = [] if memory is None else [HoldfastMiddleware(memory, **options)]
+    def __init__(self, model: Model, tools: Sequence[Tool], memory: Limpet | None, **options: Any) -> None:
+        middleware = [] if memory is None else [LimpetMiddleware(memory, **options)]
         chat = Scripted(script=model, windows=[])
         self.windows: list[Window] = chat.windows
         self.agent = create_agent(chat, list(tools), middleware=middleware, checkpointer=InMemorySaver())

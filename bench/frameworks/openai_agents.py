@@ -22,8 +22,8 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 
 from bench.frameworks.script import Do, Shown, Tool, Window, size
 from bench.frameworks.script import Model as Script
-from holdfast.adapters.openai_agents import HoldfastSession
-from holdfast.library import Holdfast
+from limpet.adapters.openai_agents import LimpetSession
+from limpet.api import Limpet
 
 set_tracing_disabled(True)
 
@@ -70,7 +70,7 @@ class Scripted(Model):
 
 
 class OpenAIAgents:
-    def __init__(self, model: Script, tools: Sequence[Tool], memory: Holdfast | None, **options: Any) -> None:
+    def __init__(self, model: Script, tools: Sequence[Tool], memory: Limpet | None, **options: Any) -> None:
         self.model = Scripted(model)
         self.windows = self.model.windows
         self.tools = [function_tool(tool) for tool in tools]
@@ -79,13 +79,11 @@ class OpenAIAgents:
 
     async def run(self, request: str, thread: str) -> str:
         if thread not in self.sessions:
-            made = (
-                SQLiteSession(thread) if self.memory is None else HoldfastSession(self.memory, thread, **self.options)
-            )
+            made = SQLiteSession(thread) if self.memory is None else LimpetSession(self.memory, thread, **self.options)
             self.sessions[thread] = made
         session = self.sessions[thread]
-        own = session.tools if isinstance(session, HoldfastSession) else []
-        config = session.run_config() if isinstance(session, HoldfastSession) else RunConfig()
+        own = session.tools if isinstance(session, LimpetSession) else []
+        config = session.run_config() if isinstance(session, LimpetSession) else RunConfig()
         agent = Agent(name="Scripted", model=self.model, tools=[*own, *self.tools])
         result = await Runner.run(agent, request, session=session, run_config=config, max_turns=10_000)
         return str(result.final_output)

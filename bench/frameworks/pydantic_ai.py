@@ -11,8 +11,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from bench.frameworks.script import Do, Model, Shown, Tool, Window, size
-from holdfast.adapters.pydantic_ai import HoldfastMemory
-from holdfast.library import Holdfast
+from limpet.adapters.pydantic_ai import LimpetMemory
+from limpet.api import Limpet
 
 ROLES = {"system-prompt": "system", "user-prompt": "user", "tool-return": "tool", "retry-feedback": "user"}
 
@@ -25,7 +25,7 @@ def shown(message: ModelMessage) -> list[Shown]:
 
 
 class PydanticAI:
-    def __init__(self, model: Model, tools: Sequence[Tool], memory: Holdfast | None, **options: Any) -> None:
+    def __init__(self, model: Model, tools: Sequence[Tool], memory: Limpet | None, **options: Any) -> None:
         self.windows: list[Window] = []
         self.histories: dict[str, list[ModelMessage]] = {}
 
@@ -40,7 +40,7 @@ class PydanticAI:
                 return ModelResponse(parts=[call], usage=usage)
             return ModelResponse(parts=[TextPart(wanted.text)], usage=usage)
 
-        capabilities = [] if memory is None else [HoldfastMemory(memory, **options)]
+        capabilities = [] if memory is None else [LimpetMemory(memory, **options)]
         self.agent = Agent(FunctionModel(answer), tools=list(tools), capabilities=capabilities)
 
     async def run(self, request: str, thread: str) -> str:

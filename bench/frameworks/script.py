@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from holdfast.text import tokens
+from limpet.text import tokens
 
 Tool = Callable[..., Any]
 

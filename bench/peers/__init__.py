@@ -1,1 +1,1 @@
-"""Other tools that do what Holdfast does, each in an environment of its own below bench/out. Only with `--peers`."""
+"""Other tools that do what Limpet does, each in an environment of its own below bench/out. Only with `--peers`."""

@@ -1,4 +1,4 @@
-"""What other tools' compaction keeps of the conversation that Holdfast's run had, with the same summariser for all.
+"""What other tools' compaction keeps of the conversation that Limpet's run had, with the same summariser for all.
 
 Each peer is driven by a script in its own environment: it gets the conversation in ten parts, compacts after each, and
 answers with its window. When to compact is not compared: all do it at the same messages, and none has to fit the window
@@ -14,19 +14,19 @@ import subprocess
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import holdfast
+import limpet
 from bench.figures import MORE, compare, remark
 from bench.measure import OUT, ROOT, table
 from bench.peers import script
 from bench.peers.environment import prepared
 from bench.peers.script import Job, Said
-from holdfast.limits import WindowRules
-from holdfast.text import tokens
-from holdfast.window.controller import Compact
-from holdfast.window.formats import FORMS
-from holdfast.window.messages import Message
-from holdfast.window.probes import words
 from journeys.survival import Run, found
+from limpet.limits import WindowRules
+from limpet.text import tokens
+from limpet.window.formats import FORMS
+from limpet.window.messages import Message
+from limpet.window.plan.checks import words
+from limpet.window.plan.controller import Compact
 
 RULES = WindowRules()
 
@@ -57,7 +57,7 @@ HEADS = (
 
 
 def run(story: Run) -> None:
-    lines = [_row("Holdfast", "its own", story, _windows(story), f"{story.count().kept:.0%}")]
+    lines = [_row("Limpet", "its own", story, _windows(story), f"{story.count().kept:.0%}")]
     lines += [_ours(story, style) for style in script.STYLES]
     mine = {line[1]: line for line in lines}
     for peer in PEERS:
@@ -86,10 +86,10 @@ def _ours(story: Run, style: str) -> list[str]:
     def summarise(messages: list[Message]) -> str:
         return script.summarise("", _said(messages), given)
 
-    with holdfast.open(str(OUT / "peers.db"), project="bench", session=style) as hold:
+    with limpet.open(str(OUT / "peers.db"), project="bench", session=style) as hold:
         again = Run(hold.session(), limit=story.limit, items=len(story.planted), summarise=summarise)
         again.compactions(len(story.cuts))
-        return _row("Holdfast", style, again, _windows(again), f"{again.count().kept:.0%}")
+        return _row("Limpet", style, again, _windows(again), f"{again.count().kept:.0%}")
 
 
 def _theirs(story: Run, peer: Peer) -> list[list[str]]:

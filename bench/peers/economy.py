@@ -16,7 +16,7 @@ from bench.figures import MORE, compare
 from bench.measure import table
 from bench.peers.roll import context_mode
 from bench.peers.sides import OverPipes, folder_for
-from holdfast.text import tokens
+from limpet.text import tokens
 
 Asked = Mapping[str, Sequence[dict[str, Any]]]  # questions by the name of their file
 BEST = 3  # searches of a process: after these it shows less of what it finds, and later nothing for a minute
@@ -47,7 +47,7 @@ def run(files: Sequence[Path], asked: Asked, answered: Callable[[dict[str, Any],
     what = f"of {len(hits)} questions answered by running and one search"
     compare(what, ours.answered, peer.name, theirs.answered, show="{:.1%}".format, better=MORE, peer=True)
     compare("tokens of both, mean", ours.tokens, peer.name, theirs.tokens, show="{:,.0f}".format, peer=True)
-    both = {"Holdfast": ours, peer.name: theirs}
+    both = {"Limpet": ours, peer.name: theirs}
     lines = [[who, f"{one.answered:.1%}", f"{one.tokens:,.0f}"] for who, one in both.items()]
     table("An output and one search in it with the question", ("who", "answered", "tokens, mean"), lines)
 

@@ -18,7 +18,7 @@ from bench.figures import MORE, compare, remark
 from bench.measure import OUT, Sizes, percentile, ratio, resident, span, table
 from bench.peers import roll
 from bench.peers.sides import InProcess, OverPipes, Peer, Side, folder_for
-from holdfast.text import tokens
+from limpet.text import tokens
 
 LOADING = 240.0  # seconds that a peer gets to be filled
 SEARCHING = 4.0  # seconds that the searches of a round may take

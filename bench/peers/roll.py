@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from bench import stdio
-from bench.peers.drive_holdfast import fill
+from bench.peers.drive_limpet import fill
 from bench.peers.environment import installed, prepared, version_of
 from bench.peers.sides import InProcess, OverPipes, Peer, Side, Speaks
 from bench.stdio import Contestant
 from bench.stores import SESSION, open_ours
 
-OURS, OURS_SERVED = "Holdfast, library", "holdfast mcp"
+OURS, OURS_SERVED = "Limpet, library", "limpet mcp"
 CONTEXT_MODE = "1.0.131"  # later ones need Node 22.5
 
 
 def library() -> Peer:
-    return Peer(OURS, _inside(OURS, Path(sys.executable), "drive_holdfast"), server=False)
+    return Peer(OURS, _inside(OURS, Path(sys.executable), "drive_limpet"), server=False)
 
 
 def server() -> Peer:

@@ -22,10 +22,10 @@ from bench.measure import table
 from bench.recall import rankers, scores, sets, stdlib
 from bench.recall.rankers import Ours, Ranker
 from bench.recall.sets import Set
-from holdfast.limits import RecallRules
+from limpet.limits import RecallRules
 
 HEADS = ("system", "R@1", "R@5", "R@10", "R@20", "all@10", "MRR", "nDCG@10", "ms a query", "index s", "MB")
-WORDS, WHOLE = "holdfast, words only", "holdfast recall"
+WORDS, WHOLE = "limpet, words only", "limpet recall"
 Make = Callable[[Set, Path], Ranker]
 
 
@@ -54,7 +54,7 @@ def measured(chosen: list[Set], make: Make) -> Result:
 
 def ours(**rules: bool) -> Make:
     def make(one: Set, folder: Path) -> Ranker:
-        path = folder / "holdfast.db"
+        path = folder / "limpet.db"
         kept = Ours(str(path), "bench", **rules)
         kept.add(one.units)
         return Ranker(kept.ask, path.stat().st_size)
@@ -103,7 +103,7 @@ def agreement(chosen: list[Set], server: str) -> None:
     same = among = asked = 0
     for one in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            stores = [Ours(f"{folder}/holdfast.db", "bench"), Ours(server, f"bench-{uuid.uuid4().hex[:8]}")]
+            stores = [Ours(f"{folder}/limpet.db", "bench"), Ours(server, f"bench-{uuid.uuid4().hex[:8]}")]
             for kept in stores:
                 kept.add(one.units)
             for question in one.queries:

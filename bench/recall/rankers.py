@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import apsw
 import Stemmer
 
-import holdfast
+import limpet
 from bench.recall.sets import Set, Unit
-from holdfast.library import Holdfast
-from holdfast.model import milliseconds
-from holdfast.search.question import STOP
+from limpet.api import Limpet
+from limpet.model import milliseconds
+from limpet.recall.question import STOP
 
 SHOWN = 20  # ids a ranker gives for a question
 BEGAN = 1_700_000_000_000  # for texts without a time
@@ -28,11 +28,11 @@ class Ranker(NamedTuple):
 
 
 class Ours:
-    """Holdfast, through its public library: turns of a session become notes of it, other texts become memory."""
+    """Limpet, through its public library: turns of a session become notes of it, other texts become memory."""
 
     def __init__(self, store: str, project: str, **rules: bool) -> None:
         self._now = BEGAN
-        self.hold: Holdfast = holdfast.open(store, project=project, clock=lambda: self._now)
+        self.hold: Limpet = limpet.open(store, project=project, clock=lambda: self._now)
         if rules:
             bounds = self.hold._bounds
             self.hold._bounds = bounds._replace(recall=bounds.recall._replace(**rules))

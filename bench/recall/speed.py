@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import apsw
 
-import holdfast
+import limpet
 from bench import corpus, stores
 from bench.corpus import Question
 from bench.figures import compare
 from bench.measure import Sizes, Work, in_turns, ratio, span, table, verdict
 from bench.stores import Raw, open_ours
-from holdfast.library import Holdfast
-from holdfast.operations.meaning import catch_up
-from holdfast.stores import sqlite
+from limpet.api import Limpet
+from limpet.recall.semantics import catch_up
+from limpet.stores.sqlite import store
 
 IN_LINE = "wait_for_vector"  # what a write does for a vector
 P50, P99, INDEX, WRITE = 10e-3, 40e-3, 1.5, 1.3
@@ -69,7 +69,7 @@ def run(sizes: Sizes) -> None:
     _writing(sizes)
 
 
-def _catch_up(hold: Holdfast) -> int:
+def _catch_up(hold: Limpet) -> int:
     meaning = hold.context().semantics
     found = meaning.meaning() if meaning else None
     return catch_up(found, hold.store, hold.scope) if found else 0
@@ -79,13 +79,13 @@ def _writing(sizes: Sizes) -> None:
     """What a write pays for the vector that is made later: the same adds with and without putting the text in line."""
     rounds, ops = sizes.pick(10, 2), sizes.pick(200, 20)
     notes = corpus.notes(rounds * ops)
-    in_line = getattr(sqlite, IN_LINE)
+    in_line = getattr(store, IN_LINE)
     with tempfile.TemporaryDirectory() as folder:
-        opened = [holdfast.open(f"{folder}/{name}/holdfast.db", project="bench") for name in ("with", "without")]
+        opened = [limpet.open(f"{folder}/{name}/limpet.db", project="bench") for name in ("with", "without")]
 
-        def add(hold: Holdfast, wait: Callable[..., None]) -> Work:
+        def add(hold: Limpet, wait: Callable[..., None]) -> Work:
             def one(at: int) -> None:
-                setattr(sqlite, IN_LINE, wait)
+                setattr(store, IN_LINE, wait)
                 hold.session("bench").notes.add(notes[at].content)
 
             return one
@@ -94,7 +94,7 @@ def _writing(sizes: Sizes) -> None:
             ways = {"with": add(opened[0], in_line), "without": add(opened[1], lambda *given: None)}
             found = in_turns(ways, rounds, ops)
         finally:
-            setattr(sqlite, IN_LINE, in_line)
+            setattr(store, IN_LINE, in_line)
             for hold in opened:
                 hold.close()
     mine, least = found["with"], found["without"]
@@ -105,7 +105,7 @@ def _writing(sizes: Sizes) -> None:
     table("A write with its text put in line for a vector", heads, [[*row, ratio(mine.cpu, least.cpu), cost]])
 
 
-def _ours(hold: Holdfast, asked: list[Question], meaning: bool) -> Work:
+def _ours(hold: Limpet, asked: list[Question], meaning: bool) -> Work:
     bounds = hold._bounds._replace(recall=hold._bounds.recall._replace(meaning=meaning))
 
     def ask(at: int) -> list[int]:

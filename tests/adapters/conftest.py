@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import limpet
 
 
 @pytest.fixture
-def hold(tmp_path: Path) -> Iterator[holdfast.Holdfast]:
-    with holdfast.open(str(tmp_path / "holdfast.db"), folder=str(tmp_path)) as opened:
+def hold(tmp_path: Path) -> Iterator[limpet.Limpet]:
+    with limpet.open(str(tmp_path / "limpet.db"), folder=str(tmp_path)) as opened:
         yield opened
 
 

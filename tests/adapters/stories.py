@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
-from holdfast.library import Holdfast
-from holdfast.window.messages import Message
-from holdfast.window.units import unpaired
+from limpet.api import Limpet
+from limpet.window.messages import Message
+from limpet.window.plan.groups import unpaired
 
 Driver = Callable[..., Any]
 LIMIT = 4_000  # tokens, so that a short story has to be compacted
@@ -45,16 +45,16 @@ def steps(*script: Say | Do | Callable[[Window], Say | Do]) -> Model:
     return model
 
 
-def kept(hold: Holdfast, thread: str) -> list[Message]:
+def kept(hold: Limpet, thread: str) -> list[Message]:
     """The conversation as the store has it, read by somebody who comes later."""
     return hold.session(thread).window.messages()
 
 
-def folds(hold: Holdfast) -> list[str]:
+def folds(hold: Limpet) -> list[str]:
     return [event.operation for event in hold.history(kind="fold", limit=500)]
 
 
-async def notes_survive_compaction(drive: Driver, hold: Holdfast) -> None:
+async def notes_survive_compaction(drive: Driver, hold: Limpet) -> None:
     """Many records: the window stays small, what was written down stays, and a record can be read again."""
     seen: dict[str, str] = {}
 
@@ -91,7 +91,7 @@ async def notes_survive_compaction(drive: Driver, hold: Holdfast) -> None:
     assert kept(hold, "records")[-1].text() == told
 
 
-async def a_handoff_arrives_once(drive: Driver, hold: Holdfast) -> None:
+async def a_handoff_arrives_once(drive: Driver, hold: Limpet) -> None:
     """What the first run leaves, the second reads before all else, and the third not any more."""
     left = Do("write_session_handoff", {"content": "Records 1 to 3 are done; go on with 4."})
     agent: Framework = drive(steps(left, Say("Stopped."), Say("Going on."), Say("New.")), [fetch], hold)
@@ -103,14 +103,14 @@ async def a_handoff_arrives_once(drive: Driver, hold: Holdfast) -> None:
     assert "go on with 4" not in text(agent.windows[3])
 
 
-async def our_errors_are_results(drive: Driver, hold: Holdfast) -> None:
-    """A call that Holdfast refuses is told to the model, in the words of every door."""
+async def our_errors_are_results(drive: Driver, hold: Limpet) -> None:
+    """A call that Limpet refuses is told to the model, in the words of every door."""
     agent: Framework = drive(steps(Do("add_note", {"content": ""}), lambda window: Say(text(window))), [fetch], hold)
     assert "content" in await agent.run("Note nothing.", "empty")
     assert hold.session("empty").notes.list() == ()
 
 
-async def the_conversation_goes_on(drive: Driver, hold: Holdfast) -> None:
+async def the_conversation_goes_on(drive: Driver, hold: Limpet) -> None:
     """A second request in the same conversation: nothing is kept twice, nothing is left behind."""
     agent: Framework = drive(steps(Do("fetch", {"number": 1}), Say("One."), Say("Two.")), [fetch], hold)
     await agent.run("First.", "talk")
@@ -120,7 +120,7 @@ async def the_conversation_goes_on(drive: Driver, hold: Holdfast) -> None:
     assert folds(hold) == []
 
 
-async def a_cancelled_run_leaves_no_half_pair(drive: Driver, hold: Holdfast) -> None:
+async def a_cancelled_run_leaves_no_half_pair(drive: Driver, hold: Limpet) -> None:
     """Cancelled inside a tool: what the store has is whole, and the conversation goes on."""
     began, never = asyncio.Event(), asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The Anthropic SDK's client and tool runner against a scripted model, with Holdfast as window, tools and memory."""
+"""The Anthropic SDK's client and tool runner against a scripted model, with Limpet as window, tools and memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 from adapters import stories
 from bench.frameworks.anthropic import AnthropicSDK, served, shown
 from bench.frameworks.script import Do, Say, text
-from holdfast.adapters.anthropic import HoldfastMessages
-from holdfast.adapters.anthropic_memory import HoldfastAsyncMemoryTool, HoldfastMemoryTool
-from holdfast.library import Holdfast
+from limpet.adapters.anthropic import LimpetMessages
+from limpet.adapters.anthropic_memory import LimpetAsyncMemoryTool, LimpetMemoryTool
+from limpet.api import Limpet
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
-def test_story(story: Any, hold: Holdfast) -> None:
+def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(AnthropicSDK, hold))
 
 
@@ -47,7 +47,7 @@ def blocks(body: Any) -> list[Any]:
     return out
 
 
-def test_what_is_marked_for_the_cache_is_what_the_next_request_begins_with(hold: Holdfast) -> None:
+def test_what_is_marked_for_the_cache_is_what_the_next_request_begins_with(hold: Limpet) -> None:
     writes = (Do("update_notepad", {"operation": "append", "content": f"{number}\n"}) for number in range(4))
     fetches = (Do("fetch", {"number": number}) for number in range(4))
     agent = AnthropicSDK(stories.steps(*writes, *fetches, Say("Done.")), [stories.fetch], hold, system="Be brief.")
@@ -62,10 +62,10 @@ def test_what_is_marked_for_the_cache_is_what_the_next_request_begins_with(hold:
         assert "Session Notepad" not in str(kept[len(before["tools"]) :])
 
 
-def test_a_conversation_is_taken_up_by_another_process(hold: Holdfast) -> None:
+def test_a_conversation_is_taken_up_by_another_process(hold: Limpet) -> None:
     with served(stories.steps(Do("fetch", {"number": 1}), Say("One."), Say("Two."))) as (address, bodies):
         for request in ("First.", "Second."):
-            memory = HoldfastMessages(hold, "t", tools=[beta_tool(stories.fetch)], cache=False)
+            memory = LimpetMessages(hold, "t", tools=[beta_tool(stories.fetch)], cache=False)
             reply = memory.run(client(address), request, model="scripted", max_tokens=100)
             assert memory.done
             assert reply.stop_reason == "end_turn"
@@ -74,8 +74,8 @@ def test_a_conversation_is_taken_up_by_another_process(hold: Holdfast) -> None:
     assert "cache_control" not in str(bodies)
 
 
-def test_a_loop_of_your_own(hold: Holdfast) -> None:
-    memory = HoldfastMessages(hold.session("t"), tools=[HoldfastMemoryTool(hold.session("t"))])
+def test_a_loop_of_your_own(hold: Limpet) -> None:
+    memory = LimpetMessages(hold.session("t"), tools=[LimpetMemoryTool(hold.session("t"))])
     script = stories.steps(remember("create", path="/memories/notepad.md", file_text=stories.MARK), Say("Noted."))
     with served(script) as (address, bodies):
         memory.say("Note the port.")
@@ -86,7 +86,7 @@ def test_a_loop_of_your_own(hold: Holdfast) -> None:
     assert stories.MARK in shown(bodies[1])[-1].text
 
 
-def test_what_tools_do_wrong_is_told(hold: Holdfast) -> None:
+def test_what_tools_do_wrong_is_told(hold: Limpet) -> None:
     @beta_tool
     def refuse(number: int) -> str:
         """Refuse."""
@@ -101,7 +101,7 @@ def test_what_tools_do_wrong_is_told(hold: Holdfast) -> None:
     calls += [Do("fetch", {"number": "hold://0123456789ab"})]
     tools = [beta_tool(stories.broken), refuse, later, beta_tool(stories.fetch)]
     with served(stories.steps(*calls, Say("So be it."))) as (address, bodies):
-        HoldfastMessages(hold, "t", tools=tools).run(client(address), "Go.", model="scripted", max_tokens=100)
+        LimpetMessages(hold, "t", tools=tools).run(client(address), "Go.", model="scripted", max_tokens=100)
     results = [block for block in blocks(bodies[-1]) if block.get("type") == "tool_result"]
     assert all(result["is_error"] for result in results)
     told = [result["content"] for result in results]
@@ -112,10 +112,10 @@ def test_what_tools_do_wrong_is_told(hold: Holdfast) -> None:
     assert "0123456789ab" in told[4]
 
 
-def test_a_reply_that_was_cut_short_calls_nothing(hold: Holdfast) -> None:
+def test_a_reply_that_was_cut_short_calls_nothing(hold: Limpet) -> None:
     from anthropic.types import Message
 
-    memory = HoldfastMessages(hold, "t")
+    memory = LimpetMessages(hold, "t")
     memory.say("Note it.")
     memory.request()
     call = {"type": "tool_use", "id": "toolu_1", "name": "add_note", "input": {"content": "half"}}
@@ -136,7 +136,7 @@ def told(bodies: list[Any]) -> list[str]:
 # --- the tool runner --------------------------------------------------------------------------------------------------
 
 
-def test_the_tool_runner_with_our_tools_and_theirs(hold: Holdfast) -> None:
+def test_the_tool_runner_with_our_tools_and_theirs(hold: Limpet) -> None:
     kept = hold.session("t").outputs.keep("fetch", stories.fetch(7))
     assert kept.output is not None
 
@@ -145,7 +145,7 @@ def test_the_tool_runner_with_our_tools_and_theirs(hold: Holdfast) -> None:
         """Count lines."""
         return str(len(words.splitlines()))
 
-    memory = HoldfastMessages(hold, "t", tools=[beta_tool(stories.fetch), count, HoldfastMemoryTool(hold.session("t"))])
+    memory = LimpetMessages(hold, "t", tools=[beta_tool(stories.fetch), count, LimpetMemoryTool(hold.session("t"))])
     script = stories.steps(
         Do("fetch", {"number": 3}),
         Do("add_note", {"content": stories.MARK}),
@@ -168,14 +168,14 @@ def test_the_tool_runner_with_our_tools_and_theirs(hold: Holdfast) -> None:
     assert "/memories/notes/note_" in viewed
 
 
-def test_the_async_tool_runner(hold: Holdfast) -> None:
+def test_the_async_tool_runner(hold: Limpet) -> None:
     @beta_async_tool
     async def fetch(number: int) -> str:
         """Fetch one record."""
         return stories.fetch(number)
 
     async def story(address: str) -> None:
-        memory = HoldfastMessages(hold, "t", tools=[fetch, HoldfastAsyncMemoryTool(hold.session("t"))])
+        memory = LimpetMessages(hold, "t", tools=[fetch, LimpetAsyncMemoryTool(hold.session("t"))])
         async with AsyncAnthropic(api_key="none", base_url=address, max_retries=0) as asynchronous:
             runner = asynchronous.beta.messages.tool_runner(
                 model="scripted",
@@ -201,9 +201,9 @@ def test_the_async_tool_runner(hold: Holdfast) -> None:
     assert hold.memory.read("plan.md").content == "One thing."
 
 
-def test_both_memory_tools_are_those_of_the_sdk(hold: Holdfast) -> None:
-    assert isinstance(HoldfastMemoryTool(hold), BetaAbstractMemoryTool)
-    assert isinstance(HoldfastAsyncMemoryTool(hold), BetaAsyncAbstractMemoryTool)
-    cached = HoldfastMemoryTool(hold, cache_control={"type": "ephemeral"})
+def test_both_memory_tools_are_those_of_the_sdk(hold: Limpet) -> None:
+    assert isinstance(LimpetMemoryTool(hold), BetaAbstractMemoryTool)
+    assert isinstance(LimpetAsyncMemoryTool(hold), BetaAsyncAbstractMemoryTool)
+    cached = LimpetMemoryTool(hold, cache_control={"type": "ephemeral"})
     expected = {"type": "memory_20250818", "name": "memory", "cache_control": {"type": "ephemeral"}}
     assert cached.to_dict() == expected

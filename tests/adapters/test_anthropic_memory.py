@@ -1,4 +1,4 @@
-"""The memory tool over Holdfast: each command, what it refuses, and that a path is a name and nothing more."""
+"""The memory tool over Limpet: each command, what it refuses, and that a path is a name and nothing more."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast.adapters.anthropic_memory import HoldfastAsyncMemoryTool, HoldfastMemoryTool
-from holdfast.library import Holdfast
+import limpet
+from limpet.adapters.anthropic_memory import LimpetAsyncMemoryTool, LimpetMemoryTool
+from limpet.api import Limpet
 
 ROOT = "/memories"
 
 
-def do(hold: Holdfast, command: str, path: str = "", **more: Any) -> str:
+def do(hold: Limpet, command: str, path: str = "", **more: Any) -> str:
     paths = {"path": path} if path else {}
-    return str(HoldfastMemoryTool(hold.session("s")).call({"command": command, **paths, **more}))
+    return str(LimpetMemoryTool(hold.session("s")).call({"command": command, **paths, **more}))
 
 
-def refused(hold: Holdfast, command: str, path: str = "", **more: Any) -> str:
+def refused(hold: Limpet, command: str, path: str = "", **more: Any) -> str:
     changes = len(hold.history(limit=500))
     with pytest.raises(ToolError) as problem:
         do(hold, command, path, **more)
@@ -33,7 +33,7 @@ def refused(hold: Holdfast, command: str, path: str = "", **more: Any) -> str:
     return str(problem.value)
 
 
-def test_the_tree_shows_everything(hold: Holdfast) -> None:
+def test_the_tree_shows_everything(hold: Limpet) -> None:
     session = hold.session("s")
     empty = do(hold, "view", ROOT)
     assert empty.splitlines()[:2] == [
@@ -72,7 +72,7 @@ def test_the_tree_shows_everything(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("path", ["plan.md", "a/b/c.txt", "notepad.md", "handoff.md"])
-def test_a_file_is_created_viewed_and_edited(path: str, hold: Holdfast) -> None:
+def test_a_file_is_created_viewed_and_edited(path: str, hold: Limpet) -> None:
     at = f"{ROOT}/{path}"
     assert refused(hold, "view", at) == f"The path {at} does not exist. Please provide a valid path."
     assert do(hold, "create", at, file_text="one\ntwo\nthree") == f"File created successfully at: {at}"
@@ -91,7 +91,7 @@ def test_a_file_is_created_viewed_and_edited(path: str, hold: Holdfast) -> None:
     assert "zero" not in do(hold, "view", at)
 
 
-def test_a_note_gets_an_id_and_is_deleted_as_a_note(hold: Holdfast) -> None:
+def test_a_note_gets_an_id_and_is_deleted_as_a_note(hold: Limpet) -> None:
     made = do(hold, "create", f"{ROOT}/notes/first.md", file_text="A note.")
     at = made.rpartition(" ")[2]
     assert re.fullmatch(r"/memories/notes/note_\d+\.md", at)
@@ -106,7 +106,7 @@ def test_a_note_gets_an_id_and_is_deleted_as_a_note(hold: Holdfast) -> None:
     assert [note.content for note in hold.session("s").notes.list()] == ["My note."]
 
 
-def test_memory_is_renamed_and_deleted_whole_or_not_at_all(hold: Holdfast) -> None:
+def test_memory_is_renamed_and_deleted_whole_or_not_at_all(hold: Limpet) -> None:
     for name in ("one", "two"):
         do(hold, "create", f"{ROOT}/old/{name}.md", file_text=name)
     hold.memory.pin("old/one.md")
@@ -126,7 +126,7 @@ def test_memory_is_renamed_and_deleted_whole_or_not_at_all(hold: Holdfast) -> No
     assert {memory.key for memory in hold.memory.search("one two")} == {"new/er/one.md", "new/er/two.md"}
 
 
-def test_what_cannot_be_changed_says_why(hold: Holdfast) -> None:
+def test_what_cannot_be_changed_says_why(hold: Limpet) -> None:
     kept = hold.session("s").outputs.keep("fetch", "row\n" * 3_000).output
     assert kept is not None
     at = f"{ROOT}/outputs/{kept.id}.txt"
@@ -147,7 +147,7 @@ def test_what_cannot_be_changed_says_why(hold: Holdfast) -> None:
     assert do(hold, "create", f"{ROOT}/handoff.md", file_text="Better.").endswith("handoff.md"), "the last one counts"
 
 
-def test_a_long_output_is_read_in_parts(hold: Holdfast) -> None:
+def test_a_long_output_is_read_in_parts(hold: Limpet) -> None:
     kept = hold.session("s").outputs.keep("fetch", "".join(f"row {row} of many\n" for row in range(9_000))).output
     assert kept is not None
     first = do(hold, "view", f"{ROOT}/outputs/{kept.id}.txt")
@@ -180,12 +180,12 @@ def test_a_long_output_is_read_in_parts(hold: Holdfast) -> None:
         {"command": "insert", "path": ROOT + "/x", "insert_line": "1", "insert_text": "x"},
     ],
 )
-def test_a_command_that_is_not_one_is_told_so(given: dict[str, Any], hold: Holdfast) -> None:
+def test_a_command_that_is_not_one_is_told_so(given: dict[str, Any], hold: Limpet) -> None:
     with pytest.raises(ToolError) as problem:
-        HoldfastMemoryTool(hold).call(given)
+        LimpetMemoryTool(hold).call(given)
     assert str(problem.value).endswith(".")
     with pytest.raises(ToolError) as again:
-        asyncio.run(HoldfastAsyncMemoryTool(hold).call(given))
+        asyncio.run(LimpetAsyncMemoryTool(hold).call(given))
     assert str(again.value) == str(problem.value)
 
 
@@ -227,10 +227,10 @@ COMMANDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("path", [*OUTSIDE, *(f"{ROOT}/{path}" for path in WRONG)])
-def test_a_path_that_leads_elsewhere_is_refused_by_every_command(path: str, hold: Holdfast, tmp_path: Path) -> None:
+def test_a_path_that_leads_elsewhere_is_refused_by_every_command(path: str, hold: Limpet, tmp_path: Path) -> None:
     hold.memory.write("plan.md", "text")
     changes, before = len(hold.history()), sorted(tmp_path.iterdir())
-    tool = HoldfastMemoryTool(hold)
+    tool = LimpetMemoryTool(hold)
     calls = [{**command, "path": path} for command in COMMANDS]
     calls += [{"command": "rename", "old_path": path, "new_path": f"{ROOT}/new"}]
     calls += [{"command": "rename", "old_path": f"{ROOT}/plan.md", "new_path": path}]
@@ -242,7 +242,7 @@ def test_a_path_that_leads_elsewhere_is_refused_by_every_command(path: str, hold
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_odd_name_is_a_name(name: str, hold: Holdfast, tmp_path: Path) -> None:
+def test_an_odd_name_is_a_name(name: str, hold: Limpet, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     do(hold, "create", f"{ROOT}/{name}", file_text="text")
     assert hold.memory.read(name).content == "text"
@@ -251,7 +251,7 @@ def test_an_odd_name_is_a_name(name: str, hold: Holdfast, tmp_path: Path) -> Non
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_links_in_the_file_system_mean_nothing(hold: Holdfast, tmp_path: Path) -> None:
+def test_links_in_the_file_system_mean_nothing(hold: Limpet, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
     (tmp_path / "memories").mkdir()
@@ -278,8 +278,8 @@ def test_it_behaves_as_the_sdk_s_own_over_files(steps: Any, tmp_path_factory: py
     one difference: there are none in a store of texts."""
     folder = tmp_path_factory.mktemp("files")
     theirs = BetaLocalFilesystemMemoryTool(str(folder / "theirs"))
-    with holdfast.open(str(folder / "x.db"), folder=str(folder)) as hold:
-        ours = HoldfastMemoryTool(hold)
+    with limpet.open(str(folder / "x.db"), folder=str(folder)) as hold:
+        ours = LimpetMemoryTool(hold)
         for command, one, other in steps:
             call = {"command": command, "path": f"{ROOT}/{one}"}
             if command == "rename":

@@ -1,4 +1,4 @@
-"""ADK's own runner, driven by a scripted model, with Holdfast as a plugin and as its memory service."""
+"""ADK's own runner, driven by a scripted model, with Limpet as a plugin and as its memory service."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from google.genai import types
 from adapters import stories
 from bench.frameworks.google_adk import GoogleADK
 from bench.frameworks.script import Do, Say
-from holdfast.adapters.google_adk import HoldfastMemoryService
-from holdfast.library import Holdfast
+from limpet.adapters.google_adk import LimpetMemoryService
+from limpet.api import Limpet
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
-def test_story(story: Any, hold: Holdfast) -> None:
+def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(GoogleADK, hold))
 
 
@@ -27,7 +27,7 @@ def results(agent: GoogleADK) -> list[str]:
     return [shown.text for shown in agent.windows[-1] if shown.role == "tool"]
 
 
-def test_a_reference_is_an_argument(hold: Holdfast) -> None:
+def test_a_reference_is_an_argument(hold: Limpet) -> None:
     def count(words: str) -> int:
         """Count the lines of a text."""
         return len(words.splitlines())
@@ -44,7 +44,7 @@ def test_a_reference_is_an_argument(hold: Holdfast) -> None:
     assert "0123456789ab" in second
 
 
-def test_big_values_become_references(hold: Holdfast) -> None:
+def test_big_values_become_references(hold: Limpet) -> None:
     def rows(number: int) -> dict[str, Any]:
         """All rows."""
         return {"rows": [{"row": row, "value": row * number} for row in range(1_000)], "count": 1_000}
@@ -55,7 +55,7 @@ def test_big_values_become_references(hold: Holdfast) -> None:
     assert shown.startswith("📁 Output cached: ")
 
 
-def test_what_a_tool_raises_is_raised_as_without_us(hold: Holdfast) -> None:
+def test_what_a_tool_raises_is_raised_as_without_us(hold: Limpet) -> None:
     agent = GoogleADK(stories.steps(Do("broken", {"number": 1}), Say("So be it.")), [stories.broken], hold)
     with pytest.raises(RuntimeError, match="record 1 is unreadable"):
         asyncio.run(agent.run("Fetch.", "t"))
@@ -65,13 +65,13 @@ def content(words: str) -> types.Content:
     return types.Content(role="user", parts=[types.Part(text=words)])
 
 
-def test_the_memory_service(hold: Holdfast) -> None:
+def test_the_memory_service(hold: Limpet) -> None:
     async def found(service: BaseMemoryService, user: str, query: str) -> list[tuple[str | None, str | None]]:
         answer = await service.search_memory(app_name="app", user_id=user, query=query)
         return [(memory.author, (memory.content.parts or [])[0].text) for memory in answer.memories]
 
     async def story() -> None:
-        service = HoldfastMemoryService(hold)
+        service = LimpetMemoryService(hold)
         assert isinstance(service, BaseMemoryService)
         agent = GoogleADK(stories.steps(Say("The replica listens on port 5433.")), [], hold)
         await agent.run("Which port has the replica?", "t")
@@ -82,7 +82,7 @@ def test_the_memory_service(hold: Holdfast) -> None:
         expected = ("scripted", "The replica listens on port 5433.")
         assert expected in await found(service, "u", "replica listens")
         assert len(await found(service, "u", "replica")) == 2, "adding it twice makes no second one"
-        assert await found(HoldfastMemoryService(hold), "other", "replica") == []
+        assert await found(LimpetMemoryService(hold), "other", "replica") == []
         assert await found(service, "u", " ") == []
         await service.add_memory(
             app_name="app", user_id="u", memories=[MemoryEntry(content=content("Prefers tea."), id="m1", author="user")]

@@ -1,4 +1,4 @@
-"""LangChain's own loop, driven by a scripted chat model, with Holdfast as its middleware."""
+"""LangChain's own loop, driven by a scripted chat model, with Limpet as its middleware."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from langgraph.types import Command
 from adapters import stories
 from bench.frameworks.langchain import LangChain, LangChainSync, Scripted
 from bench.frameworks.script import Do, Say, Window, text
-from holdfast.adapters.langchain import HoldfastMiddleware
-from holdfast.library import Holdfast
-from holdfast.window.units import unpaired
+from limpet.adapters.langchain import LimpetMiddleware
+from limpet.api import Limpet
+from limpet.window.plan.groups import unpaired
 
 CANCEL = stories.a_cancelled_run_leaves_no_half_pair
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
-def test_story(story: Any, hold: Holdfast) -> None:
+def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(LangChain, hold))
 
 
 @pytest.mark.parametrize("story", [one for one in stories.STORIES if one is not CANCEL], ids=lambda one: one.__name__)
-def test_story_without_async(story: Any, hold: Holdfast) -> None:
+def test_story_without_async(story: Any, hold: Limpet) -> None:
     asyncio.run(story(LangChainSync, hold))
 
 
-def agent(script: Any, tools: list[Any], hold: Holdfast, **given: Any) -> Any:
+def agent(script: Any, tools: list[Any], hold: Limpet, **given: Any) -> Any:
     chat = Scripted(script=script, windows=[])
-    middleware = [*given.pop("before", ()), HoldfastMiddleware(hold, **given)]
+    middleware = [*given.pop("before", ()), LimpetMiddleware(hold, **given)]
     return create_agent(chat, tools, middleware=middleware, checkpointer=InMemorySaver()), chat
 
 
@@ -48,14 +48,14 @@ def asked(text: str) -> Any:
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
-def test_what_a_tool_raises_is_raised_as_without_us(hold: Holdfast) -> None:
+def test_what_a_tool_raises_is_raised_as_without_us(hold: Limpet) -> None:
     made, _ = agent(stories.steps(Do("broken", {"number": 1}), Say("Never.")), [stories.broken], hold)
     with pytest.raises(RuntimeError, match="record 1 is unreadable"):
         made.invoke(asked("Fetch."), THREAD)
     assert not unpaired(stories.kept(hold, "t"))
 
 
-def test_a_failed_tool_is_still_one_that_failed(hold: Holdfast) -> None:
+def test_a_failed_tool_is_still_one_that_failed(hold: Limpet) -> None:
     @tool
     def check(number: int) -> str:
         """Run the checks."""
@@ -72,7 +72,7 @@ def test_a_failed_tool_is_still_one_that_failed(hold: Holdfast) -> None:
     assert kept.error
 
 
-def test_only_texts_of_a_result_are_kept_aside(hold: Holdfast) -> None:
+def test_only_texts_of_a_result_are_kept_aside(hold: Limpet) -> None:
     picture = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
 
     @tool(response_format="content_and_artifact")
@@ -88,7 +88,7 @@ def test_only_texts_of_a_result_are_kept_aside(hold: Holdfast) -> None:
     assert result.artifact == {"whole": 1}
 
 
-def test_results_inside_a_command_are_kept_too(hold: Holdfast) -> None:
+def test_results_inside_a_command_are_kept_too(hold: Limpet) -> None:
     @tool
     def move(runtime: ToolRuntime) -> Any:
         """Move on."""
@@ -99,7 +99,7 @@ def test_results_inside_a_command_are_kept_too(hold: Holdfast) -> None:
     assert "Output cached" in chat.windows[1][-2].text
 
 
-def test_a_reference_is_an_argument(hold: Holdfast) -> None:
+def test_a_reference_is_an_argument(hold: Limpet) -> None:
     counted: list[str] = []
 
     def count(text: str) -> str:
@@ -120,7 +120,7 @@ def test_a_reference_is_an_argument(hold: Holdfast) -> None:
     assert "0123456789ab" in results[1].content
 
 
-def test_the_answer_to_a_warning_does_not_end_the_run(hold: Holdfast) -> None:
+def test_the_answer_to_a_warning_does_not_end_the_run(hold: Limpet) -> None:
     """The model says something when it is warned, without a call: it is asked again, and then it answers."""
 
     def model(window: Window) -> Say | Do:
@@ -139,7 +139,7 @@ def test_the_answer_to_a_warning_does_not_end_the_run(hold: Holdfast) -> None:
     assert sum("approaching the token limit" in text(window) for window in chat.windows) == 1
 
 
-def test_the_system_prompt_keeps_its_blocks(hold: Holdfast) -> None:
+def test_the_system_prompt_keeps_its_blocks(hold: Limpet) -> None:
     hold.session("before").handoff.write("Go on with record 4.")
     seen: list[Any] = []
 
@@ -150,7 +150,7 @@ def test_the_system_prompt_keeps_its_blocks(hold: Holdfast) -> None:
 
     own = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
     chat = Scripted(script=stories.steps(Say("Hi.")), windows=[])
-    made: Any = create_agent(chat, system_prompt=SystemMessage([own]), middleware=[HoldfastMiddleware(hold), Look()])
+    made: Any = create_agent(chat, system_prompt=SystemMessage([own]), middleware=[LimpetMiddleware(hold), Look()])
     made.invoke(asked("Hello."))
     first, second, third = seen[0].content
     assert "Go on with record 4." in first["text"]
@@ -158,7 +158,7 @@ def test_the_system_prompt_keeps_its_blocks(hold: Holdfast) -> None:
     assert third["text"].startswith("Notes (add_note")
 
 
-def test_a_process_that_comes_later_sends_the_very_messages_of_the_thread(hold: Holdfast) -> None:
+def test_a_process_that_comes_later_sends_the_very_messages_of_the_thread(hold: Limpet) -> None:
     """The thread comes back from a checkpointer, the window from the store: nothing is lost in between."""
     picture = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
     sent: list[Any] = []
@@ -171,7 +171,7 @@ def test_a_process_that_comes_later_sends_the_very_messages_of_the_thread(hold: 
     saver = InMemorySaver()
     for said in ("One.", "Two."):
         chat = Scripted(script=stories.steps(Say(said)), windows=[])
-        made: Any = create_agent(chat, middleware=[HoldfastMiddleware(hold), Look()], checkpointer=saver)
+        made: Any = create_agent(chat, middleware=[LimpetMiddleware(hold), Look()], checkpointer=saver)
         made.invoke({"messages": [HumanMessage([{"type": "text", "text": said}, picture])]}, THREAD)
     assert [message.content for message in sent[1][:3]] == [
         [{"type": "text", "text": "One."}, picture],
@@ -181,9 +181,9 @@ def test_a_process_that_comes_later_sends_the_very_messages_of_the_thread(hold: 
     assert stories.folds(hold) == []
 
 
-def test_a_deep_agent_and_its_sub_agent(hold: Holdfast) -> None:
+def test_a_deep_agent_and_its_sub_agent(hold: Limpet) -> None:
     """Both have our middleware. The sub-agent's talk is a session of its own, and the main one goes on undisturbed."""
-    middleware = HoldfastMiddleware(hold)
+    middleware = LimpetMiddleware(hold)
     deep = stories.steps(Do("fetch", {"number": 2}), Say("The second is fetched."))
     main = stories.steps(
         Do("fetch", {"number": 1}),

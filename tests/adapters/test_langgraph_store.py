@@ -1,4 +1,4 @@
-"""LangGraph's store over memory, judged by LangGraph's own store and by what Holdfast's other doors see of it."""
+"""LangGraph's store over memory, judged by LangGraph's own store and by what Limpet's other doors see of it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, Item, ListNamespa
 from langgraph.store.memory import InMemoryStore
 from typing_extensions import TypedDict
 
-import holdfast
-from holdfast.adapters.langgraph_store import HoldfastStore
-from holdfast.errors import BadInput
-from holdfast.library import Holdfast
+import limpet
+from limpet.adapters.langgraph_store import LimpetStore
+from limpet.api import Limpet
+from limpet.errors import BadInput
 
 NAMES = st.sampled_from(["a", "B", "b", "c d", "ä/ö", "%", "*", "x" * 150, "line\nend", "~"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
@@ -63,8 +63,8 @@ def plain(answer: Any) -> Any:
 @given(st.lists(BATCHES, max_size=8))
 def test_it_answers_as_the_store_of_langgraph_does(batches: list[list[Any]]) -> None:
     judge = InMemoryStore()
-    with tempfile.TemporaryDirectory() as folder, holdfast.open(f"{folder}/x.db", folder=folder) as hold:
-        store = HoldfastStore(hold)
+    with tempfile.TemporaryDirectory() as folder, limpet.open(f"{folder}/x.db", folder=folder) as hold:
+        store = LimpetStore(hold)
         for ops in batches:
             for path in [path for path, found in judge._data.items() if not found]:
                 del judge._data[path]  # it lists every namespace it was ever asked about
@@ -72,8 +72,8 @@ def test_it_answers_as_the_store_of_langgraph_does(batches: list[list[Any]]) -> 
             assert list(map(plain, store.batch(ops))) == expected
 
 
-def test_numbers_are_compared_and_what_is_none_is_left_out(hold: Holdfast) -> None:
-    store = HoldfastStore(hold)
+def test_numbers_are_compared_and_what_is_none_is_left_out(hold: Limpet) -> None:
+    store = LimpetStore(hold)
     for name, value in {"one": 1, "two": 2, "word": "two", "none": None}.items():
         store.put(("numbers",), name, {"n": value})
     assert [item.key for item in store.search(("numbers",), filter={"n": {"$gte": 2}})] == ["two"]
@@ -82,8 +82,8 @@ def test_numbers_are_compared_and_what_is_none_is_left_out(hold: Holdfast) -> No
         store.search(("numbers",), filter={"n": {"$or": 1}})
 
 
-def test_a_search_gives_what_fits_and_says_how_well(hold: Holdfast) -> None:
-    store = HoldfastStore(hold)
+def test_a_search_gives_what_fits_and_says_how_well(hold: Limpet) -> None:
+    store = LimpetStore(hold)
     store.put(("facts",), "sky", {"text": "The sky is blue at noon."})
     store.put(("facts",), "sea", {"text": "The sea is green."})
     (found,) = store.search(("facts",), query="blue sky")
@@ -94,8 +94,8 @@ def test_a_search_gives_what_fits_and_says_how_well(hold: Holdfast) -> None:
     assert [item.key for item in store.search(("facts",), limit=1, offset=1)] == ["sky"], "the newest first"
 
 
-def test_memory_and_items_are_the_same(hold: Holdfast) -> None:
-    store = HoldfastStore(hold)
+def test_memory_and_items_are_the_same(hold: Limpet) -> None:
+    store = LimpetStore(hold)
     hold.memory.write("deploy-target", "The blue cluster.")
     hold.memory.write("api/limits", "Ten a second.")
     assert plain(store.get(("memory",), "deploy-target")) == (
@@ -119,8 +119,8 @@ def test_memory_and_items_are_the_same(hold: Holdfast) -> None:
     assert "users/42/prefs" in {event.key for event in hold.history(kind="memory")}
 
 
-def test_a_batch_is_made_all_or_none(hold: Holdfast) -> None:
-    store = HoldfastStore(hold)
+def test_a_batch_is_made_all_or_none(hold: Limpet) -> None:
+    store = LimpetStore(hold)
     ops = [PutOp(("a",), "one", {"n": 1}), PutOp(("memory",), "session-handoff", {"n": 2})]
     with pytest.raises(BadInput):
         store.batch(ops)
@@ -129,7 +129,7 @@ def test_a_batch_is_made_all_or_none(hold: Holdfast) -> None:
         store.put((), "x", {"n": 1})
 
 
-def test_a_graph_uses_it_sync_and_async(hold: Holdfast) -> None:
+def test_a_graph_uses_it_sync_and_async(hold: Limpet) -> None:
     class State(TypedDict):
         said: str
 
@@ -148,6 +148,6 @@ def test_a_graph_uses_it_sync_and_async(hold: Holdfast) -> None:
         builder.add_node("note", node)
         builder.add_edge(START, "note")
         builder.add_edge("note", END)
-        graph = builder.compile(store=HoldfastStore(hold))
+        graph = builder.compile(store=LimpetStore(hold))
         ended = graph.invoke({"said": run}) if node is note else asyncio.run(graph.ainvoke({"said": run}))
         assert ended["said"] == ("1 runs" if run == "one" else "2 runs")

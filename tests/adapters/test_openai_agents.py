@@ -1,4 +1,4 @@
-"""The Runner of the Agents SDK, driven by a scripted model, with Holdfast as session, tools and filter."""
+"""The Runner of the Agents SDK, driven by a scripted model, with Limpet as session, tools and filter."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from agents.memory import Session
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast
+import limpet
 from adapters import stories
 from bench.frameworks.openai_agents import OpenAIAgents, Scripted
 from bench.frameworks.script import Do, Say, text
-from holdfast.adapters.openai_agents import HoldfastSession
-from holdfast.library import Holdfast
-from holdfast.window.units import unpaired
+from limpet.adapters.openai_agents import LimpetSession
+from limpet.api import Limpet
+from limpet.window.plan.groups import unpaired
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
-def test_story(story: Any, hold: Holdfast) -> None:
+def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(OpenAIAgents, hold))
 
 
@@ -38,9 +38,9 @@ def output(number: int, words: str = "ok") -> Any:
     return {"type": "function_call_output", "call_id": f"c{number}", "output": words}
 
 
-def test_the_session_is_one_of_the_sdk(hold: Holdfast) -> None:
+def test_the_session_is_one_of_the_sdk(hold: Limpet) -> None:
     async def story() -> None:
-        session = HoldfastSession(hold, "s")
+        session = LimpetSession(hold, "s")
         assert isinstance(session, Session)
         assert await session.get_items() == []
         assert await session.pop_item() is None
@@ -51,14 +51,14 @@ def test_the_session_is_one_of_the_sdk(hold: Holdfast) -> None:
         assert await session.get_items() == items
         assert await session.get_items(limit=2) == items[2:]
         assert await session.get_items(limit=0) == []
-        assert await HoldfastSession(hold, "s").get_items() == items, "another process sees the same"
-        assert await HoldfastSession(hold, "other").get_items() == []
+        assert await LimpetSession(hold, "s").get_items() == items, "another process sees the same"
+        assert await LimpetSession(hold, "other").get_items() == []
         assert await session.pop_item() == items[3]
         assert await session.get_items() == items[:3]
         await session.clear_session()
         assert await session.get_items() == []
         await session.add_items(items[:1])
-        assert await HoldfastSession(hold, "s").get_items() == items[:1]
+        assert await LimpetSession(hold, "s").get_items() == items[:1]
 
     asyncio.run(story())
 
@@ -74,8 +74,8 @@ STEPS = st.one_of(
 @settings(max_examples=25)
 @given(steps=st.lists(STEPS, max_size=10))
 def test_the_session_is_a_list_that_stays(steps: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
-    async def story(hold: Holdfast) -> None:
-        session = HoldfastSession(hold, "s")
+    async def story(hold: Limpet) -> None:
+        session = LimpetSession(hold, "s")
         model: list[Any] = []
         for step in steps:
             if step == "pop":
@@ -89,37 +89,37 @@ def test_the_session_is_a_list_that_stays(steps: list[Any], tmp_path_factory: py
             assert await session.get_items() == model
 
     folder = tmp_path_factory.mktemp("items")
-    with holdfast.open(str(folder / "x.db"), folder=str(folder)) as hold:
+    with limpet.open(str(folder / "x.db"), folder=str(folder)) as hold:
         asyncio.run(story(hold))
 
 
-def test_half_a_pair_is_not_stored(hold: Holdfast) -> None:
+def test_half_a_pair_is_not_stored(hold: Limpet) -> None:
     async def story() -> None:
-        session = HoldfastSession(hold, "s")
+        session = LimpetSession(hold, "s")
         thought: Any = {"type": "reasoning", "id": "rs_1", "summary": []}
         await session.add_items([said("user", "Go."), thought, call(1)])
         assert await session.get_items() == [said("user", "Go."), thought, call(1)]
-        assert await HoldfastSession(hold, "s").get_items() == [said("user", "Go.")]
+        assert await LimpetSession(hold, "s").get_items() == [said("user", "Go.")]
         await session.add_items([output(1)])
-        assert await HoldfastSession(hold, "s").get_items() == [said("user", "Go."), thought, call(1), output(1)]
+        assert await LimpetSession(hold, "s").get_items() == [said("user", "Go."), thought, call(1), output(1)]
 
     asyncio.run(story())
 
 
-def test_secrets_in_what_a_tool_said_are_masked_in_the_store(hold: Holdfast, tmp_path: Path) -> None:
+def test_secrets_in_what_a_tool_said_are_masked_in_the_store(hold: Limpet, tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
     async def story() -> None:
-        session = HoldfastSession(hold, "s")
+        session = LimpetSession(hold, "s")
         await session.add_items([call(1), output(1, f"token {secret}")])
-        assert secret not in str(await HoldfastSession(hold, "s").get_items())
+        assert secret not in str(await LimpetSession(hold, "s").get_items())
 
     asyncio.run(story())
-    assert not any(secret.encode() in path.read_bytes() for path in tmp_path.glob("holdfast.db*"))
+    assert not any(secret.encode() in path.read_bytes() for path in tmp_path.glob("limpet.db*"))
 
 
-def test_a_tool_that_fails_is_told_as_the_sdk_tells_it(hold: Holdfast) -> None:
-    async def told(memory: Holdfast | None) -> str:
+def test_a_tool_that_fails_is_told_as_the_sdk_tells_it(hold: Limpet) -> None:
+    async def told(memory: Limpet | None) -> str:
         agent = OpenAIAgents(stories.steps(Do("broken", {"number": 1}), Say("So be it.")), [stories.broken], memory)
         await agent.run("Fetch.", "t")
         (result,) = [shown.text for shown in agent.windows[1] if shown.role == "tool"]
@@ -128,8 +128,8 @@ def test_a_tool_that_fails_is_told_as_the_sdk_tells_it(hold: Holdfast) -> None:
     assert asyncio.run(told(hold)) == asyncio.run(told(None))
 
 
-def test_a_run_that_takes_too_long_ends_as_the_sdk_ends_it(hold: Holdfast) -> None:
-    memory = HoldfastSession(hold, "t")
+def test_a_run_that_takes_too_long_ends_as_the_sdk_ends_it(hold: Limpet) -> None:
+    memory = LimpetSession(hold, "t")
     model = Scripted(stories.steps(*(Do("fetch", {"number": number}) for number in range(9))))
     agent = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(stories.fetch)])
     with pytest.raises(MaxTurnsExceeded):
@@ -137,9 +137,9 @@ def test_a_run_that_takes_too_long_ends_as_the_sdk_ends_it(hold: Holdfast) -> No
     assert not unpaired(stories.kept(hold, "t"))
 
 
-def test_instructions_stand_between_the_handoff_and_how_to_use_the_tools(hold: Holdfast) -> None:
+def test_instructions_stand_between_the_handoff_and_how_to_use_the_tools(hold: Limpet) -> None:
     hold.session("before").handoff.write("Go on with record 4.")
-    memory = HoldfastSession(hold.session("t"))
+    memory = LimpetSession(hold.session("t"))
     model = Scripted(stories.steps(Say("Hi.")))
     agent = Agent(name="Scripted", model=model, instructions="Be brief.", tools=list(memory.tools))
     asyncio.run(Runner.run(agent, "Hello.", session=memory, run_config=memory.run_config()))
@@ -148,10 +148,10 @@ def test_instructions_stand_between_the_handoff_and_how_to_use_the_tools(hold: H
     assert memory.session_id == "t"
 
 
-def test_the_filter_works_without_the_session(hold: Holdfast) -> None:
+def test_the_filter_works_without_the_session(hold: Limpet) -> None:
     """The application keeps the conversation; we make the window, and see by the answers that requests were sent."""
     hold.session("before").handoff.write("Go on with record 4.")
-    memory = HoldfastSession(hold, "t")
+    memory = LimpetSession(hold, "t")
     model = Scripted(stories.steps(Do("fetch", {"number": 1}), Say("One."), Say("Two.")))
     agent = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(stories.fetch)])
     first = asyncio.run(Runner.run(agent, "First.", run_config=memory.run_config()))
@@ -160,6 +160,6 @@ def test_the_filter_works_without_the_session(hold: Holdfast) -> None:
     assert "Output cached" in text(model.windows[1])
     assert stories.folds(hold) == []
     assert [message.text() for message in stories.kept(hold, "t") if message.text()] == ["First.", "One.", "Second."]
-    fresh = HoldfastSession(hold, "new")
+    fresh = LimpetSession(hold, "new")
     asyncio.run(fresh.clear_session())
     assert hold.session("new").context().find("Go on with record 4.") == -1, "the handoff was used"

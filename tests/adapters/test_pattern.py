@@ -29,14 +29,14 @@ def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_adapter_is_listed_here() -> None:
-    found = {path.stem for path in (ROOT / "src" / "holdfast" / "adapters").glob("*.py")}
+    found = {path.stem for path in (ROOT / "src" / "limpet" / "adapters").glob("*.py")}
     assert found - {"__init__", "bridge"} == set(ADAPTERS)
 
 
-def test_holdfast_imports_no_framework(tmp_path: Path) -> None:
+def test_limpet_imports_no_framework(tmp_path: Path) -> None:
     code = (
-        "import sys, holdfast, holdfast.adapters.bridge\n"
-        "with holdfast.open('x.db') as hold: hold.session('a').window.next([])\n"
+        "import sys, limpet, limpet.adapters.bridge\n"
+        "with limpet.open('x.db') as hold: hold.session('a').window.next([])\n"
         f"print([name for name in {PACKAGES} if name in sys.modules])"
     )
     assert python(code, tmp_path).stdout == "[]\n"
@@ -48,15 +48,15 @@ def test_without_its_extra_an_adapter_says_what_to_install(name: str, tmp_path: 
     code = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({packages}))\n"  # as if they were not there
-        "from holdfast.errors import HoldfastError\n"
+        "from limpet.errors import LimpetError\n"
         "try:\n"
-        f"    import holdfast.adapters.{name}\n"
-        "except HoldfastError as problem:\n"
+        f"    import limpet.adapters.{name}\n"
+        "except LimpetError as problem:\n"
         "    print(problem.code, problem.message)\n"
     )
     said = python(code, tmp_path).stdout
     assert said.startswith("not_installed the adapter for ")
-    assert said.endswith(f"Run `pip install 'holdfast[{extra}]'`.\n")
+    assert said.endswith(f"Run `pip install 'limpet[{extra}]'`.\n")
 
 
 def run(example: str, folder: Path) -> str:
@@ -95,6 +95,6 @@ def test_every_framework_has_a_page_of_the_same_outline() -> None:
     assert set(pages) == {extra for extra, _ in ADAPTERS.values()}
     for name, page in pages.items():
         assert re.findall(r"^## (.+)$", page, re.MULTILINE) == OUTLINE, name
-        assert f"pip install 'holdfast[{name}]'" in page
+        assert f"pip install 'limpet[{name}]'" in page
         for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
             compile(block, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

@@ -1,4 +1,4 @@
-"""Pydantic AI's own loop, driven by its test models, with Holdfast as a capability."""
+"""Pydantic AI's own loop, driven by its test models, with Limpet as a capability."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pydantic_ai.models.test import TestModel
 from adapters import stories
 from bench.frameworks.pydantic_ai import PydanticAI
 from bench.frameworks.script import Do, Say
-from holdfast.adapters.pydantic_ai import HoldfastMemory
-from holdfast.library import Holdfast
-from holdfast.window.messages import Media
+from limpet.adapters.pydantic_ai import LimpetMemory
+from limpet.api import Limpet
+from limpet.window.messages import Media
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
-def test_story(story: Any, hold: Holdfast) -> None:
+def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(PydanticAI, hold))
 
 
@@ -34,14 +34,14 @@ def returned(messages: list[ModelMessage]) -> list[ToolReturnPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
-def test_what_a_tool_raises_is_raised_as_without_us(hold: Holdfast) -> None:
+def test_what_a_tool_raises_is_raised_as_without_us(hold: Limpet) -> None:
     agent = PydanticAI(stories.steps(Do("broken", {"number": 1})), [stories.broken], hold)
     with pytest.raises(RuntimeError, match="record 1 is unreadable"):
         run(agent)
 
 
 @pytest.mark.parametrize(("raised", "outcome"), [(ModelRetry("Try 2."), "retried"), (ToolFailed("Gone."), "failed")])
-def test_a_failed_tool_is_still_one_that_failed(raised: Exception, outcome: str, hold: Holdfast) -> None:
+def test_a_failed_tool_is_still_one_that_failed(raised: Exception, outcome: str, hold: Limpet) -> None:
     def check(number: int) -> str:
         """Run the checks."""
         if number == 1:
@@ -55,7 +55,7 @@ def test_a_failed_tool_is_still_one_that_failed(raised: Exception, outcome: str,
     assert kept == [True, False]
 
 
-def test_big_values_become_references_and_metadata_stays(hold: Holdfast) -> None:
+def test_big_values_become_references_and_metadata_stays(hold: Limpet) -> None:
     def rows(number: int) -> list[dict[str, int]]:
         """All rows."""
         return [{"row": row, "value": row * number} for row in range(1_000)]
@@ -73,7 +73,7 @@ def test_big_values_become_references_and_metadata_stays(hold: Holdfast) -> None
     assert second.metadata == {"number": 2}
 
 
-def test_a_reference_is_an_argument(hold: Holdfast) -> None:
+def test_a_reference_is_an_argument(hold: Limpet) -> None:
     def count(text: str) -> int:
         """Count the lines of a text."""
         return len(text.splitlines())
@@ -88,11 +88,11 @@ def test_a_reference_is_an_argument(hold: Holdfast) -> None:
     assert (second.outcome, "0123456789ab" in str(second.content)) == ("failed", True)
 
 
-def test_instructions_and_system_prompts_stay_where_they_are(hold: Holdfast) -> None:
+def test_instructions_and_system_prompts_stay_where_they_are(hold: Limpet) -> None:
     hold.session("before").handoff.write("Go on with record 4.")
     agent = PydanticAI(stories.steps(Say("Hi.")), [], hold)
     model = agent.agent.model
-    made = Agent(model, instructions="Be brief.", system_prompt="You fetch.", capabilities=[HoldfastMemory(hold)])
+    made = Agent(model, instructions="Be brief.", system_prompt="You fetch.", capabilities=[LimpetMemory(hold)])
     made.run_sync("Hello.")
     instructions, first, asked, state = agent.windows[0]
     parts = instructions.text.split("\n\n")
@@ -103,7 +103,7 @@ def test_instructions_and_system_prompts_stay_where_they_are(hold: Holdfast) -> 
     assert "## Session Notepad" in state.text
 
 
-def test_the_history_of_a_run_keeps_everything(hold: Holdfast) -> None:
+def test_the_history_of_a_run_keeps_everything(hold: Limpet) -> None:
     """Compaction is about what is sent; `all_messages` is what happened."""
     script = stories.steps(*(Do("fetch", {"number": number}) for number in range(45)), Say("Done."))
     agent = PydanticAI(script, [stories.fetch], hold, limit=stories.LIMIT)
@@ -114,7 +114,7 @@ def test_the_history_of_a_run_keeps_everything(hold: Holdfast) -> None:
     assert len(agent.windows[-1]) < 60
 
 
-def test_pictures_are_counted_and_sent_as_they_are(hold: Holdfast) -> None:
+def test_pictures_are_counted_and_sent_as_they_are(hold: Limpet) -> None:
     picture = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
     seen: list[list[ModelMessage]] = []
 
@@ -122,7 +122,7 @@ def test_pictures_are_counted_and_sent_as_they_are(hold: Holdfast) -> None:
         seen.append(messages)
         return ModelResponse(parts=[TextPart("Seen.")])
 
-    agent = Agent(FunctionModel(answer), capabilities=[HoldfastMemory(hold)])
+    agent = Agent(FunctionModel(answer), capabilities=[LimpetMemory(hold)])
     agent.run_sync(["Look:", picture], conversation_id="t")
     request = seen[0][0]
     assert isinstance(request, ModelRequest)
@@ -131,7 +131,7 @@ def test_pictures_are_counted_and_sent_as_they_are(hold: Holdfast) -> None:
     assert kept.kind == "image/png"
 
 
-def test_a_streamed_run_has_the_same_window(hold: Holdfast) -> None:
+def test_a_streamed_run_has_the_same_window(hold: Limpet) -> None:
     hold.session("t").notepad.write(stories.MARK)
     seen: list[list[ModelMessage]] = []
 
@@ -141,7 +141,7 @@ def test_a_streamed_run_has_the_same_window(hold: Holdfast) -> None:
         yield "on."
 
     async def story() -> str:
-        agent = Agent(FunctionModel(stream_function=answer), capabilities=[HoldfastMemory(hold)])
+        agent = Agent(FunctionModel(stream_function=answer), capabilities=[LimpetMemory(hold)])
         async with agent.run_stream("Go.", conversation_id="t") as result:
             return str(await result.get_output())
 
@@ -149,9 +149,9 @@ def test_a_streamed_run_has_the_same_window(hold: Holdfast) -> None:
     assert stories.MARK in str(seen[0])
 
 
-def test_every_tool_answers_the_test_model(hold: Holdfast) -> None:
+def test_every_tool_answers_the_test_model(hold: Limpet) -> None:
     """Its arguments are nonsense, so some calls are refused; none of them ends the run."""
-    result = Agent(TestModel(), capabilities=[HoldfastMemory(hold, profile="full")]).run_sync("Try all.")
+    result = Agent(TestModel(), capabilities=[LimpetMemory(hold, profile="full")]).run_sync("Try all.")
     outcomes = {part.tool_name: part.outcome for part in returned(result.all_messages())}
     assert {"add_note", "recall", "scratchpad_read"} <= set(outcomes)
     assert outcomes["add_note"] == "success"

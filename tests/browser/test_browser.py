@@ -21,9 +21,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from dashboard_kit import MARK, PROJECT, TOKEN, Served, project, served
-from holdfast import wiring
-from holdfast.doors.dashboard.frame import NAVIGATION
-from holdfast.doors.http import policy
+from limpet import wiring
+from limpet.doors.dashboard.frame import NAVIGATION
+from limpet.doors.http import policy
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 FLAGS = (

@@ -19,7 +19,7 @@ class ClaudeCode(Agent):
     shell_whole = True
     more_outputs = (Use("text", {"size": 400_000, "seed": "more"}, "plain"),)  # it puts this into a file of its own
     checkpoints = True
-    allowed = "mcp__holdfast,mcp__wrapped,mcp__plain,Bash"
+    allowed = "mcp__limpet,mcp__wrapped,mcp__plain,Bash"
     compacting = (Use("text", {"size": 10}, "plain", used=198_000),)
 
     def __init__(self, folder: Path) -> None:

@@ -22,8 +22,8 @@ class Cline(Agent):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.program = installed("cline", VERSION, "@cline/cli-linux-x64/bin/cline")
-        (entry,) = json.loads(self.holdfast("install", "generic"))["mcpServers"].values()
-        servers = {**SERVERS, "holdfast": (entry["command"], *entry["args"])}
+        (entry,) = json.loads(self.limpet("install", "generic"))["mcpServers"].values()
+        servers = {**SERVERS, "limpet": (entry["command"], *entry["args"])}
         transports = {
             name: {"transport": {"type": "stdio", "command": command[0], "args": command[1:]}}
             for name, command in servers.items()

@@ -12,10 +12,10 @@ import sys
 
 import uvicorn
 
-from holdfast import wiring
-from holdfast.doors.http import server
-from holdfast.doors.mcp_surface import Client, Surface
-from holdfast.doors.wire import Json, RpcError, dumps
+from limpet import wiring
+from limpet.doors.http import server
+from limpet.protocol.jsonrpc import Json, RpcError, dumps
+from limpet.protocol.mcp_server import Client, Surface
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n and one pixel").decode()
 SOUND = base64.b64encode(b"RIFF and a short sound").decode()

@@ -28,8 +28,8 @@ class Goose(Agent):
             "OPENAI_API_KEY": "dummy",
             "OPENAI_BASE_PATH": "v1/chat/completions",
         }
-        (entry,) = json.loads(self.holdfast("install", "generic"))["mcpServers"].values()
-        servers = {**SERVERS, "holdfast": (entry["command"], *entry["args"])}
+        (entry,) = json.loads(self.limpet("install", "generic"))["mcpServers"].values()
+        servers = {**SERVERS, "limpet": (entry["command"], *entry["args"])}
         extensions = {
             name: {
                 "enabled": True,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 # Of whoever runs the tests: read now, because each test has an empty home of its own.
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-clients"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "limpet-clients"
 
 
 def installed(package: str, version: str, program: str) -> Path:

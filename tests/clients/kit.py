@@ -18,7 +18,7 @@ from clients.stub import Json, Stub, Turn, Use
 UPSTREAM = Path(__file__).parents[1] / "doors" / "upstream.py"
 # An MCP server of somebody else. Some agents pass on only those arguments that a tool declares.
 PLAIN = (sys.executable, str(UPSTREAM), "serve", str(Path(__file__).with_name("upstream_tools.json")))
-SERVERS = {"wrapped": ("holdfast", "wrap", "--", *PLAIN), "plain": PLAIN}  # the same one, with and without us
+SERVERS = {"wrapped": ("limpet", "wrap", "--", *PLAIN), "plain": PLAIN}  # the same one, with and without us
 
 
 class Talk(NamedTuple):
@@ -31,7 +31,7 @@ class Talk(NamedTuple):
 class Agent:
     """What an agent's file has to say. It is given the two SERVERS."""
 
-    name = ""  # as in `holdfast install NAME`
+    name = ""  # as in `limpet install NAME`
     shell = ""  # the agent's own tool that runs a command
     plain_size = 30_000  # characters of a server's result that its hooks still get to see
     shell_lines = 20_000  # of a command's
@@ -67,8 +67,8 @@ class Agent:
     def run_shell(self, command: str) -> Use:
         return Use(self.shell, {"command": command, "description": "look"})
 
-    def holdfast(self, *words: str) -> str:
-        return self.run(["holdfast", *words])
+    def limpet(self, *words: str) -> str:
+        return self.run(["limpet", *words])
 
     def run(self, command: Sequence[str], **environment: str) -> str:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What every coding agent gets from Holdfast, with the real programs and Holdfast installed as people install it.
+"""What every coding agent gets from Limpet, with the real programs and Limpet installed as people install it.
 
 What counts is what the agent sent to the model: the stub keeps every request.
 """
@@ -29,20 +29,20 @@ REFERENCE = "📁 Output cached: "
 def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Agent:
     kind: type[Agent] = request.param
     found = kind(tmp_path)
-    found.holdfast("install", found.name, "--user")
+    found.limpet("install", found.name, "--user")
     return found
 
 
 def test_a_session_calls_our_tools_and_starts_with_handoff_and_notepad(agent: Agent) -> None:
-    agent.holdfast("handoff", "write", HANDOFF, "--session", "earlier")
-    stub, session = agent.ask("port it", Use("write_notepad", {"content": "- [ ] casts"}, "holdfast"), Say("noted"))
+    agent.limpet("handoff", "write", HANDOFF, "--session", "earlier")
+    stub, session = agent.ask("port it", Use("write_notepad", {"content": "- [ ] casts"}, "limpet"), Say("noted"))
     assert agent.conversation(stub.requests[0]).count(HANDOFF) == 1
     (answer,) = agent.results(stub.requests[-1])
     assert '"ok":true' in answer.replace(" ", "").replace("\\", "")
-    assert "- [ ] casts" in agent.holdfast("pad", "show", "--session", session)
+    assert "- [ ] casts" in agent.limpet("pad", "show", "--session", session)
 
-    # What a person adds stands in no earlier request: only Holdfast can have brought it.
-    agent.holdfast("pad", "append", "- [ ] lambdas", "--session", session)
+    # What a person adds stands in no earlier request: only Limpet can have brought it.
+    agent.limpet("pad", "append", "- [ ] lambdas", "--session", session)
     stub, again = agent.ask("go on", Say("going on"), resume=session)
     assert again == session
     assert "- [ ] lambdas" in agent.conversation(stub.requests[0])
@@ -69,21 +69,21 @@ def test_big_outputs_are_previews_and_references(agent: Agent) -> None:
         assert REFERENCE in one
         assert len(one) < 4_000
     assert FAILED in found[2]
-    sizes = [one["size"] for one in json.loads(agent.holdfast("output", "list", "--json"))["entries"]]
+    sizes = [one["size"] for one in json.loads(agent.limpet("output", "list", "--json"))["entries"]]
     for whole in (100_000, agent.plain_size, *(use.arguments["size"] for use in agent.more_outputs)):
         assert any(whole <= size < whole * 1.1 for size in sizes), sizes  # characters; an accent takes a byte more
     if agent.shell_whole:
         reference = found[2].partition(REFERENCE)[2][:12]
-        assert f"19999\n20000\n{FAILED}" in agent.holdfast("output", "read", reference, "--lines", "19999-20001")
+        assert f"19999\n20000\n{FAILED}" in agent.limpet("output", "read", reference, "--lines", "19999-20001")
 
 
 def test_after_a_compaction_notepad_and_pins_are_there(agent: Agent) -> None:
-    agent.holdfast("memory", "write", "branches", "Never push to main.")
-    agent.holdfast("memory", "pin", "branches")
-    stub, session = agent.ask("port it", Use("write_notepad", {"content": "- [ ] casts"}, "holdfast"), Say("noted"))
-    agent.holdfast("window", "pin", "The lexer stays as it is.", "--session", session)
+    agent.limpet("memory", "write", "branches", "Never push to main.")
+    agent.limpet("memory", "pin", "branches")
+    stub, session = agent.ask("port it", Use("write_notepad", {"content": "- [ ] casts"}, "limpet"), Say("noted"))
+    agent.limpet("window", "pin", "The lexer stays as it is.", "--session", session)
     # Written after the session was given its notepad: what the model has of it later, it got after the compaction.
-    more = Use("update_notepad", {"operation": "append", "content": "- [ ] lambdas"}, "holdfast")
+    more = Use("update_notepad", {"operation": "append", "content": "- [ ] lambdas"}, "limpet")
     stub, again = agent.ask("go on", more, *agent.compacting, Say("going on"), resume=session)
     assert again == session
     assert stub.summaries, "the agent did not compact"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from claude_agent_sdk import ClaudeSDKClient, ResultMessage
 
-import holdfast
+import limpet
 from clients.claude_code import ClaudeCode
 from clients.stub import Json, Say, Turn, Use
 from clients.stub_anthropic import Anthropic
-from holdfast.adapters.claude_agent import HoldfastAgent
-from holdfast.library import Holdfast
+from limpet.adapters.claude_agent import LimpetAgent
+from limpet.api import Limpet
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 
@@ -24,12 +24,12 @@ def claude(tmp_path: Path) -> ClaudeCode:
     return ClaudeCode(tmp_path)
 
 
-def talk(claude: ClaudeCode, hold: Holdfast, session: str, *rounds: tuple[str, tuple[Turn, ...]]) -> list[Json]:
+def talk(claude: ClaudeCode, hold: Limpet, session: str, *rounds: tuple[str, tuple[Turn, ...]]) -> list[Json]:
     """A conversation; the requests that the model got."""
     stub = Anthropic([turn for _, turns in rounds for turn in turns])
 
     async def story(address: str) -> None:
-        options = HoldfastAgent(hold, session).options(
+        options = LimpetAgent(hold, session).options(
             cli_path=claude.program,
             cwd=claude.project,
             env=claude.environment | {"ANTHROPIC_BASE_URL": address},
@@ -54,7 +54,7 @@ def sent(request: Json) -> str:
 
 
 def test_tools_hooks_and_a_compaction(claude: ClaudeCode, tmp_path: Path) -> None:
-    with holdfast.open(str(tmp_path / "x.db"), folder=str(tmp_path)) as hold:
+    with limpet.open(str(tmp_path / "x.db"), folder=str(tmp_path)) as hold:
         hold.session("before").handoff.write("Casts come next; the grammar is done.")
         requests = talk(
             claude,
@@ -63,7 +63,7 @@ def test_tools_hooks_and_a_compaction(claude: ClaudeCode, tmp_path: Path) -> Non
             (
                 "port the parser",
                 (
-                    Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, "holdfast"),
+                    Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, "limpet"),
                     Use("Bash", {"command": "seq 1 20000", "description": "count"}),
                     Say("noted"),
                 ),
@@ -74,5 +74,5 @@ def test_tools_hooks_and_a_compaction(claude: ClaudeCode, tmp_path: Path) -> Non
         assert hold.session("t").notepad.read() == "- [ ] casts break LL(1)"
         assert "📁 Output cached: " in sent(requests[2])
         assert "\\n19999\\n" not in sent(requests[2])
-        assert "- [ ] casts break LL(1)" in sent(requests[-1]).rpartition("From Holdfast")[2], "given anew"
+        assert "- [ ] casts break LL(1)" in sent(requests[-1]).rpartition("From Limpet")[2], "given anew"
         assert "Casts come next" not in hold.session("third").context()

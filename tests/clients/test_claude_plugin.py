@@ -1,4 +1,4 @@
-"""Claude Code itself with Holdfast installed from the client: marketplace, plugin, hooks, tools and skill."""
+"""Claude Code itself with Limpet installed from the client: marketplace, plugin, hooks, tools and skill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clients.stub import Json, Say, Use
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 TOP = Path(__file__).parents[2]
-TOOLS = "plugin_holdfast_holdfast"
+TOOLS = "plugin_limpet_limpet"
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def claude(tmp_path: Path) -> ClaudeCode:
     market = tmp_path / "market"
     for name in (".claude-plugin", "plugins"):
         shutil.copytree(TOP / name, market / name)
-    ask(found, "plugin", "validate", str(market / "plugins" / "holdfast"))
+    ask(found, "plugin", "validate", str(market / "plugins" / "limpet"))
     ask(found, "plugin", "validate", str(market))
     ask(found, "plugin", "marketplace", "add", str(market))
-    ask(found, "plugin", "install", "holdfast@holdfast")
+    ask(found, "plugin", "install", "limpet@limpet")
     return found
 
 
@@ -37,12 +37,12 @@ def ask(claude: ClaudeCode, *words: str) -> str:
 
 
 def status(claude: ClaudeCode) -> Json:
-    rows: list[Json] = json.loads(claude.holdfast("status", "--json"))["clients"]
+    rows: list[Json] = json.loads(claude.limpet("status", "--json"))["clients"]
     return next(row for row in rows if row["client"] == "claude-code")
 
 
 def test_all_of_it_works_from_the_plugin_alone(claude: ClaudeCode) -> None:
-    claude.holdfast("handoff", "write", "Casts come next.", "--session", "earlier")
+    claude.limpet("handoff", "write", "Casts come next.", "--session", "earlier")
     stub, session = claude.ask(
         "port the parser",
         Use("write_notepad", {"content": "- [ ] casts break LL(1)"}, TOOLS),
@@ -51,7 +51,7 @@ def test_all_of_it_works_from_the_plugin_alone(claude: ClaudeCode) -> None:
     )
     first = json.dumps(stub.requests[0], ensure_ascii=False)
     assert claude.conversation(stub.requests[0]).count("Casts come next.") == 1
-    assert "holdfast:holdfast: Keep plans, findings and decisions" in first  # the skill
+    assert "limpet:limpet: Keep plans, findings and decisions" in first  # the skill
     noted, counted = claude.results(stub.requests[-1])
     assert "ok" in noted
     assert "📁 Output cached: " in counted
@@ -64,7 +64,7 @@ def test_an_installation_beside_it_is_refused_or_seen_and_nothing_is_said_twice(
     row = status(claude)
     assert (row["plugin"], row["twice"]) == (True, False)
     refused = subprocess.run(
-        ["holdfast", "install", "claude-code", "--user"],
+        ["limpet", "install", "claude-code", "--user"],
         cwd=claude.project,
         env=claude.environment,
         capture_output=True,
@@ -72,15 +72,15 @@ def test_an_installation_beside_it_is_refused_or_seen_and_nothing_is_said_twice(
         check=False,
     )
     assert refused.returncode != 0
-    assert "has Holdfast as a plugin already" in refused.stderr
+    assert "has Limpet as a plugin already" in refused.stderr
 
     # The other way round: installed first, the plugin switched on afterwards.
-    ask(claude, "plugin", "disable", "holdfast@holdfast")
-    claude.holdfast("install", "claude-code", "--user")
-    ask(claude, "plugin", "enable", "holdfast@holdfast")
+    ask(claude, "plugin", "disable", "limpet@limpet")
+    claude.limpet("install", "claude-code", "--user")
+    ask(claude, "plugin", "enable", "limpet@limpet")
     row = status(claude)
     assert (row["plugin"], row["user"], row["twice"]) == (True, True, True)
-    claude.holdfast("handoff", "write", "Casts come next.", "--session", "earlier")
+    claude.limpet("handoff", "write", "Casts come next.", "--session", "earlier")
     stub, _ = claude.ask("hello", Say("hi"))
     assert claude.conversation(stub.requests[0]).count("Casts come next.") == 1
-    assert claude.conversation(stub.requests[0]).count("<holdfast>") == 1
+    assert claude.conversation(stub.requests[0]).count("<limpet>") == 1

@@ -19,7 +19,7 @@ import pytest
 
 from clients.install import installed
 from clients.node import node
-from holdfast.operations.catalogue import PROFILES
+from limpet.catalogue.table import PROFILES
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 STABLE, NEXT = "0.1.16", "0.2.0-alpha.12"  # the second knows 2026-07-28
@@ -125,7 +125,7 @@ def test_all_that_we_offer_conforms(version: str, words: tuple[str, ...], least:
 @pytest.mark.parametrize(("version", "words", "least"), RUNS)
 def test_the_product_itself_conforms(version: str, words: tuple[str, ...], least: int, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    command = [sys.executable, "-m", "holdfast", "serve", "--no-token", "--port", "0", "--profile", "full"]
+    command = [sys.executable, "-m", "limpet", "serve", "--no-token", "--port", "0", "--profile", "full"]
     with serving([*command, "--store", str(tmp_path / "store.db")], tmp_path) as url:
         found = failures(version, words, url, tmp_path / "out")
     assert len(found) >= least, sorted(found)
@@ -140,7 +140,7 @@ def test_the_product_itself_conforms(version: str, words: tuple[str, ...], least
 def test_the_inspector_finds_no_schema_that_some_client_refuses(profile: str, era: str, tmp_path: Path) -> None:
     pattern = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     inspector = installed("@modelcontextprotocol/inspector", INSPECTOR, pattern)
-    server = [sys.executable, "-m", "holdfast", "mcp", "--store", str(tmp_path / "store.db"), "--profile", profile]
+    server = [sys.executable, "-m", "limpet", "mcp", "--store", str(tmp_path / "store.db"), "--profile", profile]
     how = ["--method", "tools/list", "--strict", "--protocol-era", era]
     command = [node(), str(inspector), "--cli", *server, *how]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

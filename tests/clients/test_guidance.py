@@ -14,7 +14,7 @@ from clients.kit import Agent
 from clients.stub import Say
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
-GUIDANCE, SKILL = "what you write with Holdfast's tools stays", "Keep plans, findings and decisions"
+GUIDANCE, SKILL = "what you write with Limpet's tools stays", "Keep plans, findings and decisions"
 
 
 @pytest.mark.parametrize("scope", ["--user", "--project-only"])
@@ -24,7 +24,7 @@ def test_the_model_is_told(tmp_path: Path, kind: type[Agent], scope: str) -> Non
     if isinstance(agent, Codex):
         trusted = f'\n[projects.{json.dumps(str(agent.project))}]\ntrust_level = "trusted"\n'
         agent.config.write_text(agent.config.read_text() + trusted)
-    agent.holdfast("install", agent.name, scope, "--guidance", "--skill")
+    agent.limpet("install", agent.name, scope, "--guidance", "--skill")
     sent = json.dumps(agent.ask("hello", Say("hi")).stub.requests[0], ensure_ascii=False)
     assert GUIDANCE in sent
     assert SKILL in sent

@@ -19,13 +19,13 @@ def test_it_calls_our_tools_and_gets_a_big_result_as_preview_and_reference(kind:
     agent = kind(tmp_path)
     stub, _ = agent.ask(
         "look around",
-        Use("write_memory", {"key": "style", "content": "Tabs, never spaces."}, "holdfast"),
+        Use("write_memory", {"key": "style", "content": "Tabs, never spaces."}, "limpet"),
         Use("text", {"size": 100_000}, "wrapped"),
         Say("done"),
     )
     written, kept = agent.results(stub.requests[-1])
     assert "bytes_written" in written
-    assert "Tabs, never spaces." in agent.holdfast("memory", "show", "style")
+    assert "Tabs, never spaces." in agent.limpet("memory", "show", "style")
     reference = kept.partition("📁 Output cached: ")[2][:12]
     assert len(kept) < 4_000
-    assert len(agent.holdfast("output", "read", reference, "--lines", "1-3").splitlines()) >= 3
+    assert len(agent.limpet("output", "read", reference, "--lines", "1-3").splitlines()) >= 3

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from contract.kit import new_scope
-from holdfast.model import Scope
-from holdfast.store import Store
-from holdfast.wiring import choose_store
+from limpet.model import Scope
+from limpet.store import Store
+from limpet.wiring import choose_store
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def store(store_url: str) -> Iterator[Store]:
 @pytest.fixture
 def both(tmp_path: Path, postgres_url: str) -> Iterator[tuple[Store, Store]]:
     """An empty store of each kind."""
-    stores = (choose_store(str(tmp_path / "holdfast.db")), choose_store(postgres_url))
+    stores = (choose_store(str(tmp_path / "limpet.db")), choose_store(postgres_url))
     yield stores
     for opened in stores:
         opened.close()

@@ -13,9 +13,9 @@ import psycopg
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from holdfast.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
-from holdfast.search import analyse
-from holdfast.store import GONE, Decide, Gone, Listing, Store
+from limpet.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
+from limpet.recall import words
+from limpet.store import GONE, Decide, Gone, Listing, Store
 from postgres import as_admin
 
 NOTES = Listing((NOTE,))
@@ -28,7 +28,7 @@ per_example = settings(suppress_health_check=[HealthCheck.function_scoped_fixtur
 
 def query_words(text: str) -> list[str]:
     """The different words of a text, at most 64."""
-    return list(dict.fromkeys(analyse.words(analyse.fold(text))))[:64]
+    return list(dict.fromkeys(words.words(words.fold(text))))[:64]
 
 
 def new_scope(tenant: str | None = None) -> Scope:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast import errors
-from holdfast.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from holdfast.search.analyse import fold, index_words, terms
-from holdfast.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record
-from holdfast.stores.drafts import next_entry, unchanged
-from holdfast.stores.rows import indexed_text
+from limpet import errors
+from limpet.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from limpet.recall.words import fold, index_words, terms
+from limpet.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record
+from limpet.stores.shared.drafts import next_entry, unchanged
+from limpet.stores.shared.rows import indexed_text
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from contract.kit import NOON, stamp
-from holdfast import limits
-from holdfast.model import Output, OutputDraft, Scope
-from holdfast.store import Store
+from limpet import limits
+from limpet.model import Output, OutputDraft, Scope
+from limpet.store import Store
 
 CHUNK = limits.OUTPUT_CHUNK_BYTES
 DRAFT = OutputDraft("grep", '{"q":"ü"}', "text", "a preview", 2)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.kit import NOON, everything, new_scope
-from holdfast import errors
-from holdfast.model import MESSAGE, SESSION, Draft, OutputDraft, Scope, Stamp
-from holdfast.store import EventQuery, Listing, Store, Words, entry_from
+from limpet import errors
+from limpet.model import MESSAGE, SESSION, Draft, OutputDraft, Scope, Stamp
+from limpet.store import EventQuery, Listing, Store, Words, entry_from
 
 STAMP = Stamp("agent/test", "append_messages", "one", NOON)
 

@@ -8,10 +8,10 @@ from typing import Any
 import apsw
 
 from contract.kit import NOON, new_scope, stamp
-from holdfast import limits
-from holdfast.model import OutputDraft, Scope
-from holdfast.store import CallNote, ReadNote, Savings, SeenCall, Store
-from holdfast.wiring import choose_store
+from limpet import limits
+from limpet.model import OutputDraft, Scope
+from limpet.store import CallNote, ReadNote, Savings, SeenCall, Store
+from limpet.wiring import choose_store
 
 TOKENIZER = "estimate"
 
@@ -124,7 +124,7 @@ def test_a_note_costs_no_sync_and_a_keep_costs_one(tmp_path: Path, scope: Scope)
 
     vfs = Counting()
     try:
-        store = choose_store(str(tmp_path / "holdfast.db"))
+        store = choose_store(str(tmp_path / "limpet.db"))
         output = store.keep_output(scope, OutputDraft("grep"), b"text", stamp()).output
         syncs.clear()
         for number in range(5):

@@ -15,9 +15,9 @@ import pytest
 
 from contract.kit import NOTES, always, delete, everything, key_of, keys, new_scope, put, stamp
 from contract.worker import count_on
-from holdfast.model import MEMORY, NOTE, SESSION, Draft, Entry, Scope
-from holdfast.store import EventQuery, Listing, Store
-from holdfast.wiring import choose_store
+from limpet.model import MEMORY, NOTE, SESSION, Draft, Entry, Scope
+from limpet.store import EventQuery, Listing, Store
+from limpet.wiring import choose_store
 
 THREADS = 8
 EDITS = 50
@@ -121,7 +121,7 @@ def test_projects_do_not_wait_for_each_other_wrongly(store: Store) -> None:
 
 
 def test_a_load_and_a_write_into_the_same_new_project_exclude_each_other(store: Store) -> None:
-    from holdfast import errors
+    from limpet import errors
 
     for _ in range(5):
         scope = new_scope()

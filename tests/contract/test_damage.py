@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from contract.kit import NOTES, everything, new_scope, put, raw
-from holdfast import errors
-from holdfast.model import NOTE, Scope
-from holdfast.store import EventQuery, Store, Words
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.model import NOTE, Scope
+from limpet.store import EventQuery, Store, Words
+from limpet.wiring import choose_store
 
 # One change for each kept field. `done` and `pinned` are numbers in one store and booleans in the other.
 DAMAGES = {
@@ -106,7 +106,7 @@ def test_a_damaged_change_is_never_shown(store: Store, store_url: str, scope: Sc
 
 @pytest.mark.parametrize("byte", [b"v", b"\xff"], ids=["another letter", "no letter at all"])
 def test_a_byte_that_changed_on_disk_is_noticed(tmp_path: Path, scope: Scope, byte: bytes) -> None:
-    path = tmp_path / "holdfast.db"
+    path = tmp_path / "limpet.db"
     store = choose_store(str(path))
     put(store, scope, "bad", "something precious")
     put(store, scope, "good", "something else")
@@ -131,7 +131,7 @@ def test_a_byte_that_changed_on_disk_is_noticed(tmp_path: Path, scope: Scope, by
 
 def test_an_index_that_leads_to_another_entry_is_noticed(tmp_path: Path, scope: Scope) -> None:
     """After a flipped bit in the index the row that is found may be whole, and not the one that was asked for."""
-    path = str(tmp_path / "holdfast.db")
+    path = str(tmp_path / "limpet.db")
     store = choose_store(path)
     keys = [f"k{number}" for number in range(12)]
     for key in keys:

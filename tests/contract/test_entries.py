@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from contract.kit import NOON, NOTES, always, delete, everything, key_of, keys, new_scope, put, stamp
-from holdfast.model import HANDOFF, MEMORY, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, TagCount, Tally
-from holdfast.store import GONE, EventQuery, Listing, Store
+from limpet.model import HANDOFF, MEMORY, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, TagCount, Tally
+from limpet.store import GONE, EventQuery, Listing, Store
 
 
 class Refused(Exception):

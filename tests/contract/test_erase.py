@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.kit import NOTES, always, delete, everything, keys, put, stamp
-from holdfast import errors
-from holdfast.model import NOTE, Draft, Entry, OutputDraft, Scope
-from holdfast.store import GONE, EventQuery, Gone, Store, Words
+from limpet import errors
+from limpet.model import NOTE, Draft, Entry, OutputDraft, Scope
+from limpet.store import GONE, EventQuery, Gone, Store, Words
 
 
 def refuse(before: Entry | None) -> Draft | Gone | None:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from contract.kit import EVERYTHING, NOON, everything, nasty, new_scope, per_example, query_words
 from contract.naive import NaiveStore
-from holdfast import errors
-from holdfast.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
-from holdfast.search.analyse import fold
-from holdfast.store import GONE, EventQuery, Gone, Listing, Store, Words
+from limpet import errors
+from limpet.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
+from limpet.recall.words import fold
+from limpet.store import GONE, EventQuery, Gone, Listing, Store, Words
 
 Either = Store | NaiveStore
 Step = Callable[[Either, Scope], Any]

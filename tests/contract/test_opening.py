@@ -8,12 +8,13 @@ import psycopg
 import pytest
 
 from contract.kit import NOTES, put, raw, stamp
-from holdfast import errors
-from holdfast.model import NOTE, OutputDraft, Scope
-from holdfast.store import CallNote, EventQuery, ReadNote, Words
-from holdfast.stores import postgres_schema, sqlite_file
-from holdfast.stores.sqlite_file import SCHEMA
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.model import NOTE, OutputDraft, Scope
+from limpet.store import CallNote, EventQuery, ReadNote, Words
+from limpet.stores.postgres import schema
+from limpet.stores.sqlite import database
+from limpet.stores.sqlite.database import SCHEMA
+from limpet.wiring import choose_store
 
 pytestmark = pytest.mark.one_server
 
@@ -23,23 +24,23 @@ def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Sco
     put(store, scope, "k", "text")
     store.close()
     postgres = store_url.startswith("postgresql://")
-    raw(store_url, "UPDATE holdfast_schema SET version = 99" if postgres else "PRAGMA user_version = 99")
+    raw(store_url, "UPDATE limpet_schema SET version = 99" if postgres else "PRAGMA user_version = 99")
     before = raw(store_url, "SELECT * FROM entries")
     with pytest.raises(errors.StoreTooNew, match=f"schema 99; this one knows up to {SCHEMA}") as caught:
         choose_store(store_url)
     assert caught.value.exit_code == 5
     assert raw(store_url, "SELECT * FROM entries") == before
-    raw(store_url, f"UPDATE holdfast_schema SET version = {SCHEMA}" if postgres else f"PRAGMA user_version = {SCHEMA}")
+    raw(store_url, f"UPDATE limpet_schema SET version = {SCHEMA}" if postgres else f"PRAGMA user_version = {SCHEMA}")
     again = choose_store(store_url)
     assert again.read(scope, NOTE, "k") is not None
     again.close()
 
 
-@pytest.mark.parametrize("table", ["entries", "projects", "events", "tallies", "holdfast_schema"])
+@pytest.mark.parametrize("table", ["entries", "projects", "events", "tallies", "limpet_schema"])
 def test_a_database_of_another_program_is_left_untouched(store_url: str, table: str) -> None:
     raw(store_url, f"CREATE TABLE {table} (name text)")
     raw(store_url, f"INSERT INTO {table} VALUES ('theirs')")
-    with pytest.raises(errors.NotAStore, match="is not a Holdfast store"):
+    with pytest.raises(errors.NotAStore, match="is not a Limpet store"):
         choose_store(store_url)
     assert raw(store_url, f"SELECT * FROM {table}") == [("theirs",)]
     if store_url.startswith("postgresql://"):
@@ -68,7 +69,7 @@ def test_a_file_that_is_no_database_is_left_untouched(tmp_path: Path) -> None:
 
 
 def test_the_schema_numbers_are_those_of_the_migrations() -> None:
-    for module in (postgres_schema, sqlite_file):
+    for module in (schema, database):
         files = sorted(path.name for path in Path(module.MIGRATIONS).glob("*.sql"))
         assert len(files) == module.SCHEMA
         assert module.migration(module.SCHEMA)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from contract.kit import NOON, everything, new_scope, per_example, raw, stamp
 from contract.outputs_kit import CHUNK, DRAFT, ids, keep, log, naive_lines, whole
-from holdfast import errors, limits
-from holdfast.model import Output, OutputDraft, Scope
-from holdfast.store import Kept, Store
-from holdfast.stores.output_rows import FIELDS
+from limpet import errors, limits
+from limpet.model import Output, OutputDraft, Scope
+from limpet.store import Kept, Store
+from limpet.stores.shared.output_rows import FIELDS
 
 # --- keeping ----------------------------------------------------------------------------------------------------------
 

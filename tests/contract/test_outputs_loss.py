@@ -9,9 +9,9 @@ import pytest
 
 from contract.kit import NOON, always, new_scope, put, raw, stamp
 from contract.outputs_kit import CHUNK, DRAFT, ids, keep, log, whole
-from holdfast import errors
-from holdfast.model import MEMORY, Draft, Scope
-from holdfast.store import Store
+from limpet import errors
+from limpet.model import MEMORY, Draft, Scope
+from limpet.store import Store
 
 # --- damage -----------------------------------------------------------------------------------------------------------
 

@@ -13,11 +13,13 @@ import pytest
 from contract.kit import NOON, new_scope, note, put, raw, stamp
 from contract.outputs_kit import CHUNK, DRAFT, keep, log, whole
 from contract.test_concurrency import at_once
-from holdfast import errors
-from holdfast.model import NOTE, Scope
-from holdfast.store import Kept, Store
-from holdfast.stores import postgres_schema, rows, sqlite_file
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.model import NOTE, Scope
+from limpet.store import Kept, Store
+from limpet.stores.postgres import schema
+from limpet.stores.shared import rows
+from limpet.stores.sqlite import database
+from limpet.wiring import choose_store
 
 # --- many at once, and stores of old ----------------------------------------------------------------------------------
 
@@ -66,14 +68,14 @@ def first_schema(url: str, scope: Scope) -> None:
     row = rows.to_row(scope, note("k", "written long ago", NOON))
     if url.startswith("postgresql://"):
         with psycopg.connect(url, autocommit=True) as server:
-            server.execute(postgres_schema.migration(1))
-        raw(url, "INSERT INTO holdfast_schema (version) VALUES (1)")
+            server.execute(schema.migration(1))
+        raw(url, "INSERT INTO limpet_schema (version) VALUES (1)")
         found = "'written long ago', array_to_tsvector(ARRAY['written', 'long', 'ago'])"
         entry = f"INSERT INTO entries VALUES (?{', ?' * 14}, {found})"
         raw(url, entry, (*row[:7], bool(row[7]), bool(row[8]), *row[9:]))
     else:
-        raw(url, f"{sqlite_file.migration(1)}; PRAGMA user_version = 1; PRAGMA journal_mode = WAL")
-        raw(url, f"PRAGMA application_id = {sqlite_file.APPLICATION_ID}")
+        raw(url, f"{database.migration(1)}; PRAGMA user_version = 1; PRAGMA journal_mode = WAL")
+        raw(url, f"PRAGMA application_id = {database.APPLICATION_ID}")
         raw(url, f"INSERT INTO entries VALUES (?{', ?' * 14})", row)
         raw(url, "INSERT INTO terms (rowid, text) VALUES (1, 'written long ago')")
     raw(url, "INSERT INTO projects VALUES (?, ?, 0, ?)", (*scope, NOON))
@@ -115,7 +117,7 @@ def test_an_update_does_not_touch_tables_of_others(postgres_url: str) -> None:
     raw(postgres_url, "CREATE TABLE outputs (theirs text)")
     with pytest.raises(errors.NotAStore, match='"outputs" already exists'):
         choose_store(postgres_url)
-    assert raw(postgres_url, "SELECT version FROM holdfast_schema") == [(1,)]
+    assert raw(postgres_url, "SELECT version FROM limpet_schema") == [(1,)]
 
 
 def test_a_backup_has_the_outputs(tmp_path: Path, scope: Scope) -> None:
@@ -130,7 +132,7 @@ def test_a_backup_has_the_outputs(tmp_path: Path, scope: Scope) -> None:
 
 def test_who_keeps_no_output_does_not_load_the_compressor(tmp_path: Path) -> None:
     script = (
-        "import sys; from holdfast.stores.sqlite import SqliteStore; SqliteStore(sys.argv[1]).close(); "
+        "import sys; from limpet.stores.sqlite.store import SqliteStore; SqliteStore(sys.argv[1]).close(); "
         "sys.exit(any(name.endswith('zstd') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script, str(tmp_path / "x.db")], check=False).returncode == 0

@@ -13,17 +13,17 @@ import pytest
 
 from contract.kit import NOTES, delete, everything, keys, new_scope, put, raw, stamp
 from contract.proxy import AFTER, BEFORE, Proxy
-from holdfast import errors, limits
-from holdfast.library import Holdfast
-from holdfast.model import NOTE, Draft, Entry, OutputDraft, Scope
-from holdfast.store import EventQuery, Store
-from holdfast.stores import postgres_server
-from holdfast.wiring import choose_store
+from limpet import errors, limits
+from limpet.api import Limpet
+from limpet.model import NOTE, Draft, Entry, OutputDraft, Scope
+from limpet.store import EventQuery, Store
+from limpet.stores.postgres import connections
+from limpet.wiring import choose_store
 from postgres import ORDINARY, as_admin, database_url
 
 pytestmark = pytest.mark.one_server
-HOLDFAST = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND datname = current_database()"
-KILL = f"SELECT pg_terminate_backend(pid) {HOLDFAST}"
+LIMPET = "FROM pg_stat_activity WHERE application_name = 'limpet' AND datname = current_database()"
+KILL = f"SELECT pg_terminate_backend(pid) {LIMPET}"
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_line_cut_while_the_first_change_of_a_project_commits_is_settled_too(p
 def test_a_server_that_is_away_is_named_and_used_again_when_it_is_back(
     postgres_url: str, scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_server, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(connections, "CONNECT_SECONDS", 1)
     name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
     admin = database_url(postgres_url, "postgres")
     with opened(postgres_url) as store:
@@ -279,10 +279,10 @@ def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Sco
 def test_more_readers_than_connections_wait_and_then_say_so(
     postgres_url: str, scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_server, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(connections, "CONNECT_SECONDS", 1)
     with opened(postgres_url) as store:
         put(store, scope, "k", "text")
-        lines = [store.dump(scope) for _ in range(postgres_server.POOL_MAX)]
+        lines = [store.dump(scope) for _ in range(connections.POOL_MAX)]
         for line in lines:
             next(line)
         with pytest.raises(errors.StoreBusy):
@@ -322,7 +322,7 @@ def test_a_store_that_may_only_be_read_can_be_read(postgres_url: str, guest: str
                 put(store, scope, "k", "other")
             with pytest.raises(errors.StoreReadOnly):
                 store.load(new_scope(), [], [])
-            assert Holdfast(store, scope).recall("text").waiting == 1, "what cannot be indexed is counted"
+            assert Limpet(store, scope).recall("text").waiting == 1, "what cannot be indexed is counted"
 
 
 def test_a_database_where_no_tables_may_be_made_is_named(postgres_url: str, guest: str) -> None:
@@ -414,7 +414,7 @@ def test_an_address_nobody_answers_at_is_named_without_its_password(url: str, pl
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused_without_showing_it(url: str) -> None:
-    with pytest.raises(errors.HoldfastError) as caught:
+    with pytest.raises(errors.LimpetError) as caught:
         choose_store(url)
     assert_no_secret(caught.value)
 
@@ -428,13 +428,13 @@ def assert_no_secret(problem: BaseException) -> None:
 def test_a_wrong_password_is_not_repeated(server: Store) -> None:
     """Should a server's answer repeat it, it is taken out."""
     said = psycopg.OperationalError(f"no such password {SECRET}\n on line 1.")
-    assert postgres_server.Address("", "place", SECRET).why(said) == "no such password … on line 1"
+    assert connections.Address("", "place", SECRET).why(said) == "no such password … on line 1"
 
 
 def test_the_server_can_see_who_is_connected(server: Store, postgres_url: str, scope: Scope) -> None:
     put(server, scope, "k", "text")
-    assert raw(postgres_url, f"SELECT count(*) {HOLDFAST}") == [(1,)]
+    assert raw(postgres_url, f"SELECT count(*) {LIMPET}") == [(1,)]
     server.close()
     deadline = time.monotonic() + 5
-    while raw(postgres_url, f"SELECT count(*) {HOLDFAST}") != [(0,)]:
+    while raw(postgres_url, f"SELECT count(*) {LIMPET}") != [(0,)]:
         assert time.monotonic() < deadline

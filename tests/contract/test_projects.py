@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from contract.kit import NOON, NOTES, always, delete, everything, keys, new_scope, put, stamp
-from holdfast import errors
-from holdfast.model import MEMORY, NOTE, SESSION, Draft, Entry, OutputDraft, Scope
-from holdfast.store import EventQuery, Listing, Store, Words, entry_from
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.model import MEMORY, NOTE, SESSION, Draft, Entry, OutputDraft, Scope
+from limpet.store import EventQuery, Listing, Store, Words, entry_from
+from limpet.wiring import choose_store
 
 
 def fill(store: Store, scope: Scope) -> None:

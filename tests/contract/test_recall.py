@@ -6,11 +6,11 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-import holdfast
+import limpet
 from contract.kit import NOON, delete, key_of, new_scope, put, stamp
-from holdfast.model import MEMORY, NOTE, OutputDraft, Scope
-from holdfast.search.rank import first
-from holdfast.store import SOMEWHERE, Fact, Gathered, Seek, Store
+from limpet.model import MEMORY, NOTE, OutputDraft, Scope
+from limpet.recall.rank import first
+from limpet.store import SOMEWHERE, Fact, Gathered, Seek, Store
 
 WORDS = (
     *("harbour", "engine", "ticket", "violin", "garden", "recipe", "market", "bridge", "winter", "painting", "letter"),
@@ -111,7 +111,7 @@ def talk(address: str) -> list[list[str]]:
     dice = random.Random(7)
     now = [NOON]
     answers = []
-    with holdfast.open(address, project="talk", clock=lambda: now[0]) as hold:
+    with limpet.open(address, project="talk", clock=lambda: now[0]) as hold:
         for number in range(240):
             now[0] += 60_000 * (1 + 600 * (number % 30 == 0))
             said = " ".join(dice.choices(WORDS, k=dice.randint(4, 14)))

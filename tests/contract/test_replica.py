@@ -20,12 +20,11 @@ from contract.outputs_kit import keep
 from contract.test_recall import seek
 from contract.test_tenants import MINE, THEIRS, answers, sent, story, without_filter
 from contract.test_vectors import MODEL, embed
-from holdfast import errors
-from holdfast.model import MESSAGE, NOTE, Draft, Scope
-from holdfast.store import Finding, Store, Words
-from holdfast.stores import postgres_replica
-from holdfast.stores.postgres import PostgresStore
-from holdfast.stores.postgres_replica import (
+from limpet import errors
+from limpet.model import MESSAGE, NOTE, Draft, Scope
+from limpet.store import Finding, Store, Words
+from limpet.stores.postgres import replica as postgres_replica
+from limpet.stores.postgres.replica import (
     AWAY,
     BEHIND,
     BUSY,
@@ -37,8 +36,9 @@ from holdfast.stores.postgres_replica import (
     UNMARKED,
     UNPROTECTED,
 )
-from holdfast.stores.postgres_schema import SCHEMA
-from holdfast.wiring import choose_store
+from limpet.stores.postgres.schema import SCHEMA
+from limpet.stores.postgres.store import PostgresStore
+from limpet.wiring import choose_store
 from own_postgres import Pair, pair
 from postgres import PORT
 from spread import Spread
@@ -270,8 +270,8 @@ def test_a_replica_with_another_schema_is_not_asked(servers: Pair, store: Store,
     """Or with none yet: its table may be seen before what stands in it."""
     scope = new_scope()
     put(store, scope, "k", "an osprey")
-    again = f"DELETE FROM holdfast_schema; INSERT INTO holdfast_schema (version) VALUES ({SCHEMA})"
-    older = f"UPDATE holdfast_schema SET version = {there}" if there != "no" else "DELETE FROM holdfast_schema"
+    again = f"DELETE FROM limpet_schema; INSERT INTO limpet_schema (version) VALUES ({SCHEMA})"
+    older = f"UPDATE limpet_schema SET version = {there}" if there != "no" else "DELETE FROM limpet_schema"
     servers.primary.ask_store(older)
     servers.caught_up()
     try:
@@ -291,7 +291,7 @@ def test_a_replica_with_another_schema_is_not_asked(servers: Pair, store: Store,
 
 
 def place(servers: Pair) -> str:
-    return f"postgresql:///holdfast?host={servers.standby.home}"
+    return f"postgresql:///limpet?host={servers.standby.home}"
 
 
 def found(store: Store) -> Finding:
@@ -445,7 +445,7 @@ def test_what_is_damaged_on_the_replica_alone_is_whole(monkeypatch: pytest.Monke
 
 def test_of_several_replicas_one_that_is_there_answers(servers: Pair) -> None:
     hosts = f"host={servers.standby.home}/nowhere,{servers.standby.home}&port={PORT},{PORT}&load_balance_hosts=random"
-    scope, store = new_scope(), PostgresStore(servers.primary.url, f"postgresql://keeper@/holdfast?{hosts}")
+    scope, store = new_scope(), PostgresStore(servers.primary.url, f"postgresql://keeper@/limpet?{hosts}")
     try:
         put(store, scope, "k", "an osprey")
         until_replica(store, scope)
@@ -466,7 +466,7 @@ def test_rows_on_other_servers_have_no_mark(spread_servers: Spread) -> None:
 @pytest.mark.parametrize(
     ("store", "replica"),
     [
-        ("holdfast.db", "postgresql://one/h"),
+        ("limpet.db", "postgresql://one/h"),
         ("postgresql://one/h", "two.db"),
         ("postgresql://one/h", "my://me:pw@two/h"),
     ],

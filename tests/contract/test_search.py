@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 
 from contract.kit import NOON, NOTES, contents_and_needle, keys, nasty, new_scope, note, per_example, put, query_words
 from contract.naive import NaiveStore
-from holdfast.model import MEMORY, NOTE, Entry, Scope
-from holdfast.search.analyse import fold, terms
-from holdfast.store import Listing, Page, Store, Words
-from holdfast.stores.sqlite import SqliteStore
-from holdfast.wiring import choose_store
+from limpet.model import MEMORY, NOTE, Entry, Scope
+from limpet.recall.words import fold, terms
+from limpet.store import Listing, Page, Store, Words
+from limpet.stores.sqlite.store import SqliteStore
+from limpet.wiring import choose_store
 
 RUN = "QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 6  # as long as a key in base64
 
@@ -228,7 +228,7 @@ def test_words_follow_a_change_and_leave_with_the_entry(store: Store, scope: Sco
 
 
 @given(contents_and_needle(), nasty)
-@example((["Holdfast™ №5", "tm no5", "TEL ℡"], "tm"), "No5 tel")
+@example((["Limpet™ №5", "tm no5", "TEL ℡"], "tm"), "No5 tel")
 @settings(per_example, max_examples=80)
 def test_both_stores_find_the_same(both: tuple[Store, Store], asked: tuple[list[str], str], question: str) -> None:
     contents, needle = asked
@@ -260,7 +260,7 @@ def test_matching_finds_exactly_the_entries_with_the_words(store: Store, asked: 
 
 
 def test_the_embedded_store_prepares_no_statement_again_for_other_values(tmp_path: Path, scope: Scope) -> None:
-    store = SqliteStore(str(tmp_path / "holdfast.db"))
+    store = SqliteStore(str(tmp_path / "limpet.db"))
     again: dict[str, int] = {}
 
     def count(event: dict[str, Any]) -> None:

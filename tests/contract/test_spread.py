@@ -17,14 +17,15 @@ from psycopg.conninfo import conninfo_to_dict
 
 from contract.kit import NOTES, everything, put, raw, stamp
 from contract.test_tenants import MINE, THEIRS, answers, sent, story, without_filter
-from holdfast import errors
-from holdfast.model import NOTE, Scope
-from holdfast.store import EventQuery, Store
-from holdfast.stores import postgres_schema, whole
-from holdfast.stores.postgres import ONE_ENTRY
-from holdfast.stores.postgres_schema import TAKE_PROJECT
-from holdfast.stores.postgres_writing import COUNT, LAST_VERSION, LOCK, STEPS
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.model import NOTE, Scope
+from limpet.store import EventQuery, Store
+from limpet.stores.postgres import schema
+from limpet.stores.postgres.schema import TAKE_PROJECT
+from limpet.stores.postgres.store import ONE_ENTRY
+from limpet.stores.postgres.write import COUNT, LAST_VERSION, LOCK, STEPS
+from limpet.stores.shared import backup
+from limpet.wiring import choose_store
 from spread import PARTS, SPREAD_SQL, Spread
 
 TENANTS = [f"tenant {number}" for number in range(24)]
@@ -67,10 +68,8 @@ def test_tenants_live_on_all_three_servers_each_on_one(spread: Store, spread_ser
 
 
 def test_the_tables_that_are_spread_are_all_that_have_a_tenant(spread: Store, spread_url: str) -> None:
-    found = raw(
-        spread_url, "SELECT relname, relkind::text FROM pg_class WHERE relname = ANY(?)", ([*postgres_schema.TABLES],)
-    )
-    assert dict(found) == {"holdfast_schema": "r"} | dict.fromkeys(postgres_schema.TABLES[1:], "p")
+    found = raw(spread_url, "SELECT relname, relkind::text FROM pg_class WHERE relname = ANY(?)", ([*schema.TABLES],))
+    assert dict(found) == {"limpet_schema": "r"} | dict.fromkeys(schema.TABLES[1:], "p")
 
 
 def test_a_node_is_asked_for_one_tenant_only(spread: Store, spread_url: str) -> None:
@@ -85,7 +84,7 @@ def test_a_node_is_asked_for_one_tenant_only(spread: Store, spread_url: str) -> 
         f"WITH {STEPS}, {COUNT} SELECT count(*) FROM counted": counting,
     }
     with psycopg.connect(spread_url) as con:
-        con.execute("SELECT set_config('holdfast.tenant', '=mine', false)")
+        con.execute("SELECT set_config('limpet.tenant', '=mine', false)")
         for query, values in asked.items():
             plan = [row[0] for row in con.execute(f"EXPLAIN (VERBOSE) {query}", values).fetchall()]
             sent_there = [line for line in plan if "Remote SQL: SELECT" in line]
@@ -160,7 +159,7 @@ def test_a_store_that_holds_something_is_not_spread(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as con:
         con.execute(SPREAD_SQL.read_text())
         with pytest.raises(psycopg.errors.RaiseException, match="is not empty"):
-            con.execute("CALL holdfast_spread(ARRAY['node0'], 3)")
+            con.execute("CALL limpet_spread(ARRAY['node0'], 3)")
 
 
 @pytest.mark.one_server
@@ -172,7 +171,7 @@ def test_a_store_of_one_server_is_spread_by_backup_and_restore(
         for tenant in TENANTS:
             put(one, Scope(tenant, "p"), "k", f"of {tenant}", tags=("t",))
         one.backup(str(tmp_path / "all.db"))
-        whole.restore(many, str(tmp_path / "all.db"))
+        backup.restore(many, str(tmp_path / "all.db"))
         for tenant in TENANTS:
             assert everything(many, Scope(tenant, "p")) == everything(one, Scope(tenant, "p"))
         many.backup(str(tmp_path / "again.db"))

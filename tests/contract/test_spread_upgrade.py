@@ -20,12 +20,12 @@ from contract.outputs_kit import keep
 from contract.test_recall import seek
 from contract.test_spread import TENANTS, on_nodes
 from contract.test_vectors import embed
-from holdfast import errors
-from holdfast.model import NOTE, Scope
-from holdfast.store import Store
-from holdfast.stores import postgres_schema
-from holdfast.stores.postgres_schema import MIGRATIONS, SCHEMA
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.model import NOTE, Scope
+from limpet.store import Store
+from limpet.stores.postgres import schema
+from limpet.stores.postgres.schema import MIGRATIONS, SCHEMA
+from limpet.wiring import choose_store
 from postgres import RUN_VARIABLE, as_ordinary
 from spread import PARTS, Spread, make_coordinator, make_parts, spread_over, started
 
@@ -35,7 +35,7 @@ ALTER TABLE entries ADD COLUMN mood text NOT NULL DEFAULT 'calm';
 CREATE UNIQUE INDEX entries_mood ON entries (tenant, project, kind, key, mood);
 CREATE TABLE moods (tenant text COLLATE "C" NOT NULL, project text COLLATE "C" NOT NULL, PRIMARY KEY (tenant, project));
 INSERT INTO moods SELECT tenant, project FROM projects;
-SELECT holdfast_protect('moods');
+SELECT limpet_protect('moods');
 """
 WORDS = seek("osprey")
 
@@ -48,8 +48,8 @@ def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Non
     (folder / f"{SCHEMA + 1:04d}_next.sql").write_text(NEXT, encoding="utf-8")
 
     def now() -> None:
-        monkeypatch.setattr(postgres_schema, "MIGRATIONS", str(folder))
-        monkeypatch.setattr(postgres_schema, "SCHEMA", SCHEMA + 1)
+        monkeypatch.setattr(schema, "MIGRATIONS", str(folder))
+        monkeypatch.setattr(schema, "SCHEMA", SCHEMA + 1)
 
     return now
 
@@ -77,9 +77,9 @@ def filled(url: str) -> dict[str, list[object]]:
 
 
 def refused(url: str) -> None:
-    with pytest.raises(errors.StoreProblem, match=f"schema {SCHEMA}; this Holdfast needs {SCHEMA + 1}"):
+    with pytest.raises(errors.StoreProblem, match=f"schema {SCHEMA}; this Limpet needs {SCHEMA + 1}"):
         choose_store(url)
-    assert raw(url, "SELECT version FROM holdfast_schema") == [(SCHEMA,)]
+    assert raw(url, "SELECT version FROM limpet_schema") == [(SCHEMA,)]
 
 
 def test_a_store_that_is_spread_comes_to_a_new_schema(upgrade: Callable[[], None]) -> None:
@@ -87,7 +87,7 @@ def test_a_store_that_is_spread_comes_to_a_new_schema(upgrade: Callable[[], None
         before = filled(as_ordinary(servers.coordinator))
         upgrade()
         refused(as_ordinary(servers.coordinator))
-        name = f"holdfast_newer_{uuid.uuid4().hex}"
+        name = f"limpet_newer_{uuid.uuid4().hex}"
         newer = servers._replace(coordinator=make_coordinator(name, servers.nodes))
         with pytest.raises(psycopg.errors.RaiseException, match=f"part_0 has schema {SCHEMA}, and this database"):
             spread_over(newer)

@@ -16,18 +16,18 @@ import psycopg
 import pytest
 
 from contract.kit import NOON, NOTES, delete, everything, keys, put, raw, stamp
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.model import MEMORY, NOTE, OutputDraft, Scope
-from holdfast.store import CallNote, EventQuery, ReadNote, Store, Words
-from holdfast.stores import postgres_schema, postgres_tenants
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.api import Limpet
+from limpet.model import MEMORY, NOTE, OutputDraft, Scope
+from limpet.store import CallNote, EventQuery, ReadNote, Store, Words
+from limpet.stores.postgres import schema, tenants
+from limpet.wiring import choose_store
 from postgres import as_admin
 
 pytestmark = pytest.mark.one_server
 MINE, THEIRS = Scope("mine", "p"), Scope("theirs", "p")
 TENANT = re.compile(r"\b(?:\w+\.)?tenant = (%s|%\(tenant\)s|\w+\.tenant)")
-READS_TABLE = re.compile(rf"\b(?:FROM|JOIN|UPDATE)\s+({'|'.join(postgres_schema.TABLES[1:])})\b")
+READS_TABLE = re.compile(rf"\b(?:FROM|JOIN|UPDATE)\s+({'|'.join(schema.TABLES[1:])})\b")
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def story(store: Store, scope: Scope) -> None:
 
 def answers(store: Store, scope: Scope) -> dict[str, Any]:
     """What a tenant is told. A call that fails says so."""
-    hold = Holdfast(store, scope)
+    hold = Limpet(store, scope)
     calls: dict[str, Callable[[], Any]] = {
         "read": lambda: store.read(scope, NOTE, "a"),
         "list": lambda: store.list(scope, NOTES),
@@ -106,7 +106,7 @@ def answers(store: Store, scope: Scope) -> dict[str, Any]:
     for name, call in calls.items():
         try:
             told[name] = call()
-        except errors.HoldfastError as problem:
+        except errors.LimpetError as problem:
             told[name] = problem.message
     return told
 
@@ -131,7 +131,7 @@ def test_with_the_rule_switched_off_the_missing_filter_is_noticed(
     story(server, THEIRS)
     story(server, MINE)
     right = answers(server, MINE)
-    for table in postgres_schema.TABLES[1:]:
+    for table in schema.TABLES[1:]:
         raw(postgres_url, f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY")
     assert answers(server, MINE) == right, "the store's own filters keep tenants apart too"
     with sent(monkeypatch, without_filter):
@@ -145,20 +145,20 @@ def test_what_belongs_to_others_cannot_be_written(postgres_url: str, server: Sto
     story(server, THEIRS)
     before = everything(server, THEIRS)
     with psycopg.connect(postgres_url, autocommit=True) as con:
-        tables = postgres_schema.TABLES[1:]
+        tables = schema.TABLES[1:]
         for tenant in (None, "", "mine", "=", "=mine"):
-            con.execute("SELECT set_config('holdfast.tenant', %s, false)", (tenant,))
+            con.execute("SELECT set_config('limpet.tenant', %s, false)", (tenant,))
             for table in tables:
                 assert con.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
                 assert con.execute(f"DELETE FROM {table}").rowcount == 0
                 assert con.execute(f"UPDATE {table} SET tenant = tenant").rowcount == 0
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 con.execute("INSERT INTO projects VALUES ('theirs', 'q', 0, 0)")
-        con.execute("SELECT set_config('holdfast.unfiltered', 'on', false)")  # to read everything is not to write it
+        con.execute("SELECT set_config('limpet.unfiltered', 'on', false)")  # to read everything is not to write it
         assert con.execute("SELECT count(*) > 0 FROM entries").fetchall() == [(True,)]
         for table in tables:
             assert con.execute(f"DELETE FROM {table}").rowcount == 0
-        con.execute("SELECT set_config('holdfast.tenant', '=theirs', false)")
+        con.execute("SELECT set_config('limpet.tenant', '=theirs', false)")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             con.execute("UPDATE projects SET tenant = 'mine'")
     assert everything(server, THEIRS) == before
@@ -173,7 +173,7 @@ def test_a_connection_that_served_one_tenant_serves_the_next(server: Store) -> N
             found = server.read(scope, NOTE, "a")
             assert found is not None
             assert found.content == f"of {scope.tenant}"
-            with pytest.raises(errors.HoldfastError):
+            with pytest.raises(errors.LimpetError):
                 server.read(scope, NOTE, "\0")
             assert keys(server.list(scope, NOTES).entries) == ["a"]
             assert keys(server.containing(scope, NOTES, f"of {scope.tenant}").entries) == ["a"]
@@ -183,14 +183,14 @@ def test_no_plan_without_the_rule_is_kept(server: Store, monkeypatch: pytest.Mon
     """Statements that may read past the rule are never prepared, so that they are planned each time they are run."""
     for scope in (MINE, THEIRS):
         put(server, scope, "a", "searched for again and again")
-    hold = Holdfast(server, MINE)
+    hold = Limpet(server, MINE)
     with sent(monkeypatch, str) as texts:
         for _ in range(8):
             assert hold.recall("searched").hits
             server.containing(MINE, NOTES, "again")
             server.matching(MINE, NOTES, Words((("again",),)))
             assert all(finding.ok for finding in server.check())
-    ahead, behind = f"{postgres_tenants.UNFILTERED}; ", f"; {postgres_tenants.FILTERED}"
+    ahead, behind = f"{tenants.UNFILTERED}; ", f"; {tenants.FILTERED}"
     past = {text.removeprefix(ahead) for text in texts if text.startswith(ahead)}
     assert len(past) >= 3
     assert all(text.endswith(behind) for text in past), "the rule holds again"
@@ -209,7 +209,7 @@ def test_no_plan_without_the_rule_is_kept(server: Store, monkeypatch: pytest.Mon
 UNIQUE = (
     "SELECT c.relname, i.relname, coalesce(a.attname, '') FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid "
     "JOIN pg_class i ON i.oid = x.indexrelid LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = x.indkey[0] "
-    "WHERE x.indisunique AND c.relnamespace = 'public'::regnamespace AND c.relname <> 'holdfast_schema'"
+    "WHERE x.indisunique AND c.relnamespace = 'public'::regnamespace AND c.relname <> 'limpet_schema'"
 )
 PROTECTED = (
     "SELECT c.relname, EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant'), "
@@ -223,15 +223,15 @@ def test_every_unique_key_begins_with_the_tenant(server: Store, postgres_url: st
         return [index for _, index, column in raw(postgres_url, UNIQUE) if column != "tenant"]
 
     assert others() == []
-    assert len(raw(postgres_url, UNIQUE)) >= len(postgres_schema.TABLES)
+    assert len(raw(postgres_url, UNIQUE)) >= len(schema.TABLES)
     raw(postgres_url, "CREATE UNIQUE INDEX entries_by_number ON entries (doc)")
     assert others() == ["entries_by_number"], "one that does not would be seen"
 
 
 def test_every_table_is_protected(server: Store, postgres_url: str) -> None:
     found = {table: (tenant, forced, rules) for table, tenant, forced, rules in raw(postgres_url, PROTECTED)}
-    assert set(found) == set(postgres_schema.TABLES)
-    assert found.pop("holdfast_schema") == (False, False, None)
+    assert set(found) == set(schema.TABLES)
+    assert found.pop("limpet_schema") == (False, False, None)
     assert {*map(repr, found.values())} == {repr((True, True, ["own_tenant", "unfiltered"]))}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from contract.kit import NOON, always, delete, key_of, new_scope, note, put, raw, stamp
-from holdfast.model import MESSAGE, NOTE, Draft, Scope
-from holdfast.store import GONE, Store
-from holdfast.vectors import Unmeant
-from holdfast.wiring import choose_store
+from limpet.model import MESSAGE, NOTE, Draft, Scope
+from limpet.store import GONE, Store
+from limpet.vectors import Unmeant
+from limpet.wiring import choose_store
 
 MODEL, OTHER = "a model/1", "a model/2"
 BODY = bytes(range(256))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.model import MEMORY, NOTE, Draft, Entry, Scope, Stamp
-from holdfast.wiring import choose_store
+from limpet.model import MEMORY, NOTE, Draft, Entry, Scope, Stamp
+from limpet.wiring import choose_store
 
 
 def count_on(before: Entry | None) -> Draft:

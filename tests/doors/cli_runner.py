@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast.doors.cli import main
-from holdfast.settings import SESSION_NAMES
+from limpet.doors.cli import main
+from limpet.settings import SESSION_NAMES
 
-COMMAND = (sys.executable, "-m", "holdfast")
+COMMAND = (sys.executable, "-m", "limpet")
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -52,7 +52,7 @@ class Cli:
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        self.store = folder / ".holdfast" / "holdfast.db"
+        self.store = folder / ".limpet" / "limpet.db"
         self._capsys = capsys
         self._monkeypatch = monkeypatch
 

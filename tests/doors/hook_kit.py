@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import holdfast
+import limpet
 from doors.cli_runner import COMMAND, environment
-from holdfast.settings import AGENT_NAMES
+from limpet.settings import AGENT_NAMES
 
 Json = dict[str, Any]
 
@@ -20,13 +20,13 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.project = folder / "project"
         self.home = folder / "home"
-        self.store = self.project / ".holdfast" / "holdfast.db"
+        self.store = self.project / ".limpet" / "limpet.db"
         (self.project / ".git").mkdir(parents=True)
         self.home.mkdir()
 
     def environment(self, **more: str) -> dict[str, str]:
         base = {name: value for name, value in environment().items() if name not in AGENT_NAMES}
-        base = {name: value for name, value in base.items() if not name.startswith(("HOLDFAST_", "XDG_"))}
+        base = {name: value for name, value in base.items() if not name.startswith(("LIMPET_", "XDG_"))}
         return base | {"HOME": str(self.home)} | more
 
     def start(self, client: str | None, event: str, **env: str) -> subprocess.Popen[bytes]:
@@ -48,12 +48,12 @@ class Place:
     def hook(self, client: str | None, event: str, payload: Json, **env: str) -> Json:
         return self.raw(client, event, json.dumps({"cwd": str(self.project), **payload}).encode(), **env)
 
-    def open(self) -> holdfast.Holdfast:
-        return holdfast.open(folder=str(self.project))
+    def open(self) -> limpet.Limpet:
+        return limpet.open(folder=str(self.project))
 
     @property
     def log(self) -> str:
-        path = self.home / ".local" / "share" / "holdfast" / "hooks.log"
+        path = self.home / ".local" / "share" / "limpet" / "hooks.log"
         return path.read_text() if path.exists() else ""
 
 

@@ -28,8 +28,8 @@ CLIENT = {"name": "tests", "version": "1"}
 
 HTTP = """
 import sys
-from holdfast import wiring
-from holdfast.doors.http import server
+from limpet import wiring
+from limpet.doors.http import server
 with wiring.open(sys.argv[1]) as hold:
     server.serve(hold, sys.argv[2], server.Offer(sys.argv[4] or None), session=sys.argv[3] or None, port=0,
                  on_ready=lambda url: print(url, flush=True))
@@ -39,7 +39,7 @@ Reply = dict[str, Any]
 
 
 def stdio_command(store: str, profile: str = "full", session: str = "") -> list[str]:
-    command = [sys.executable, "-m", "holdfast", "mcp", "--store", store, "--profile", profile]
+    command = [sys.executable, "-m", "limpet", "mcp", "--store", store, "--profile", profile]
     return [*command, "--session", session] if session else command
 
 

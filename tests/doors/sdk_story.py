@@ -1,4 +1,4 @@
-"""The official client telling a story to a server, with or without Holdfast in front of it, for comparisons."""
+"""The official client telling a story to a server, with or without Limpet in front of it, for comparisons."""
 
 from __future__ import annotations
 

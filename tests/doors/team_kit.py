@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from doors.mcp_client import MODERN, meta
-from holdfast.operations import tokens
-from holdfast.wiring import choose_store
+from limpet.upkeep import access_tokens
+from limpet.wiring import choose_store
 
 TENANT, PROJECT = "acme", "home"
 AUDIENCE = "https://memory.example.org/mcp"
@@ -90,9 +90,9 @@ class Issuer:
             "aud": AUDIENCE,
             "sub": f"user of {level}",
             "exp": now + 600,
-            "scope": f"openid holdfast:{level}",
+            "scope": f"openid limpet:{level}",
             "org": TENANT,
-            "holdfast_projects": [PROJECT],
+            "limpet_projects": [PROJECT],
             **more,
         }
 
@@ -116,10 +116,10 @@ class Issuer:
 
     def settings(self) -> dict[str, str]:
         return {
-            "HOLDFAST_SERVER_ISSUER": self.url,
-            "HOLDFAST_SERVER_JWKS": f"{self.url}/keys",
-            "HOLDFAST_SERVER_AUDIENCE": AUDIENCE,
-            "HOLDFAST_SERVER_TENANT_CLAIM": "org",
+            "LIMPET_SERVER_ISSUER": self.url,
+            "LIMPET_SERVER_JWKS": f"{self.url}/keys",
+            "LIMPET_SERVER_AUDIENCE": AUDIENCE,
+            "LIMPET_SERVER_TENANT_CLAIM": "org",
         }
 
 
@@ -131,12 +131,12 @@ def _b64(data: bytes) -> bytes:
 def team_server(
     store: str, folder: Path, settings: Mapping[str, str] | None = None, *options: str, profile: str = "full"
 ) -> Iterator[str]:
-    """`holdfast serve --team` on a free port; gives its address, without a path."""
-    env = {**os.environ, "HOLDFAST_TENANT": TENANT, "HOLDFAST_SERVER_CALLS_PER_MINUTE": "10000000", **(settings or {})}
+    """`limpet serve --team` on a free port; gives its address, without a path."""
+    env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": "10000000", **(settings or {})}
     command = [
         sys.executable,
         "-m",
-        "holdfast",
+        "limpet",
         "serve",
         "--store",
         store,
@@ -170,13 +170,13 @@ def stored(
     projects: tuple[str, ...] = (PROJECT,),
     expires: str = "1d",
     made_at: int | None = None,
-) -> tokens.Created:
-    """A token, made as `holdfast token create` makes it."""
+) -> access_tokens.Created:
+    """A token, made as `limpet token create` makes it."""
     opened = choose_store(store)
     try:
         now = now_ms() if made_at is None else made_at
-        wanted = tokens.wanted(name or f"{scope} of {tenant}", tenant, scope, projects, expires, now)
-        return tokens.create(opened, wanted, by="person/test", now=now)
+        wanted = access_tokens.wanted(name or f"{scope} of {tenant}", tenant, scope, projects, expires, now)
+        return access_tokens.create(opened, wanted, by="person/test", now=now)
     finally:
         opened.close()
 
@@ -184,7 +184,7 @@ def stored(
 def revoke(store: str, id: str) -> None:
     opened = choose_store(store)
     try:
-        tokens.revoke(opened, id, tenant=None, by="person/test", now=now_ms())
+        access_tokens.revoke(opened, id, tenant=None, by="person/test", now=now_ms())
     finally:
         opened.close()
 

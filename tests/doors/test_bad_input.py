@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import holdfast
+import limpet
 from doors.cli_runner import Ran, run, run_child, sentence
-from holdfast import errors
-from holdfast.library import Holdfast
 from journeys.stdio import Server
+from limpet import errors
+from limpet.api import Limpet
 
 PAD = "# Plan\n- [ ] Parse casts\n"
 MEGABYTES = "x" * 10_000_000
@@ -181,20 +181,20 @@ SYNTAX = [
 ]
 
 
-def refused(hold: Holdfast, case: Case) -> errors.HoldfastError:
-    with pytest.raises(errors.HoldfastError) as caught:
+def refused(hold: Limpet, case: Case) -> errors.LimpetError:
+    with pytest.raises(errors.LimpetError) as caught:
         hold.call(case.operation, case.arguments)
     return caught.value
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tmp_path_factory.mktemp("bad_input") / "holdfast.db")
+    return str(tmp_path_factory.mktemp("bad_input") / "limpet.db")
 
 
 @pytest.fixture(scope="module")
-def hold(store: str) -> Iterator[Holdfast]:
-    with holdfast.open(store, project="demo", session="one") as opened:
+def hold(store: str) -> Iterator[Limpet]:
+    with limpet.open(store, project="demo", session="one") as opened:
         work = opened.session()
         work.notes.add("a note", ["tag"])
         work.notepad.write(PAD)
@@ -203,7 +203,7 @@ def hold(store: str) -> Iterator[Holdfast]:
 
 
 @pytest.fixture(scope="module")
-def server(hold: Holdfast, store: str) -> Iterator[Server]:
+def server(hold: Limpet, store: str) -> Iterator[Server]:
     with Server(store, "--project", "demo", "--session", "one") as running:
         yield running
 
@@ -219,7 +219,7 @@ def typed(store: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_every_door_says_the_same_and_changes_nothing(
-    case: Case, hold: Holdfast, server: Server, typed: tuple[str, ...]
+    case: Case, hold: Limpet, server: Server, typed: tuple[str, ...]
 ) -> None:
     before = list(hold.export_lines())
     problem = refused(hold, case)
@@ -237,17 +237,17 @@ def test_every_door_says_the_same_and_changes_nothing(
     "id",
     ["empty content", "10 MB note", "11 tags", "NUL", "half a character", "compare and swap", "unknown id", "limit 0"],
 )
-def test_a_real_command_says_it_on_one_line(id: str, hold: Holdfast, typed: tuple[str, ...]) -> None:
+def test_a_real_command_says_it_on_one_line(id: str, hold: Limpet, typed: tuple[str, ...]) -> None:
     (case,) = [case for case in CASES if case.id == id]
     assert isinstance(case.cli, tuple)
     before = list(hold.export_lines())
     problem = refused(hold, case)
     ran = run_child(*typed[:-1], *case.cli, stdin=case.stdin)
-    assert ran == Ran(problem.exit_code, "", f"holdfast: {problem.message}\n")
+    assert ran == Ran(problem.exit_code, "", f"limpet: {problem.message}\n")
     assert list(hold.export_lines()) == before
 
 
-def test_an_unknown_option_is_refused(hold: Holdfast, typed: tuple[str, ...]) -> None:
+def test_an_unknown_option_is_refused(hold: Limpet, typed: tuple[str, ...]) -> None:
     before = list(hold.export_lines())
     for args in (
         ("note", "add", "x", "--text", "y"),
@@ -262,7 +262,7 @@ def test_an_unknown_option_is_refused(hold: Holdfast, typed: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize("query", SYNTAX)
-def test_a_query_is_text_and_never_syntax(query: str, hold: Holdfast, server: Server, typed: tuple[str, ...]) -> None:
+def test_a_query_is_text_and_never_syntax(query: str, hold: Limpet, server: Server, typed: tuple[str, ...]) -> None:
     before = list(hold.export_lines())
     for operation, words in (("search_notes", ("note", "search")), ("search_memory", ("memory", "search"))):
         answer = hold.call(operation, {"query": query})
@@ -274,7 +274,7 @@ def test_a_query_is_text_and_never_syntax(query: str, hold: Holdfast, server: Se
 
 
 @pytest.mark.parametrize("limit", [0, 10_000, -1])
-def test_search_memory_clamps_its_limit(limit: int, hold: Holdfast, server: Server, typed: tuple[str, ...]) -> None:
+def test_search_memory_clamps_its_limit(limit: int, hold: Limpet, server: Server, typed: tuple[str, ...]) -> None:
     answer = hold.call("search_memory", {"query": "casts", "limit": limit})
     assert answer["match_count"] == 1
     assert server.call("search_memory", query="casts", limit=limit) == answer

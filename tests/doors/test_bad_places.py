@@ -12,11 +12,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-import holdfast
+import limpet
 from doors.cli_runner import Ran, run, run_child, sentence
-from holdfast import errors
-from holdfast.library import Holdfast
 from journeys.stdio import Server, command, environment
+from limpet import errors
+from limpet.api import Limpet
 
 NOBODY = 65_534  # a user without rights
 
@@ -26,15 +26,15 @@ NOBODY = 65_534  # a user without rights
 def cannot_be_opened(store: str) -> errors.StoreProblem:
     """The problem that every door reports in the same words."""
     with pytest.raises(errors.StoreProblem) as caught:
-        holdfast.open(store, project="demo").close()
+        limpet.open(store, project="demo").close()
     problem = caught.value
     for args in (("note", "list"), ("note", "add", "x"), ("export", "-")):
         ran = run("--store", store, "--project", "demo", "--json", *args)
         assert (ran.code, sentence(ran)) == (5, problem.message)
-    assert run_child("--store", store, "note", "list") == Ran(5, "", f"holdfast: {problem.message}\n")
+    assert run_child("--store", store, "note", "list") == Ran(5, "", f"limpet: {problem.message}\n")
     # There is no protocol to speak before there is a store; a client shows what a server says when it cannot start.
     told = subprocess.run(command(store), input=b"", capture_output=True, env=environment(), timeout=60, check=False)
-    assert (told.returncode, told.stdout, told.stderr.decode()) == (5, b"", f"holdfast: {problem.message}\n")
+    assert (told.returncode, told.stdout, told.stderr.decode()) == (5, b"", f"limpet: {problem.message}\n")
     return problem
 
 
@@ -62,14 +62,14 @@ def test_a_database_of_another_program(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / "holdfast.db").mkdir()
-    cannot_be_opened(str(tmp_path / "holdfast.db"))
-    assert list((tmp_path / "holdfast.db").iterdir()) == []
+    (tmp_path / "limpet.db").mkdir()
+    cannot_be_opened(str(tmp_path / "limpet.db"))
+    assert list((tmp_path / "limpet.db").iterdir()) == []
 
 
 def test_a_newer_schema_than_ours(tmp_path: Path) -> None:
-    path = tmp_path / "holdfast.db"
-    with holdfast.open(str(path)) as hold:
+    path = tmp_path / "limpet.db"
+    with limpet.open(str(path)) as hold:
         hold.session().notes.add("from the future")
     con = apsw.Connection(str(path))
     con.execute("PRAGMA user_version = 99")
@@ -119,10 +119,10 @@ def without_rights(folder: Path) -> Iterator[None]:
 
 
 def test_a_folder_without_rights(mounted_or_shared: Path) -> None:
-    path = mounted_or_shared / "holdfast.db"
+    path = mounted_or_shared / "limpet.db"
     with without_rights(mounted_or_shared):
         with pytest.raises(errors.StoreReadOnly) as caught:
-            holdfast.open(str(path))
+            limpet.open(str(path))
         assert caught.value.code == "store_read_only"
         assert "Permission denied" in caught.value.message
         ran = run("--store", str(path), "--json", "note", "add", "x")
@@ -139,33 +139,33 @@ def mounted_or_shared() -> Iterator[Path]:
 
 
 def test_a_store_without_rights(mounted_or_shared: Path) -> None:
-    path = mounted_or_shared / "holdfast.db"
-    with holdfast.open(str(path), project="demo", session="one") as hold:
+    path = mounted_or_shared / "limpet.db"
+    with limpet.open(str(path), project="demo", session="one") as hold:
         hold.session().notes.add("kept")
         before = list(hold.export_lines())
     content = path.read_bytes()
     with without_rights(mounted_or_shared):
         with (
             pytest.raises(errors.StoreProblem) as caught,
-            holdfast.open(str(path), project="demo", session="one") as hold,
+            limpet.open(str(path), project="demo", session="one") as hold,
         ):
             hold.session().notes.add("lost")
         assert caught.value.code == "store_read_only"
         ran = run("--store", str(path), "--project", "demo", "--session", "one", "--json", "note", "add", "lost")
         assert (ran.code, sentence(ran)) == (5, caught.value.message)
     assert path.read_bytes() == content
-    with holdfast.open(str(path), project="demo", session="one") as hold:
+    with limpet.open(str(path), project="demo", session="one") as hold:
         assert list(hold.export_lines()) == before
 
 
 def test_a_read_only_file_system(mounted: Path) -> None:
-    path = mounted / "holdfast.db"
-    with holdfast.open(str(path), project="demo", session="one") as hold:
+    path = mounted / "limpet.db"
+    with limpet.open(str(path), project="demo", session="one") as hold:
         hold.session().notes.add("kept")
     content = path.read_bytes()
     assert _mount("-o", "remount,ro", str(mounted)) == 0
-    assert cannot_be_opened(str(mounted / "new" / "holdfast.db")).code == "store_read_only"
-    with pytest.raises(errors.StoreProblem) as caught, holdfast.open(str(path), project="demo", session="one") as hold:
+    assert cannot_be_opened(str(mounted / "new" / "limpet.db")).code == "store_read_only"
+    with pytest.raises(errors.StoreProblem) as caught, limpet.open(str(path), project="demo", session="one") as hold:
         hold.session().notes.add("lost")
     assert caught.value.code == "store_read_only"
     ran = run("--store", str(path), "--project", "demo", "--session", "one", "--json", "note", "add", "lost")
@@ -176,23 +176,23 @@ def test_a_read_only_file_system(mounted: Path) -> None:
 # --- full disks -------------------------------------------------------------------------------------------------------
 
 
-def fill(hold: Holdfast) -> tuple[dict[str, str], errors.HoldfastError]:
+def fill(hold: Limpet) -> tuple[dict[str, str], errors.LimpetError]:
     """Write notes until no more fit: those that were acknowledged, and the refusal."""
     kept: dict[str, str] = {}
     for number in range(10_000):
         text = f"note {number} " + "plain words again " * 200
         try:
             kept[hold.session().notes.add(text).id] = text
-        except errors.HoldfastError as problem:
+        except errors.LimpetError as problem:
             return kept, problem
     raise AssertionError("the disk never filled up")
 
 
 def test_a_full_disk(mounted: Path) -> None:
-    path = str(mounted / "holdfast.db")
+    path = str(mounted / "limpet.db")
     here = ("--project", "demo", "--session", "one")
     ballast = mounted / "ballast"
-    with holdfast.open(path, project="demo", session="one") as hold, Server(path, *here) as server:
+    with limpet.open(path, project="demo", session="one") as hold, Server(path, *here) as server:
         assert server.call("list_notes")["note_count"] == 0
         ballast.write_bytes(b"x" * 900_000)
         kept, problem = fill(hold)
@@ -210,7 +210,7 @@ def test_a_full_disk(mounted: Path) -> None:
         ballast.unlink()
         kept[hold.session().notes.add("room again").id] = "room again"
         assert {note.id: note.content for note in hold.session().notes.list(limit=1_000)} == kept
-    with holdfast.open(path, project="demo", session="one") as hold:
+    with limpet.open(path, project="demo", session="one") as hold:
         assert {note.id: note.content for note in hold.session().notes.list(limit=1_000)} == kept
         assert all(finding.ok for finding in hold.check())
 
@@ -222,12 +222,12 @@ def test_a_new_store_on_a_full_disk_says_that_it_is_full(mounted: Path) -> None:
             rest.write(b"x" * 1_024)
     os.truncate(ballast, ballast.stat().st_size - 60 * 1_024)  # room to begin with, and not for all of it
     with pytest.raises(errors.StoreFull):
-        holdfast.open(str(mounted / "holdfast.db"))
+        limpet.open(str(mounted / "limpet.db"))
 
 
 def test_a_store_that_may_not_grow(tmp_path: Path) -> None:
     """What can be shown of a full disk without one: SQLite is told how many pages it may have."""
-    with holdfast.open(str(tmp_path / "holdfast.db"), session="one") as hold:
+    with limpet.open(str(tmp_path / "limpet.db"), session="one") as hold:
         con = hold.store._db.take()  # type: ignore[attr-defined]
         con.execute("PRAGMA max_page_count = 60").fetchall()
         hold.store._db.give(con)  # type: ignore[attr-defined]

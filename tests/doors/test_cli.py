@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import limpet
 from doors.cli_runner import Cli
-from holdfast.doors.cli import stdio
-from holdfast.doors.cli.guard import guarded
-from holdfast.errors import HoldfastError
-from holdfast.settings import SESSION_NAMES
+from limpet.doors.cli import fast_start
+from limpet.doors.cli.guard import guarded
+from limpet.errors import LimpetError
+from limpet.settings import SESSION_NAMES
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_what_is_not_shown_is_counted(cli: Cli) -> None:
         cli.ok("note", "add", f"number {number}")
     ran = cli("note", "list", "--limit", "2")
     assert len(ran.out.splitlines()) == 2
-    assert ran.err.startswith("holdfast: 1 more")
+    assert ran.err.startswith("limpet: 1 more")
     assert cli.ask("note", "list", "--limit", "2")["left_out"] == 1
 
 
@@ -86,9 +86,9 @@ def test_input_that_is_not_utf8_is_refused_with_its_place(cli: Cli) -> None:
 def test_notes_are_written_to_one_session_and_looked_for_in_all(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.ok("note", "add", "mine")
     cli.ok("note", "add", "named", "--session", "parser")
-    monkeypatch.setenv("HOLDFAST_SESSION", "from-outside")
+    monkeypatch.setenv("LIMPET_SESSION", "from-outside")
     cli.ok("note", "add", "from the environment")
-    monkeypatch.delenv("HOLDFAST_SESSION")
+    monkeypatch.delenv("LIMPET_SESSION")
     assert len(cli.ask("note", "list")["notes"]) == 3
     for session in ("cli", "parser", "from-outside"):
         assert len(cli.ask("--session", session, "note", "list")["notes"]) == 1
@@ -139,7 +139,7 @@ def test_sessions_are_listed_shown_begun_and_archived(cli: Cli) -> None:
 
 
 def test_the_notepad_is_written_edited_compared_and_restored(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_SESSION", "s")
+    monkeypatch.setenv("LIMPET_SESSION", "s")
     assert cli.ok("pad", "write", "- [ ] casts").startswith("notepad is at version 1")
     cli.ok("pad", "append", "- [ ] errors")
     cli.ok("pad", "prepend", "# Plan")
@@ -184,7 +184,7 @@ def test_a_notepad_that_moved_on_is_not_overwritten(cli: Cli) -> None:
 
 
 def test_a_notepad_over_its_budget_is_saved_and_warned_about(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_NOTEPAD_BUDGET_TOKENS", "2")
+    monkeypatch.setenv("LIMPET_NOTEPAD_BUDGET_TOKENS", "2")
     ran = cli("pad", "write", "many more words than two tokens hold")
     assert ran.code == 0
     assert "its budget is 2" in ran.err
@@ -234,7 +234,7 @@ def test_a_handoff_is_shown_to_a_new_session_and_looking_does_not_use_it_up(cli:
     assert "Next: errors" not in cli.ok("context", "--session", "cli")  # who wrote it need not read it
     assert cli.ask("handoff", "show")["used_by"] is None
     assert {one["id"] for one in cli.ask("session", "list")["sessions"]} == {"cli"}
-    with holdfast.open(str(cli.store)) as hold:
+    with limpet.open(str(cli.store)) as hold:
         session = hold.session("next")
         assert "Next: errors" in session.context()
         session.used()
@@ -299,7 +299,7 @@ BAD = [
 def test_an_error_says_the_same_as_the_library(
     cli: Cli, args: list[str], operation: str | None, arguments: dict[str, object], code: int
 ) -> None:
-    with holdfast.open(str(cli.store), session="cli") as hold, pytest.raises(HoldfastError) as problem:
+    with limpet.open(str(cli.store), session="cli") as hold, pytest.raises(LimpetError) as problem:
         hold.call(operation or "update_notepad", arguments)
     ran = cli(*args, "--json")
     assert ran.code == code == problem.value.exit_code
@@ -307,7 +307,7 @@ def test_an_error_says_the_same_as_the_library(
         "error": {"code": problem.value.code, "message": problem.value.message}
     }
     plain = cli(*args)
-    assert plain.err.splitlines()[-1] == f"holdfast: {problem.value.message}"
+    assert plain.err.splitlines()[-1] == f"limpet: {problem.value.message}"
     assert plain.out == ran.out == ""
     assert cli.ask("history")["events"] == []
 
@@ -323,7 +323,7 @@ def test_a_mistake_in_the_command_is_explained_by_click(cli: Cli, args: list[str
     ran = cli(*args)
     assert ran.code == 2
     assert ran.out == ""
-    assert "Usage: holdfast" in ran.err
+    assert "Usage: limpet" in ran.err
     assert cli(*args, "--json").error["code"] == "usage"
     assert not cli.store.exists()
 
@@ -337,16 +337,16 @@ def test_a_fault_of_ours_is_one_line(
     assert guarded(fault) == 1
     line = capsys.readouterr().err
     assert line.count("\n") == 1
-    assert line.startswith("holdfast: something went wrong inside Holdfast (KeyError: 'gone\\x1b[2J')")
+    assert line.startswith("limpet: something went wrong inside Limpet (KeyError: 'gone\\x1b[2J')")
     assert guarded(fault, as_json=True) == 1
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "internal"
-    monkeypatch.setenv("HOLDFAST_DEBUG", "1")
+    monkeypatch.setenv("LIMPET_DEBUG", "1")
     assert guarded(fault) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_bad_settings_are_explained(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_NOTE_MAX_CHARS", "many")
+    monkeypatch.setenv("LIMPET_NOTE_MAX_CHARS", "many")
     assert cli("note", "list").code == 2
     ran = cli("doctor")
     assert ran.code == 5
@@ -372,10 +372,10 @@ def test_init_in_a_folder_of_no_project_makes_it_one(cli: Cli, tmp_path: Path, m
     lonely = tmp_path / "lonely"
     lonely.mkdir()
     monkeypatch.chdir(lonely)
-    assert cli.ask("init")["store"] == str(lonely / ".holdfast" / "holdfast.db")
+    assert cli.ask("init")["store"] == str(lonely / ".limpet" / "limpet.db")
     below = lonely / "below"
     below.mkdir()
-    assert cli.ask("init", str(below))["store"] == str(below / ".holdfast" / "holdfast.db")
+    assert cli.ask("init", str(below))["store"] == str(below / ".limpet" / "limpet.db")
     assert cli("init", str(tmp_path / "not there")).code == 2
 
 
@@ -402,11 +402,11 @@ def test_the_demo_tells_its_story(cli: Cli) -> None:
 
 
 def test_mcp_is_recognised_without_click() -> None:
-    assert stdio.recognise(["mcp"]) == stdio.Wanted()
-    assert stdio.recognise(["mcp", "--profile", "full", "--session=s", "--store", "/x", "--project", "p"]) == (
-        stdio.Wanted("/x", "p", "s", "full")
+    assert fast_start.recognise(["mcp"]) == fast_start.Wanted()
+    assert fast_start.recognise(["mcp", "--profile", "full", "--session=s", "--store", "/x", "--project", "p"]) == (
+        fast_start.Wanted("/x", "p", "s", "full")
     )
-    assert stdio.recognise(["--store", "/x", "mcp"]) == stdio.Wanted("/x")
+    assert fast_start.recognise(["--store", "/x", "mcp"]) == fast_start.Wanted("/x")
     for unusual in (
         ["mcp", "--help"],
         ["mcp", "--store"],
@@ -414,8 +414,8 @@ def test_mcp_is_recognised_without_click() -> None:
         ["note", "add", "mcp"],
         ["--profile", "full", "mcp"],
     ):
-        assert stdio.recognise(unusual) is None
-    assert stdio.recognise(["--store", "mcp"]) is None
+        assert fast_start.recognise(unusual) is None
+    assert fast_start.recognise(["--store", "mcp"]) is None
 
 
 def test_a_wrong_profile_makes_no_store(cli: Cli) -> None:
@@ -429,4 +429,4 @@ def test_a_wrong_profile_makes_no_store(cli: Cli) -> None:
 
 def test_files_are_not_left_behind(cli: Cli) -> None:
     cli.ok("note", "add", "x")
-    assert sorted(os.listdir(cli.folder)) == [".git", ".holdfast"]
+    assert sorted(os.listdir(cli.folder)) == [".git", ".limpet"]

@@ -1,4 +1,4 @@
-"""`holdfast backup` and `restore`, through the command line: either kind of store into a file, and into either kind."""
+"""`limpet backup` and `restore`, through the command line: either kind of store into a file, and into either kind."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from contract.kit import NOON, delete, key_of, put, raw, stamp
 from contract.outputs_kit import keep, log
 from doors.cli_runner import COMMAND, environment, run, run_child, sentence
 from golden.make import zstd
-from holdfast import wiring
-from holdfast.model import MEMORY, MESSAGE, NOTE, Draft, Scope
-from holdfast.operations import tokens
-from holdfast.store import CallNote, EventQuery, Listing, ReadNote
-from holdfast.stores.whole import DERIVED, ENTRIES, TABLES
-from holdfast.wiring import choose_store
+from limpet import wiring
+from limpet.model import MEMORY, MESSAGE, NOTE, Draft, Scope
+from limpet.store import CallNote, EventQuery, Listing, ReadNote
+from limpet.stores.shared.backup import DERIVED, ENTRIES, TABLES
+from limpet.upkeep import access_tokens
+from limpet.wiring import choose_store
 
 HOME, OTHER = Scope("local", "home"), Scope("acme", "home")
-OURS = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND datname = current_database()"
+OURS = "FROM pg_stat_activity WHERE application_name = 'limpet' AND datname = current_database()"
 Contents = dict[str, list[tuple[Any, ...]]]
 
 
@@ -45,8 +45,8 @@ def fill(url: str) -> None:
         note = CallNote("s", "grep", "c" * 64, kept.id, kept.digest, NOON, True, False, "o200k", 900, 80)
         store.note_call(scope, note, 0)
         store.note_read(scope, ReadNote("s", "grep", kept.id, ["lines", 1, 9], NOON, "o200k", 30))
-    asked = tokens.wanted("alice", "acme", "write", ("home",), "30d", NOON)
-    tokens.create(store, asked, by="person/test", now=NOON)
+    asked = access_tokens.wanted("alice", "acme", "write", ("home",), "30d", NOON)
+    access_tokens.create(store, asked, by="person/test", now=NOON)
     store.close()
 
 
@@ -68,7 +68,7 @@ def contents(url: str) -> Contents:
 def target_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A second store, which is empty."""
     if request.param == "sqlite":
-        return str(tmp_path / "second" / "holdfast.db")
+        return str(tmp_path / "second" / "limpet.db")
     url = request.getfixturevalue("module_postgres_url")
     raw(url, "DROP SCHEMA public CASCADE")
     raw(url, "CREATE SCHEMA public")
@@ -174,7 +174,7 @@ def test_a_file_of_another_program_is_no_backup(tmp_path: Path) -> None:
     other.close()
     refused = run("restore", str(tmp_path / "other.db"), "--store", str(tmp_path / "store.db"))
     assert refused.code != 0
-    assert "not a Holdfast store" in refused.err
+    assert "not a Limpet store" in refused.err
 
 
 def test_what_is_damaged_in_a_store_is_told_and_the_rest_is_saved(store_url: str, tmp_path: Path) -> None:
@@ -201,21 +201,21 @@ def test_an_older_backup_is_brought_up_to_date_and_stays_as_it_is(store_url: str
 
 
 def test_nothing_is_left_beside_a_backup_that_was_read(tmp_path: Path) -> None:
-    fill(str(tmp_path / "holdfast.db"))
+    fill(str(tmp_path / "limpet.db"))
     (tmp_path / "stick").mkdir()
     file = tmp_path / "stick" / "backup.db"
-    assert run("backup", str(file), "--store", str(tmp_path / "holdfast.db")).code == 0
+    assert run("backup", str(file), "--store", str(tmp_path / "limpet.db")).code == 0
     assert run("restore", str(file), "--store", str(tmp_path / "new.db")).code == 0
     assert [path.name for path in file.parent.iterdir()] == ["backup.db"]
 
 
 def test_a_store_in_use_can_be_put_into_another_one(tmp_path: Path) -> None:
     """What is still in its log is part of it."""
-    store = choose_store(str(tmp_path / "holdfast.db"))
+    store = choose_store(str(tmp_path / "limpet.db"))
     put(store, HOME, "k", "text")
-    assert run("restore", str(tmp_path / "holdfast.db"), "--store", str(tmp_path / "new.db")).code == 0
+    assert run("restore", str(tmp_path / "limpet.db"), "--store", str(tmp_path / "new.db")).code == 0
     store.close()
-    assert contents(str(tmp_path / "new.db")) == contents(str(tmp_path / "holdfast.db"))
+    assert contents(str(tmp_path / "new.db")) == contents(str(tmp_path / "limpet.db"))
 
 
 class Stopped(Exception):
@@ -263,8 +263,8 @@ def test_a_backup_whose_connection_breaks_begins_again(postgres_url: str, tmp_pa
 WRITER = """
 import sys
 from contract.kit import put
-from holdfast.model import Scope
-from holdfast.wiring import choose_store
+from limpet.model import Scope
+from limpet.wiring import choose_store
 store, number = choose_store(sys.argv[1]), 0
 while True:
     number += 1
@@ -305,7 +305,7 @@ def test_a_backup_under_load_is_one_moment_of_all_projects(store_url: str, tmp_p
                 assert file != files[-1] or two >= said[n], "a write was acknowledged before, and is not there"
         finally:
             copy.close()
-    restored = tmp_path / "again" / "holdfast.db"
+    restored = tmp_path / "again" / "limpet.db"
     assert run("restore", str(files[-1]), "--store", str(restored)).code == 0
     assert contents(str(restored)) == contents(str(files[-1]))
 
@@ -323,12 +323,12 @@ def _line(writer: subprocess.Popen[str]) -> int:
 
 
 def test_every_table_of_the_schema_is_copied_or_made_from_others(tmp_path: Path) -> None:
-    choose_store(str(tmp_path / "holdfast.db")).close()
-    found = raw(str(tmp_path / "holdfast.db"), "SELECT name FROM pragma_table_list WHERE type IN ('table', 'virtual')")
+    choose_store(str(tmp_path / "limpet.db")).close()
+    found = raw(str(tmp_path / "limpet.db"), "SELECT name FROM pragma_table_list WHERE type IN ('table', 'virtual')")
     tables = {name for (name,) in found if not name.startswith("sqlite_")}
     assert tables == {table.name for table in (*TABLES, ENTRIES)} | set(DERIVED) - {"entry_tags"}
     for table in (*TABLES, ENTRIES):
-        columns = raw(str(tmp_path / "holdfast.db"), f"SELECT name FROM pragma_table_info('{table.name}')")
+        columns = raw(str(tmp_path / "limpet.db"), f"SELECT name FROM pragma_table_info('{table.name}')")
         assert [name for (name,) in columns] == table.columns.split(", "), table.name
 
 

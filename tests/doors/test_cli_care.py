@@ -11,9 +11,9 @@ import apsw
 import pytest
 
 from doors.cli_runner import Cli
-from holdfast.doors.cli.place import shown_place
-from holdfast.settings import SESSION_NAMES
-from holdfast.stores.sqlite_file import SCHEMA
+from limpet.doors.cli.store_address import shown_place
+from limpet.settings import SESSION_NAMES
+from limpet.stores.sqlite.database import SCHEMA
 
 ODD = "bell \x07, clear \x1b[2J, C1 \x9b31m, right-to-left \u202e, delete \x7f, NEL \x85, 🙂 ü \u2028 end"
 
@@ -78,7 +78,7 @@ def test_an_export_to_a_file_is_private_whole_and_overwrites_nothing(filled: Cli
     filled.ok("export", "out.jsonl", "--force")
     assert target.read_bytes() != before
     assert filled("export", "no/such/folder.jsonl").code == 5
-    assert sorted(os.listdir(filled.folder)) == [".git", ".holdfast", "out.jsonl"]
+    assert sorted(os.listdir(filled.folder)) == [".git", ".limpet", "out.jsonl"]
 
 
 def test_an_import_from_a_file_is_all_or_nothing(filled: Cli, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_store_that_is_not_there_is_not_made(cli: Cli, tmp_path: Path, monkeyp
     code, found = findings(cli, "--store", str(other))
     assert (code, found["store"][0]) == (5, "problem")
     assert found["store place"][1].endswith("(from: --store)")
-    monkeypatch.setenv("HOLDFAST_STORE", str(other))
+    monkeypatch.setenv("LIMPET_STORE", str(other))
     code, found = findings(cli)
     assert (code, found["store"][0]) == (5, "problem")
     assert found["store place"][1].endswith("(from: environment)")
@@ -163,11 +163,11 @@ def test_a_store_that_is_not_there_is_not_made(cli: Cli, tmp_path: Path, monkeyp
 
 
 def test_settings_name_their_origin(cli: Cli) -> None:
-    (cli.folder / ".holdfast").mkdir(mode=0o700)
-    (cli.folder / ".holdfast" / "config.toml").write_text('store = "elsewhere.db"\nproject = "shared"\n')
+    (cli.folder / ".limpet").mkdir(mode=0o700)
+    (cli.folder / ".limpet" / "config.toml").write_text('store = "elsewhere.db"\nproject = "shared"\n')
     _, found = findings(cli)
-    assert found["store place"][1].endswith("elsewhere.db (from: .holdfast/config.toml)")
-    assert found["project"][1] == "shared (from: .holdfast/config.toml)"
+    assert found["store place"][1].endswith("elsewhere.db (from: .limpet/config.toml)")
+    assert found["project"][1] == "shared (from: .limpet/config.toml)"
     _, found = findings(cli, "--project", "mine")
     assert found["project"][1] == "mine (from: --project)"
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_no_store_is_left_alone(cli: Cli) -> None:
         cli.store.write_bytes(data)
         code, found = findings(cli)
         assert code == 5
-        assert "is not a Holdfast store" in found["store"][1]
+        assert "is not a Limpet store" in found["store"][1]
         assert cli("note", "add", "x").code == 5
         assert cli.store.read_bytes() == data
 
@@ -199,7 +199,7 @@ def test_a_newer_store_is_left_alone(filled: Cli) -> None:
     newer.close()
     code, found = findings(filled)
     assert code == 5
-    assert "later Holdfast (schema 99" in found["store"][1]
+    assert "later Limpet (schema 99" in found["store"][1]
     assert filled("note", "list").code == 5
 
 

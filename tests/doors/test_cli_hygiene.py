@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 
-def holdfast(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    run = [sys.executable, "-m", "holdfast", *words]
+def limpet(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "limpet", *words]
     return subprocess.run(run, cwd=folder, input=text, capture_output=True, text=True, check=False)
 
 
 def reply(folder: Path, *words: str, text: str = "") -> dict[str, Any]:
-    ran = holdfast(folder, *words, "--json", text=text)
+    ran = limpet(folder, *words, "--json", text=text)
     assert ran.returncode == 0, ran.stderr
     answer: dict[str, Any] = json.loads(ran.stdout)
     return answer
@@ -25,19 +25,19 @@ def reply(folder: Path, *words: str, text: str = "") -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".limpet").mkdir()
     return tmp_path
 
 
 def test_a_note_that_is_there_already_is_named(folder: Path) -> None:
     first = reply(folder, "note", "add", "Casts break the grammar")["note_id"]
-    again = holdfast(folder, "note", "add", "casts break the grammar")
+    again = limpet(folder, "note", "add", "casts break the grammar")
     assert again.returncode == 0
     assert f"{first} says the same." in again.stderr
     assert reply(folder, "note", "add", "Casts break the grammar")["duplicate_of"]
     reply(folder, "memory", "write", "one", "Casts break the grammar")
     assert reply(folder, "memory", "write", "two", "Casts break the grammar")["duplicate_of"] == "one"
-    (folder / ".holdfast" / "config.toml").write_text("report_duplicates = false\n")
+    (folder / ".limpet" / "config.toml").write_text("report_duplicates = false\n")
     assert "duplicate_of" not in reply(folder, "note", "add", "Casts break the grammar")
 
 
@@ -46,7 +46,7 @@ def test_audit_names_what_should_be_looked_at(folder: Path) -> None:
     secret = reply(folder, "note", "add", f"deploy with {token}")["note_id"]
     reply(folder, "memory", "write", "one", "Casts break the grammar")
     reply(folder, "memory", "write", "two", "Casts break the grammar")
-    shown = holdfast(folder, "audit")
+    shown = limpet(folder, "audit")
     assert shown.returncode == 0
     assert [line.split("\t")[:3] for line in shown.stdout.splitlines()] == [
         ["secret", "note", secret],
@@ -55,14 +55,14 @@ def test_audit_names_what_should_be_looked_at(folder: Path) -> None:
     assert token not in shown.stdout + shown.stderr
     answer = reply(folder, "audit", "--only", "duplicate")
     assert (answer["counts"], answer["findings"][0]["of"]) == ({"duplicate": 1}, "one")
-    assert holdfast(folder, "audit", "--only", "everything").returncode != 0
+    assert limpet(folder, "audit", "--only", "everything").returncode != 0
 
 
 def test_purge_shows_takes_out_and_is_undone(folder: Path) -> None:
     log = "".join(f"step {number} of the quince\n" for number in range(400))
     reply(folder, "note", "add", "the quince is mine")
     reply(folder, "output", "keep", "web_fetch", text=log)
-    dry = holdfast(folder, "purge", "--origin", "person", "--dry-run")
+    dry = limpet(folder, "purge", "--origin", "person", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert [line.split("\t")[0] for line in dry.stdout.splitlines()] == ["note"]
     assert "1 note would go" in dry.stderr
@@ -70,13 +70,13 @@ def test_purge_shows_takes_out_and_is_undone(folder: Path) -> None:
     assert reply(folder, "purge", "--origin", "person")["counts"] == {"note": 1}
     assert reply(folder, "purge", "--origin", "tool/web_*")["counts"] == {"output": 1}
     assert reply(folder, "recall", "quince")["hits"] == []
-    back = holdfast(folder, "undo")
+    back = limpet(folder, "undo")
     assert "1 entries are back" in back.stdout
     assert [hit["kind"] for hit in reply(folder, "recall", "quince")["hits"]] == ["note"]
     gone = reply(folder, "purge", "--origin", "person", "--forever")
     assert gone["erased"] >= 1
-    assert b"quince" not in (folder / ".holdfast" / "holdfast.db").read_bytes()
-    assert holdfast(folder, "purge").returncode != 0
+    assert b"quince" not in (folder / ".limpet" / "limpet.db").read_bytes()
+    assert limpet(folder, "purge").returncode != 0
     reply(folder, "note", "add", "one", "--session", "a")
     reply(folder, "note", "add", "two", "--session", "b")
     assert reply(folder, "purge", "--origin", "person", "--session", "a")["counts"] == {"note": 1}

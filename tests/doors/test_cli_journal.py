@@ -1,4 +1,4 @@
-"""`holdfast journal …` as people and hooks use it: every command as a process of its own."""
+"""`limpet journal …` as people and hooks use it: every command as a process of its own."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def test_recovering_makes_nothing_and_needs_no_store(folder: Path) -> None:
     (folder / "NOTES.md").unlink()
     missing = child(folder, "journal", "recover")
     assert missing.returncode == 3
-    assert b"NOTES.md is not there. `holdfast journal heal`" in missing.stderr
+    assert b"NOTES.md is not there. `limpet journal heal`" in missing.stderr
 
 
 def test_the_quick_way_loads_little(folder: Path) -> None:
     run(folder, "init")
     program = (  # what was there before is not ours: a measured run brings a good deal along
-        "import sys; before = set(sys.modules); from holdfast.doors.cli import main; main(['journal', 'recover']); "
+        "import sys; before = set(sys.modules); from limpet.doors.cli import main; main(['journal', 'recover']); "
         "print(' '.join(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""`holdfast prompt`, `holdfast skill` and `holdfast state` as people use them, each call a process of its own."""
+"""`limpet prompt`, `limpet skill` and `limpet state` as people use them, each call a process of its own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def holdfast(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    run = [sys.executable, "-m", "holdfast", *words]
+def limpet(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "limpet", *words]
     return subprocess.run(run, cwd=folder, input=text, capture_output=True, text=True, check=False)
 
 
 def says(folder: Path, *words: str, text: str = "") -> str:
-    done = holdfast(folder, *words, text=text)
+    done = limpet(folder, *words, text=text)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -36,29 +36,29 @@ def test_the_system_prompt(folder: Path) -> None:
     assert "+Use metric units." in says(folder, "prompt", "history", "--diff", "1")
     says(folder, "prompt", "restore", "1")
     assert says(folder, "prompt", "show") == "Be brief.\n"
-    assert holdfast(folder, "prompt", "write", "x", "--if-version", "2").returncode == 4
-    assert holdfast(folder, "prompt", "edit", "--delete", "nothing like it").returncode == 3
+    assert limpet(folder, "prompt", "write", "x", "--if-version", "2").returncode == 4
+    assert limpet(folder, "prompt", "edit", "--delete", "nothing like it").returncode == 3
 
 
 def test_skills(folder: Path) -> None:
     says(folder, "pad", "write", "-", "--session", "s", text="# Deploy\n1. tag\n")
     promote = ("skill", "promote", "deploy", "--section", "Deploy", "--description", "How to.", "--session", "s")
-    assert says(folder, *promote) == "deploy is in .holdfast/skills/deploy\n"
-    written = folder / ".holdfast" / "skills" / "deploy" / "SKILL.md"
+    assert says(folder, *promote) == "deploy is in .limpet/skills/deploy\n"
+    written = folder / ".limpet" / "skills" / "deploy" / "SKILL.md"
     assert written.read_text() == '---\nname: deploy\ndescription: "How to."\n---\n\n# Deploy\n1. tag\n'
-    assert holdfast(folder, *promote).returncode == 4
+    assert limpet(folder, *promote).returncode == 4
     says(folder, *promote, "--replace")
-    (folder / ".holdfast" / "skills" / "broken").mkdir()
-    listed = holdfast(folder, "skill", "list")
+    (folder / ".limpet" / "skills" / "broken").mkdir()
+    listed = limpet(folder, "skill", "list")
     assert "deploy" in listed.stdout
-    assert ".holdfast/skills/broken cannot be used: it has no SKILL.md." in listed.stderr
+    assert ".limpet/skills/broken cannot be used: it has no SKILL.md." in listed.stderr
     assert says(folder, "skill", "show", "deploy") == "# Deploy\n1. tag\n"
-    assert holdfast(folder, "skill", "show", "../deploy").returncode == 3
+    assert limpet(folder, "skill", "show", "../deploy").returncode == 3
 
 
 def test_skills_of_other_directories(folder: Path) -> None:
-    (folder / ".holdfast").mkdir()
-    (folder / ".holdfast" / "config.toml").write_text('skills = ["know-how", ".claude/skills"]\n')
+    (folder / ".limpet").mkdir()
+    (folder / ".limpet" / "config.toml").write_text('skills = ["know-how", ".claude/skills"]\n')
     theirs = folder / ".claude" / "skills" / "review"
     theirs.mkdir(parents=True)
     (theirs / "SKILL.md").write_text("---\nname: review\ndescription: How to review.\n---\nRead it all.\n")
@@ -69,8 +69,8 @@ def test_skills_of_other_directories(folder: Path) -> None:
         ("deploy", "know-how/deploy"),
         ("review", ".claude/skills/review"),
     ]
-    (folder / ".holdfast" / "config.toml").write_text("skills = 7\n")
-    assert "it must be a directory or a list of them" in holdfast(folder, "skill", "list").stderr
+    (folder / ".limpet" / "config.toml").write_text("skills = 7\n")
+    assert "it must be a directory or a list of them" in limpet(folder, "skill", "list").stderr
 
 
 def test_state(folder: Path) -> None:
@@ -80,11 +80,11 @@ def test_state(folder: Path) -> None:
     assert says(folder, "state", "get", "owner") == "Ada\n"
     assert json.loads(says(folder, "state", "keys", "--json"))["keys"] == ["build", "owner"]
     assert json.loads(says(folder, "state", "keys", "bu", "--json"))["keys"] == ["build"]
-    refused = holdfast(folder, "state", "set", "owner", "Ada")
+    refused = limpet(folder, "state", "set", "owner", "Ada")
     assert refused.returncode == 2
     assert "Give --text" in refused.stderr
-    assert holdfast(folder, "state", "set", "build", "8", "--if-version", "5").returncode == 4
+    assert limpet(folder, "state", "set", "build", "8", "--if-version", "5").returncode == 4
     says(folder, "state", "delete", "build")
-    assert holdfast(folder, "state", "get", "build").returncode == 3
+    assert limpet(folder, "state", "get", "build").returncode == 3
     says(folder, "undo")
     assert json.loads(says(folder, "state", "get", "build")) == {"number": 7}

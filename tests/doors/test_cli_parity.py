@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 import pytest
 
-from holdfast import texts
-from holdfast.doors.cli import build
-from holdfast.doors.cli.app import program
-from holdfast.doors.cli.commands import COMMANDS
-from holdfast.operations.catalogue import OPERATIONS
+from limpet import prompts
+from limpet.catalogue.table import OPERATIONS
+from limpet.doors.cli import build
+from limpet.doors.cli.app import program
+from limpet.doors.cli.commands import COMMANDS
 
 
 def commands(group: click.Group | None = None, before: str = "") -> dict[str, build.Command]:
@@ -48,11 +48,11 @@ def test_a_command_says_what_it_does_and_gives_an_example(path: str) -> None:
     command = ALL[path]
     assert command.help is not None
     words, _, example = command.help.partition("\n\n\b\nExample:\n")
-    assert f"holdfast {path}" in example
+    assert f"limpet {path}" in example
     assert words.strip().endswith((".", ".)"))
     assert command.get_short_help_str(200).endswith(".")
     if path in COMMANDS:
-        assert words.startswith(texts.tool(COMMANDS[path][0]).description)
+        assert words.startswith(prompts.tool(COMMANDS[path][0]).description)
     for param in command.params:
         assert not isinstance(param, click.Option) or param.help, f"{path}: {param.name} has no help"
 

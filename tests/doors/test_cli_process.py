@@ -62,16 +62,16 @@ def test_exit_codes_mean_something(folder: Path, args: list[str], code: int) -> 
 
 
 def test_the_installed_command_is_the_same() -> None:
-    script = Path(sys.executable).with_name("holdfast")
+    script = Path(sys.executable).with_name("limpet")
     if not script.exists():
-        pytest.skip("holdfast is not installed as a command here")
+        pytest.skip("limpet is not installed as a command here")
     ran = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
-    assert re.fullmatch(r"holdfast \d+\.\d+\.\d+\n", ran.stdout)
+    assert re.fullmatch(r"limpet \d+\.\d+\.\d+\n", ran.stdout)
 
 
 def test_what_must_start_at_once_imports_neither_click_nor_rich(folder: Path) -> None:
     script = (
-        "import sys\nbefore = set(sys.modules)\nfrom holdfast.doors.cli import main\nmain(sys.argv[1:])\n"
+        "import sys\nbefore = set(sys.modules)\nfrom limpet.doors.cli import main\nmain(sys.argv[1:])\n"
         "heavy = {'click', 'rich', 'json', 'apsw', 'mcp', 'typing'} & (set(sys.modules) - before)\n"
         "print(*sorted(heavy), file=sys.stderr)\n"
     )
@@ -84,7 +84,7 @@ def test_what_must_start_at_once_imports_neither_click_nor_rich(folder: Path) ->
 
 
 def test_plain_output_needs_no_rich(folder: Path) -> None:
-    script = "import sys\nfrom holdfast.doors.cli import main\nmain(sys.argv[1:])\nassert 'rich' not in sys.modules\n"
+    script = "import sys\nfrom limpet.doors.cli import main\nmain(sys.argv[1:])\nassert 'rich' not in sys.modules\n"
     child(folder, "note", "add", "x")
     assert child(folder, "note", "list", command=(sys.executable, "-c", script)).returncode == 0
 
@@ -170,7 +170,7 @@ def test_an_interrupted_command_says_nothing_and_exits_130(folder: Path) -> None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.strip()) == (130, b"", b"")
-    assert not (folder / ".holdfast" / "holdfast.db").exists()
+    assert not (folder / ".limpet" / "limpet.db").exists()
 
 
 def test_a_terminal_without_unicode_gets_escapes(folder: Path) -> None:
@@ -207,19 +207,19 @@ def test_the_demo_leaves_nothing_behind(folder: Path, tmp_path: Path) -> None:
 def test_a_completion_script_is_printed(folder: Path, shell: str) -> None:
     ran = child(folder, "completion", shell)
     assert ran.returncode == 0
-    assert b"_HOLDFAST_COMPLETE" in ran.stdout
+    assert b"_LIMPET_COMPLETE" in ran.stdout
 
 
 def test_the_completion_script_works_in_bash(folder: Path, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    program = programs / "holdfast"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    program = programs / "limpet"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m limpet "$@"\n')
     program.chmod(0o755)
     script = (
-        'eval "$(holdfast completion bash)"\n'
-        "complete -p holdfast\n"
-        "COMP_WORDS=(holdfast note a); COMP_CWORD=2; _holdfast_completion holdfast; "
+        'eval "$(limpet completion bash)"\n'
+        "complete -p limpet\n"
+        "COMP_WORDS=(limpet note a); COMP_CWORD=2; _limpet_completion limpet; "
         'printf "%s\\n" "${COMPREPLY[@]}"\n'
     )
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
@@ -238,7 +238,7 @@ def test_the_completion_script_works_in_bash(folder: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("named", [None, "a-token-from-the-settings"])
 def test_serve_says_how_to_connect(folder: Path, named: str | None) -> None:
     pytest.importorskip("uvicorn")
-    env = environment(**({"HOLDFAST_TOKEN": named} if named else {}))
+    env = environment(**({"LIMPET_TOKEN": named} if named else {}))
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
     )

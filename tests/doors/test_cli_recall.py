@@ -1,4 +1,4 @@
-"""`holdfast recall` as people use it: another process asks for what earlier ones wrote."""
+"""`limpet recall` as people use it: another process asks for what earlier ones wrote."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import sys
 from pathlib import Path
 
 
-def holdfast(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    run = [sys.executable, "-m", "holdfast", *words]
+def limpet(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "limpet", *words]
     return subprocess.run(run, cwd=folder, input=text, capture_output=True, text=True, check=False)
 
 
 def test_what_one_process_wrote_another_recalls(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    holdfast(tmp_path, "note", "add", "The old lexer was dropped because casts break LL(1)", "--tag", "grammar")
-    holdfast(tmp_path, "memory", "write", "release", "Tag first, then build the wheel")
+    limpet(tmp_path, "note", "add", "The old lexer was dropped because casts break LL(1)", "--tag", "grammar")
+    limpet(tmp_path, "memory", "write", "release", "Tag first, then build the wheel")
     log = "".join(f"step {number} fine\n" for number in range(600)) + "fatal: the gyroscope drifted\n"
-    holdfast(tmp_path, "output", "keep", "calibrate", text=log)
-    found = holdfast(tmp_path, "recall", "why did we drop the old lexer?")
+    limpet(tmp_path, "output", "keep", "calibrate", text=log)
+    found = limpet(tmp_path, "recall", "why did we drop the old lexer?")
     assert found.returncode == 0, found.stderr
     kind, id, day, trust, text, why = found.stdout.splitlines()[0].split("\t")
     assert (kind, id[:5], len(day), trust) == ("note", "note_", 10, "person")
     assert text == "The «old» «lexer» was «dropped» because casts break LL(1)"
     assert "words: drop, old, lexer" in why
-    reply = json.loads(holdfast(tmp_path, "recall", "did the gyroscope drift", "--kind", "outputs", "--json").stdout)
+    reply = json.loads(limpet(tmp_path, "recall", "did the gyroscope drift", "--kind", "outputs", "--json").stdout)
     (hit,) = reply["hits"]
     assert (hit["trust"], hit["from"]) == ("data", "tool calibrate")
     assert hit["line"] > 500
-    assert json.loads(holdfast(tmp_path, "recall", "lexer", "--tag", "other", "--json").stdout)["hits"] == []
-    wrong = holdfast(tmp_path, "recall", "lexer", "--since", "the other day")
+    assert json.loads(limpet(tmp_path, "recall", "lexer", "--tag", "other", "--json").stdout)["hits"] == []
+    wrong = limpet(tmp_path, "recall", "lexer", "--since", "the other day")
     assert wrong.returncode != 0
     assert "an age (12h, 7d, 2w)" in wrong.stderr
 
@@ -38,24 +38,24 @@ def test_what_one_process_wrote_another_recalls(tmp_path: Path) -> None:
 def test_outputs_that_are_not_indexed_yet_are_said(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     for number in range(3):
-        holdfast(tmp_path, "output", "keep", "log", text=f"line of log {number}, all is well\n" * 700_000)
-    found = holdfast(tmp_path, "recall", "gyroscope")
+        limpet(tmp_path, "output", "keep", "log", text=f"line of log {number}, all is well\n" * 700_000)
+    found = limpet(tmp_path, "recall", "gyroscope")
     assert found.returncode == 0, found.stderr
     assert "1 outputs were not searched" in found.stderr
-    assert "not_searched" not in json.loads(holdfast(tmp_path, "recall", "gyroscope", "--json").stdout)
+    assert "not_searched" not in json.loads(limpet(tmp_path, "recall", "gyroscope", "--json").stdout)
 
 
 def test_a_question_without_a_common_word_finds_the_note(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    holdfast(tmp_path, "note", "add", "The puppy chewed the sofa again")
-    holdfast(tmp_path, "note", "add", "Customers are billed in euros, never in dollars")
-    found = holdfast(tmp_path, "recall", "my dog destroyed the couch")
+    limpet(tmp_path, "note", "add", "The puppy chewed the sofa again")
+    limpet(tmp_path, "note", "add", "Customers are billed in euros, never in dollars")
+    found = limpet(tmp_path, "recall", "my dog destroyed the couch")
     assert [line.split("\t")[4:] for line in found.stdout.splitlines()] == [
         ["The puppy chewed the sofa again", "about the same"]
     ]
-    assert "holdfast[semantic]" not in found.stderr
+    assert "limpet[semantic]" not in found.stderr
     # The same, where numpy is not installed: words alone, and it is said to those who found nothing.
-    bare = "import sys; sys.modules['numpy'] = None; from holdfast.doors.cli import main; main()"
+    bare = "import sys; sys.modules['numpy'] = None; from limpet.doors.cli import main; main()"
 
     def without(*words: str) -> subprocess.CompletedProcess[str]:
         run = [sys.executable, "-c", bare, *words]
@@ -63,7 +63,7 @@ def test_a_question_without_a_common_word_finds_the_note(tmp_path: Path) -> None
 
     missed = without("recall", "my dog destroyed the couch")
     assert (missed.returncode, "puppy" in missed.stdout) == (0, False)
-    assert "holdfast[semantic]" in missed.stderr
+    assert "limpet[semantic]" in missed.stderr
     worded = without("recall", "the puppy")
     assert "chewed" in worded.stdout
-    assert "holdfast[semantic]" not in worded.stderr
+    assert "limpet[semantic]" not in worded.stderr

@@ -94,7 +94,7 @@ def test_a_long_import_shows_that_it_works(folder: Path) -> None:
     code, got = on_terminal(folder, "import", "big.jsonl", "--project", "copy")
     assert code == 2
     assert PROGRESS.search(got)
-    assert b"\r120,002 lines read\r\nholdfast: line 120002" in got
+    assert b"\r120,002 lines read\r\nlimpet: line 120002" in got
 
 
 # --- the editor -------------------------------------------------------------------------------------------------------

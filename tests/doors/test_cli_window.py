@@ -1,4 +1,4 @@
-"""`holdfast window` and `holdfast task` as a person uses them, beside a loop in another process."""
+"""`limpet window` and `limpet task` as a person uses them, beside a loop in another process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import limpet
 from doors.cli_runner import child
-from holdfast.window.controller import Compact
-from holdfast.window.messages import Message, assistant, user
+from limpet.window.messages import Message, assistant, user
+from limpet.window.plan.controller import Compact
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def ok(folder: Path, *words: str) -> str:
 
 
 def test_a_person_sees_what_fills_the_window_and_brings_messages_back(folder: Path) -> None:
-    with holdfast.open(folder=str(folder), session="loop") as hold:
+    with limpet.open(folder=str(folder), session="loop") as hold:
         window = hold.session().window
         talk: list[Message] = [user("port the parser")]
         step = window.next(talk, limit=6_000)

@@ -9,12 +9,12 @@ import anyio.from_thread
 import pytest
 
 from doors.team_kit import now_ms, revoke, stored
-from holdfast import limits
-from holdfast.doors.http.credentials import REMEMBERED_SECONDS, Credentials
-from holdfast.model import ACCESS, Stamp
-from holdfast.operations import tokens
-from holdfast.store import GONE, Store
-from holdfast.wiring import choose_store
+from limpet import limits
+from limpet.doors.http.credentials import REMEMBERED_SECONDS, Credentials
+from limpet.model import ACCESS, Stamp
+from limpet.store import GONE, Store
+from limpet.upkeep import access_tokens
+from limpet.wiring import choose_store
 
 TRUST = limits.TOKEN_TRUST_MS / 1_000
 
@@ -44,7 +44,7 @@ def credentials(opened: Store, ticks: Ticks) -> Credentials:
     return Credentials(opened, clock=now_ms, local=None, ticks=ticks)
 
 
-def who(credentials: Credentials, token: tokens.Created) -> str | None:
+def who(credentials: Credentials, token: access_tokens.Created) -> str | None:
     found = anyio.run(credentials.principal, [f"Bearer {token.secret}"])
     return found and found.id
 
@@ -77,9 +77,9 @@ def test_a_change_among_more_than_are_read_at_once_is_heard_of(
 def test_a_token_that_is_changed_while_it_is_looked_up_is_not_remembered(
     credentials: Credentials, store_url: str, ticks: Ticks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token, plain = stored(store_url), tokens.recognised
+    token, plain = stored(store_url), access_tokens.recognised
 
-    def slowly(store: Store, presented: str) -> tokens.Token | None:
+    def slowly(store: Store, presented: str) -> access_tokens.Token | None:
         found = plain(store, presented)
         revoke(store_url, token.token.id)
         ticks.now += TRUST
@@ -87,7 +87,7 @@ def test_a_token_that_is_changed_while_it_is_looked_up_is_not_remembered(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(tokens, "recognised", slowly)
+        patch.setattr(access_tokens, "recognised", slowly)
         assert who(credentials, token), "it was good when it was read"
     assert who(credentials, token) is None
 
@@ -99,9 +99,9 @@ def test_a_token_without_a_trace_in_the_history_is_gone_some_seconds_later(
     for _ in range(2):  # the first use is noted, which is a change too
         assert who(credentials, token)
         ticks.now += TRUST
-    unheard = tokens.latest_changes(opened)
-    monkeypatch.setattr(tokens, "latest_changes", lambda store: unheard)
-    opened.edit(tokens.HOME, ACCESS, token.token.id, lambda before: GONE, Stamp("x/y", "delete", "", now_ms()))
+    unheard = access_tokens.latest_changes(opened)
+    monkeypatch.setattr(access_tokens, "latest_changes", lambda store: unheard)
+    opened.edit(access_tokens.HOME, ACCESS, token.token.id, lambda before: GONE, Stamp("x/y", "delete", "", now_ms()))
     ticks.now += TRUST
     assert who(credentials, token), "nobody said so"
     ticks.now += REMEMBERED_SECONDS

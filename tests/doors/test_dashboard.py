@@ -15,13 +15,13 @@ import httpx2
 import pytest
 
 from dashboard_kit import HOSTILE, HTML, MARK, PROJECT, Seen, Served, browser, project, send, served, walk
-from holdfast import wiring
-from holdfast.doors.dashboard.actions import ACTIONS
-from holdfast.doors.dashboard.app import back
-from holdfast.doors.dashboard.pages import PAGES
-from holdfast.doors.http import policy
-from holdfast.operations.catalogue import OPERATIONS
-from holdfast.text import safe
+from limpet import wiring
+from limpet.catalogue.table import OPERATIONS
+from limpet.doors.dashboard.actions import ACTIONS
+from limpet.doors.dashboard.app import back
+from limpet.doors.dashboard.pages import PAGES
+from limpet.doors.http import policy
+from limpet.text import terminal
 
 # What our own pages are made of. Anything else came out of a stored text.
 OURS = frozenset(
@@ -107,7 +107,7 @@ def test_no_text_of_a_store_becomes_markup_on_any_page(site: Served) -> None:
     assert {urlsplit(link).path.strip("/") for link in pages} == PAGES.keys(), "a page that no link leads to"
     everything = "\n".join("".join(seen.words) for seen in pages.values())
     for text in HOSTILE:  # what is not shown cannot do harm, and proves nothing
-        assert safe.visible(text.split("\n")[0]) in everything, text
+        assert terminal.visible(text.split("\n")[0]) in everything, text
     assert MARK in everything
 
 
@@ -142,13 +142,13 @@ def test_the_scripts_make_no_markup() -> None:
     from importlib.resources import files
 
     for name in ("dashboard.js", "theme.js"):
-        script = files("holdfast.doors.dashboard").joinpath("static", name).read_text(encoding="utf-8")
+        script = files("limpet.doors.dashboard").joinpath("static", name).read_text(encoding="utf-8")
         for danger in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "DOMParser"):
             assert danger not in script
 
 
 def test_a_project_with_many_notes_is_leafed_through_without_gaps(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     with wiring.open(store, project=PROJECT) as hold:
         ids = [hold.session(f"s{n % 3}").notes.add(f"note {n}").id for n in range(120)]
     with served(store, tmp_path) as site, browser(site) as client:
@@ -299,8 +299,8 @@ def test_an_open_page_is_told_of_changes(tmp_path: Path) -> None:
 
 
 def test_serve_says_where_the_dashboard_is(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
-    with served(store, tmp_path, "--no-token", HOLDFAST_TOKEN="") as site:
+    store = str(tmp_path / "limpet.db")
+    with served(store, tmp_path, "--no-token", LIMPET_TOKEN="") as site:
         assert site.dashboard == f"{site.url}/"
         with browser(site, None) as client:
             assert client.get("/overview").status_code == 200
@@ -312,7 +312,7 @@ def test_the_command_serves_and_opens_a_browser(tmp_path: Path) -> None:
     fake = tmp_path / "browser"
     fake.write_text(f'#!/bin/sh\nprintf %s "$1" > "{opened}"\n', encoding="utf-8")
     fake.chmod(0o755)
-    command = [sys.executable, "-m", "holdfast", "dashboard", "--store", str(tmp_path / "holdfast.db"), "--json"]
+    command = [sys.executable, "-m", "limpet", "dashboard", "--store", str(tmp_path / "limpet.db"), "--json"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BROWSER": str(fake)}, cwd=tmp_path
     ) as process:

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from dashboard_kit import PROJECT, TOKEN, Seen, Served, browser, project, send, served, walk
-from holdfast import wiring
-from holdfast.doors.dashboard.actions import ACTIONS
-from holdfast.doors.dashboard.pages import PAGES
-from holdfast.library import wall_clock
-from holdfast.operations import tokens
+from limpet import wiring
+from limpet.api import wall_clock
+from limpet.doors.dashboard.actions import ACTIONS
+from limpet.doors.dashboard.pages import PAGES
+from limpet.upkeep import access_tokens
 
 # --- who is let in ----------------------------------------------------------------------------------------------------
 
@@ -109,23 +109,23 @@ def test_no_other_name_and_no_other_page_reaches_it(site: Served, path: str) -> 
 # --- a team -----------------------------------------------------------------------------------------------------------
 
 
-def made(store: str, scope: str, *projects: str, name: str = "ada") -> tokens.Created:
+def made(store: str, scope: str, *projects: str, name: str = "ada") -> access_tokens.Created:
     with wiring.open(store, project=PROJECT) as hold:
-        wanted = tokens.wanted(name, hold.scope.tenant, scope, projects or (PROJECT,), "1d", wall_clock())
-        return tokens.create(hold.store, wanted, by="person/test", now=wall_clock())
+        wanted = access_tokens.wanted(name, hold.scope.tenant, scope, projects or (PROJECT,), "1d", wall_clock())
+        return access_tokens.create(hold.store, wanted, by="person/test", now=wall_clock())
 
 
 def test_revoking_the_token_ends_the_sign_in_within_a_second(tmp_path: Path) -> None:
     store = project(tmp_path, means_harm=False)
     token = made(store, "write")
-    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
+    with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
         assert client.get("/overview").status_code == 200
         assert token.secret not in str(dict(client.cookies))
         with client.stream("GET", "/events", headers={"Accept": "text/event-stream"}) as stream:
             lines = stream.iter_lines()
             assert next(line for line in lines if line.startswith("event:")) == "event: now"
             with wiring.open(store, project=PROJECT) as hold:
-                tokens.revoke(hold.store, token.token.id, tenant=None, by="person/test", now=wall_clock())
+                access_tokens.revoke(hold.store, token.token.id, tenant=None, by="person/test", now=wall_clock())
             at = time.monotonic()
             assert [line for line in lines if line.startswith("event:")] == ["event: over"]
             assert time.monotonic() - at < 10  # as fast as a poll; the rule of one second is for requests
@@ -135,7 +135,7 @@ def test_revoking_the_token_ends_the_sign_in_within_a_second(tmp_path: Path) -> 
 def test_who_may_only_read_sees_no_buttons_and_changes_nothing(tmp_path: Path) -> None:
     store = project(tmp_path, means_harm=False)
     token = made(store, "read")
-    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
+    with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
         for link, seen in walk(client, 80).items():
             forms = [given["action"] for tag, given in seen.elements if tag == "form" and given.get("method") == "post"]
             assert forms == ["/sign-out"], link
@@ -151,7 +151,7 @@ def test_a_token_for_several_projects_chooses_and_stays_in_its_own(tmp_path: Pat
     with wiring.open(store, project="hidden") as hold:
         hold.session("x").notes.add("not yours")
     token = made(store, "write", PROJECT, "second one")
-    with served(store, tmp_path, "--team", HOLDFAST_TOKEN="") as site, browser(site, token.secret) as client:
+    with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
         home = client.get("/")
         assert Seen(home.text).links()[-2:] == ["/p/second%20one/overview", f"/p/{PROJECT}/overview"]
         assert "hidden" not in home.text

@@ -1,4 +1,4 @@
-"""`holdfast doctor --url`: a server looked at from where its clients stand."""
+"""`limpet doctor --url`: a server looked at from where its clients stand."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from doors.team_kit import PROJECT, now_ms, revoke, stored, team_server
 
 
 def asked(folder: Path, url: str, token: str | None = None) -> tuple[int, dict[str, tuple[str, str]]]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("LIMPET_")}
     if token:
-        env["HOLDFAST_TOKEN"] = token
+        env["LIMPET_TOKEN"] = token
     done = subprocess.run(
         [*COMMAND, "doctor", "--url", url, "--json"],
         cwd=folder,
@@ -35,7 +35,7 @@ def asked(folder: Path, url: str, token: str | None = None) -> tuple[int, dict[s
 
 
 def test_a_good_server_and_every_kind_of_token(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     good = stored(store, "read", expires="30d").secret
     soon = stored(store, "admin", projects=("*",), expires="2d").secret
     gone = stored(store, "read", name="gone")
@@ -51,7 +51,7 @@ def test_a_good_server_and_every_kind_of_token(tmp_path: Path) -> None:
         code, found = asked(tmp_path, url, gone.secret)
         assert (code, found["token"][0]) == (5, "problem")
         assert asked(tmp_path, url)[1]["token"][0] == "info"
-    assert not (tmp_path / ".holdfast").exists()
+    assert not (tmp_path / ".limpet").exists()
 
 
 @contextmanager

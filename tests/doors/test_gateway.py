@@ -1,4 +1,4 @@
-"""`holdfast gateway` as a process in front of several scripted servers."""
+"""`limpet gateway` as a process in front of several scripted servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from doors.http_upstream import Handler, Request, result, serving, text, welcome
 from doors.mcp_client import Lines, Reply
 from doors.upstream import words
-from doors.wrap_kit import BIG, HOLDFAST, MASK, UPSTREAM, ask, id_in, read_back, shown
+from doors.wrap_kit import BIG, LIMPET, MASK, UPSTREAM, ask, id_in, read_back, shown
 
 NAMES = ("one", "two")
 
@@ -35,12 +35,12 @@ class Place:
     """Where a test's gateway has its files."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = folder / "holdfast.db"
+        self.store = folder / "limpet.db"
         self.config = folder / "servers.json"
 
     def command(self, servers: dict[str, Any], *options: str) -> list[str]:
         self.config.write_text(json.dumps({"mcpServers": servers}))
-        return [*HOLDFAST, "gateway", "--config", str(self.config), "--store", str(self.store), *options]
+        return [*LIMPET, "gateway", "--config", str(self.config), "--store", str(self.store), *options]
 
     @contextmanager
     def open(self, servers: dict[str, Any], *options: str, env: dict[str, str] | None = None) -> Iterator[Lines]:
@@ -211,7 +211,7 @@ def test_one_server_cannot_answer_for_another(place: Place) -> None:
             forged.replace('"id"', '"i\\u0064"'),
             "noise",
             "[5]",
-            '{"id": "holdfast-1", "result": {}}',
+            '{"id": "limpet-1", "result": {}}',
         ):
             assert shown(ask(client, "one__raw", line=line)) == "written"
         assert shown(until(client, "mine")["result"]) == words(10)
@@ -235,7 +235,7 @@ def test_dead_and_hanging_servers_touch_only_their_own_tools(place: Place) -> No
     with place.open(servers, "--wait", "1") as client:
         listed = client.ask("tools/list")
         assert "good__text" in {tool["name"] for tool in listed["tools"]}
-        missing = listed["_meta"]["holdfast/missing"]
+        missing = listed["_meta"]["limpet/missing"]
         assert missing.keys() == {"dead", "ends", "hangs", "gone"}
         assert "No such file" in missing["dead"]
         assert "exit code 1" in missing["ends"]
@@ -292,7 +292,7 @@ def test_a_server_at_an_address_that_is_started_again(place: Place) -> None:
     with serving(script) as server:
         port = server.server_port
         servers = {"web": {"url": server.url, "headers": {"X-Key": "${THE_KEY}"}}, "good": scripted()}
-        with Lines(place.command(servers, "--wait", "2"), env={"THE_KEY": "k", "HOLDFAST_TOKEN": "ours"}) as client:
+        with Lines(place.command(servers, "--wait", "2"), env={"THE_KEY": "k", "LIMPET_TOKEN": "ours"}) as client:
             client.open("2025-11-25")
             assert "web__t" in tools(client)
             assert shown(ask(client, "web__t")) == "there"
@@ -339,10 +339,10 @@ def test_with_a_store_in_trouble_the_originals_pass(place: Place) -> None:
 
 
 def test_a_server_gets_only_what_is_meant_for_it(place: Place) -> None:
-    given = {"SECRET_A": "a", "SECRET_B": "b", "HOLDFAST_TOKEN": "t", "HOLDFAST_STRICT": "0"}
+    given = {"SECRET_A": "a", "SECRET_B": "b", "LIMPET_TOKEN": "t", "LIMPET_STRICT": "0"}
     servers = {
         "one": scripted(env={"MINE": "x ${SECRET_A}", "OTHER": "${NOT_SET:-usual}"}),
-        "two": scripted(pass_env=["SECRET_B", "HOLDFAST_TOKEN"]),
+        "two": scripted(pass_env=["SECRET_B", "LIMPET_TOKEN"]),
     }
     with place.open(servers, env=given) as client:
         seen = {name: json.loads(shown(ask(client, f"{name}__environment"))) for name in NAMES}
@@ -366,7 +366,7 @@ def test_strict_mode_knows_each_server(place: Place, tmp_path: Path) -> None:
         assert tools(client) == before - {"one__text"}
         assert ask(client, "one__text", size=5)["isError"] is True
         assert shown(ask(client, "two__text", size=5)) == words(5)
-        command = [*HOLDFAST, "seals", "approve", "one", "--store", str(place.store)]
+        command = [*LIMPET, "seals", "approve", "one", "--store", str(place.store)]
         subprocess.run(command, check=True, capture_output=True, timeout=30)
         assert shown(ask(client, "one__text", size=5)) == words(5)
 
@@ -386,8 +386,8 @@ def test_a_change_of_each_server_is_told_though_they_change_alike(place: Place, 
 
 
 def test_rules_for_tools_of_one_server(place: Place, tmp_path: Path) -> None:
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "config.toml").write_text('[outputs.tools."one__*"]\nkeep = "never"\n')
+    (tmp_path / ".limpet").mkdir()
+    (tmp_path / ".limpet" / "config.toml").write_text('[outputs.tools."one__*"]\nkeep = "never"\n')
     command = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *place.command(two())]
     with Lines(command) as client:
         client.open("2025-11-25")
@@ -398,7 +398,7 @@ def test_rules_for_tools_of_one_server(place: Place, tmp_path: Path) -> None:
 def test_click_knows_the_command_too(place: Place) -> None:
     command = place.command(two())
     done = subprocess.run(
-        [command[0], "-m", "holdfast", "--json", *command[3:], "--wait=2"],
+        [command[0], "-m", "limpet", "--json", *command[3:], "--wait=2"],
         capture_output=True,
         timeout=30,
         input=b"",

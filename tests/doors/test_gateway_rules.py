@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import errors
-from holdfast.doors import gateway_config, gateway_rules
-from holdfast.doors.gateway_config import Address, Command
+from limpet import errors
+from limpet.doors.proxy import gateway_config, gateway_rules
+from limpet.doors.proxy.gateway_config import Address, Command
 
 NAMES = st.from_regex(gateway_config.NAME, fullmatch=True)
 OWN = st.from_regex(r"[A-Za-z0-9_.-]{1,60}", fullmatch=True)
@@ -115,7 +115,7 @@ def test_both_forms_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ({"a": {"command": "x", "args": [1]}}, "text"),
         ({"a": {"command": "x", "env": ["A=b"]}}, "table"),
         ({"a": {"command": "x", "env": {"A": "${NO_SUCH_VARIABLE_HERE}"}}}, "NO_SUCH_VARIABLE_HERE"),
-        ({"a": {"command": "x", "env": {"A": "${HOLDFAST_TOKEN}"}}}, "no other server"),
+        ({"a": {"command": "x", "env": {"A": "${LIMPET_TOKEN}"}}}, "no other server"),
         ({"a": {"url": "ftp://x"}}, "http://"),
         ({"a": {"url": "http://x", "headers": {"Host": "y"}}}, "belongs to the protocol"),
     ],

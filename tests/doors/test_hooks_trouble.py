@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from doors.hook_kit import Place, context, ran, started
-from holdfast import limits
+from limpet import limits
 
 BIG = "\n".join(f"line {number} of a long result" for number in range(400))
 EVENTS = (
@@ -78,12 +78,12 @@ def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
         begun = started("claude-code", "one")
         # Reading waits for nobody; only that the handoff was used could not be noted.
         assert "Casts come next." in context(
-            place.hook("claude-code", "session-start", begun, HOLDFAST_HOOKS_SECONDS="1")
+            place.hook("claude-code", "session-start", begun, LIMPET_HOOKS_SECONDS="1")
         )
         done = ran("claude-code", "one", "Bash", BIG)
-        assert place.hook("claude-code", "after-tool", done, HOLDFAST_HOOKS_SECONDS="1") == {}
-        assert place.hook("claude-code", "before-compact", {"session_id": "one"}, HOLDFAST_HOOKS_SECONDS="1") == {}
-        assert place.hook("claude-code", "session-end", {"session_id": "one"}, HOLDFAST_HOOKS_SECONDS="1") == {}
+        assert place.hook("claude-code", "after-tool", done, LIMPET_HOOKS_SECONDS="1") == {}
+        assert place.hook("claude-code", "before-compact", {"session_id": "one"}, LIMPET_HOOKS_SECONDS="1") == {}
+        assert place.hook("claude-code", "session-end", {"session_id": "one"}, LIMPET_HOOKS_SECONDS="1") == {}
     assert place.log.count("gave up after 1 seconds") >= 3
     assert "Casts come next." in context(place.hook("claude-code", "session-start", started("claude-code", "two")))
 
@@ -91,7 +91,7 @@ def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
 def test_a_folder_that_cannot_be_written(place: Place) -> None:
     if os.geteuid() == 0:
         # Nothing stops this user from writing, so a file stands where the folder would be.
-        (place.project / ".holdfast").write_text("in the way")
+        (place.project / ".limpet").write_text("in the way")
     else:
         place.project.chmod(0o500)
     assert place.hook("claude-code", "session-start", started("claude-code", "one")) == {}
@@ -132,7 +132,7 @@ def test_a_client_that_does_not_read_the_answer_has_not_used_the_handoff(place: 
 
 
 def test_the_log_stays_small(place: Place) -> None:
-    folder = place.home / ".local" / "share" / "holdfast"
+    folder = place.home / ".local" / "share" / "limpet"
     folder.mkdir(parents=True)
     (folder / "hooks.log").write_text("x" * (limits.HOOK_LOG_BYTES + 1))
     place.raw("claude-code", "session-start", b"{")
@@ -144,7 +144,7 @@ def test_the_log_stays_small(place: Place) -> None:
 def test_many_hooks_at_once_all_succeed_exactly_once(place: Place, many: int) -> None:
     hooks = []
     for number in range(many):
-        process = place.start("codex", "after-tool", HOLDFAST_HOOKS_SECONDS="600")
+        process = place.start("codex", "after-tool", LIMPET_HOOKS_SECONDS="600")
         hooks.append(process)
         # Each gets its event at once, as from a client: a hook does not wait for one for ever.
         done = {**ran("codex", f"s{number}", "shell", f"{number}\n{BIG}"), "cwd": str(place.project)}

@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from doors.team_kit import PROJECT, Caller, stored, team_server
-from holdfast.doors.http import openapi, policy
-from holdfast.operations.catalogue import OPERATIONS
+from limpet.catalogue.table import OPERATIONS
+from limpet.doors.http import openapi, policy
 from operations.test_tools import CALLS
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -30,7 +30,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     folder = tmp_path_factory.mktemp("api")
-    store = str(folder / "holdfast.db")
+    store = str(folder / "limpet.db")
     token = stored(store, "admin").secret
     with team_server(store, folder) as url:
         yield url, token
@@ -158,9 +158,9 @@ def test_a_bad_body_is_refused_in_words(caller: Caller, body: bytes, status: int
 def test_a_large_body_and_a_long_header_are_refused(caller: Caller) -> None:
     answer = caller.send("POST", "/api/v1/operations/add_note", b"x" * (16 * 1024 * 1024 + 1))
     assert answer.status_code == 413
-    assert caller.call("list_notes", Holdfast_Session="x" * 500).status_code == 400
-    assert caller.call("list_notes", Holdfast_Session="*").status_code == 200
-    assert caller.call("read_notepad", Holdfast_Session="*").status_code == 400
+    assert caller.call("list_notes", Limpet_Session="x" * 500).status_code == 400
+    assert caller.call("list_notes", Limpet_Session="*").status_code == 200
+    assert caller.call("read_notepad", Limpet_Session="*").status_code == 400
 
 
 def test_a_problem_of_the_operation_has_its_own_status(caller: Caller) -> None:

@@ -16,10 +16,10 @@ import httpx2
 import pytest
 
 from doors.team_kit import DAY, PROJECT, TENANT, Caller, Issuer, Key, now_ms, revoke, stored, team_server
-from holdfast import wiring
-from holdfast.doors.http import policy
-from holdfast.model import Scope
-from holdfast.operations.catalogue import OPERATIONS, profile
+from limpet import wiring
+from limpet.catalogue.table import OPERATIONS, profile
+from limpet.doors.http import policy
+from limpet.model import Scope
 from operations.test_tools import CALLS
 
 # --- what is expected -------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ METHODS: Mapping[str, dict[str, Any]] = {
     "tools/call": {"name": "list_notes", "arguments": {}},
     "resources/list": {},
     "resources/templates/list": {},
-    "resources/read": {"uri": "holdfast://notes"},
+    "resources/read": {"uri": "limpet://notes"},
     "prompts/list": {},
     "prompts/get": {"name": "resume"},
 }
@@ -118,9 +118,9 @@ def credentials(store: str, issuer: Issuer) -> dict[str, Credential]:
     nothing = {
         "none": None,
         "bad: not a token": "nonsense",
-        "bad: empty secret": f"holdfast_{good[9:21]}_",
+        "bad: empty secret": f"limpet_{good[9:21]}_",
         "bad: flipped": flipped,
-        "bad: unknown id": f"holdfast_{'0' * 12}{good[21:]}",
+        "bad: unknown id": f"limpet_{'0' * 12}{good[21:]}",
         "bad: another case": good.upper(),
         "bad: not a JWT": "a.b.c",
         "expired": expired.secret,
@@ -135,7 +135,7 @@ def credentials(store: str, issuer: Issuer) -> dict[str, Credential]:
         "jwt: unknown key": issuer.token("admin", key=Key("two")),
         "jwt: no algorithm": issuer.unsigned("admin"),
         "jwt: shared secret": issuer.confused("admin"),
-        "jwt: our own tenant": issuer.token("admin", org=".holdfast"),
+        "jwt: our own tenant": issuer.token("admin", org=".limpet"),
         "jwt: no tenant": issuer.token("admin", org=None),
     }
     found = {name: Credential(token, None) for name, token in nothing.items()}
@@ -146,9 +146,7 @@ def credentials(store: str, issuer: Issuer) -> dict[str, Credential]:
     found["other tenant"] = Credential(stored(store, "admin", tenant="umbra").secret, "admin", home=False)
     found["other project"] = Credential(stored(store, "admin", projects=("other",)).secret, "admin", projects=False)
     found["jwt: other tenant"] = Credential(issuer.token("admin", org="umbra"), "admin", home=False)
-    found["jwt: other project"] = Credential(
-        issuer.token("admin", holdfast_projects=["other"]), "admin", projects=False
-    )
+    found["jwt: other project"] = Credential(issuer.token("admin", limpet_projects=["other"]), "admin", projects=False)
     return found
 
 
@@ -270,9 +268,9 @@ def test_what_is_not_in_the_table_cannot_be_reached(store_url: str, tmp_path: Pa
 
 
 def test_a_route_without_a_handler_stops_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from holdfast.doors.http.server import Offer, build_app
+    from limpet.doors.http.server import Offer, build_app
 
     extra = policy.Route("backdoor", ("GET",), "/backdoor", policy.PUBLIC)
     monkeypatch.setattr(policy, "ROUTES", (*policy.ROUTES, extra))
-    with wiring.open(str(tmp_path / "holdfast.db")) as hold, pytest.raises(LookupError, match="backdoor"):
+    with wiring.open(str(tmp_path / "limpet.db")) as hold, pytest.raises(LookupError, match="backdoor"):
         build_app(hold, "core", Offer(None))

@@ -15,11 +15,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from doors.team_kit import AUDIENCE, PROJECT, TENANT, Issuer, Key, calling, team_server
-from holdfast.doors.http import oauth
-from holdfast.doors.http.oauth import Keys, OAuth
-from holdfast.doors.http.principal import Level
-from holdfast.errors import BadInput
-from holdfast.limits import ServerRules
+from limpet.doors.http import oauth
+from limpet.doors.http.oauth import Keys, OAuth
+from limpet.doors.http.principal import Level
+from limpet.errors import BadInput
+from limpet.limits import ServerRules
 
 
 class Clock:
@@ -74,12 +74,12 @@ def test_a_good_token_is_somebody(issuer: Issuer, door: OAuth) -> None:
 @pytest.mark.parametrize(
     ("claims", "level"),
     [
-        ({"scope": "holdfast:read holdfast:admin"}, Level.ADMIN),
-        ({"scope": None, "scp": ["holdfast:write"]}, Level.WRITE),
-        ({"scope": None, "scp": "holdfast:read"}, Level.READ),
+        ({"scope": "limpet:read limpet:admin"}, Level.ADMIN),
+        ({"scope": None, "scp": ["limpet:write"]}, Level.WRITE),
+        ({"scope": None, "scp": "limpet:read"}, Level.READ),
         ({"scope": "admin write read"}, Level.PUBLIC),
-        ({"scope": "holdfast:administrator"}, Level.PUBLIC),
-        ({"scope": {"holdfast:admin": True}}, Level.PUBLIC),
+        ({"scope": "limpet:administrator"}, Level.PUBLIC),
+        ({"scope": {"limpet:admin": True}}, Level.PUBLIC),
         ({"scope": None}, Level.PUBLIC),
     ],
 )
@@ -92,10 +92,10 @@ def test_scopes_are_read_exactly(issuer: Issuer, door: OAuth, claims: dict[str, 
 def test_projects_come_from_the_claim_or_from_the_settings(issuer: Issuer) -> None:
     door = OAuth(rules(issuer, projects=("*",)), audience="", tenant="own")
     for claim, projects in ((None, ("*",)), ([], ()), (["a", "b"], ("a", "b")), ("a b", ("a", "b"))):
-        who = door.principal(issuer.token(holdfast_projects=claim))
+        who = door.principal(issuer.token(limpet_projects=claim))
         assert who is not None
         assert (who.projects, who.tenant) == (projects, "own")
-    assert door.principal(issuer.token(holdfast_projects=["\ud800"])) is None
+    assert door.principal(issuer.token(limpet_projects=["\ud800"])) is None
 
 
 def test_a_name_that_cannot_be_shown_is_still_one_person(issuer: Issuer, door: OAuth) -> None:
@@ -223,9 +223,9 @@ def test_a_provider_that_cannot_be_trusted_stops_the_server(issuer: Issuer, more
 
 
 def test_a_client_finds_its_way_to_the_provider(issuer: Issuer, tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     settings = issuer.settings()
-    del settings["HOLDFAST_SERVER_AUDIENCE"]  # then the server's own address is what tokens are for
+    del settings["LIMPET_SERVER_AUDIENCE"]  # then the server's own address is what tokens are for
     with team_server(store, tmp_path, settings) as url, calling(url) as nobody:
         challenge = nobody.tool("list_notes").headers["www-authenticate"]
         address = f"{url}/.well-known/oauth-protected-resource/mcp"
@@ -233,12 +233,12 @@ def test_a_client_finds_its_way_to_the_provider(issuer: Issuer, tmp_path: Path) 
         known = httpx2.get(address).json()
         assert known["resource"] == f"{url}/mcp"
         assert known["authorization_servers"] == [issuer.url]
-        assert known["scopes_supported"] == ["holdfast:read", "holdfast:write", "holdfast:admin"]
+        assert known["scopes_supported"] == ["limpet:read", "limpet:write", "limpet:admin"]
         with calling(url, issuer.token("read", aud=f"{url}/mcp")) as reader:
             assert reader.tool("list_notes").status_code == 200
             refused = reader.tool("add_note", {"content": "x"})
             assert refused.status_code == 403
-            assert 'error="insufficient_scope", scope="holdfast:write"' in refused.headers["www-authenticate"]
+            assert 'error="insufficient_scope", scope="limpet:write"' in refused.headers["www-authenticate"]
         with calling(url, issuer.token("read", aud=AUDIENCE)) as wrong:
             answer = wrong.tool("list_notes")
             assert answer.status_code == 401
@@ -251,14 +251,14 @@ def test_a_client_finds_its_way_to_the_provider(issuer: Issuer, tmp_path: Path) 
 
 
 def test_without_a_provider_there_is_nothing_to_find(tmp_path: Path) -> None:
-    with team_server(str(tmp_path / "holdfast.db"), tmp_path) as url, calling(url) as nobody:
+    with team_server(str(tmp_path / "limpet.db"), tmp_path) as url, calling(url) as nobody:
         assert nobody.send("GET", "/.well-known/oauth-protected-resource").status_code == 404
         assert "resource_metadata" not in nobody.tool("list_notes").headers["www-authenticate"]
 
 
 def test_a_token_that_ends_while_it_is_used_is_out(issuer: Issuer, tmp_path: Path) -> None:
     """Within the leeway it is still good; after it, not."""
-    with team_server(str(tmp_path / "holdfast.db"), tmp_path, issuer.settings()) as url:
+    with team_server(str(tmp_path / "limpet.db"), tmp_path, issuer.settings()) as url:
         now = int(time.time())
         with calling(url, issuer.token(exp=now - 5)) as late:
             assert late.tool("list_notes").status_code == 200

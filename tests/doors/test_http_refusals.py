@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast import errors
-from holdfast.doors.http import refusals
-from holdfast.doors.http.principal import Level
+from limpet import errors
+from limpet.doors.http import refusals
+from limpet.doors.http.principal import Level
 from test_snapshots import check
 
 SAID = [
     refusals.unauthorized("", given=False),
     refusals.unauthorized(', resource_metadata="https://memory.example.org/.well-known/x"', given=True),
-    refusals.forbidden("add_note", Level.WRITE, Level.READ, "holdfast:", ""),
-    refusals.forbidden("GET /mcp", Level.READ, Level.PUBLIC, "holdfast:", ""),
+    refusals.forbidden("add_note", Level.WRITE, Level.READ, "limpet:", ""),
+    refusals.forbidden("GET /mcp", Level.READ, Level.PUBLIC, "limpet:", ""),
     refusals.wrong_project("parser"),
     refusals.project_needed(("parser", "lexer")),
     refusals.two_projects("parser", "lexer"),
@@ -31,7 +31,7 @@ SAID = [
     refusals.of(errors.no_note("note_1")),
     refusals.of(errors.version_moved("notepad", 1, 2)),
     refusals.of(errors.store_gone("postgresql://db", "connection refused")),
-    refusals.of(errors.store_full("holdfast.db")),
+    refusals.of(errors.store_full("limpet.db")),
 ]
 
 

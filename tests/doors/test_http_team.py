@@ -16,12 +16,12 @@ import pytest
 
 from doors.mcp_client import hello
 from doors.team_kit import PROJECT, TENANT, Caller, calling, stored, team_server
-from holdfast import wiring
-from holdfast.doors.http import policy
-from holdfast.doors.http.principal import Level, Principal
-from holdfast.doors.http.rates import BURST_SECONDS, Rates
-from holdfast.limits import ServerRules
-from holdfast.model import Scope
+from limpet import wiring
+from limpet.doors.http import policy
+from limpet.doors.http.principal import Level, Principal
+from limpet.doors.http.rates import BURST_SECONDS, Rates
+from limpet.limits import ServerRules
+from limpet.model import Scope
 
 BIG = "a line that says little\n" * 400
 
@@ -55,7 +55,7 @@ class Hall(NamedTuple):
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     folder = tmp_path_factory.mktemp("hall")
-    store = str(folder / "holdfast.db")
+    store = str(folder / "limpet.db")
     if request.param == "postgres":
         store = request.getfixturevalue("module_postgres_url")
     with team_server(store, folder) as url:
@@ -110,7 +110,7 @@ def test_one_tenant_never_sees_another(team: Team) -> None:
     ):
         assert them.call(operation, arguments).status_code == 404, operation
     assert "parsnip" not in them.rpc("prompts/get", {"name": "resume"}).text
-    assert "parsnip" not in them.rpc("resources/read", {"uri": "holdfast://handoff"}).text
+    assert "parsnip" not in them.rpc("resources/read", {"uri": "limpet://handoff"}).text
     assert good(team.alice.call("list_notes", {"session_id": "*"}))["note_count"] == 1
     assert good(them.send("GET", "/api/v1/projects"))["projects"] == [PROJECT]
 
@@ -138,18 +138,18 @@ def test_the_project_is_named_in_the_path_or_in_a_header(team: Team) -> None:
     assert many.call("list_notes").json()["error"] == "project_needed"
     assert many.tool("list_notes").json()["error"] == "project_needed"
     good(many.call("add_note", {"content": "in one"}, at="/p/one"))
-    good(many.tool("add_note", {"content": "in two"}, Holdfast_Project="two"))
-    good(many.call("add_note", {"content": "in ü x"}, Holdfast_Project="%C3%BC%20x"))
+    good(many.tool("add_note", {"content": "in two"}, Limpet_Project="two"))
+    good(many.call("add_note", {"content": "in ü x"}, Limpet_Project="%C3%BC%20x"))
     for name, path in (("one", "/p/one"), ("two", "/p/two"), ("ü x", "/p/%C3%BC%20x")):
         (note,) = told(many.tool("list_notes", {"session_id": "*"}, at=path))["notes"]
         assert note["content"] == f"in {name}"
     assert good(many.send("GET", "/api/v1/projects"))["projects"] == ["one", "two", "ü x"]
-    assert many.call("list_notes", at="/p/one", Holdfast_Project="two").json()["error"] == "two_projects"
-    assert many.call("list_notes", at="/p/one", Holdfast_Project="one").status_code == 200
-    assert many.call("list_notes", Holdfast_Project="").status_code == 400
-    assert many.call("list_notes", Holdfast_Project="x" * 300).status_code == 400
-    assert many.call("list_notes", Holdfast_Project="%00").status_code == 400
-    assert many.call("list_notes", Holdfast_Project="..").status_code == 200, "a name like any other"
+    assert many.call("list_notes", at="/p/one", Limpet_Project="two").json()["error"] == "two_projects"
+    assert many.call("list_notes", at="/p/one", Limpet_Project="one").status_code == 200
+    assert many.call("list_notes", Limpet_Project="").status_code == 400
+    assert many.call("list_notes", Limpet_Project="x" * 300).status_code == 400
+    assert many.call("list_notes", Limpet_Project="%00").status_code == 400
+    assert many.call("list_notes", Limpet_Project="..").status_code == 200, "a name like any other"
     refused = team.alice.call("list_notes", at="/p/one")
     assert (refused.status_code, refused.json()["error"]) == (403, "wrong_project")
     assert team.alice.call("list_notes", at="/p/never-was").text.replace("never-was", "one") == refused.text
@@ -241,8 +241,8 @@ def test_calls_that_name_no_session_are_of_the_token(team: Team) -> None:
     assert told(team.alice.tool("read_notepad"))["content"] == "alice's"
     assert good(team.bob.call("read_notepad"))["content"] == ""
     assert told(team.bob.tool("read_notepad"))["content"] == ""
-    good(team.alice.call("write_notepad", {"content": "shared"}, Holdfast_Session="s"))
-    assert good(team.bob.call("read_notepad", Holdfast_Session="s"))["content"] == "shared"
+    good(team.alice.call("write_notepad", {"content": "shared"}, Limpet_Session="s"))
+    assert good(team.bob.call("read_notepad", Limpet_Session="s"))["content"] == "shared"
     assert good(team.alice.call("history"))["events"][0]["by"] == "agent/http/alice"
     told(team.bob.tool("add_note", {"content": "x"}))
     assert good(team.alice.call("history", {"kind": "note"}))["events"][0]["by"] == "agent/mcp/bob"
@@ -303,7 +303,7 @@ def test_a_form_cannot_call_an_operation(team: Team) -> None:
 
 
 def test_a_public_address_is_a_name_of_ours(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     token = stored(store, "read").secret
     options = ("--team", "--url", "https://memory.example.org")
     port = _free_port()
@@ -366,7 +366,7 @@ def test_calls_at_once_are_counted_and_given_back() -> None:
 
 
 def test_one_who_floods_is_told_to_wait_and_the_others_are_served(tmp_path: Path) -> None:
-    with served(str(tmp_path / "holdfast.db"), tmp_path, {"HOLDFAST_SERVER_CALLS_PER_MINUTE": "60"}) as team:
+    with served(str(tmp_path / "limpet.db"), tmp_path, {"LIMPET_SERVER_CALLS_PER_MINUTE": "60"}) as team:
         answers = [team.alice.call("list_notes") for _ in range(BURST_SECONDS * 3)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert refused
@@ -377,7 +377,7 @@ def test_one_who_floods_is_told_to_wait_and_the_others_are_served(tmp_path: Path
 
 
 def test_one_who_waits_for_much_at_once_holds_up_nobody(tmp_path: Path) -> None:
-    with served(str(tmp_path / "holdfast.db"), tmp_path, {"HOLDFAST_SERVER_CALLS_AT_ONCE": "2"}) as team:
+    with served(str(tmp_path / "limpet.db"), tmp_path, {"LIMPET_SERVER_CALLS_AT_ONCE": "2"}) as team:
         child = good(team.alice.call("spawn_session", {"task": "never done"}))["id"]
         with ThreadPoolExecutor(6) as pool:
             waits = [
@@ -394,7 +394,7 @@ def test_a_tenant_that_is_full_can_read_and_make_room(store_url: str, tmp_path: 
     with wiring.open(store_url, project=PROJECT) as opened:
         for number in range(3):
             opened.elsewhere(Scope(TENANT, f"project {number}")).session("s").notes.add(f"note {number}")
-    with served(store_url, tmp_path, {"HOLDFAST_SERVER_QUOTA_ENTRIES": "3"}) as team:
+    with served(store_url, tmp_path, {"LIMPET_SERVER_QUOTA_ENTRIES": "3"}) as team:
         for answer in (
             team.alice.call("add_note", {"content": "more"}),
             team.alice.tool("add_note", {"content": "more"}),
@@ -406,9 +406,9 @@ def test_a_tenant_that_is_full_can_read_and_make_room(store_url: str, tmp_path: 
 
 
 def test_a_local_server_knows_no_limits_and_takes_stored_tokens_too(tmp_path: Path) -> None:
-    store, own = str(tmp_path / "holdfast.db"), "a-token-for-tests-only"
+    store, own = str(tmp_path / "limpet.db"), "a-token-for-tests-only"
     reader = stored(store, "read").secret
-    settings = {"HOLDFAST_SERVER_CALLS_PER_MINUTE": "6", "HOLDFAST_SERVER_QUOTA_ENTRIES": "1"}
+    settings = {"LIMPET_SERVER_CALLS_PER_MINUTE": "6", "LIMPET_SERVER_QUOTA_ENTRIES": "1"}
     with team_server(store, tmp_path, settings, "--token", own) as url:
         with calling(url, own) as caller:
             for _ in range(10):

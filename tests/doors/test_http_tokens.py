@@ -1,4 +1,4 @@
-"""Tokens of `holdfast token create`: shown once, kept as a hash, revoked within a second everywhere, in the history."""
+"""Tokens of `limpet token create`: shown once, kept as a hash, revoked within a second everywhere, in the history."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doors.team_kit import DAY, PROJECT, TENANT, calling, now_ms, revoke, stored, team_server
-from holdfast import errors, limits
-from holdfast.model import ACCESS
-from holdfast.operations import tokens
-from holdfast.store import EventQuery, Store
-from holdfast.text.redaction import redact
-from holdfast.wiring import choose_store
+from limpet import errors, limits
+from limpet.model import ACCESS
+from limpet.redaction import redact
+from limpet.store import EventQuery, Store
+from limpet.upkeep import access_tokens
+from limpet.wiring import choose_store
 
-SHAPE = re.compile(r"holdfast_[0-9a-f]{12}_[0-9a-f]{64}")
+SHAPE = re.compile(r"limpet_[0-9a-f]{12}_[0-9a-f]{64}")
 
 
 def run(store: str, *words: str) -> Any:
-    command = [sys.executable, "-m", "holdfast", "token", *words, "--store", store, "--json"]
+    command = [sys.executable, "-m", "limpet", "token", *words, "--store", store, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -59,7 +59,7 @@ def test_a_token_is_made_listed_and_revoked(store_url: str, tmp_path: Path) -> N
 
 
 def test_a_project_and_a_scope_are_taken_from_the_command_line_like_everywhere(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     assert run(store, "create", "--name", "ci", "--scope", "read", "--project", "*", "--expires", "never")[
         "projects"
     ] == ["*"]
@@ -77,7 +77,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"projects": ("*", "one")}, "cannot be one of several"),
     ({"projects": ("",)}, "is empty"),
     ({"projects": ("\ud800",)}, "cannot be stored"),
-    ({"tenant": ".holdfast"}, "Holdfast's own"),
+    ({"tenant": ".limpet"}, "Limpet's own"),
     ({"expires": "0d"}, "12h, 30d or 8w"),
     ({"expires": "30"}, "12h, 30d or 8w"),
     ({"expires": "999999d"}, "12h, 30d or 8w"),
@@ -98,12 +98,12 @@ def test_a_token_that_makes_no_sense_is_not_made(changed: dict[str, Any], said: 
         "now": 0,
     } | changed
     with pytest.raises(errors.BadInput, match=re.escape(said)):
-        tokens.wanted(**asked)
+        access_tokens.wanted(**asked)
 
 
 @given(st.text(max_size=120))
 def test_nothing_but_a_token_is_recognised(text: str) -> None:
-    assert tokens.recognised(_Untouched(), text) is None  # type: ignore[arg-type]
+    assert access_tokens.recognised(_Untouched(), text) is None  # type: ignore[arg-type]
 
 
 class _Untouched:
@@ -117,7 +117,7 @@ def store(store_url: str) -> Any:
     opened.close()
 
 
-def made(store: Store, **more: Any) -> tokens.Created:
+def made(store: Store, **more: Any) -> access_tokens.Created:
     asked: dict[str, Any] = {
         "name": "a",
         "tenant": "t",
@@ -126,33 +126,33 @@ def made(store: Store, **more: Any) -> tokens.Created:
         "expires": "1d",
         "now": 1_000,
     } | more
-    return tokens.create(store, tokens.wanted(**asked), by="person/test", now=1_000)
+    return access_tokens.create(store, access_tokens.wanted(**asked), by="person/test", now=1_000)
 
 
 def test_making_and_revoking_is_in_the_history_of_the_tenant(store: Store) -> None:
     ours, theirs = made(store), made(store, tenant="u")
     for at in (5_000, 6_000, 6_000 + limits.TOKEN_USE_NOTED_MS):
-        tokens.note_use(store, ours.token, now=at)
-    tokens.revoke(store, ours.token.id, tenant="t", by="person/boss", now=9_000_000)
-    seen = [(event.operation, event.by, event.key) for event in tokens.history(store, "t")]
+        access_tokens.note_use(store, ours.token, now=at)
+    access_tokens.revoke(store, ours.token.id, tenant="t", by="person/boss", now=9_000_000)
+    seen = [(event.operation, event.by, event.key) for event in access_tokens.history(store, "t")]
     assert seen == [("revoke_token", "person/boss", ours.token.id), ("create_token", "person/test", ours.token.id)]
-    assert [event.key for event in tokens.history(store, "u")] == [theirs.token.id]
-    assert len(tokens.history(store, None)) == 3
-    uses = store.events(tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
+    assert [event.key for event in access_tokens.history(store, "u")] == [theirs.token.id]
+    assert len(access_tokens.history(store, None)) == 3
+    uses = store.events(access_tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
     assert len(uses) == 2, "a use within the hour is not written"
-    assert ours.secret[-64:] not in repr(store.events(tokens.HOME, EventQuery()))
+    assert ours.secret[-64:] not in repr(store.events(access_tokens.HOME, EventQuery()))
 
 
 def test_a_token_of_another_tenant_is_not_there(store: Store) -> None:
     theirs = made(store, tenant="u", projects=("q",))
     with pytest.raises(errors.NotFound, match="there is no token"):
-        tokens.revoke(store, theirs.token.id, tenant="t", by="x", now=2)
+        access_tokens.revoke(store, theirs.token.id, tenant="t", by="x", now=2)
     with pytest.raises(errors.NotFound, match="there is no token"):
-        tokens.revoke(store, theirs.token.id, tenant="u", by="x", now=2, allowed=lambda project: project == "p")
-    found = tokens.recognised(store, theirs.secret)
+        access_tokens.revoke(store, theirs.token.id, tenant="u", by="x", now=2, allowed=lambda project: project == "p")
+    found = access_tokens.recognised(store, theirs.secret)
     assert found is not None
     assert found.good(2)
-    assert tokens.listed(store, "t") == ()
+    assert access_tokens.listed(store, "t") == ()
 
 
 def test_a_token_ends_when_it_says(store: Store) -> None:
@@ -167,10 +167,10 @@ def test_a_token_in_a_text_is_masked(store: Store) -> None:
 
 
 def test_nobody_else_can_be_the_tenant_that_tokens_are_kept_under(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast import settings
+    from limpet import settings
 
-    with pytest.raises(errors.BadInput, match="Holdfast's own"):
-        settings.load("x.db", environment={"HOLDFAST_TENANT": limits.OWN_TENANT})
+    with pytest.raises(errors.BadInput, match="Limpet's own"):
+        settings.load("x.db", environment={"LIMPET_TENANT": limits.OWN_TENANT})
 
 
 def test_a_revoked_token_is_out_within_a_second_in_every_process(store_url: str, tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_the_last_use_is_known_to_the_hour(store_url: str, tmp_path: Path) -> No
         for _ in range(20):
             assert caller.send("GET", "/api/v1/whoami").status_code == 200
     opened = choose_store(store_url)
-    (found,) = tokens.listed(opened, TENANT)
-    uses = opened.events(tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
+    (found,) = access_tokens.listed(opened, TENANT)
+    uses = opened.events(access_tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
     opened.close()
     assert found.used_at is not None
     assert abs(found.used_at - now_ms()) < 120_000

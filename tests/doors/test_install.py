@@ -1,4 +1,4 @@
-"""`holdfast install` and `uninstall`: every client's files, as people have them, are given back as they were."""
+"""`limpet install` and `uninstall`: every client's files, as people have them, are given back as they were."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from doors.cli_runner import child
-from holdfast.doors.clients.catalogue import CLIENTS, MCP
-from holdfast.text import jsonc
+from limpet.clients.registry import CLIENTS, MCP
+from limpet.text import json_edit
 
 # What stands in a file before: nothing, something empty, and something people wrote, with comments and odd spaces.
 SETTINGS = """{
@@ -32,7 +32,7 @@ TOML = 'model = "x"  # mine\n\n[mcp_servers.files]\ncommand = "files"\n'
 def files(root: Path) -> dict[str, bytes]:
     found = {}
     for path in sorted(root.rglob("*")):
-        if path.is_file() and ".holdfast" not in path.parts and ".local" not in path.parts:
+        if path.is_file() and ".limpet" not in path.parts and ".local" not in path.parts:
             found[str(path.relative_to(root))] = path.read_bytes()
     return found
 
@@ -57,7 +57,7 @@ def paths(project: Path, client: str, *scope: str) -> list[Path]:
 
 def prepare(project: Path, client: str, before: str, *scope: str) -> None:
     for path in paths(project, client, *scope):
-        if before != "absent" and path.name != "holdfast.json" and path.suffix != ".js":
+        if before != "absent" and path.name != "limpet.json" and path.suffix != ".js":
             path.parent.mkdir(parents=True, exist_ok=True)
             text = {"empty": "", "plain": SETTINGS}[before]
             path.write_text(TOML if text and path.suffix == ".toml" else text)
@@ -78,11 +78,11 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
     assert there != was
     for path in paths(project, client, scope):
         text = path.read_text()
-        assert "holdfast" in text
+        assert "limpet" in text
         if path.suffix == ".json":
-            jsonc.value(text, jsonc.scan(text))
+            json_edit.value(text, json_edit.scan(text))
         if path.suffix == ".toml":
-            assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-4:] == list(MCP)
+            assert tomllib.loads(text)["mcp_servers"]["limpet"]["args"][-4:] == list(MCP)
     assert not any(one["changed"] for one in run(project, "install", client, scope)["files"])
     assert (files(project), files(home)) == there
     row = next(row for row in run(project, "status")["clients"] if row["client"] == client)
@@ -97,7 +97,7 @@ def test_what_people_change_in_between_stays(client: str, project: Path, home: P
     run(project, "install", client, "--user")
     changed = {}
     for path in paths(project, client, "--user"):
-        if path.suffix == ".json" and path.name != "holdfast.json":
+        if path.suffix == ".json" and path.name != "limpet.json":
             text = path.read_text().replace('"dark"', '"light"')
             assert '"light"' in text
             path.write_text(text)
@@ -109,10 +109,10 @@ def test_what_people_change_in_between_stays(client: str, project: Path, home: P
     assert changed
     for path in changed:
         text = path.read_text()
-        assert "holdfast" not in text
+        assert "limpet" not in text
         if path.suffix == ".json":
-            mean = jsonc.value(text, jsonc.scan(text))
-            assert mean == jsonc.value(SETTINGS, jsonc.scan(SETTINGS)) | {"theme": "light"} | (
+            mean = json_edit.value(text, json_edit.scan(text))
+            assert mean == json_edit.value(SETTINGS, json_edit.scan(SETTINGS)) | {"theme": "light"} | (
                 {"version": 1} if path.name == "hooks.json" and client == "cursor" else {}
             )
             assert "// mine" in text
@@ -150,7 +150,7 @@ def test_rights_and_links_are_kept(project: Path) -> None:
     run(project, "install", "claude-code")
     assert (project / ".mcp.json").is_symlink()
     assert real.stat().st_mode & 0o777 == 0o640
-    assert "holdfast" in real.read_text()
+    assert "limpet" in real.read_text()
 
 
 def test_an_unknown_client_is_told_which_there_are(project: Path) -> None:
@@ -161,6 +161,6 @@ def test_an_unknown_client_is_told_which_there_are(project: Path) -> None:
 
 
 def test_any_other_client_is_given_an_entry(project: Path) -> None:
-    entry = run(project, "install", "generic")["mcpServers"]["holdfast"]
+    entry = run(project, "install", "generic")["mcpServers"]["limpet"]
     assert entry["args"][-1] == "mcp"
     assert os.path.basename(entry["command"])

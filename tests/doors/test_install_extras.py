@@ -8,8 +8,8 @@ import pytest
 
 from doors.cli_runner import child
 from doors.test_install import files, run
-from holdfast.doors.clients.catalogue import CLIENTS
-from holdfast.doors.clients.extras import PLACES
+from limpet.clients.extras import PLACES
+from limpet.clients.registry import CLIENTS
 
 SCOPES = ["--user", "--project-only"]
 BEFORE = ["absent", "", "# My rules\n\nBe brief.\n", "# No line end", "# Windows\r\nline ends\r\n"]
@@ -45,16 +45,16 @@ def test_they_come_when_asked_for_and_go_with_the_rest(
         path.write_bytes(before.encode())
     was = files(project), files(home)
     shown = child(project, "install", client, scope, "--guidance", "--skill", "--dry-run").stdout.decode()
-    assert "+## Working memory (Holdfast)" in shown
-    assert "+name: holdfast" in shown
+    assert "+## Working memory (Limpet)" in shown
+    assert "+name: limpet" in shown
     assert (files(project), files(home)) == was
 
     run(project, "install", client, scope, "--guidance", "--skill")
     text = path.read_bytes().decode()
     assert text.startswith("" if before == "absent" else before)
-    assert text.count(">>> holdfast") == text.count("<<< holdfast") == 1
+    assert text.count(">>> limpet") == text.count("<<< limpet") == 1
     there = files(project), files(home)
-    skills = [name for name in (*there[0], *there[1]) if name.endswith("skills/holdfast/SKILL.md")]
+    skills = [name for name in (*there[0], *there[1]) if name.endswith("skills/limpet/SKILL.md")]
     assert len(skills) == 1
     run(project, "install", client, scope, "--guidance", "--skill")
     run(project, "install", client, scope)
@@ -94,7 +94,7 @@ def test_an_older_guidance_is_replaced_where_it_stands(project: Path) -> None:
 
 
 def test_a_skill_of_somebody_else_is_left_alone(project: Path) -> None:
-    path = project / ".claude" / "skills" / "holdfast" / "SKILL.md"
+    path = project / ".claude" / "skills" / "limpet" / "SKILL.md"
     path.parent.mkdir(parents=True)
     path.write_text("---\nname: climbing\n---\nHold fast.\n")
     run(project, "install", "claude-code")

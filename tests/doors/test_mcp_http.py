@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from doors.mcp_client import MODERN, TOKEN, Reply, hello, http_server, meta
-from holdfast import wiring
-from holdfast.doors.http.server import Offer, serve
-from holdfast.errors import BadInput
+from limpet import wiring
+from limpet.doors.http.server import Offer, serve
+from limpet.errors import BadInput
 
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 PLAIN = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -26,7 +26,7 @@ PLAIN = {"Content-Type": "application/json", "Accept": "application/json, text/e
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with http_server(tmp_path_factory.mktemp("http") / "holdfast.db") as address:
+    with http_server(tmp_path_factory.mktemp("http") / "limpet.db") as address:
         yield address
 
 
@@ -244,12 +244,12 @@ class Handshaken:
 
 
 def test_two_clients_do_not_share_a_notepad(tmp_path: Path) -> None:
-    with http_server(tmp_path / "holdfast.db") as url:
+    with http_server(tmp_path / "limpet.db") as url:
         one, two = Handshaken(url), Handshaken(url)
         one.call("write_notepad", content="mine")
         assert two.call("read_notepad")["content"] == ""
         assert one.call("read_notepad")["content"] == "mine"
-        call(url, "write_notepad", {"content": "by header"}, Holdfast_Session="named")
+        call(url, "write_notepad", {"content": "by header"}, Limpet_Session="named")
         assert call(url, "read_notepad", {"session_id": "named"})["content"] == "by header"
         assert call(url, "read_notepad", {})["content"] == ""
 
@@ -263,7 +263,7 @@ def test_a_request_of_an_unknown_transport_session_is_refused(url: str) -> None:
 
 
 def test_a_handoff_is_used_up_by_the_first_call_after_it_was_shown(tmp_path: Path) -> None:
-    with http_server(tmp_path / "holdfast.db") as url:
+    with http_server(tmp_path / "limpet.db") as url:
         Handshaken(url).call("write_session_handoff", content="remember the casts")
         silent = Handshaken(url, name="silent")
         assert "remember the casts" in silent.opening["instructions"]
@@ -274,7 +274,7 @@ def test_a_handoff_is_used_up_by_the_first_call_after_it_was_shown(tmp_path: Pat
 
 
 def test_a_handoff_is_used_up_without_transport_sessions_too(tmp_path: Path) -> None:
-    with http_server(tmp_path / "holdfast.db") as url:
+    with http_server(tmp_path / "limpet.db") as url:
         call(url, "write_session_handoff", {"content": "remember the casts"})
         assert "remember the casts" in ask(url, "server/discover")["instructions"]
         assert "remember the casts" in ask(url, "server/discover")["instructions"]
@@ -286,14 +286,14 @@ def test_a_handoff_is_used_up_without_transport_sessions_too(tmp_path: Path) -> 
 
 
 def test_many_calls_at_once_are_all_kept(tmp_path: Path) -> None:
-    with http_server(tmp_path / "holdfast.db") as url, ThreadPoolExecutor(8) as pool:
+    with http_server(tmp_path / "limpet.db") as url, ThreadPoolExecutor(8) as pool:
         added = list(pool.map(lambda n: call(url, "add_note", {"content": f"note {n}"}), range(64)))
         assert len({note["note_id"] for note in added}) == 64
         assert call(url, "list_notes", {"limit": 200})["note_count"] == 64
 
 
 def test_a_client_that_hangs_up_leaves_no_half_work(tmp_path: Path) -> None:
-    with http_server(tmp_path / "holdfast.db") as url:
+    with http_server(tmp_path / "limpet.db") as url:
         host, port = url.split("/")[2].split(":")
         for number in range(20):
             body, routing = modern("tools/call", {"name": "add_note", "arguments": {"content": f"note {number}"}})
@@ -313,7 +313,7 @@ def test_a_client_that_hangs_up_leaves_no_half_work(tmp_path: Path) -> None:
 
 
 def test_the_server_ends_although_an_event_stream_is_open(tmp_path: Path) -> None:
-    with http_server(tmp_path / "holdfast.db") as url:
+    with http_server(tmp_path / "limpet.db") as url:
         client = Handshaken(url)
         opened = threading.Event()
 
@@ -349,12 +349,12 @@ def test_the_server_ends_although_an_event_stream_is_open(tmp_path: Path) -> Non
     ids=["short token", "empty token", "open to the network without a token", "not an address of this machine"],
 )
 def test_an_unsafe_or_impossible_server_does_not_start(tmp_path: Path, options: dict[str, Any]) -> None:
-    with wiring.open(str(tmp_path / "holdfast.db")) as hold, pytest.raises(BadInput):
+    with wiring.open(str(tmp_path / "limpet.db")) as hold, pytest.raises(BadInput):
         serve(hold, "core", Offer(options.pop("token")), port=0, **options)
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, wiring.open(str(tmp_path / "holdfast.db")) as hold:
+    with socket.create_server(("127.0.0.1", 0)) as taken, wiring.open(str(tmp_path / "limpet.db")) as hold:
         port = taken.getsockname()[1]
         with pytest.raises(BadInput, match=str(port)):
             serve(hold, "core", Offer(TOKEN), port=port)

@@ -22,7 +22,7 @@ CORE_MAX_TOOLS = 8
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    return str(tmp_path / "holdfast.db")
+    return str(tmp_path / "limpet.db")
 
 
 @pytest.fixture
@@ -170,8 +170,8 @@ def test_a_signal_ends_a_server_whose_client_never_reads(store: str) -> None:
 
 PRINTS = """
 import subprocess, sys
-from holdfast import wiring
-from holdfast.doors import mcp_stdio, mcp_surface
+from limpet import wiring
+from limpet.doors import mcp_stdio, mcp_surface
 call = mcp_surface.Surface.answer
 def noisy(self, method, params, client, revision):
     print("a stray print", flush=True)
@@ -202,8 +202,8 @@ def test_stray_prints_and_children_cannot_touch_the_protocol(store: str) -> None
 
 SLOW = """
 import sys, time
-from holdfast import wiring
-from holdfast.doors import mcp_stdio, mcp_surface
+from limpet import wiring
+from limpet.doors import mcp_stdio, mcp_surface
 call = mcp_surface.Surface.answer
 def slow(self, method, params, client, revision):
     if method == "tools/list":
@@ -241,8 +241,8 @@ def test_a_second_signal_does_not_wait(store: str) -> None:
 
 def test_the_official_sdk_is_not_imported_by_the_stdio_door(store: str) -> None:
     code = (
-        "import sys, holdfast.wiring, holdfast.doors.mcp_stdio\n"
-        "heavy = {'mcp', 'mcp_types', 'asyncio', 'pydantic', 'anyio', 'click', 'holdfast.doors.http'}\n"
+        "import sys, limpet.wiring, limpet.doors.stdio\n"
+        "heavy = {'mcp', 'mcp_types', 'asyncio', 'pydantic', 'anyio', 'click', 'limpet.doors.http'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     with Lines([sys.executable, "-c", code]) as lines:
@@ -251,16 +251,16 @@ def test_the_official_sdk_is_not_imported_by_the_stdio_door(store: str) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--no-handoff"]])
 def test_the_handoff_can_be_left_to_a_clients_hooks(store: str, options: list[str]) -> None:
-    import holdfast
+    import limpet
 
-    with holdfast.open(store) as hold:
+    with limpet.open(store) as hold:
         hold.session("earlier").handoff.write("Casts come next.")
-    command = [sys.executable, "-m", "holdfast", "mcp", "--store", store, *options]
+    command = [sys.executable, "-m", "limpet", "mcp", "--store", store, *options]
     asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with Lines(command) as lines:
         told = lines.ask("initialize", asked)["instructions"]
         lines.ask("tools/call", {"name": "read_notepad", "arguments": {}})
     assert ("Casts come next." in told) == (not options)
     assert "notepad" in told
-    with holdfast.open(store) as hold:
+    with limpet.open(store) as hold:
         assert (hold.session().handoff.read().used_by is None) == bool(options)

@@ -80,7 +80,7 @@ def connected(transport: str, revision: str, tmp_path: Path) -> Iterator[Abstrac
     folder = tmp_path / transport
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOLDFAST_FOLDER", str(folder))
+        patch.setenv("LIMPET_FOLDER", str(folder))
         yield from _connected(transport, revision, tmp_path)
 
 
@@ -122,7 +122,7 @@ def test_the_official_client_lists_and_calls_every_tool(transport: str, revision
         async with connection as session:
             assert session.protocol_version == revision
             assert session.server_info is not None
-            assert session.server_info.name == "holdfast"
+            assert session.server_info.name == "limpet"
             assert session.instructions
             tools = (await session.list_tools()).tools
             assert {tool.name for tool in tools} == {tool for tool, _ in STORY}
@@ -160,13 +160,13 @@ def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path, mo
         replies.append(await session.list_resources())
         replies.append(await session.list_resource_templates())
         replies.append(await session.list_prompts())
-        for uri in ("holdfast://notepad", "holdfast://notes", "holdfast://handoff", "holdfast://notepad/another"):
+        for uri in ("limpet://notepad", "limpet://notes", "limpet://handoff", "limpet://notepad/another"):
             replies.append(await session.read_resource(uri))
         replies.append(await session.get_prompt("resume", {"session_id": "another"}))
         replies.append(await session.get_prompt("checkpoint"))
         for refused in (
             session.call_tool("no_such_tool", {}),
-            session.read_resource("holdfast://nothing"),
+            session.read_resource("limpet://nothing"),
             session.get_prompt("no_such_prompt"),
             session.list_tools(params=types.PaginatedRequestParams(cursor="2")),
         ):
@@ -189,7 +189,7 @@ def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path, mo
             assert here == there
 
     with http_server(tmp_path / "b.db", session="story") as url:
-        monkeypatch.setenv("HOLDFAST_FOLDER", str(tmp_path))  # the other one has its journal where it was started
+        monkeypatch.setenv("LIMPET_FOLDER", str(tmp_path))  # the other one has its journal where it was started
         anyio.run(main)
 
 
@@ -223,7 +223,7 @@ def test_the_official_models_find_nothing_to_drop(revision: str, tmp_path: Path)
             ("tools/call", {"name": "list_notes", "arguments": {}}),
             ("resources/list", {}),
             ("resources/templates/list", {}),
-            ("resources/read", {"uri": "holdfast://notes"}),
+            ("resources/read", {"uri": "limpet://notes"}),
             ("prompts/list", {}),
             ("prompts/get", {"name": "resume"}),
         ):

@@ -16,7 +16,7 @@ import mcp_types as types
 import pytest
 from mcp import ClientSession
 
-import holdfast
+import limpet
 from doors.mcp_client import REVISIONS, http_server, sdk_session, stdio_command
 
 ENVIRONMENT = {
@@ -37,7 +37,7 @@ async def write(session: ClientSession, text: str, meta: dict[str, Any] | None =
 
 
 def pads(store: Path) -> dict[str, str]:
-    with holdfast.open(str(store)) as hold:
+    with limpet.open(str(store)) as hold:
         return {one.id: hold.session(one.id).notepad.read() for one in hold.sessions()}
 
 
@@ -88,7 +88,7 @@ def test_by_a_header(revision: str, tmp_path: Path) -> None:
 
     async def main() -> None:
         with http_server(store) as url:
-            async with sdk_session(url=url, revision=revision, headers={"Holdfast-Session": "theirs"}) as session:
+            async with sdk_session(url=url, revision=revision, headers={"Limpet-Session": "theirs"}) as session:
                 await write(session, "by header")
                 await write(session, "by meta", {"agent-session-id": "nearer"})
 

@@ -16,9 +16,9 @@ import uvicorn
 from starlette.requests import Request
 
 from doors.mcp_client import TOKEN, Reply
-from holdfast import wiring
-from holdfast.doors.http import server
-from holdfast.doors.http.short import CALL, KNOWN_MAX, SESSION_ID, TRUSTED_SECONDS, Short, ShortCall
+from limpet import wiring
+from limpet.doors.http import server
+from limpet.doors.http.fast_path import CALL, KNOWN_MAX, SESSION_ID, TRUSTED_SECONDS, Short, ShortCall
 
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
 OWNER = ("alice", "one project")
@@ -57,7 +57,7 @@ def connected(folder: Path, monkeypatch: pytest.MonkeyPatch, *, stateless: bool 
         return found
 
     monkeypatch.setattr(Short, "call", watched)
-    with wiring.open(str(folder / "holdfast.db")) as hold, socket.create_server(("127.0.0.1", 0)) as listener:
+    with wiring.open(str(folder / "limpet.db")) as hold, socket.create_server(("127.0.0.1", 0)) as listener:
         running = server.Running(stateless=stateless)
         app = server.build_app(hold, "full", server.Offer(TOKEN), running=running)
         ours = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
@@ -115,7 +115,7 @@ def test_what_is_written_the_short_way_is_of_the_same_session(tmp_path: Path, mo
             for _ in range(2):
                 line.ask(CALL, {"name": "write_notepad", "arguments": {"content": text}}, headers)
         assert line.ways == [False, True, False, True]
-        named = one | {"Holdfast-Session": "by name"}
+        named = one | {"Limpet-Session": "by name"}
         line.ask(CALL, {"name": "write_notepad", "arguments": {"content": "named"}}, named)
         read = {"name": "read_notepad", "arguments": {}}
         found = [line.ask(CALL, read, headers).json()["result"] for headers in (one, two, named)]

@@ -17,7 +17,7 @@ CORE_MAX_TOOLS = 8
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    return str(tmp_path / "holdfast.db")
+    return str(tmp_path / "limpet.db")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_handshake_agrees_on_the_revision_asked_for(server: Lines, revision: s
     answer = server.open(revision)
     assert answer["protocolVersion"] == revision
     assert answer["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
-    assert answer["serverInfo"]["name"] == "holdfast"
+    assert answer["serverInfo"]["name"] == "limpet"
     assert ("title" in answer["serverInfo"]) == (revision >= "2025-06-18")
     assert "add_note" in answer["instructions"]
     assert not MODERN_FIELDS & answer.keys()
@@ -52,7 +52,7 @@ def test_discover_tells_what_the_handshake_used_to_tell(server: Lines) -> None:
     assert answer["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
     assert "add_note" in answer["instructions"]
     assert (answer["resultType"], answer["ttlMs"], answer["cacheScope"]) == ("complete", 0, "private")
-    assert answer["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "holdfast"
+    assert answer["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "limpet"
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -209,7 +209,7 @@ def test_an_unknown_method_is_refused(server: Lines, revision: str, method: str)
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_unknown_resource_is_refused_as_the_revision_wants(server: Lines, revision: str) -> None:
     server.open(revision)
-    for uri in ("holdfast://nothing", "holdfast://notepad/", "file:///etc/passwd", ""):
+    for uri in ("limpet://nothing", "limpet://notepad/", "file:///etc/passwd", ""):
         error = server.refused("resources/read", {"uri": uri})
         assert error["code"] == (-32602 if revision == MODERN else -32002)
         assert error["data"] == {"uri": uri}
@@ -228,12 +228,12 @@ def test_resources_hold_what_tools_wrote(server: Lines, revision: str) -> None:
         assert content["uri"] == uri
         return content["mimeType"], content["text"]
 
-    assert read("holdfast://notepad") == ("text/markdown", "# Plan\n- é\n")
-    assert read("holdfast://notepad/another%20one") == ("text/markdown", "other")
-    kind, text = read("holdfast://notes")
+    assert read("limpet://notepad") == ("text/markdown", "# Plan\n- é\n")
+    assert read("limpet://notepad/another%20one") == ("text/markdown", "other")
+    kind, text = read("limpet://notes")
     assert kind == "application/json"
     assert [note["content"] for note in json.loads(text)["notes"]] == ["a note"]
-    kind, text = read("holdfast://handoff")
+    kind, text = read("limpet://handoff")
     assert kind == "text/markdown"
     assert "go on with casts" in text
 
@@ -325,7 +325,7 @@ def test_a_handoff_is_used_up_by_the_first_call_after_it_was_shown(store: str, r
         server.call("list_notes")
     with Lines(stdio_command(store, session="four")) as server:
         assert "remember the casts" not in server.open(revision)["instructions"]
-        (content,) = server.ask("resources/read", {"uri": "holdfast://handoff"})["contents"]
+        (content,) = server.ask("resources/read", {"uri": "limpet://handoff"})["contents"]
         assert "remember the casts" in content["text"]
 
 

@@ -21,8 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from doors.mcp_client import meta, stdio_command
 from doors.team_kit import Caller, calling, stored, team_server
-from holdfast import errors, wiring
-from holdfast.doors import watching
+from limpet import errors, telemetry, wiring
 
 SECRET = "the stored words nobody else may see"
 
@@ -37,7 +36,7 @@ def did_things(url: str, token: str) -> None:
 
 
 def test_metrics_and_a_log_line_a_call(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     admin, write = stored(store, "admin").secret, stored(store, "write", name="wendy").secret
     other = stored(store, "admin", tenant="umbra").secret
     with team_server(store, tmp_path, {}, "--team", "--metrics", "--log-json") as url:
@@ -48,12 +47,12 @@ def test_metrics_and_a_log_line_a_call(tmp_path: Path) -> None:
             answer = Caller(http, admin).send("GET", "/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = answer.text.splitlines()
-    assert 'holdfast_calls_total{operation="add_note",outcome="ok"} 2' in lines
-    assert 'holdfast_calls_total{operation="update_note",outcome="no_note"} 1' in lines
-    assert 'holdfast_call_seconds_bucket{operation="add_note",le="+Inf"} 2' in lines
-    assert 'holdfast_call_seconds_count{operation="add_note"} 2' in lines
-    assert 'holdfast_http_answers_total{status="401"} 1' in lines
-    (entries,) = [line for line in lines if line.startswith("holdfast_entries ")]
+    assert 'limpet_calls_total{operation="add_note",outcome="ok"} 2' in lines
+    assert 'limpet_calls_total{operation="update_note",outcome="no_note"} 1' in lines
+    assert 'limpet_call_seconds_bucket{operation="add_note",le="+Inf"} 2' in lines
+    assert 'limpet_call_seconds_count{operation="add_note"} 2' in lines
+    assert 'limpet_http_answers_total{status="401"} 1' in lines
+    (entries,) = [line for line in lines if line.startswith("limpet_entries ")]
     assert int(entries.split()[1]) >= 2
     log = (tmp_path / "serve.log").read_text(encoding="utf-8")
     assert SECRET not in answer.text + log
@@ -68,13 +67,13 @@ def test_metrics_and_a_log_line_a_call(tmp_path: Path) -> None:
 
 
 def test_nothing_is_shown_unless_asked_for(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     admin = stored(store, "admin").secret
     with team_server(store, tmp_path) as url, httpx2.Client(base_url=url) as http:
         did_things(url, admin)
         assert Caller(http, admin).send("GET", "/metrics").status_code == 404
     assert (tmp_path / "serve.log").read_text(encoding="utf-8") == ""
-    code = "import sys, holdfast; holdfast.open(sys.argv[1]).close(); print('opentelemetry' in sys.modules)"
+    code = "import sys, limpet; limpet.open(sys.argv[1]).close(); print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, store], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"
 
@@ -83,20 +82,20 @@ def test_a_span_an_operation(tmp_path: Path) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
-    with wiring.open(str(tmp_path / "holdfast.db"), session="s") as hold:
+    with wiring.open(str(tmp_path / "limpet.db"), session="s") as hold:
         hold.call("add_note", {"content": SECRET})
-        watching.watch(hold, [], traces=True)
+        telemetry.watch(hold, [], traces=True)
         hold.call("add_note", {"content": SECRET})
-        with pytest.raises(errors.HoldfastError):
+        with pytest.raises(errors.LimpetError):
             hold.call("update_note", {"id": SECRET, "done": True})
         hold.elsewhere(hold.scope._replace(project="other")).call("list_notes", {})
     spans = exporter.get_finished_spans()
-    assert [(one.name, (one.attributes or {})["holdfast.outcome"]) for one in spans] == [
-        ("holdfast add_note", "ok"),
-        ("holdfast update_note", "no_note"),
-        ("holdfast list_notes", "ok"),
+    assert [(one.name, (one.attributes or {})["limpet.outcome"]) for one in spans] == [
+        ("limpet add_note", "ok"),
+        ("limpet update_note", "no_note"),
+        ("limpet list_notes", "ok"),
     ]
-    assert (spans[2].attributes or {})["holdfast.project"] == "other"
+    assert (spans[2].attributes or {})["limpet.project"] == "other"
     assert SECRET not in "".join(one.to_json() for one in spans)
 
 
@@ -126,7 +125,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def test_a_server_sends_its_spans_before_it_ends(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     token = stored(store, "write").secret
     with collector() as (place, got):
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": place, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
@@ -136,13 +135,13 @@ def test_a_server_sends_its_spans_before_it_ends(tmp_path: Path) -> None:
                 assert caller.tool("add_note", {"content": SECRET}).status_code == 200
                 assert SECRET in caller.tool(SECRET).text
     sent = b"".join(got)
-    assert sent.count(b"holdfast add_note") == 3
+    assert sent.count(b"limpet add_note") == 3
     assert sent.count(b"add_note") == 2 * 3, "in the name and the operation of a span, and in no other one"
     assert SECRET.encode() not in sent
 
 
 def talk(store: str, *options: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
-    """`holdfast mcp` from its first call to its end, as a client that closes the pipe ends it."""
+    """`limpet mcp` from its first call to its end, as a client that closes the pipe ends it."""
     calls: list[tuple[str, dict[str, object]]] = [
         ("add_note", {"content": SECRET}),
         ("update_note", {"id": SECRET, "done": True}),
@@ -185,7 +184,7 @@ def test_a_stdio_server_sends_its_spans_before_it_ends(store_url: str) -> None:
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": place, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
         done = talk(store_url, "--traces", **settings)
     sent = b"".join(got)
-    assert [sent.count(name) for name in (b"holdfast add_note", b"holdfast update_note", b"holdfast list_notes")] == [
+    assert [sent.count(name) for name in (b"limpet add_note", b"limpet update_note", b"limpet list_notes")] == [
         1,
         1,
         1,

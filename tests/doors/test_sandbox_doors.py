@@ -98,7 +98,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOLDFAST_SANDBOX_SECONDS", "1")
+    monkeypatch.setenv("LIMPET_SANDBOX_SECONDS", "1")
     monkeypatch.setenv("SANDBOX_CANARY", SECRET)
     folder = tmp_path / "canary"
     folder.mkdir()
@@ -140,7 +140,7 @@ def test_hostile_code_ends_in_an_error_and_touches_nothing(canary: Path, tmp_pat
 def test_an_agent_computes_over_an_output_and_notes_what_it_found(transport: str, tmp_path: Path) -> None:
     store = str(tmp_path / "a.db")
     listing = "".join(f"file {number} is {number * 7} bytes\n" for number in range(1, 601))
-    keep = [sys.executable, "-m", "holdfast", "output", "keep", "ls", "--store", store, "--json"]
+    keep = [sys.executable, "-m", "limpet", "output", "keep", "ls", "--store", store, "--json"]
     kept = subprocess.run(keep, input=listing, capture_output=True, text=True, check=True)
     id = json.loads(kept.stdout)["id"]
     code = (
@@ -174,8 +174,8 @@ def test_an_agent_computes_over_an_output_and_notes_what_it_found(transport: str
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
-def holdfast(folder: Path, *words: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "holdfast", *words]
+def limpet(folder: Path, *words: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "limpet", *words]
     return subprocess.run(
         command, cwd=folder, input=text, capture_output=True, text=True, check=False, env=os.environ | env
     )
@@ -184,16 +184,16 @@ def holdfast(folder: Path, *words: str, text: str = "", **env: str) -> subproces
 def test_people_run_files_and_standard_input(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "count.py").write_text("print('counted')\n{'n': n}\n")
-    done = holdfast(tmp_path, "sandbox", "run", "count.py", "--inputs", '{"n": 3}', "--session", "s")
+    done = limpet(tmp_path, "sandbox", "run", "count.py", "--inputs", '{"n": 3}', "--session", "s")
     assert (done.returncode, done.stdout) == (0, 'counted\n{\n "n": 3\n}\n'), done.stderr
-    done = holdfast(tmp_path, "sandbox", "run", "-", "--json", "--session", "s", text="1 + 1")
+    done = limpet(tmp_path, "sandbox", "run", "-", "--json", "--session", "s", text="1 + 1")
     assert json.loads(done.stdout) == {"output": "", "result": 2}
-    done = holdfast(tmp_path, "sandbox", "run", "-", "--session", "s", text="x = 1\nx / 0")
+    done = limpet(tmp_path, "sandbox", "run", "-", "--session", "s", text="x = 1\nx / 0")
     assert (done.returncode, done.stdout) == (2, "")
     assert "the code failed at line 2, 'x / 0': ZeroDivisionError" in done.stderr
-    assert holdfast(tmp_path, "sandbox", "run", "no_such_file.py").returncode == 2
-    assert "--inputs is no JSON" in holdfast(tmp_path, "sandbox", "run", "count.py", "--inputs", "{").stderr
-    assert "must be an object" in holdfast(tmp_path, "sandbox", "run", "count.py", "--inputs", "[1]").stderr
+    assert limpet(tmp_path, "sandbox", "run", "no_such_file.py").returncode == 2
+    assert "--inputs is no JSON" in limpet(tmp_path, "sandbox", "run", "count.py", "--inputs", "{").stderr
+    assert "must be an object" in limpet(tmp_path, "sandbox", "run", "count.py", "--inputs", "[1]").stderr
 
 
 def test_without_the_extra_the_error_names_it(tmp_path: Path) -> None:
@@ -201,23 +201,23 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path) -> None:
     shadow = tmp_path / "shadow"
     shadow.mkdir()
     (shadow / "pydantic_monty.py").write_text("raise ImportError('not here')\n")
-    done = holdfast(tmp_path, "sandbox", "run", "-", "--session", "s", text="1", PYTHONPATH=str(shadow))
+    done = limpet(tmp_path, "sandbox", "run", "-", "--session", "s", text="1", PYTHONPATH=str(shadow))
     assert done.returncode == 5
-    assert "pip install 'holdfast[sandbox]'" in done.stderr
+    assert "pip install 'limpet[sandbox]'" in done.stderr
 
 
 def test_without_the_interpreter_the_error_is_clear(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    done = holdfast(tmp_path, "sandbox", "run", "-", "--session", "s", text="1", MONTY_BIN=str(tmp_path / "none"))
+    done = limpet(tmp_path, "sandbox", "run", "-", "--session", "s", text="1", MONTY_BIN=str(tmp_path / "none"))
     assert done.returncode == 5
     assert "the sandbox's own process could not be started" in done.stderr
 
 
 FORKS = """
 import os, sys
-import holdfast
-from holdfast import errors
-with holdfast.open(sys.argv[1], session="s") as hold:
+import limpet
+from limpet import errors
+with limpet.open(sys.argv[1], session="s") as hold:
     assert hold.session().sandbox.run("1 + 1").result == 2
     child = os.fork()
     if child == 0:

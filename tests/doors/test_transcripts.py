@@ -1,4 +1,4 @@
-"""Sessions that coding agents kept, read in each one's form and taken in by `holdfast import transcript`."""
+"""Sessions that coding agents kept, read in each one's form and taken in by `limpet import transcript`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import holdfast
+import limpet
 from doors.cli_runner import COMMAND
 from doors.hook_kit import Json, Place
 from doors.transcript_kit import ASKED, BIG, CALL, ENDED, FORMS, KEPT, THOUGHT, TOOL
-from holdfast.doors.transcripts import reading
-from holdfast.model import MESSAGE
-from holdfast.store import Listing
-from holdfast.window.messages import ASSISTANT, USER, Text
-from holdfast.window.messages import TOOL as RESULT
+from limpet.clients.transcripts import reading
+from limpet.model import MESSAGE
+from limpet.store import Listing
+from limpet.window.messages import ASSISTANT, USER, Text
+from limpet.window.messages import TOOL as RESULT
 
 
 @pytest.fixture
@@ -193,8 +193,8 @@ def test_a_checkpoint_reads_every_form(place: Place) -> None:
         name = {"codex": "codex", "copilot": "copilot"}.get(client, "claude-code")
         payload = {"session_id": f"s{number}", "hook_event_name": "PreCompact", "transcript_path": str(file)}
         assert place.hook(name, "before-compact", payload) == {}
-        with holdfast.open(folder=str(place.project)) as hold:
-            from holdfast.operations import hosted
+        with limpet.open(folder=str(place.project)) as hold:
+            from limpet.session import hook_state
 
-            said = hosted.look(hold.context(f"s{number}")).checkpoint
+            said = hook_state.look(hold.context(f"s{number}")).checkpoint
         assert f"Last request: {ASKED}" in said, client

@@ -1,4 +1,4 @@
-"""`holdfast serve --workers`: several processes on one port, stopped and killed while calls come in."""
+"""`limpet serve --workers`: several processes on one port, stopped and killed while calls come in."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ import httpx2
 import pytest
 
 from doors.team_kit import PROJECT, TENANT, stored
-from holdfast import wiring
-from holdfast.model import NOTE, Scope
-from holdfast.store import Listing
+from limpet import wiring
+from limpet.model import NOTE, Scope
+from limpet.store import Listing
 
 
 @contextmanager
 def serving(store: str, folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    env = {**os.environ, "HOLDFAST_TENANT": TENANT, "HOLDFAST_SERVER_CALLS_PER_MINUTE": "10000000"}
+    env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": "10000000"}
     words = ["serve", "--store", store, "--project", PROJECT, "--port", "0", "--json", "--team", *options]
     with (folder / "serve.log").open("w+", encoding="utf-8") as log:
-        command = [sys.executable, "-m", "holdfast", *words]
+        command = [sys.executable, "-m", "limpet", *words]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env, cwd=folder)
         try:
             assert process.stdout is not None
@@ -92,7 +92,7 @@ def kept(store: str) -> list[str]:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="children are found in /proc")
 def test_a_worker_is_killed_and_the_server_stopped_under_load(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     token = stored(store, "write").secret
     with serving(store, tmp_path, "--workers", "2") as (url, process):
         first = workers_of(process)
@@ -146,7 +146,7 @@ def test_mcp_works_whichever_worker_answers(store_url: str, tmp_path: Path, mode
 
 
 def test_metrics_of_several_processes_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "holdfast", "serve", "--workers", "2", "--metrics"]
+    command = [sys.executable, "-m", "limpet", "serve", "--workers", "2", "--metrics"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "goes with one worker" in " ".join(done.stderr.split())

@@ -1,4 +1,4 @@
-"""`holdfast wrap` as a process between a client and a scripted server: what passes, and what is kept."""
+"""`limpet wrap` as a process between a client and a scripted server: what passes, and what is kept."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import limpet
 from doors.mcp_client import MODERN, REVISIONS, Lines, Reply, hello, meta
 from doors.upstream import words
-from doors.wrap_kit import BIG, HOLDFAST, MASK, UPSTREAM, ask, id_in, opened, read_back, shown, wrapped
+from doors.wrap_kit import BIG, LIMPET, MASK, UPSTREAM, ask, id_in, opened, read_back, shown, wrapped
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return tmp_path / "holdfast.db"
+    return tmp_path / "limpet.db"
 
 
 @pytest.fixture
@@ -218,21 +218,21 @@ def test_a_tool_of_the_upstream_keeps_its_name(store: Path) -> None:
         first = client.ask("tools/list")
         second = client.ask("tools/list", {"cursor": first["nextCursor"]})
         names = [tool["name"] for page in (first, second) for tool in page["tools"]]
-        assert names[-3:] == ["scratchpad_read", "holdfast_scratchpad_read", "scratchpad_list"]
+        assert names[-3:] == ["scratchpad_read", "limpet_scratchpad_read", "scratchpad_list"]
         assert shown(ask(client, "scratchpad_read")) == "the upstream's own"
         result = ask(client, "text", size=BIG)
-        assert "holdfast_scratchpad_read(id=" in shown(result)
-        assert read_back(client, id_in(shown(result)), "holdfast_scratchpad_read") == words(BIG)
+        assert "limpet_scratchpad_read(id=" in shown(result)
+        assert read_back(client, id_in(shown(result)), "limpet_scratchpad_read") == words(BIG)
 
 
 def test_a_wrapper_in_front_of_a_wrapper(store: Path, tmp_path: Path) -> None:
     inner = wrapped(tmp_path / "inner.db")
-    command = [*HOLDFAST, "wrap", "--store", str(store), "--", *inner]
+    command = [*LIMPET, "wrap", "--store", str(store), "--", *inner]
     with Lines(command) as client:
-        assert "holdfast_scratchpad_read" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
+        assert "limpet_scratchpad_read" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
         result = ask(client, "text", size=BIG)
         assert read_back(client, id_in(shown(result))) == words(BIG)
-    with holdfast.open(str(store)) as hold:
+    with limpet.open(str(store)) as hold:
         assert hold.session().outputs.list().outputs == ()
 
 

@@ -1,4 +1,4 @@
-"""`holdfast wrap` with rules for single tools, a window that is nearly full, and tools that change."""
+"""`limpet wrap` with rules for single tools, a window that is nearly full, and tools that change."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-import holdfast
+import limpet
 from doors.mcp_client import MODERN, Lines
 from doors.upstream import words
-from doors.wrap_kit import BIG, HOLDFAST, MASK, ask, id_in, opened, read_back, shown, wrapped
+from doors.wrap_kit import BIG, LIMPET, MASK, ask, id_in, opened, read_back, shown, wrapped
 
-FREE = "holdfast/freeTokens"
+FREE = "limpet/freeTokens"
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return tmp_path / "holdfast.db"
+    return tmp_path / "limpet.db"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def names(client: Lines) -> set[str]:
 
 
 def seals(store: Path, *args: str) -> Any:
-    command = [*HOLDFAST, "seals", *args, "--store", str(store), "--json"]
+    command = [*LIMPET, "seals", *args, "--store", str(store), "--json"]
     return json.loads(subprocess.run(command, capture_output=True, timeout=30, check=True).stdout)
 
 
@@ -45,8 +45,8 @@ def seals(store: Path, *args: str) -> Any:
 
 def test_rules_for_single_tools(tmp_path: Path, store: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "config.toml").write_text(
+    (tmp_path / ".limpet").mkdir()
+    (tmp_path / ".limpet" / "config.toml").write_text(
         '[outputs.tools."te*"]\nkeep = "never"\n[outputs.tools.echo]\nkeep = "always"\nredact = false\n'
         "[outputs.tools.fail]\nthreshold_bytes = 50\n"
     )
@@ -73,7 +73,7 @@ def test_a_nearly_full_window_gets_references_earlier(store: Path) -> None:
             meta = {} if free is None else {"_meta": {FREE: free}}
             result = client.ask("tools/call", {"name": "text", "arguments": {"size": size}, **meta})
             assert shown(result).startswith(MASK) == is_kept, (free, size)
-    with Lines(wrapped(store), env={"HOLDFAST_OUTPUTS_FREE_TOKENS": "10000"}) as client:
+    with Lines(wrapped(store), env={"LIMPET_OUTPUTS_FREE_TOKENS": "10000"}) as client:
         assert shown(ask(client, "text", size=1_500)).startswith(MASK)
 
 
@@ -132,7 +132,7 @@ def test_in_strict_mode_it_is_blocked_until_approved(store: Path, changes: Path,
             result = ask(client, tool, size=5)
             assert result["isError"] is True
             assert why in shown(result)
-            assert "holdfast seals approve 'files'" in shown(result)
+            assert "limpet seals approve 'files'" in shown(result)
         assert shown(ask(client, "echo", a=1)) == '{"a": 1}'
         seals(store, "approve", "files", "text")
         assert shown(ask(client, "text", size=5)) == words(5)
@@ -149,7 +149,7 @@ def test_in_strict_mode_nothing_passes_unchecked(tmp_path: Path) -> None:
 
 
 def test_strict_mode_is_a_setting_too(store: Path) -> None:
-    with Lines(wrapped(store), env={"HOLDFAST_STRICT": "1"}) as client:
+    with Lines(wrapped(store), env={"LIMPET_STRICT": "1"}) as client:
         assert ask(client, "text", size=5)["isError"] is True
 
 
@@ -157,7 +157,7 @@ def test_the_server_is_named_after_its_command(store: Path) -> None:
     with opened(wrapped(store)) as client:
         names(client)
         assert client.leave()[0] == 0
-    with holdfast.open(str(store)) as hold:
+    with limpet.open(str(store)) as hold:
         (server,) = hold.call("list_seals", {})["servers"]
         assert server["server"].endswith("upstream.py serve")
         assert not hold.sessions()

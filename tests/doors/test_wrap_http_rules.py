@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doors.mcp_client import MODERN, meta
-from holdfast import errors
-from holdfast.doors import wrap_http_rules as http
+from limpet import errors
+from limpet.doors.proxy import http_rules as http
 
 
 @given(

@@ -1,4 +1,4 @@
-"""A call repeated through `holdfast wrap`: answered by what is new, and never mistaken for another call."""
+"""A call repeated through `limpet wrap`: answered by what is new, and never mistaken for another call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import limpet
 from doors.mcp_client import Lines
 from doors.upstream import words
 
@@ -18,12 +18,12 @@ BIG = 20_000
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return tmp_path / "holdfast.db"
+    return tmp_path / "limpet.db"
 
 
 @pytest.fixture
 def client(store: Path) -> Iterator[Lines]:
-    ours = [sys.executable, "-m", "holdfast", "wrap", "--store", str(store), "--session", "work", "--"]
+    ours = [sys.executable, "-m", "limpet", "wrap", "--store", str(store), "--session", "work", "--"]
     with Lines([*ours, sys.executable, UPSTREAM, "serve"]) as lines:
         lines.open("2025-11-25")
         yield lines
@@ -46,7 +46,7 @@ def test_the_same_arguments_again_are_one_line_and_other_arguments_are_not(clien
     (other,) = texts(client, "text", size=BIG, seed="other")
     assert "unchanged" not in other
     assert "changed since" not in other
-    with holdfast.open(str(store)) as hold:
+    with limpet.open(str(store)) as hold:
         work = hold.session("work")
         assert work.outputs.read_content(id_in(first)) == words(BIG)
         (row,) = work.outputs.savings().rows

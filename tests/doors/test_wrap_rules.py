@@ -1,4 +1,4 @@
-"""What `holdfast wrap` changes in a message, and that it changes nothing else."""
+"""What `limpet wrap` changes in a message, and that it changes nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.doors import wrap_rules as rules
+from limpet.doors.proxy import rewrite as rules
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -131,12 +131,10 @@ def test_a_name_that_is_taken_stays_with_the_upstream() -> None:
     listing = rules.Listing()
     text = json.dumps({"result": {"tools": [{"name": "scratchpad_read"}]}})
     names = [tool["name"] for tool in json.loads(listing.add_to(text, TOOLS))["result"]["tools"]]
-    assert names == ["scratchpad_read", "holdfast_scratchpad_read", "scratchpad_list"]
+    assert names == ["scratchpad_read", "limpet_scratchpad_read", "scratchpad_list"]
     assert listing.ours("scratchpad_read") is None
-    assert listing.ours("holdfast_scratchpad_read") == "scratchpad_read"
-    both = json.dumps(
-        {"result": {"tools": [{"name": name} for name in ("scratchpad_read", "holdfast_scratchpad_read")]}}
-    )
+    assert listing.ours("limpet_scratchpad_read") == "scratchpad_read"
+    both = json.dumps({"result": {"tools": [{"name": name} for name in ("scratchpad_read", "limpet_scratchpad_read")]}})
     assert "scratchpad_list" in listing.add_to(both, TOOLS)
     assert listing.name("scratchpad_read") is None
     listing.restart()

@@ -1,4 +1,4 @@
-"""The official client and a server made with the official SDK, with and without `holdfast wrap --url` or `holdfast
+"""The official client and a server made with the official SDK, with and without `limpet wrap --url` or `limpet
 gateway` between them: every answer is the same, and what was kept is there byte for byte."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcp.client.stdio import stdio_client
 
 from doors.mcp_client import MODERN, sdk_session
 from doors.sdk_story import Story, tell
-from doors.wrap_kit import HOLDFAST, MASK
+from doors.wrap_kit import LIMPET, MASK
 
 SERVER = str(Path(__file__).with_name("sdk_upstream.py"))
 LONG = "\n".join(f'line {number}: the quick brown fox, é and "quotes"' for number in range(200))
@@ -83,7 +83,7 @@ def test_every_answer_is_the_same_over_http(
     url: str = request.getfixturevalue(kind)
     story = [*STORY, ("broken", {})] if kind == "streams" and revision != MODERN else STORY
     direct, none = told(revision, story, url=url)
-    command = [*HOLDFAST, "wrap", "--store", str(tmp_path / "a.db"), "--url", url]
+    command = [*LIMPET, "wrap", "--store", str(tmp_path / "a.db"), "--url", url]
     ours, kept = told(revision, story, command=command)
     assert none == 0
     assert kept >= 3
@@ -93,7 +93,7 @@ def test_every_answer_is_the_same_over_http(
 def gateway(tmp_path: Path, servers: dict[str, Any]) -> list[str]:
     config = tmp_path / "servers.json"
     config.write_text(json.dumps({"mcpServers": servers}))
-    return [*HOLDFAST, "gateway", "--config", str(config), "--store", str(tmp_path / "a.db"), "--wait", "60"]
+    return [*LIMPET, "gateway", "--config", str(config), "--store", str(tmp_path / "a.db"), "--wait", "60"]
 
 
 def test_every_answer_is_the_same_through_the_gateway(streams: str, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_questions_of_servers_reach_the_user_and_come_back(streams: str, tmp_pat
     async def main() -> None:
         near = {"command": sys.executable, "args": [SERVER, "stdio"]}
         through = gateway(tmp_path, {"near": near, "far": {"url": streams}})
-        straight = [*HOLDFAST, "wrap", "--store", str(tmp_path / "b.db"), "--url", streams]
+        straight = [*LIMPET, "wrap", "--store", str(tmp_path / "b.db"), "--url", streams]
         for command, prefixes in ((through, ("near__", "far__")), (straight, ("",))):
             server = stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
             async with (
@@ -151,6 +151,6 @@ def test_a_client_that_chooses_by_itself_gets_along(streams: str, tmp_path: Path
             assert isinstance(result.content[0], types.TextContent)
             assert result.content[0].text.startswith(MASK)
 
-    straight = [*HOLDFAST, "wrap", "--store", str(tmp_path / "b.db"), "--url", streams]
+    straight = [*LIMPET, "wrap", "--store", str(tmp_path / "b.db"), "--url", streams]
     anyio.run(main, straight, "text", MODERN)
     anyio.run(main, gateway(tmp_path, {"far": {"url": streams}}), "far__text", "2025-11-25")

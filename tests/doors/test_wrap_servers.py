@@ -1,4 +1,4 @@
-"""`holdfast wrap` in front of real servers from the npm registry, driven by the official client, against no wrapper."""
+"""`limpet wrap` in front of real servers from the npm registry, driven by the official client, against no wrapper."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def compared(direct: list[str], story: Story, tmp_path: Path, before: Callable[[
         async with sdk_session(command=line, revision="2025-11-25") as session:
             runs.append(await tell(session, story))
 
-    ours = [sys.executable, "-m", "holdfast", "wrap", "--store", str(tmp_path / "holdfast.db"), "--", *direct]
+    ours = [sys.executable, "-m", "limpet", "wrap", "--store", str(tmp_path / "limpet.db"), "--", *direct]
     anyio.run(main, direct)
     anyio.run(main, ours)
     (plain, none), (answers, kept) = runs
@@ -110,7 +110,7 @@ def test_filesystem(servers: Path, tmp_path: Path) -> None:
 
 
 def test_everything(servers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+    for name in [name for name in os.environ if name.startswith("LIMPET_")]:
         monkeypatch.delenv(name)  # get-env shows the environment, which is to be the same less these
     story: Story = [
         ("echo", {"message": "small"}),
@@ -134,7 +134,7 @@ def test_progress_and_references_with_everything(servers: Path, tmp_path: Path) 
         seen.append(done)
 
     async def main() -> None:
-        line = [sys.executable, "-m", "holdfast", "wrap", "--store", str(tmp_path / "a.db"), "--"]
+        line = [sys.executable, "-m", "limpet", "wrap", "--store", str(tmp_path / "a.db"), "--"]
         async with sdk_session(command=[*line, *command(servers, "everything")], revision="2025-11-25") as session:
             call: Callable[..., Awaitable[Any]] = session.call_tool
             arguments = {"duration": 1, "steps": 4}

@@ -1,4 +1,4 @@
-"""`holdfast wrap` in trouble: a store that fails, a disk without room, kills and signals, and how everything ends."""
+"""`limpet wrap` in trouble: a store that fails, a disk without room, kills and signals, and how everything ends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-import holdfast
+import limpet
 from doors.mcp_client import Lines, Reply
 from doors.upstream import words
-from doors.wrap_kit import BIG, HOLDFAST, MASK, UPSTREAM, ask, id_in, opened, read_back, shown, wrapped
+from doors.wrap_kit import BIG, LIMPET, MASK, UPSTREAM, ask, id_in, opened, read_back, shown, wrapped
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return tmp_path / "holdfast.db"
+    return tmp_path / "limpet.db"
 
 
 @pytest.fixture
@@ -59,19 +59,19 @@ def test_with_a_store_in_trouble_the_originals_pass(trouble: str, tmp_path: Path
         assert ask(client, "scratchpad_list")["isError"] is True
         code, _, said = client.leave()
     assert code == 0
-    assert said.count(b"holdfast wrap: ") == 5, said  # the fifth is about the seals of the tools
+    assert said.count(b"limpet wrap: ") == 5, said  # the fifth is about the seals of the tools
     assert b"Traceback" not in said
 
 
 def test_a_bad_setting_does_not_keep_the_upstream_from_working(store: Path) -> None:
-    with Lines(wrapped(store), env={"HOLDFAST_OUTPUTS_THRESHOLD_BYTES": "many"}) as client:
+    with Lines(wrapped(store), env={"LIMPET_OUTPUTS_THRESHOLD_BYTES": "many"}) as client:
         assert shown(ask(client, "text", size=BIG)) == words(BIG)
         assert b"threshold_bytes" in client.leave()[2]
 
 
 def test_outputs_that_are_switched_off_pass(store: Path, tmp_path: Path) -> None:
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "config.toml").write_text("[outputs]\nenabled = false\n")
+    (tmp_path / ".limpet").mkdir()
+    (tmp_path / ".limpet" / "config.toml").write_text("[outputs]\nenabled = false\n")
     # The settings are those of the folder the client starts us in.
     command = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *wrapped(store)]
     with Lines(command) as client:
@@ -80,7 +80,7 @@ def test_outputs_that_are_switched_off_pass(store: Path, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_store_that_hangs_delays_only_what_was_to_be_kept(store: Path) -> None:
-    holdfast.open(str(store)).close()
+    limpet.open(str(store)).close()
     with open(f"{store}.lock", "rb+") as lock, Lines(wrapped(store)) as client:
         fcntl.flock(lock, fcntl.LOCK_EX)
         begun = time.monotonic()
@@ -99,7 +99,7 @@ def test_a_store_that_hangs_delays_only_what_was_to_be_kept(store: Path) -> None
 
 
 def test_without_room_on_the_disk_the_originals_pass(store: Path) -> None:
-    holdfast.open(str(store)).close()
+    limpet.open(str(store)).close()
     noise = random.Random(7).randbytes(1_000_000).hex()
     # A limit on the size of files stands in for the full disk: the write fails in the same place.
     with Lines(["sh", "-c", 'ulimit -f 700; exec "$@"', "sh", *wrapped(store)]) as client:
@@ -107,9 +107,9 @@ def test_without_room_on_the_disk_the_originals_pass(store: Path) -> None:
         assert shown(ask(client, "text", size=5)) == words(5)
         code, _, said = client.leave()
     assert code == 0
-    assert b"holdfast wrap: " in said
+    assert b"limpet wrap: " in said
     assert b"Traceback" not in said
-    with holdfast.open(str(store)) as hold:
+    with limpet.open(str(store)) as hold:
         assert all(finding.ok for finding in hold.check())
 
 
@@ -151,7 +151,7 @@ def test_a_wrapper_that_is_killed_while_it_keeps_something_loses_nothing(store: 
             assert id_in(shown(json.loads(rest)["result"])) == again
         assert client.call("scratchpad_read", id=again, lines="1-1")["content"].startswith("line of other")
         assert client.leave()[0] == 0
-    with holdfast.open(str(store)) as hold:
+    with limpet.open(str(store)) as hold:
         assert all(finding.ok for finding in hold.check())
 
 
@@ -257,13 +257,13 @@ def test_a_launcher_that_ends_does_not_end_the_server(store: Path) -> None:
 
 
 def test_the_environment_is_the_clients_without_ours(store: Path) -> None:
-    given = {"PATH": os.environ["PATH"], "HOLDFAST_TOKEN": "t", "HOLDFAST_STORE": str(store), "MINE": "é", "LANG": "C"}
+    given = {"PATH": os.environ["PATH"], "LIMPET_TOKEN": "t", "LIMPET_STORE": str(store), "MINE": "é", "LANG": "C"}
     bare = ["env", "-i", *(f"{name}={value}" for name, value in given.items())]
     with Lines([*bare, *wrapped(store)]) as client:
         seen: dict[str, Any] = json.loads(shown(client.ask("tools/call", {"name": "environment"})))
     with Lines([*bare, sys.executable, UPSTREAM, "serve"]) as direct:
         there: dict[str, Any] = json.loads(shown(direct.ask("tools/call", {"name": "environment"})))
-    assert seen == {name: value for name, value in there.items() if not name.startswith("HOLDFAST_")}
+    assert seen == {name: value for name, value in there.items() if not name.startswith("LIMPET_")}
     assert seen["MINE"] == "é"
 
 
@@ -285,7 +285,7 @@ def test_a_command_that_cannot_be_started_is_named(store: Path) -> None:
 
 @pytest.mark.parametrize("args", [["wrap"], ["wrap", "--"], ["wrap", "--threshold", "x", "--", "cat"]])
 def test_a_command_line_that_is_not_complete_is_refused(args: list[str]) -> None:
-    command = [*HOLDFAST, *args]
+    command = [*LIMPET, *args]
     done = subprocess.run(command, capture_output=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 2
     assert done.stderr
@@ -293,6 +293,6 @@ def test_a_command_line_that_is_not_complete_is_refused(args: list[str]) -> None
 
 @pytest.mark.parametrize("args", [["--json", "wrap", "--", "cat"], ["wrap", "--threshold=5000", "cat"]])
 def test_click_knows_the_command_too(args: list[str], tmp_path: Path) -> None:
-    command = [*HOLDFAST, *args]
+    command = [*LIMPET, *args]
     done = subprocess.run(command, capture_output=True, timeout=20, check=True, input=b"hello\n", cwd=tmp_path)
     assert done.stdout == b"hello\n"

@@ -1,4 +1,4 @@
-"""`holdfast wrap --url` as a process between a client on stdio and a server that listens for HTTP."""
+"""`limpet wrap --url` as a process between a client on stdio and a server that listens for HTTP."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 from doors.http_upstream import Handler, Request, Scripted, result, serving, text, welcome
 from doors.mcp_client import MODERN, REVISIONS, Lines, meta
 from doors.upstream import words
-from doors.wrap_kit import BIG, HOLDFAST, MASK, ask, id_in, opened, read_back, shown
+from doors.wrap_kit import BIG, LIMPET, MASK, ask, id_in, opened, read_back, shown
 
 
 def at(url: str, store: Path, *options: str) -> list[str]:
-    return [*HOLDFAST, "wrap", "--store", str(store), "--url", url, *options]
+    return [*LIMPET, "wrap", "--store", str(store), "--url", url, *options]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return tmp_path / "holdfast.db"
+    return tmp_path / "limpet.db"
 
 
 def plain(handler: Handler, request: Request) -> None:
@@ -40,7 +40,7 @@ def plain(handler: Handler, request: Request) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_goes_over_the_wire(revision: str, store: Path) -> None:
-    secrets = {"THEIR_KEY": "Bearer of theirs", "HOLDFAST_TOKEN": "ours-and-nobody-elses"}
+    secrets = {"THEIR_KEY": "Bearer of theirs", "LIMPET_TOKEN": "ours-and-nobody-elses"}
     options = ["--header", "X-Team: red", "--header-env", "Authorization=THEIR_KEY"]
     with serving(plain) as server, Lines(at(f"{server.url}?k=1", store, *options), env=secrets) as client:
         client.revision = revision
@@ -314,7 +314,7 @@ def test_with_a_store_in_trouble_the_originals_pass(tmp_path: Path) -> None:
 
 
 def refused(args: Sequence[str], env: dict[str, str] | None = None) -> str:
-    command = ["env", *(f"{name}={value}" for name, value in (env or {}).items()), *HOLDFAST, "wrap", *args]
+    command = ["env", *(f"{name}={value}" for name, value in (env or {}).items()), *LIMPET, "wrap", *args]
     done = subprocess.run(command, capture_output=True, timeout=20, check=False, stdin=subprocess.DEVNULL, text=True)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
@@ -335,19 +335,19 @@ def refused(args: Sequence[str], env: dict[str, str] | None = None) -> str:
         (["--url", "http://a/", "--header", "Mcp-Session-Id: 1"], "belongs to the protocol"),
         (["--url", "http://a/", "--header", "A: b\nC: d"], "one line"),
         (["--url", "http://a/", "--header-env", "A=NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE"),
-        (["--url", "http://a/", "--header-env", "A=HOLDFAST_TOKEN"], "no other server"),
+        (["--url", "http://a/", "--header-env", "A=LIMPET_TOKEN"], "no other server"),
         (["--header", "A: b", "--", "cat"], "go with --url"),
     ],
 )
 def test_a_command_line_that_cannot_be_right_is_refused(args: list[str], word: str) -> None:
-    said = refused(args, {"HOLDFAST_TOKEN": "very-secret-token"})
+    said = refused(args, {"LIMPET_TOKEN": "very-secret-token"})
     assert word in said
     assert "secret" not in said
 
 
 def test_click_knows_the_options_too(store: Path) -> None:
     with serving(plain) as server:
-        command = [*HOLDFAST, "--json", "wrap", "--url", server.url, "--header=X-Team: red", "--store", str(store)]
+        command = [*LIMPET, "--json", "wrap", "--url", server.url, "--header=X-Team: red", "--store", str(store)]
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}})
         done = subprocess.run(command, capture_output=True, timeout=20, check=True, input=line.encode() + b"\n")
         assert json.loads(done.stdout)["id"] == 1

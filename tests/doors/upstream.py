@@ -1,4 +1,4 @@
-"""A scripted MCP server on stdio for the tests of `holdfast wrap`. Standard library only; run it as a program.
+"""A scripted MCP server on stdio for the tests of `limpet wrap`. Standard library only; run it as a program.
 
 `upstream.py replay FILE` plays a recorded stream: lines that begin with ">" must come in exactly so, lines that begin
 with "<" go out. `upstream.py serve [--clash] [--pages] [--loose] [CHANGES.json]` has tools that do what their arguments

@@ -1,4 +1,4 @@
-"""What the tests of `holdfast wrap` and `holdfast gateway` share: commands, calls, and reading back what was kept."""
+"""What the tests of `limpet wrap` and `limpet gateway` share: commands, calls, and reading back what was kept."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from doors.mcp_client import Lines, Reply
 UPSTREAM = str(Path(__file__).with_name("upstream.py"))
 BIG = 20_000
 MASK = "📁 Output cached: "
-HOLDFAST = (sys.executable, "-m", "holdfast")
+LIMPET = (sys.executable, "-m", "limpet")
 
 
 def wrapped(store: str | Path, *upstream: str, options: Sequence[str] = ()) -> list[str]:
-    ours = [*HOLDFAST, "wrap", "--store", str(store), *options, "--"]
+    ours = [*LIMPET, "wrap", "--store", str(store), *options, "--"]
     return [*ours, sys.executable, UPSTREAM, *(upstream or ("serve",))]
 
 

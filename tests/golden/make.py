@@ -1,8 +1,8 @@
-"""Writes a golden store: one fixed story, kept by the Holdfast that is on the path, with what it read back.
+"""Writes a golden store: one fixed story, kept by the Limpet that is on the path, with what it read back.
 
 Run with the sources of a release: `PYTHONPATH=<its src>:tests python tests/golden/make.py`. It leaves, in this folder,
 `schema<N>.db.zst` (the SQLite file), `schema<N>.rows.zst` (the rows of the PostgreSQL tables) and `schema<N>.json` (its
-own answers, and its export). They are never written again: a later Holdfast must open them and say the same.
+own answers, and its export). They are never written again: a later Limpet must open them and say the same.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-import holdfast
-from holdfast.operations.catalogue import OPERATIONS
-from holdfast.stores import postgres_schema
+import limpet
+from limpet.catalogue.table import OPERATIONS
+from limpet.stores.postgres import schema
 
 HERE = pathlib.Path(__file__).parent
 zstd: Any = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
@@ -73,7 +73,7 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
 def tell(store: str) -> dict[str, Any]:
     """Keep the story in a new store; the answers of this version to every question it knows."""
     ticks = iter(range(START, START + 1_000_000))
-    with holdfast.open(store, project=PROJECT, session="alpha", clock=lambda: next(ticks)) as hold:
+    with limpet.open(store, project=PROJECT, session="alpha", clock=lambda: next(ticks)) as hold:
         for name, arguments in STORY:
             hold.call(name, arguments)
         notes = hold.call("list_notes", {})["notes"]
@@ -100,8 +100,8 @@ def rows(address: str) -> dict[str, list[str]]:
     """What every table of ours holds, as PostgreSQL copies it."""
     with psycopg.connect(address) as con:
         found = {}
-        for table in postgres_schema.TABLES:
-            if table != "holdfast_schema":
+        for table in schema.TABLES:
+            if table != "limpet_schema":
                 with con.cursor().copy(sql.SQL("COPY {} TO STDOUT").format(sql.Identifier(table))) as copy:
                     found[table] = b"".join(bytes(block) for block in copy).decode().splitlines()
         return found
@@ -110,7 +110,7 @@ def rows(address: str) -> dict[str, list[str]]:
 def main() -> None:
     from postgres import Run, database_url, server_url
 
-    number = postgres_schema.SCHEMA
+    number = schema.SCHEMA
     with tempfile.TemporaryDirectory() as scratch:
         file = pathlib.Path(scratch) / "golden.db"
         said = tell(str(file))

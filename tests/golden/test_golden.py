@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-import holdfast
+import limpet
 from golden.make import LOG, PROJECT, START, rows, zstd
-from holdfast.stores import postgres_schema
+from limpet.stores.postgres import schema
 from postgres import ORDINARY, as_admin
 
 HERE = Path(__file__).parent
@@ -41,13 +41,13 @@ def laid(request: pytest.FixtureRequest, tmp_path: Path) -> Laid:
         with psycopg.connect(as_admin(url)) as con:
             con.execute(f"SET ROLE {ORDINARY}")
             for made in range(1, number + 1):
-                con.execute(postgres_schema.migration(made))
+                con.execute(schema.migration(made))
             con.execute("RESET ROLE")  # a restore is not kept from the rows of a tenant
             for table, lines in tables.items():
                 with con.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(table))) as copy:
                     copy.write("".join(f"{line}\n" for line in lines))
                 _count_on(con, table)
-            con.execute("INSERT INTO holdfast_schema (version) VALUES (%s)", (number,))
+            con.execute("INSERT INTO limpet_schema (version) VALUES (%s)", (number,))
         return url
 
     return file if request.param == "sqlite" else server
@@ -81,13 +81,13 @@ def ids(answer: object) -> set[str]:
 
 
 def test_there_is_a_golden_store_of_every_schema() -> None:
-    assert list(range(1, postgres_schema.SCHEMA + 1)) == SCHEMAS, "tests/golden/make.py writes the missing one"
+    assert list(range(1, schema.SCHEMA + 1)) == SCHEMAS, "tests/golden/make.py writes the missing one"
 
 
 @pytest.mark.parametrize("number", SCHEMAS)
 def test_it_says_what_it_said(laid: Laid, number: int) -> None:
     then = said_then(number)
-    with holdfast.open(laid(number), project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
+    with limpet.open(laid(number), project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
         for name, arguments, answer in then["answers"]:
             now = hold.call(name, arguments)
             if name.startswith("search_"):  # how hits are ordered and shown may become better; which there are may not
@@ -103,7 +103,7 @@ def test_it_says_what_it_said(laid: Laid, number: int) -> None:
 @pytest.mark.parametrize("number", SCHEMAS)
 def test_it_goes_on(laid: Laid, number: int) -> None:
     address = laid(number)
-    with holdfast.open(address, project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
+    with limpet.open(address, project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
         assert "parse_expr" in re.sub("[«»]", "", hold.recall("why do casts break the grammar").hits[0].snippet)
         session = hold.session("alpha")
         session.notes.add("Written by a later version about the parse_expr() casts")
@@ -112,7 +112,7 @@ def test_it_goes_on(laid: Laid, number: int) -> None:
         if number > 1:
             (kept,) = [entry["id"] for entry in hold.call("scratchpad_list", {})["entries"] if entry["tool"] == "make"]
             assert session.outputs.read_content(kept) == LOG
-    with holdfast.open(address, project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
+    with limpet.open(address, project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
         assert len(hold.call("list_notes", {})["notes"]) == 5
         assert hold.call("read_notepad", {})["content"].endswith("\U0001f9ed\n")
         assert [finding for finding in hold.check() if not finding.ok] == []
@@ -120,7 +120,7 @@ def test_it_goes_on(laid: Laid, number: int) -> None:
 
 def test_the_story_on_disk_is_the_story_told(postgres_url: str) -> None:
     """The golden rows hold every table, so that a table that came later is not forgotten in them."""
-    with holdfast.open(postgres_url, project=PROJECT):
+    with limpet.open(postgres_url, project=PROJECT):
         tables = rows(postgres_url)
     newest = json.loads(zstd.decompress((HERE / f"schema{SCHEMAS[-1]}.rows.zst").read_bytes()))
     assert set(newest) == set(tables)

@@ -13,9 +13,9 @@ import time
 import httpx2
 
 from doors.team_kit import PROJECT, TENANT, Caller
-from holdfast.model import MEMORY, NOTE, Scope
-from holdfast.store import EventQuery, Listing
-from holdfast.wiring import choose_store
+from limpet.model import MEMORY, NOTE, Scope
+from limpet.store import EventQuery, Listing
+from limpet.wiring import choose_store
 
 PATIENCE_SECONDS = 120
 EVERYTHING = 1_000_000

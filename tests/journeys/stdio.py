@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any, Self
 
-from holdfast.settings import SESSION_NAMES
+from limpet.settings import SESSION_NAMES
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 
@@ -19,11 +19,11 @@ def environment() -> dict[str, str]:
 
 
 def command(store: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "holdfast", "mcp", "--profile", "full", "--store", store, *more]
+    return [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--store", store, *more]
 
 
 class Server:
-    """`holdfast mcp` in a process of its own, and what it answers."""
+    """`limpet mcp` in a process of its own, and what it answers."""
 
     def __init__(self, store: str, *more: str) -> None:
         self.process = subprocess.Popen(

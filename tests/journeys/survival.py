@@ -12,13 +12,13 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from holdfast.library import Session
-from holdfast.operations.turn import Summarise
-from holdfast.window.context import MARK
-from holdfast.window.controller import Compact, Step, Warn
-from holdfast.window.messages import Call, Message, assistant, result, user
-from holdfast.window.probes import words
-from holdfast.window.units import unpaired
+from limpet.api import Session
+from limpet.window.messages import Call, Message, assistant, result, user
+from limpet.window.plan.checks import words
+from limpet.window.plan.context import MARK
+from limpet.window.plan.controller import Compact, Step, Warn
+from limpet.window.plan.groups import unpaired
+from limpet.window.step import Summarise
 
 KINDS = ("rule", "number", "id", "decision", "todo")
 FILLER = (

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast import errors
-from holdfast.agent import Agent, Limits, Reply
-from holdfast.library import Holdfast, Tool
-from holdfast.window.messages import ASSISTANT, TOOL, Call, Message, Text, assistant
+import limpet
+from limpet import errors
+from limpet.agent import Agent, Limits, Reply
+from limpet.api import Limpet, Tool
+from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Text, assistant
 
 Move = str | Message | Callable[[Sequence[Message]], "Move"]
 
@@ -71,15 +71,15 @@ def echo(text: str = "", times: int = 1) -> Tool:
 
 
 @pytest.fixture
-def hold(tmp_path: Path) -> Iterator[Holdfast]:
-    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="one") as opened:
+def hold(tmp_path: Path) -> Iterator[Limpet]:
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="one") as opened:
         yield opened
 
 
 # --- a run ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_note_written_in_a_run_is_in_the_next_request(hold: Holdfast) -> None:
+def test_a_note_written_in_a_run_is_in_the_next_request(hold: Limpet) -> None:
     model = Script(call("write_notepad", content="the plan: casts first"), "done")
     ended = Agent(hold.session(), model).run("Port the parser.")
     assert (ended.text, ended.outcome, ended.steps) == ("done", "completed", 2)
@@ -88,7 +88,7 @@ def test_a_note_written_in_a_run_is_in_the_next_request(hold: Holdfast) -> None:
     assert "Port the parser." in shown(model.requests[1])
 
 
-def test_a_session_that_was_left_goes_on_where_it_was(hold: Holdfast) -> None:
+def test_a_session_that_was_left_goes_on_where_it_was(hold: Limpet) -> None:
     Agent(hold.session(), Script("the answer is 42")).run("What is it?")
     model = Script("as I said, 42")
     Agent(hold.session("one"), model).run("And again?")
@@ -96,7 +96,7 @@ def test_a_session_that_was_left_goes_on_where_it_was(hold: Holdfast) -> None:
     assert "the answer is 42" in shown(model.requests[0])
 
 
-def test_a_big_result_is_a_reference_that_can_be_read(hold: Holdfast) -> None:
+def test_a_big_result_is_a_reference_that_can_be_read(hold: Limpet) -> None:
     def read(messages: Sequence[Message]) -> Message:
         text = str(last_result(messages))
         assert text.startswith("📁 Output cached: ")
@@ -110,7 +110,7 @@ def test_a_big_result_is_a_reference_that_can_be_read(hold: Holdfast) -> None:
     assert len(shown(model.requests[2])) < 6_000
 
 
-def test_what_goes_wrong_in_a_tool_is_a_result_and_the_pair_stays_whole(hold: Holdfast) -> None:
+def test_what_goes_wrong_in_a_tool_is_a_result_and_the_pair_stays_whole(hold: Limpet) -> None:
     def broken(arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise RuntimeError("no such host")
 
@@ -132,7 +132,7 @@ def test_what_goes_wrong_in_a_tool_is_a_result_and_the_pair_stays_whole(hold: Ho
     assert calls == [result.call_id for result in results]
 
 
-def test_a_tool_may_not_take_a_name_of_ours(hold: Holdfast) -> None:
+def test_a_tool_may_not_take_a_name_of_ours(hold: Limpet) -> None:
     with pytest.raises(errors.BadInput, match="'add_note'"):
         Agent(hold.session(), Script(), tools=[echo()._replace(name="add_note")])
 
@@ -145,13 +145,13 @@ def test_a_tool_may_not_take_a_name_of_ours(hold: Holdfast) -> None:
         (Limits(seconds=0), "time_limit_reached"),
     ],
 )
-def test_a_run_keeps_to_its_limits(hold: Holdfast, bounds: Limits, outcome: str) -> None:
+def test_a_run_keeps_to_its_limits(hold: Limpet, bounds: Limits, outcome: str) -> None:
     ended = Agent(hold.session(), Script(*[call("list_notes")] * 50), bounds=bounds).run("circle")
     assert ended.outcome == outcome
     assert ended.steps < 50
 
 
-def test_a_run_can_be_cancelled(hold: Holdfast) -> None:
+def test_a_run_can_be_cancelled(hold: Limpet) -> None:
     agent = Agent(hold.session(), Script(call("stop"), "never said"))
 
     def cancel(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def test_a_run_can_be_cancelled(hold: Holdfast) -> None:
     assert agent.run("go").outcome == "cancelled"
 
 
-def test_the_system_prompt_is_in_the_very_next_request_after_an_edit(hold: Holdfast) -> None:
+def test_the_system_prompt_is_in_the_very_next_request_after_an_edit(hold: Limpet) -> None:
     hold.session().prompt.write("Answer in English.")
     model = Script(call("edit_system_prompt", operation="append", content="\nNever touch main.py."), "done")
     Agent(hold.session(), model, system="You port parsers.").run("go")
@@ -177,7 +177,7 @@ def test_the_system_prompt_is_in_the_very_next_request_after_an_edit(hold: Holdf
 # --- compaction -------------------------------------------------------------------------------------------------------
 
 
-def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(hold: Holdfast) -> None:
+def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(hold: Limpet) -> None:
     """The whole of it: work fills a small window several times; before each time the agent gets one turn."""
     warned: list[int] = []
     written: list[str] = []
@@ -211,7 +211,7 @@ def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(ho
     assert text.count("[System] Context is approaching") == 0
 
 
-def test_what_left_the_window_is_one_question_away(hold: Holdfast) -> None:
+def test_what_left_the_window_is_one_question_away(hold: Limpet) -> None:
     def work(messages: Sequence[Message]) -> Message:
         number = len(model.requests)
         word = " the harbour pilot is called Ingeborg " if number == 3 else ""
@@ -227,14 +227,14 @@ def test_what_left_the_window_is_one_question_away(hold: Holdfast) -> None:
 
 def test_the_journal_is_in_the_window_and_gets_its_checkpoints(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    with holdfast.open(folder=str(tmp_path), session="one") as hold:
+    with limpet.open(folder=str(tmp_path), session="one") as hold:
         hold.journal.init()
         hold.journal.add("task", "port the parser")
         model = Script("casts work now")
         Agent(hold.session(), model, checkpoints=True).run("go on")
         assert "port the parser" in shown(model.requests[0])
         assert "casts work now" in (tmp_path / "NOTES.md").read_text()
-    with holdfast.open(folder=str(tmp_path), session="two") as hold:
+    with limpet.open(folder=str(tmp_path), session="two") as hold:
         model = Script("on it")
         Agent(hold.session(), model).run("and now?")
         text = shown(model.requests[0])
@@ -244,7 +244,7 @@ def test_the_journal_is_in_the_window_and_gets_its_checkpoints(tmp_path: Path) -
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_task_becomes_one_line_and_its_messages_stay(hold: Holdfast) -> None:
+def test_a_task_becomes_one_line_and_its_messages_stay(hold: Limpet) -> None:
     model = Script(
         call("begin_task", description="count the casts"),
         call("echo", text="a detail nobody needs"),
@@ -261,7 +261,7 @@ def test_a_task_becomes_one_line_and_its_messages_stay(hold: Holdfast) -> None:
     assert any("a detail nobody needs" in line for line in hold.export_lines())
 
 
-def test_tasks_nest_four_deep_and_end_in_order(hold: Holdfast) -> None:
+def test_tasks_nest_four_deep_and_end_in_order(hold: Limpet) -> None:
     moves = [call("begin_task", description=f"level {number}") for number in range(1, 6)]
     model = Script(*moves, call("cancel_task"), call("cancel_task", reason="wrong way"), "done")
     Agent(hold.session(), model).run("go")
@@ -290,7 +290,7 @@ def spawn_and_wait(count: int, how: str = "spawn_session", **more: Any) -> list[
     return [given[0], *(remember(one) for one in given[1:]), remember(lambda messages: "x"), "all in"]
 
 
-def test_children_really_run_at_once_and_report(hold: Holdfast) -> None:
+def test_children_really_run_at_once_and_report(hold: Limpet) -> None:
     together = threading.Barrier(3, timeout=30)
 
     def child(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
@@ -306,7 +306,7 @@ def test_children_really_run_at_once_and_report(hold: Holdfast) -> None:
     assert results[1]["result"] == "done with Task: part 1"
 
 
-def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: Holdfast) -> None:
+def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: Limpet) -> None:
     for how, there in (("fork_session", True), ("spawn_session", False)):
         seen: list[str] = []
 
@@ -324,7 +324,7 @@ def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: 
         assert ("the plan" in seen[0]) is there
 
 
-def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Holdfast) -> None:
+def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Limpet) -> None:
     def crash(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
         raise ValueError("the provider is down")
 
@@ -343,7 +343,7 @@ def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Holdfast) ->
         assert words in (result.get("error") or result["result"])
 
 
-def test_cancelling_the_parent_cancels_the_children(hold: Holdfast) -> None:
+def test_cancelling_the_parent_cancels_the_children(hold: Limpet) -> None:
     started = threading.Event()
 
     def endless(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
@@ -362,7 +362,7 @@ def test_cancelling_the_parent_cancels_the_children(hold: Holdfast) -> None:
     assert child.state == "cancelled"
 
 
-def test_the_loop_sends_roles_that_any_provider_takes(hold: Holdfast) -> None:
+def test_the_loop_sends_roles_that_any_provider_takes(hold: Limpet) -> None:
     model = Script(call("list_notes"), "done")
     Agent(hold.session(), model).run("go")
     roles = [message.role for message in model.requests[-1]]
@@ -373,7 +373,7 @@ def test_the_loop_sends_roles_that_any_provider_takes(hold: Holdfast) -> None:
 # --- what tasks promise -----------------------------------------------------------------------------------------------
 
 
-def test_a_task_collapses_exactly_what_was_said_in_it_users_too(hold: Holdfast) -> None:
+def test_a_task_collapses_exactly_what_was_said_in_it_users_too(hold: Limpet) -> None:
     model = Script(call("begin_task", description="casts"), "which ones?")
     agent = Agent(hold.session(), model, tools=[echo()])
     agent.run("Look into the casts.")
@@ -393,7 +393,7 @@ def test_a_task_collapses_exactly_what_was_said_in_it_users_too(hold: Holdfast) 
     assert inside == 3
 
 
-def test_ending_nothing_is_refused(hold: Holdfast) -> None:
+def test_ending_nothing_is_refused(hold: Limpet) -> None:
     model = Script(call("end_task", summary="x"), call("cancel_task", reason="y"), "ok")
     Agent(hold.session(), model).run("go")
     results = [result for message in model.requests[-1] for result in message.results()]
@@ -401,7 +401,7 @@ def test_ending_nothing_is_refused(hold: Holdfast) -> None:
     assert "there is no open task to end" in shown(model.requests[-1])
 
 
-def test_a_task_open_at_a_compaction_is_named_in_the_warning_and_after_it(hold: Holdfast) -> None:
+def test_a_task_open_at_a_compaction_is_named_in_the_warning_and_after_it(hold: Limpet) -> None:
     warnings: list[str] = []
 
     def work(messages: Sequence[Message]) -> Message:

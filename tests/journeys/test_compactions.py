@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.limits import WindowRules
-from holdfast.model import FOLD, MESSAGE
-from holdfast.store import Listing
-from holdfast.text import tokens
-from holdfast.window.controller import Compact
-from holdfast.window.units import unpaired
+import limpet
 from journeys.stdio import environment
 from journeys.survival import Run
+from limpet.limits import WindowRules
+from limpet.model import FOLD, MESSAGE
+from limpet.store import Listing
+from limpet.text import tokens
+from limpet.window.plan.controller import Compact
+from limpet.window.plan.groups import unpaired
 
 WORKER = str(Path(__file__).parent / "worker.py")
 
 
 def test_ten_compactions_lose_nothing_that_matters(store_url: str) -> None:
-    with holdfast.open(store_url, project="demo", session="long") as hold:
+    with limpet.open(store_url, project="demo", session="long") as hold:
         run = Run(hold.session(), limit=12_000, items=200)
         seen: list[Compact] = []
         run.compactions(10, seen.append)
@@ -43,7 +43,7 @@ def test_ten_compactions_lose_nothing_that_matters(store_url: str) -> None:
 
 
 def test_what_is_taken_off_the_notepad_comes_back_into_the_summary(tmp_path: Path) -> None:
-    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="long") as hold:
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="long") as hold:
         run = Run(hold.session(), limit=12_000, items=40)
         run.compactions(1)
         noted = [item for item in run.planted if item.noted and item.kind != "rule"]  # those are a part of requests too
@@ -60,7 +60,7 @@ def test_what_is_taken_off_the_notepad_comes_back_into_the_summary(tmp_path: Pat
 
 def test_a_models_summary_is_not_cut_while_there_is_room(tmp_path: Path) -> None:
     told = "\n".join(f"Line {number} of what the model had to say about it." for number in range(150))
-    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="long") as hold:
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="long") as hold:
         run = Run(hold.session(), limit=12_000, items=10, summarise=lambda messages: told)
         run.compactions(1)
         assert tokens.count(told) > 12_000 * WindowRules().summary_percent // 100
@@ -70,7 +70,7 @@ def test_a_models_summary_is_not_cut_while_there_is_room(tmp_path: Path) -> None
 
 
 def test_each_compaction_can_be_taken_back(tmp_path: Path) -> None:
-    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="long") as hold:
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="long") as hold:
         session = hold.session()
         run = Run(session, limit=8_000, items=40)
         run.compactions(3)
@@ -98,11 +98,11 @@ def killed(store: str, delay: float) -> None:
 @pytest.mark.parametrize("kills", [12, pytest.param(150, marks=pytest.mark.slow)])
 def test_a_kill_leaves_the_old_window_or_the_new_one(tmp_path: Path, kills: int) -> None:
     """The worker compacts without end. Whenever it dies, a new process finds a window that is whole."""
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     chance = random.Random(20_260_303)
     for _ in range(kills):
         killed(store, chance.uniform(0.0, 0.25))
-        with holdfast.open(store, project="demo", session="killed") as hold:
+        with limpet.open(store, project="demo", session="killed") as hold:
             window = hold.session().window
             messages = window.messages()
             total = hold.store.tally(hold.scope, MESSAGE, "killed").total
@@ -118,6 +118,6 @@ def test_a_kill_leaves_the_old_window_or_the_new_one(tmp_path: Path, kills: int)
             if any(fold.extra["how"] == "compact" for fold in folds):
                 window.uncompact(1, total)
                 assert len(window.messages()) == total
-    with holdfast.open(store, project="demo", session="killed") as hold:
+    with limpet.open(store, project="demo", session="killed") as hold:
         assert all(finding.ok for finding in hold.check())
         assert any(event.operation == "compact" for event in hold.history(kind=FOLD, limit=1_000))

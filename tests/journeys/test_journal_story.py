@@ -18,7 +18,7 @@ import pytest
 from mcp import ClientSession
 
 from doors.mcp_client import MODERN, sdk_session
-from holdfast.text import tokens
+from limpet.text import tokens
 
 SOURCE = "RATE = 1.5\n\n\ndef total(lines, rate=RATE):\n    return round(sum(lines) * rate, 2)\n"
 SCENARIOS = ["usual", "no lines", "not a number"]
@@ -35,7 +35,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def journal(folder: Path, *words: str) -> str:
-    return shell(folder, sys.executable, "-m", "holdfast", "journal", *words)
+    return shell(folder, sys.executable, "-m", "limpet", "journal", *words)
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "begin")
     # A client starts its server anywhere; this says which project is meant.
-    monkeypatch.setenv("HOLDFAST_FOLDER", str(folder))
+    monkeypatch.setenv("LIMPET_FOLDER", str(folder))
     return folder
 
 
 def agent(session_id: str, work: Any) -> None:
     """One agent with a connection of its own: the server's process ends with it, as a wiped window does."""
-    command = [sys.executable, "-m", "holdfast", "mcp", "--profile", "full", "--session", session_id]
+    command = [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--session", session_id]
 
     async def main() -> None:
         async with sdk_session(command=command, revision=MODERN) as session:
@@ -128,7 +128,7 @@ def test_a_journal_carries_work_over_a_wiped_window(project: Path) -> None:
     assert "last seen" in journal(project, "heal")
     assert file.read_text() == text
     os.unlink(file)
-    for path in sorted((project / ".holdfast" / "journal" / "seen").iterdir()):
+    for path in sorted((project / ".limpet" / "journal" / "seen").iterdir()):
         path.unlink()
     assert "git" in journal(project, "heal")
     assert file.read_text() == git(project, "show", "HEAD:NOTES.md")

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.library import Holdfast
+import limpet
 from journeys.stdio import Server, environment
+from limpet.api import Limpet
 
 WORKER = str(Path(__file__).parent / "worker.py")
 SEED = 20_260_303
 
 
-def verify(hold: Holdfast, acknowledged: dict[str, str]) -> None:
+def verify(hold: Limpet, acknowledged: dict[str, str]) -> None:
     """Each note is there with the hash it was acknowledged with; the store checks its own checksum besides."""
     for id, digest in acknowledged.items():
         entry = hold.store.read(hold.scope, "note", id)
@@ -75,10 +75,10 @@ def kill_again_and_again(store: str, kills: int, door: str) -> None:
         assert fresh
         assert not fresh.keys() & everything.keys()
         everything |= fresh
-        with holdfast.open(store, project="demo", session="check") as hold:
+        with limpet.open(store, project="demo", session="check") as hold:
             verify(hold, fresh)
             hold.session().notepad.write(f"still writable after {number}")
-    with holdfast.open(store, project="demo") as hold:
+    with limpet.open(store, project="demo") as hold:
         verify(hold, everything)
         assert all(finding.ok for finding in hold.check()), hold.check()
 
@@ -93,13 +93,13 @@ def test_what_was_acknowledged_survives_a_kill(store_url: str, door: str, kills:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("door", ["library", "mcp"])
 def test_what_was_acknowledged_survives_five_hundred_kills(tmp_path: Path, door: str) -> None:
-    kill_again_and_again(str(tmp_path / "holdfast.db"), 500, door)
+    kill_again_and_again(str(tmp_path / "limpet.db"), 500, door)
 
 
 def test_a_kill_while_others_write_does_not_hold_them_up(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     chance = random.Random(SEED)
-    with holdfast.open(store, project="demo", session="mine") as hold:
+    with limpet.open(store, project="demo", session="mine") as hold:
         for number in range(10):
             fresh = kill_library(store, f"run{number}", chance.uniform(0.003, 0.040))
             began = time.monotonic()

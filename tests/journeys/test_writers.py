@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.model import NOTE, Draft, Entry, Stamp
+import limpet
 from journeys.stdio import Server, environment
+from limpet import errors
+from limpet.api import Limpet
+from limpet.model import NOTE, Draft, Entry, Stamp
 
 WORKER = str(Path(__file__).parent / "worker.py")
 PROCESSES = 8
@@ -36,7 +36,7 @@ def worker(*args: str) -> subprocess.Popen[bytes]:
     )
 
 
-def notes_in(hold: Holdfast) -> dict[str, str]:
+def notes_in(hold: Limpet) -> dict[str, str]:
     """Every note of the project; a checksum that does not match would raise."""
     records = [json.loads(line).get("entry", {}) for line in hold.export_lines()]
     return {record["key"]: record["content"] for record in records if record.get("kind") == "note"}
@@ -59,7 +59,7 @@ def write_at_once(store: str, count: int) -> None:
 
 
 def expect_all(store: str, count: int) -> None:
-    with holdfast.open(store, project="demo") as hold:
+    with limpet.open(store, project="demo") as hold:
         found = notes_in(hold)
         wanted = {f"writer{writer} {number}" for writer in range(PROCESSES) for number in range(count)}
         assert len(found) == PROCESSES * count
@@ -109,7 +109,7 @@ def in_threads(*works: Callable[[], Any]) -> list[Any]:
         start.wait()
         try:
             results[at] = works[at]()
-        except errors.HoldfastError as problem:
+        except errors.LimpetError as problem:
             results[at] = problem
 
     threads = [threading.Thread(target=run, args=(at,)) for at in range(len(works))]
@@ -121,7 +121,7 @@ def in_threads(*works: Callable[[], Any]) -> list[Any]:
 
 
 def test_eight_threads_lose_nothing_and_share_no_failure(store_url: str) -> None:
-    with holdfast.open(store_url, project="demo", session="one") as hold:
+    with limpet.open(store_url, project="demo", session="one") as hold:
 
         def writer(number: int) -> tuple[dict[str, str], int]:
             kept, refused = {}, 0
@@ -143,7 +143,7 @@ def test_eight_threads_lose_nothing_and_share_no_failure(store_url: str) -> None
 
 
 def test_a_failing_writer_does_not_fail_those_it_shares_a_commit_with(tmp_path: Path) -> None:
-    with holdfast.open(str(tmp_path / "holdfast.db"), project="demo", session="one") as hold:
+    with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="one") as hold:
         hold.session().begin()
         queued = threading.Event()
         running = threading.Event()
@@ -177,7 +177,7 @@ def test_a_failing_writer_does_not_fail_those_it_shares_a_commit_with(tmp_path: 
         leader.join()
         timer.join()
         ids = {result for result in results if isinstance(result, str)} - {"raised"}
-        problems = [result for result in results if isinstance(result, errors.HoldfastError)]
+        problems = [result for result in results if isinstance(result, errors.LimpetError)]
         assert results[3] == "raised"
         assert [problem.code for problem in problems] == ["no_note", "no_note"]
         found = notes_in(hold)
@@ -202,31 +202,31 @@ def finished(process: subprocess.Popen[bytes], timeout: float) -> str:
 
 def test_a_fork_after_opening_works_on_both_sides(store_url: str) -> None:
     finished(worker("fork_plain", store_url), 60)
-    with holdfast.open(store_url, project="demo") as hold:
+    with limpet.open(store_url, project="demo") as hold:
         wanted = {f"{name} {number}" for name in ("parent", "child") for number in range(20)} | {"before", "after"}
         assert Counter(notes_in(hold).values()) == Counter(wanted)
         assert all(finding.ok for finding in hold.check())
 
 
 def test_a_fork_does_not_mind_stores_that_are_gone(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     assert finished(worker("fork_gone", store), 60) == ""
-    with holdfast.open(store, project="demo") as hold:
+    with limpet.open(store, project="demo") as hold:
         assert sorted(notes_in(hold).values()) == ["before", "child 0", "child 1", "parent 0", "parent 1"]
         assert all(finding.ok for finding in hold.check())
 
 
 def test_a_child_goes_on_after_its_parent_has_closed_the_store(store_url: str) -> None:
     finished(worker("fork_close", store_url), 60)
-    with holdfast.open(store_url, project="demo") as hold:
+    with limpet.open(store_url, project="demo") as hold:
         assert sorted(notes_in(hold).values()) == sorted(["before", "parent", *(f"child {n}" for n in range(20))])
         assert all(finding.ok for finding in hold.check())
 
 
 def test_a_fork_in_the_middle_of_a_write_repeats_and_blocks_nothing(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     finished(worker("fork_writing", store), 20)
-    with holdfast.open(store, project="demo") as hold:
+    with limpet.open(store, project="demo") as hold:
         assert sorted(notes_in(hold).values()) == ["child", "slow", "waiting"]
         assert all(finding.ok for finding in hold.check())
 
@@ -243,16 +243,16 @@ def test_a_hundred_calls_piled_up_are_all_kept(store_url: str) -> None:
         assert [reply["id"] for reply in replies] == numbers
         ids = [reply["result"]["structuredContent"]["note_id"] for reply in replies]
         assert server.leave() == 0
-    with holdfast.open(store_url, project="demo") as hold:
+    with limpet.open(store_url, project="demo") as hold:
         assert notes_in(hold) == {id: f"call {number}" for number, id in enumerate(ids)}
         assert ids == sorted(set(ids))
 
 
 def test_a_client_that_goes_away_loses_nothing_it_was_told_of(tmp_path: Path) -> None:
-    store = str(tmp_path / "holdfast.db")
+    store = str(tmp_path / "limpet.db")
     with Server(store, "--project", "demo") as server:
         for number in range(100):
             server.ask("tools/call", {"name": "add_note", "arguments": {"content": f"call {number}"}})
         assert server.leave() == 0
-    with holdfast.open(store, project="demo") as hold:
+    with limpet.open(store, project="demo") as hold:
         assert sorted(notes_in(hold).values()) == sorted(f"call {number}" for number in range(100))

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import holdfast
-from holdfast.library import Holdfast
-from holdfast.model import MESSAGE, NOTE, Draft, Entry, Stamp
-from holdfast.window.context import ours
+import limpet
+from limpet.api import Limpet
+from limpet.model import MESSAGE, NOTE, Draft, Entry, Stamp
+from limpet.window.plan.context import ours
 
 PROJECT = "demo"
 
@@ -26,8 +26,8 @@ def say(line: str) -> None:
     os.write(1, line.encode() + b"\n")
 
 
-def open_store(store: str, session: str) -> Holdfast:
-    return holdfast.open(store, project=PROJECT, session=session)
+def open_store(store: str, session: str) -> Limpet:
+    return limpet.open(store, project=PROJECT, session=session)
 
 
 def write(store: str, name: str, count: str) -> None:
@@ -45,7 +45,7 @@ def first_moment(folder: str, rounds: str) -> None:
     with open_store(str(Path(folder) / "warm.db"), "warm") as warm:
         warm.session().notes.add("so that everything is imported before the start")
     for number in range(int(rounds)):
-        store = str(Path(folder) / str(number) / "holdfast.db")
+        store = str(Path(folder) / str(number) / "limpet.db")
         start = mmap.mmap(-1, 1)
         children = []
         for name in range(8):
@@ -99,7 +99,7 @@ def fork_gone(store: str) -> None:
     for name, closed in (("removed", False), ("closed", True)):
         folder = Path(store).with_name(name)
         folder.mkdir()
-        other = open_store(str(folder / "holdfast.db"), "one")
+        other = open_store(str(folder / "limpet.db"), "one")
         other.session().notes.add("before")
         if closed:
             other.close()
@@ -171,7 +171,7 @@ def fork_writing(store: str) -> None:
 
 def compact(store: str) -> None:
     """Run a window without end, small enough to be cleared and compacted all the time."""
-    from holdfast.window.messages import Call, assistant, result, user
+    from limpet.window.messages import Call, assistant, result, user
 
     hold = open_store(store, "killed")
     window = hold.session().window
@@ -186,7 +186,7 @@ def compact(store: str) -> None:
 
 def audited(store: str, folder: str) -> None:
     """Do everything there is to do, and say which of the database's files Python itself opened."""
-    from holdfast.doors.cli import main
+    from limpet.doors.cli import main
 
     own = {store, f"{store}-wal", f"{store}-shm"}
 
@@ -215,7 +215,7 @@ def audited(store: str, folder: str) -> None:
         lines = list(hold.export_lines())
         hold.check()
         hold.backup(str(Path(folder) / "backup.db"))
-    with holdfast.open(store, project="copy") as copy:
+    with limpet.open(store, project="copy") as copy:
         copy.import_lines(lines)
     here = ("--store", store, "--project", PROJECT, "--session", "one")
     for args in (

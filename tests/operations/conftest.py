@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.library import Holdfast
+import limpet
+from limpet.api import Limpet
 
 NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
 DAY_MS = 86_400_000
@@ -27,7 +27,7 @@ class Clock:
         self.now += ms
 
 
-Opener = Callable[..., Holdfast]
+Opener = Callable[..., Limpet]
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def clock() -> Clock:
 @pytest.fixture
 def opened(store_url: str, clock: Clock, tmp_path: Path) -> Iterator[Opener]:
     """Opens the store of the test, again if asked, as another process would; all are closed at the end."""
-    holds: list[Holdfast] = []
+    holds: list[Limpet] = []
 
-    def opener(session: str = "one", project: str = "demo") -> Holdfast:
-        holds.append(holdfast.open(store_url, project=project, session=session, folder=str(tmp_path), clock=clock))
+    def opener(session: str = "one", project: str = "demo") -> Limpet:
+        holds.append(limpet.open(store_url, project=project, session=session, folder=str(tmp_path), clock=clock))
         return holds[-1]
 
     yield opener
@@ -50,5 +50,5 @@ def opened(store_url: str, clock: Clock, tmp_path: Path) -> Iterator[Opener]:
 
 
 @pytest.fixture
-def hold(opened: Opener) -> Holdfast:
+def hold(opened: Opener) -> Limpet:
     return opened()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.library import Holdfast
+from limpet import errors, limits
+from limpet.api import Limpet
 from operations.conftest import Clock
 
 DAY_MS = 86_400_000
@@ -15,14 +15,14 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 TEXT = "The release of the parser waits for a fix of the casts that break the grammar in version 7"
 
 
-def findings(hold: Holdfast, *only: str, **more: Any) -> list[tuple[str, str, str]]:
+def findings(hold: Limpet, *only: str, **more: Any) -> list[tuple[str, str, str]]:
     answer = hold.call("audit", {"only": list(only), **more})
     assert TOKEN not in str(answer)
     assert sum(answer["counts"].values()) == len(answer["findings"]) + answer.get("left_out", 0)
     return [(one["kind"], one["id"], one["reason"]) for one in answer["findings"]]
 
 
-def test_a_project_in_order_has_no_findings(hold: Holdfast) -> None:
+def test_a_project_in_order_has_no_findings(hold: Limpet) -> None:
     assert findings(hold) == []
     hold.session().notes.add("One thing")
     hold.session().notes.add("Quite another")
@@ -33,7 +33,7 @@ def test_a_project_in_order_has_no_findings(hold: Holdfast) -> None:
     assert "not recorded" in answer["not_known"]
 
 
-def test_secrets_are_named_where_they_are_and_where_they_were(hold: Holdfast) -> None:
+def test_secrets_are_named_where_they_are_and_where_they_were(hold: Limpet) -> None:
     work = hold.session()
     id = work.notes.add(f"deploy with {TOKEN}").id
     work.notepad.write(f"token: {TOKEN}")
@@ -48,7 +48,7 @@ def test_secrets_are_named_where_they_are_and_where_they_were(hold: Holdfast) ->
     assert all(TOKEN in str(hold.store.event(hold.scope, seq)) for seq in changes)
 
 
-def test_what_is_said_twice_is_found_with_the_first_that_said_it(hold: Holdfast, clock: Clock) -> None:
+def test_what_is_said_twice_is_found_with_the_first_that_said_it(hold: Limpet, clock: Clock) -> None:
     notes = hold.session().notes
     first = notes.add(TEXT).id
     clock.pass_by()
@@ -64,7 +64,7 @@ def test_what_is_said_twice_is_found_with_the_first_that_said_it(hold: Holdfast,
     ]
 
 
-def test_what_nobody_touched_for_long_is_stale(hold: Holdfast, clock: Clock) -> None:
+def test_what_nobody_touched_for_long_is_stale(hold: Limpet, clock: Clock) -> None:
     work = hold.session()
     note, finished = work.notes.add("open").id, work.notes.add("finished").id
     work.notes.update(finished, done=True)
@@ -82,7 +82,7 @@ def test_what_nobody_touched_for_long_is_stale(hold: Holdfast, clock: Clock) -> 
     assert findings(hold, "stale", stale_days=92) == []
 
 
-def test_outputs_that_nobody_used(hold: Holdfast, clock: Clock) -> None:
+def test_outputs_that_nobody_used(hold: Limpet, clock: Clock) -> None:
     kept = [hold.session().outputs.keep("shell", f"line {number} of it\n" * 500).output for number in range(2)]
     assert findings(hold, "unread") == [], "it may still be read today"
     clock.pass_by(2 * DAY_MS)
@@ -91,7 +91,7 @@ def test_outputs_that_nobody_used(hold: Holdfast, clock: Clock) -> None:
     assert [(kind, key) for kind, key, _ in findings(hold, "unread")] == [("output", idle)]
 
 
-def test_it_is_bounded_and_says_so(hold: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_bounded_and_says_so(hold: Limpet, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(5):
         hold.session().notes.add(TEXT)
     answer = hold.call("audit", {"limit": 3})

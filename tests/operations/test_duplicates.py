@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast.library import Holdfast
-from holdfast.limits import Bounds
+import limpet
+from limpet.api import Limpet
+from limpet.limits import Bounds
 from operations.conftest import Clock, Opener
 
 TEXT = "The release of the parser waits for a fix of the casts that break the grammar in version 7"
 
 
-def add(hold: Holdfast, content: str, **more: Any) -> dict[str, Any]:
+def add(hold: Limpet, content: str, **more: Any) -> dict[str, Any]:
     return hold.call("add_note", {"content": content, **more})
 
 
-def test_the_same_note_again_is_named_and_written(hold: Holdfast, clock: Clock) -> None:
+def test_the_same_note_again_is_named_and_written(hold: Limpet, clock: Clock) -> None:
     first = add(hold, TEXT)
     assert first == {"note_id": first["note_id"], "total_notes": 1, "total_tags": 0}
     clock.pass_by()
@@ -44,7 +44,7 @@ def test_notes_of_other_sessions_count_and_finished_ones_other_projects_and_kind
     assert "duplicate_of" not in add(opened(project="other"), TEXT)
 
 
-def test_memory_names_the_other_key_and_lines_that_stand_there_already(hold: Holdfast) -> None:
+def test_memory_names_the_other_key_and_lines_that_stand_there_already(hold: Limpet) -> None:
     def write(key: str, content: str, mode: str = "replace") -> dict[str, Any]:
         return hold.call("write_memory", {"key": key, "content": content, "mode": mode})
 
@@ -59,14 +59,14 @@ def test_memory_names_the_other_key_and_lines_that_stand_there_already(hold: Hol
 
 
 @pytest.mark.parametrize("text", ["a b c", "ok", "日本語のメモ", "!!!", "x" * 4_000, "0123456789abcdef" * 200])
-def test_any_text_may_be_written_twice(hold: Holdfast, text: str) -> None:
+def test_any_text_may_be_written_twice(hold: Limpet, text: str) -> None:
     first = add(hold, text)
     again = add(hold, text)
     assert again["total_notes"] == 2
     assert again.get("duplicate_of", first["note_id"]) == first["note_id"]
 
 
-def test_a_duplicate_among_many_is_found(hold: Holdfast) -> None:
+def test_a_duplicate_among_many_is_found(hold: Limpet) -> None:
     ids = [
         add(hold, f"step {number} of the build passed and the report of it was kept")["note_id"] for number in range(60)
     ]
@@ -75,7 +75,7 @@ def test_a_duplicate_among_many_is_found(hold: Holdfast) -> None:
 
 
 def test_it_can_be_switched_off(store_url: str, clock: Clock) -> None:
-    with holdfast.open(store_url, project="demo", session="one", clock=clock) as hold:
+    with limpet.open(store_url, project="demo", session="one", clock=clock) as hold:
         hold._bounds = Bounds(report_duplicates=False)
         add(hold, TEXT)
         assert add(hold, TEXT).keys() == {"note_id", "total_notes", "total_tags"}

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import holdfast
+import limpet
 from contract.kit import always
-from holdfast.library import Holdfast
-from holdfast.limits import OUTPUT_CATCH_UP_BYTES
-from holdfast.model import FOLD, MEMORY, NOTE, Draft
-from holdfast.operations import hosted
-from holdfast.store import GONE, Listing
-from holdfast.window.messages import Call, assistant, result, user
+from limpet.api import Limpet
+from limpet.limits import OUTPUT_CATCH_UP_BYTES
+from limpet.model import FOLD, MEMORY, NOTE, Draft
+from limpet.session import hook_state
+from limpet.store import GONE, Listing
+from limpet.window.messages import Call, assistant, result, user
 from operations.conftest import Clock, Opener
 from postgres import as_admin
 
@@ -53,7 +53,7 @@ def indexes(store_url: str) -> tuple[str, ...]:
     return POSTGRES_INDEXES if "://" in store_url else SQLITE_INDEXES
 
 
-def fill(hold: Holdfast) -> tuple[str, str]:
+def fill(hold: Limpet) -> tuple[str, str]:
     """Texts that stay, and a note, a memory entry and an output with the word. The ids of the note and the output."""
     work = hold.session("here")
     for number in range(40):
@@ -70,7 +70,7 @@ def fill(hold: Holdfast) -> tuple[str, str]:
     return id, kept.id
 
 
-def repeat(hold: Holdfast) -> None:
+def repeat(hold: Limpet) -> None:
     """The word wherever a session's work is told again: handoff, journal, task, compaction and checkpoint."""
     work = hold.session("here")
     work.handoff.write(f"next comes {WORD}")
@@ -85,7 +85,7 @@ def repeat(hold: Holdfast) -> None:
     assert any(WORD in record["content"] for record in folds), "the test would prove less"
     ctx = hold.context("here", "agent/hook")
     for number in range(3):
-        hosted.lost(ctx, f"Failed {number}: {WORD}", "tool")
+        hook_state.lost(ctx, f"Failed {number}: {WORD}", "tool")
 
 
 def test_what_is_deleted_is_in_no_index(opened: Opener, store_url: str) -> None:
@@ -126,7 +126,7 @@ def test_what_is_purged_for_ever_is_nowhere(opened: Opener, store_url: str, tmp_
     kept = [line for line in hold.export_lines() if WORD in line]
     assert kept == []
     hold.close()
-    beside = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith("holdfast.db")]
+    beside = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith("limpet.db")]
     assert tmp_path / "NOTES.md" in beside
     assert [path for path in beside if WORD in path.read_text(errors="replace")] == []
     if "://" in store_url:
@@ -142,8 +142,8 @@ def test_what_is_purged_for_ever_is_nowhere(opened: Opener, store_url: str, tmp_
 
 def test_the_test_would_see_it(tmp_path: Path, clock: Clock) -> None:
     """Without `forever` the file holds the word: reading it the same way finds it."""
-    path = str(tmp_path / "holdfast.db")
-    with holdfast.open(path, project="demo", session="one", clock=clock) as hold:
+    path = str(tmp_path / "limpet.db")
+    with limpet.open(path, project="demo", session="one", clock=clock) as hold:
         fill(hold)
         hold.call("purge", {"origin": "agent"}, by="person/cli")
     assert any(WORD.encode() in Path(name).read_bytes() for name in glob.glob(f"{path}*"))
@@ -161,8 +161,8 @@ def test_two_processes_that_forget_words_still_find_everything(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, set[str]]]
 ) -> None:
     """Each remembers which words are in the index, and the other may take them out."""
-    path = str(tmp_path_factory.mktemp("forget") / "holdfast.db")
-    holds = [holdfast.open(path, project="demo", session="one") for _ in range(2)]
+    path = str(tmp_path_factory.mktemp("forget") / "limpet.db")
+    holds = [limpet.open(path, project="demo", session="one") for _ in range(2)]
     kept: dict[str, str] = {}
     for who, key, words in steps:
         store, scope = holds[who].store, holds[who].scope

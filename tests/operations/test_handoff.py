@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast
+from limpet import errors
+from limpet.api import Limpet
 from operations.conftest import Clock, Opener
 
 HEADING = "## Handoff from the last session\n"
 
 
-def test_a_handoff_is_written_and_the_last_one_stays(hold: Holdfast) -> None:
+def test_a_handoff_is_written_and_the_last_one_stays(hold: Limpet) -> None:
     assert hold.call("write_session_handoff", {"content": " Casts are next. "}) == {"status": "ok", "replaced": False}
     assert hold.call("write_session_handoff", {"content": "Casts are done."}) == {"status": "ok", "replaced": True}
     read = hold.call("read_handoff", {})
@@ -24,7 +24,7 @@ def test_a_handoff_is_written_and_the_last_one_stays(hold: Holdfast) -> None:
     assert read["written_at"] == "2026-03-03T12:00:00.000Z"
 
 
-def test_without_one_there_is_nothing_to_read_and_no_section(hold: Holdfast) -> None:
+def test_without_one_there_is_nothing_to_read_and_no_section(hold: Limpet) -> None:
     with pytest.raises(errors.NotFound, match="write_session_handoff leaves one"):
         hold.call("read_handoff", {})
     assert HEADING not in hold.session().context()
@@ -32,7 +32,7 @@ def test_without_one_there_is_nothing_to_read_and_no_section(hold: Holdfast) -> 
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
-def test_a_blank_one_is_refused(hold: Holdfast, blank: str) -> None:
+def test_a_blank_one_is_refused(hold: Limpet, blank: str) -> None:
     hold.session().handoff.write("kept")
     with pytest.raises(errors.BadInput, match="handoff is empty"):
         hold.call("write_session_handoff", {"content": blank})
@@ -41,7 +41,7 @@ def test_a_blank_one_is_refused(hold: Holdfast, blank: str) -> None:
     assert hold.session().handoff.read().content == "kept"
 
 
-def test_it_is_the_first_thing_the_next_session_reads(hold: Holdfast, opened: Opener) -> None:
+def test_it_is_the_first_thing_the_next_session_reads(hold: Limpet, opened: Opener) -> None:
     work = hold.session()
     work.memory.write("goal", "parse")
     work.handoff.write("Casts are next.")
@@ -58,7 +58,7 @@ def test_it_is_the_first_thing_the_next_session_reads(hold: Holdfast, opened: Op
     assert opened("three").instructions().text.startswith(f"{HEADING}Casts are next.\n\n")
 
 
-def test_the_session_that_wrote_it_is_not_told_it(hold: Holdfast) -> None:
+def test_the_session_that_wrote_it_is_not_told_it(hold: Limpet) -> None:
     work = hold.session()
     work.handoff.write("for the others")
     assert HEADING not in work.context()
@@ -67,7 +67,7 @@ def test_the_session_that_wrote_it_is_not_told_it(hold: Holdfast) -> None:
     assert hold.session("two").context().startswith(HEADING)
 
 
-def test_reading_the_context_does_not_use_it_up(hold: Holdfast) -> None:
+def test_reading_the_context_does_not_use_it_up(hold: Limpet) -> None:
     hold.session("one").handoff.write("waiting")
     for name in ("two", "three", "two"):
         assert hold.session(name).context().startswith(HEADING)
@@ -75,7 +75,7 @@ def test_reading_the_context_does_not_use_it_up(hold: Holdfast) -> None:
     assert hold.session("one").handoff.read().used_by is None
 
 
-def test_once_used_it_stays_in_that_session_and_is_gone_from_the_next(hold: Holdfast, opened: Opener) -> None:
+def test_once_used_it_stays_in_that_session_and_is_gone_from_the_next(hold: Limpet, opened: Opener) -> None:
     hold.session("one").handoff.write("only once")
     second = hold.session("two")
     assert second.context().startswith(HEADING)
@@ -89,7 +89,7 @@ def test_once_used_it_stays_in_that_session_and_is_gone_from_the_next(hold: Hold
     assert second.handoff.read().used_by == "two"
 
 
-def test_instructions_are_used_when_they_say_so(hold: Holdfast) -> None:
+def test_instructions_are_used_when_they_say_so(hold: Limpet) -> None:
     hold.session("one").handoff.write("read me")
     told = hold.instructions(session="two")
     assert hold.session("one").handoff.read().used_by is None
@@ -99,7 +99,7 @@ def test_instructions_are_used_when_they_say_so(hold: Holdfast) -> None:
     assert hold.session("one").handoff.read().used_by == "two"
 
 
-def test_a_new_one_waits_again_after_the_old_was_used(hold: Holdfast) -> None:
+def test_a_new_one_waits_again_after_the_old_was_used(hold: Limpet) -> None:
     hold.session("one").handoff.write("first")
     second = hold.session("two")
     second.context()
@@ -109,7 +109,7 @@ def test_a_new_one_waits_again_after_the_old_was_used(hold: Holdfast) -> None:
     assert HEADING not in second.context()
 
 
-def test_one_that_came_after_the_reading_is_not_used_up_unread(hold: Holdfast) -> None:
+def test_one_that_came_after_the_reading_is_not_used_up_unread(hold: Limpet) -> None:
     hold.session("one").handoff.write("first")
     told = hold.instructions(session="two")
     second = hold.session("two")
@@ -121,7 +121,7 @@ def test_one_that_came_after_the_reading_is_not_used_up_unread(hold: Holdfast) -
     assert hold.session("three").context().startswith(f"{HEADING}newer")
 
 
-def test_it_belongs_to_its_project(hold: Holdfast, opened: Opener) -> None:
+def test_it_belongs_to_its_project(hold: Limpet, opened: Opener) -> None:
     hold.session().handoff.write("ours")
     other = opened("two", "other")
     assert HEADING not in other.session().context()
@@ -129,7 +129,7 @@ def test_it_belongs_to_its_project(hold: Holdfast, opened: Opener) -> None:
     assert hold.session().handoff.read().content == "ours"
 
 
-def test_lines_of_work_have_one_each(hold: Holdfast) -> None:
+def test_lines_of_work_have_one_each(hold: Limpet) -> None:
     work = hold.session()
     work.handoff.write("the parser waits", line="parser")
     work.handoff.write("the docs wait", line="docs")
@@ -146,7 +146,7 @@ def test_lines_of_work_have_one_each(hold: Holdfast) -> None:
     assert work.handoff.read("parser").used_by is None
 
 
-def test_the_history_of_handoffs_stays(hold: Holdfast, clock: Clock) -> None:
+def test_the_history_of_handoffs_stays(hold: Limpet, clock: Clock) -> None:
     for name, text in (("one", "first"), ("two", "second"), ("three", "third")):
         hold.session(name).handoff.write(text)
         clock.pass_by()
@@ -162,7 +162,7 @@ def test_the_history_of_handoffs_stays(hold: Holdfast, clock: Clock) -> None:
     ]
 
 
-def test_each_line_of_work_has_its_own_handoff_and_the_others_are_named(hold: Holdfast) -> None:
+def test_each_line_of_work_has_its_own_handoff_and_the_others_are_named(hold: Limpet) -> None:
     first, heading = hold.session("first"), "## Handoff from the last session\n"
     first.handoff.write("for the parser")
     first.handoff.write("for the docs", line="docs")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast, Session
-from holdfast.store import entry_record
+from limpet import errors
+from limpet.api import Limpet, Session
+from limpet.store import entry_record
 from operations.conftest import Clock, Opener
 
 # For each kind: how to make one, how to change it, and its key.
@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[Callable[[Session], object], Callable[[Session], object],
 }
 
 
-def state(hold: Holdfast, kind: str, key: str) -> object:
+def state(hold: Limpet, kind: str, key: str) -> object:
     """Everything of an entry but its version and its times, which only go forward."""
     entry = hold.store.read(hold.scope, kind, key)
     if entry is None:
@@ -31,7 +31,7 @@ def state(hold: Holdfast, kind: str, key: str) -> object:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_kind_has_history_and_undo(hold: Holdfast, clock: Clock, kind: str) -> None:
+def test_every_kind_has_history_and_undo(hold: Limpet, clock: Clock, kind: str) -> None:
     make, change, key = KINDS[kind]
     work = hold.session()
     make(work)
@@ -51,7 +51,7 @@ def test_every_kind_has_history_and_undo(hold: Holdfast, clock: Clock, kind: str
     assert hold.history(kind=kind)[0].operation == "undo"
 
 
-def test_undo_of_a_note_added_changed_finished_and_deleted(hold: Holdfast) -> None:
+def test_undo_of_a_note_added_changed_finished_and_deleted(hold: Limpet) -> None:
     notes = hold.session().notes
     id = notes.add("first", ["a"]).id
     changes: list[Callable[[], object]] = [
@@ -73,7 +73,7 @@ def test_undo_of_a_note_added_changed_finished_and_deleted(hold: Holdfast) -> No
     assert notes.tags() == ()
 
 
-def test_undo_twice_takes_back_the_last_two_changes(hold: Holdfast) -> None:
+def test_undo_twice_takes_back_the_last_two_changes(hold: Limpet) -> None:
     notes = hold.session().notes
     kept, gone = notes.add("kept"), notes.add("gone")
     notes.update(kept.id, content="changed")
@@ -83,7 +83,7 @@ def test_undo_twice_takes_back_the_last_two_changes(hold: Holdfast) -> None:
     assert gone.id not in {note.id for note in notes.list()}
 
 
-def test_undo_twice_on_one_entry_takes_back_both_changes(hold: Holdfast) -> None:
+def test_undo_twice_on_one_entry_takes_back_both_changes(hold: Limpet) -> None:
     pad = hold.session().notepad
     for content in ("one", "two", "three"):
         pad.write(content)
@@ -95,7 +95,7 @@ def test_undo_twice_on_one_entry_takes_back_both_changes(hold: Holdfast) -> None
     assert pad.get().version == 0
 
 
-def test_with_nothing_left_undo_says_so(hold: Holdfast) -> None:
+def test_with_nothing_left_undo_says_so(hold: Limpet) -> None:
     for _ in range(2):
         with pytest.raises(errors.NotFound, match="no change left to undo"):
             hold.undo()
@@ -106,7 +106,7 @@ def test_with_nothing_left_undo_says_so(hold: Holdfast) -> None:
         hold.undo()
 
 
-def test_an_undo_can_be_undone(hold: Holdfast) -> None:
+def test_an_undo_can_be_undone(hold: Limpet) -> None:
     pad = hold.session().notepad
     pad.write("one")
     pad.write("two")
@@ -119,7 +119,7 @@ def test_an_undo_can_be_undone(hold: Holdfast) -> None:
     assert pad.read() == "one"
 
 
-def test_a_change_by_its_number(hold: Holdfast) -> None:
+def test_a_change_by_its_number(hold: Limpet) -> None:
     notes = hold.session().notes
     first = notes.add("first")
     notes.add("second")
@@ -130,7 +130,7 @@ def test_a_change_by_its_number(hold: Holdfast) -> None:
     assert [note.content for note in notes.list()] == ["second"]
 
 
-def test_a_change_that_was_followed_by_another_is_not_undone(hold: Holdfast) -> None:
+def test_a_change_that_was_followed_by_another_is_not_undone(hold: Limpet) -> None:
     pad = hold.session().notepad
     pad.write("one")
     pad.write("two")
@@ -144,7 +144,7 @@ def test_a_change_that_was_followed_by_another_is_not_undone(hold: Holdfast) -> 
     assert list(hold.export_lines()) == before
 
 
-def test_a_change_undone_already_is_not_undone_again(hold: Holdfast) -> None:
+def test_a_change_undone_already_is_not_undone_again(hold: Limpet) -> None:
     notes = hold.session().notes
     id = notes.add("x").id
     seq = hold.history(kind="note")[0].seq
@@ -155,15 +155,15 @@ def test_a_change_undone_already_is_not_undone_again(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("seq", [0, -1, 999, 2**63, 10**30, -(10**30)])
-def test_a_number_that_names_no_change(hold: Holdfast, seq: int) -> None:
+def test_a_number_that_names_no_change(hold: Limpet, seq: int) -> None:
     hold.session().notes.add("x")
-    with pytest.raises(errors.HoldfastError) as caught:
+    with pytest.raises(errors.LimpetError) as caught:
         hold.undo(seq)
     assert isinstance(caught.value, errors.NotFound | errors.BadInput)
     assert len(hold.session().notes.list()) == 1
 
 
-def test_another_project_cannot_undo_ours(hold: Holdfast, opened: Opener) -> None:
+def test_another_project_cannot_undo_ours(hold: Limpet, opened: Opener) -> None:
     hold.session().notes.add("ours")
     seq = hold.history()[0].seq
     other = opened(project="other")
@@ -174,7 +174,7 @@ def test_another_project_cannot_undo_ours(hold: Holdfast, opened: Opener) -> Non
     assert other.history() == ()
 
 
-def test_history_says_who_when_what_and_how_it_was(hold: Holdfast, clock: Clock) -> None:
+def test_history_says_who_when_what_and_how_it_was(hold: Limpet, clock: Clock) -> None:
     work = hold.session("review", by="person/cli")
     id = work.notes.add("before").id
     clock.pass_by(1_000)
@@ -198,7 +198,7 @@ def test_history_says_who_when_what_and_how_it_was(hold: Holdfast, clock: Clock)
     assert entry.origin == "agent"
 
 
-def test_history_is_read_page_by_page(hold: Holdfast) -> None:
+def test_history_is_read_page_by_page(hold: Limpet) -> None:
     for number in range(10):
         hold.session().notes.add(str(number))
     seen: list[int] = []
@@ -212,7 +212,7 @@ def test_history_is_read_page_by_page(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("before_seq", [2**63, 10**30, -(10**30)])
-def test_a_page_beyond_all_numbers_is_no_accident(hold: Holdfast, before_seq: int) -> None:
+def test_a_page_beyond_all_numbers_is_no_accident(hold: Limpet, before_seq: int) -> None:
     hold.session().notes.add("x")
     try:
         events = hold.call("history", {"before_seq": before_seq})["events"]

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.journal import entries, lint
-from holdfast.journal.scan import scan
-from holdfast.journal.sections import template
-from holdfast.library import Holdfast
-from holdfast.operations import journal_evidence as proof
-from holdfast.text import tokens
+from limpet import errors, limits
+from limpet.api import Limpet
+from limpet.journal import evidence as proof
+from limpet.journal.document import entries, lint
+from limpet.journal.document.scan import scan
+from limpet.journal.document.sections import template
+from limpet.text import tokens
 from operations.conftest import Clock, Opener
 
 SOURCE = "import os\n\n\ndef total(lines):\n    return sum(lines)\n"
@@ -41,7 +41,7 @@ def notes(folder: Path) -> str:
     return (folder / "NOTES.md").read_text()
 
 
-def decide(hold: Holdfast, **other: Any) -> Any:
+def decide(hold: Limpet, **other: Any) -> Any:
     return hold.call("log_decision", {**DECISION, **other})
 
 
@@ -53,7 +53,7 @@ def git(folder: Path, *words: str) -> None:
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
-def test_a_decision_is_written_with_the_quote_from_the_file(hold: Holdfast, folder: Path) -> None:
+def test_a_decision_is_written_with_the_quote_from_the_file(hold: Limpet, folder: Path) -> None:
     reply = decide(hold)
     assert notes(folder).split("\n")[reply["line"] - 1] == "#### 2026-03-03T12:00:00Z - Sums in one place"
     assert "- `def total(lines):` [${PROJECT_ROOT}/src/a.py:4]\n" in notes(folder)
@@ -88,7 +88,7 @@ def test_a_decision_is_written_with_the_quote_from_the_file(hold: Holdfast, fold
     ],
 )
 def test_evidence_that_does_not_stand_is_refused_and_nothing_is_written(
-    hold: Holdfast, folder: Path, evidence: list[str], why: str
+    hold: Limpet, folder: Path, evidence: list[str], why: str
 ) -> None:
     (folder.parent / "outside.py").write_text("secret = 1\n")
     if not (folder / "link.py").is_symlink():
@@ -103,7 +103,7 @@ def test_evidence_that_does_not_stand_is_refused_and_nothing_is_written(
     assert not hold.history(kind="journal")
 
 
-def test_a_decision_needs_its_fields(hold: Holdfast, folder: Path) -> None:
+def test_a_decision_needs_its_fields(hold: Limpet, folder: Path) -> None:
     for wrong, why in (
         ({"scenarios": ["one", " "]}, "1 test scenarios were given; a decision needs 3"),
         ({"title": " "}, "title is empty"),
@@ -116,7 +116,7 @@ def test_a_decision_needs_its_fields(hold: Holdfast, folder: Path) -> None:
 
 
 def test_what_is_decided_is_kept_as_an_entry_so_that_what_it_cites_is_not_pruned(
-    hold: Holdfast, folder: Path, clock: Clock
+    hold: Limpet, folder: Path, clock: Clock
 ) -> None:
     kept = hold.session().outputs.keep("pytest", "a line of it\n" * 500).output
     assert kept is not None
@@ -139,7 +139,7 @@ def test_what_is_decided_is_kept_as_an_entry_so_that_what_it_cites_is_not_pruned
 # --- items ------------------------------------------------------------------------------------------------------------
 
 
-def test_items_are_added_and_finished(hold: Holdfast, folder: Path) -> None:
+def test_items_are_added_and_finished(hold: Limpet, folder: Path) -> None:
     journal = hold.journal
     journal.add("question", "May totals be | negative?")
     journal.add("goal", "One place for sums", note="the audit")
@@ -173,7 +173,7 @@ def test_items_are_added_and_finished(hold: Holdfast, folder: Path) -> None:
     assert lint.lint(notes(folder)) == []
 
 
-def test_wrong_items_are_refused(hold: Holdfast, folder: Path) -> None:
+def test_wrong_items_are_refused(hold: Limpet, folder: Path) -> None:
     hold.journal.add("goal", "sums here")
     hold.journal.add("goal", "sums there")
     before = notes(folder)
@@ -187,14 +187,14 @@ def test_wrong_items_are_refused(hold: Holdfast, folder: Path) -> None:
         ({"section": "debt", "text": " "}, "text is empty"),
         ({"section": "else", "text": "x"}, "must be one of"),
     ):
-        with pytest.raises(errors.HoldfastError, match=why):
+        with pytest.raises(errors.LimpetError, match=why):
             hold.call("update_notes", arguments)
     assert notes(folder) == before
 
 
 @pytest.mark.parametrize("present", [True, False])
 def test_a_debt_becomes_an_issue_where_there_is_bd(
-    hold: Holdfast, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: bool
+    hold: Limpet, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: bool
 ) -> None:
     tools = tmp_path / "bin"
     tools.mkdir(exist_ok=True)
@@ -221,7 +221,7 @@ def test_a_debt_becomes_an_issue_where_there_is_bd(
 # --- recovery ---------------------------------------------------------------------------------------------------------
 
 
-def test_recovery_says_when_evidence_no_longer_stands(hold: Holdfast, folder: Path) -> None:
+def test_recovery_says_when_evidence_no_longer_stands(hold: Limpet, folder: Path) -> None:
     decide(hold)
     assert "evidence" not in hold.journal.recover().text
     (folder / "src" / "a.py").write_text("# moved down\n" + SOURCE)
@@ -232,7 +232,7 @@ def test_recovery_says_when_evidence_no_longer_stands(hold: Holdfast, folder: Pa
     assert "[evidence gone]" in hold.journal.recover().text
 
 
-def test_the_levels_and_their_budgets(hold: Holdfast, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_levels_and_their_budgets(hold: Limpet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(6):
         decide(hold, title=f"Decision number {number}", rationale="because " * 200)
     for level, most in ((1, 100), (2, 500)):
@@ -247,7 +247,7 @@ def test_the_levels_and_their_budgets(hold: Holdfast, folder: Path, monkeypatch:
             hold.call("recover_notes", {"level": level})
 
 
-def test_there_is_nothing_to_recover_without_a_journal(hold: Holdfast) -> None:
+def test_there_is_nothing_to_recover_without_a_journal(hold: Limpet) -> None:
     with pytest.raises(errors.NotFound, match="is not there"):
         hold.journal.recover()
 
@@ -255,13 +255,11 @@ def test_there_is_nothing_to_recover_without_a_journal(hold: Holdfast) -> None:
 # --- verification -----------------------------------------------------------------------------------------------------
 
 
-def states(hold: Holdfast, **how: bool) -> list[tuple[str, str]]:
+def states(hold: Limpet, **how: bool) -> list[tuple[str, str]]:
     return [(one.verdict.state, str(one.verdict.ref)) for one in hold.journal.verify(**how).checked]
 
 
-def test_verification_finds_what_moved_what_drifted_and_what_is_gone(
-    hold: Holdfast, folder: Path, clock: Clock
-) -> None:
+def test_verification_finds_what_moved_what_drifted_and_what_is_gone(hold: Limpet, folder: Path, clock: Clock) -> None:
     decide(hold)
     hold.journal.add("identifier", "src/a.py:4-5", note="the sum")
     place = "${PROJECT_ROOT}/src/a.py"
@@ -286,7 +284,7 @@ def test_verification_finds_what_moved_what_drifted_and_what_is_gone(
     assert [state for state, _ in states(hold)] == ["gone", "gone"]
 
 
-def test_git_knows_where_a_quote_went(hold: Holdfast, folder: Path) -> None:
+def test_git_knows_where_a_quote_went(hold: Limpet, folder: Path) -> None:
     git(folder, "init", "-q")
     decide(hold)
     git(folder, "add", "src")
@@ -301,7 +299,7 @@ def test_git_knows_where_a_quote_went(hold: Holdfast, folder: Path) -> None:
     assert "changed last in" in one.verdict.detail
 
 
-def test_without_git_verification_works_too(hold: Holdfast, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_verification_works_too(hold: Limpet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decide(hold)
     (folder / "src" / "a.py").unlink()
     monkeypatch.setenv("PATH", str(folder / "none"))
@@ -312,7 +310,7 @@ def test_without_git_verification_works_too(hold: Holdfast, folder: Path, monkey
 # --- duties -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_logs_sets_the_context_and_leaves_the_handoff(hold: Holdfast, folder: Path) -> None:
+def test_a_checkpoint_logs_sets_the_context_and_leaves_the_handoff(hold: Limpet, folder: Path) -> None:
     hold.journal.add("blocker", "the audit", eta="2026-03-01")
     hold.journal.add("goal", "One place for sums")
     hold.journal.add("question", "negative?")
@@ -331,11 +329,11 @@ def test_a_checkpoint_logs_sets_the_context_and_leaves_the_handoff(hold: Holdfas
     assert "1 blocker (1 due: resolved?)" in hold.journal.recover().text
 
 
-def test_healing_prefers_what_was_seen_then_git_then_the_template(hold: Holdfast, folder: Path, opened: Opener) -> None:
+def test_healing_prefers_what_was_seen_then_git_then_the_template(hold: Limpet, folder: Path, opened: Opener) -> None:
     file = folder / "NOTES.md"
     assert hold.journal.heal(check=True) == ("NOTES.md", "missing", "template", False)
     assert not file.exists()
-    assert not (folder / ".holdfast").exists()
+    assert not (folder / ".limpet").exists()
     git(folder, "init", "-q")
     file.write_text(template() + "committed\n")
     git(folder, "add", "NOTES.md")
@@ -356,7 +354,7 @@ def test_healing_prefers_what_was_seen_then_git_then_the_template(hold: Holdfast
     assert hold.journal.init() is False
 
 
-def test_a_journal_is_made_once(hold: Holdfast, folder: Path) -> None:
+def test_a_journal_is_made_once(hold: Limpet, folder: Path) -> None:
     assert hold.journal.init() is True
     assert notes(folder) == template()
     (folder / "NOTES.md").write_text("mine\n")
@@ -364,7 +362,7 @@ def test_a_journal_is_made_once(hold: Holdfast, folder: Path) -> None:
     assert notes(folder) == "mine\n"
 
 
-def test_a_long_journal_is_rotated_by_the_checkpoint(hold: Holdfast, folder: Path, clock: Clock) -> None:
+def test_a_long_journal_is_rotated_by_the_checkpoint(hold: Limpet, folder: Path, clock: Clock) -> None:
     for number in range(14):
         clock.pass_by(1_000)
         decide(hold, title=f"number {number}", rationale="x" * 1_900, decision="y" * 1_900)
@@ -386,7 +384,7 @@ def test_a_long_journal_is_rotated_by_the_checkpoint(hold: Holdfast, folder: Pat
     assert hold.journal.add("debt", "new").id == "TD-042"
 
 
-def test_a_result_that_has_served_becomes_a_line_that_leads_back_to_it(hold: Holdfast) -> None:
+def test_a_result_that_has_served_becomes_a_line_that_leads_back_to_it(hold: Limpet) -> None:
     hits = "".join(f"src/f{number}.py:{number}: x\n" for number in range(30))
     found = hold.journal.clear("rg", hits)
     assert found is not None

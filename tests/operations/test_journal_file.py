@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.journal import edit, entries, problems
-from holdfast.journal.entries import Item
-from holdfast.journal.scan import scan
-from holdfast.journal.sections import template
-from holdfast.operations import journal_file
-from holdfast.operations.journal_file import Place, find, read, update
+from limpet import errors, limits
+from limpet.journal import file as journal_file
+from limpet.journal.document import edit, entries, problems
+from limpet.journal.document.entries import Item
+from limpet.journal.document.scan import scan
+from limpet.journal.document.sections import template
+from limpet.journal.file import Place, find, read, update
 from operations.editor import STYLES
 
 EDITOR = Path(__file__).parent / "editor.py"
@@ -28,7 +28,7 @@ BY_HAND = "\n## By hand\n"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return find(str(tmp_path), "NOTES.md", ".holdfast/journal")
+    return find(str(tmp_path), "NOTES.md", ".limpet/journal")
 
 
 def question(words: str) -> Callable[[str], str]:
@@ -73,7 +73,7 @@ def test_a_link_inside_the_project_is_followed_and_stays_a_link(tmp_path: Path) 
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "notes.md").write_text(template())
     (tmp_path / "NOTES.md").symlink_to("docs/notes.md")
-    place = find(str(tmp_path), "NOTES.md", ".holdfast/journal")
+    place = find(str(tmp_path), "NOTES.md", ".limpet/journal")
     update(place, question("followed?"))
     assert (tmp_path / "NOTES.md").is_symlink()
     assert "followed?" in (tmp_path / "docs" / "notes.md").read_text()
@@ -87,7 +87,7 @@ def test_a_file_outside_the_project_is_refused(tmp_path: Path, name: str) -> Non
     (root / "link.md").symlink_to(tmp_path / "other.md")
     (root / "away").symlink_to(tmp_path)
     with pytest.raises(errors.BadInput, match="outside the project"):
-        find(str(root), name, ".holdfast")
+        find(str(root), name, ".limpet")
     assert (tmp_path / "other.md").read_text() == "not yours\n"
 
 
@@ -95,7 +95,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "folder.md").mkdir()
     os.mkfifo(tmp_path / "pipe.md")
     for name in ("folder.md", "pipe.md"):
-        place = find(str(tmp_path), name, ".holdfast")
+        place = find(str(tmp_path), name, ".limpet")
         with pytest.raises(errors.BadInput, match="not a regular file"):
             update(place, question("?"), template)
         with pytest.raises(errors.BadInput, match="not a regular file"):
@@ -203,8 +203,8 @@ def test_what_a_stopped_process_left_behind_is_taken_in(place: Place) -> None:
     update(place, question("ours?"))
     text = Path(place.path).read_text()
     beside = Path(os.path.dirname(place.path))
-    (beside / ".NOTES.md.holdfast-1-1").write_text(text + "displaced, by hand\n")
-    (beside / ".NOTES.md.holdfast-1-2").write_text(journal_file.states(place)[0])  # ours, never put in place
+    (beside / ".NOTES.md.limpet-1-1").write_text(text + "displaced, by hand\n")
+    (beside / ".NOTES.md.limpet-1-2").write_text(journal_file.states(place)[0])  # ours, never put in place
     update(place, question("next?"))
     assert "displaced, by hand\n" in Path(place.path).read_text()
     assert asked(place) == ["ours?", "next?"]
@@ -220,7 +220,7 @@ def test_states_that_a_power_cut_emptied_drop_nothing(place: Place, left: int) -
     states = sorted(Path(place.within("seen")).glob("*.md"))
     for state in states[left:]:
         state.write_bytes(b"")
-    (Path(place.path).parent / f".NOTES.md.holdfast-1-{left}").write_text(before)
+    (Path(place.path).parent / f".NOTES.md.limpet-1-{left}").write_text(before)
     update(place, question("third?"))
     assert asked(place) == ["first?", "second?", "third?"]
 

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.library import Holdfast, Session
-from holdfast.text import tokens
+from limpet import errors, limits
+from limpet.api import Limpet, Session
+from limpet.text import tokens
 from operations.conftest import Opener
 
 
 @pytest.fixture
-def work(hold: Holdfast) -> Session:
+def work(hold: Limpet) -> Session:
     return hold.session()
 
 
 @pytest.fixture
 def folder(home: Path) -> Path:
-    return home / ".local" / "share" / "holdfast" / "skills"
+    return home / ".local" / "share" / "limpet" / "skills"
 
 
 def skill(folder: Path, name: str, text: str) -> None:
@@ -36,7 +36,7 @@ def good(name: str, description: str = "What it does.") -> str:
 # --- the system prompt ------------------------------------------------------------------------------------------------
 
 
-def test_the_prompt_is_edited_as_the_notepad_is(hold: Holdfast, work: Session) -> None:
+def test_the_prompt_is_edited_as_the_notepad_is(hold: Limpet, work: Session) -> None:
     assert hold.call("read_system_prompt", {}) == {"content": "", "tokens": 0, "version": 0}
     assert hold.call("edit_system_prompt", {"operation": "append", "content": "Be brief.\n"})["version"] == 1
     work.prompt.edit("prepend", content="# Rules\n")
@@ -58,7 +58,7 @@ def test_the_prompt_is_edited_as_the_notepad_is(hold: Holdfast, work: Session) -
     assert work.prompt.read() == "Be $& \\1 brief.\n"
 
 
-def test_one_prompt_serves_every_session_of_a_project(hold: Holdfast, opened: Opener) -> None:
+def test_one_prompt_serves_every_session_of_a_project(hold: Limpet, opened: Opener) -> None:
     hold.session("a").prompt.write("Rules.")
     assert hold.session("b").prompt.read() == "Rules."
     assert opened().session().prompt.read() == "Rules."
@@ -226,8 +226,8 @@ def test_a_directory_that_cannot_be_written_is_said(work: Session, folder: Path)
         work.skills.promote("deploy", "D.", "A")
 
 
-def test_without_a_directory_nothing_is_promoted(hold: Holdfast) -> None:
-    bare = Holdfast(hold.store, hold.scope, session="one")
+def test_without_a_directory_nothing_is_promoted(hold: Limpet) -> None:
+    bare = Limpet(hold.store, hold.scope, session="one")
     bare.session().notepad.write("# A\n")
     assert bare.session().skills.summary().text == ""
     with pytest.raises(errors.BadInput, match="no directory for skills"):
@@ -243,7 +243,7 @@ def test_values_come_back_as_they_went(work: Session, opened: Opener, value: obj
     assert opened("later").session("later").state.get("k") == value
 
 
-def test_state_is_the_projects_and_has_a_history(hold: Holdfast, work: Session, opened: Opener) -> None:
+def test_state_is_the_projects_and_has_a_history(hold: Limpet, work: Session, opened: Opener) -> None:
     assert work.state.set("build.number", 7) == 1
     assert work.state.set("build.number", 7) == 1
     assert hold.session("other").state.set("build.number", 8) == 2
@@ -285,7 +285,7 @@ def test_a_value_is_set_only_if_it_is_the_one_that_was_seen(work: Session) -> No
         ({"action": "set", "key": "k", "value": ["\ud800"]}, "cannot be stored"),
     ],
 )
-def test_mistakes_change_nothing(hold: Holdfast, arguments: dict[str, object], says: str) -> None:
+def test_mistakes_change_nothing(hold: Limpet, arguments: dict[str, object], says: str) -> None:
     hold.session().state.set("k", "as it was")
     with pytest.raises(errors.BadInput, match=says):
         hold.call("agent_state", arguments)
@@ -293,7 +293,7 @@ def test_mistakes_change_nothing(hold: Holdfast, arguments: dict[str, object], s
     assert hold.session().state.keys() == ("k",)
 
 
-def test_an_export_carries_prompt_and_state(hold: Holdfast, opened: Opener) -> None:
+def test_an_export_carries_prompt_and_state(hold: Limpet, opened: Opener) -> None:
     hold.session().prompt.write("Rules.")
     hold.session().state.set("k", [1])
     other = opened(project="copy")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.library import Holdfast
-from holdfast.operations.meaning import HINT, Semantics, catch_up
-from holdfast.search import embed
-from holdfast.search.meaning import Meaning, Table
+from limpet.api import Limpet
+from limpet.recall import embedding_model
+from limpet.recall.embeddings import Meaning, Table
+from limpet.recall.semantics import HINT, Semantics, catch_up
 from operations.conftest import Clock, Opener
 from operations.test_recall import keys
 
@@ -27,19 +27,19 @@ ASKED = {
 
 
 @pytest.fixture(scope="module")
-def model() -> embed.Model:
-    found = embed.load()
-    assert found is not None, "the extra holdfast[semantic] belongs to the environment of the tests"
+def model() -> embedding_model.Model:
+    found = embedding_model.load()
+    assert found is not None, "the extra limpet[semantic] belongs to the environment of the tests"
     return found
 
 
-def laden(hold: Holdfast) -> Holdfast:
+def laden(hold: Limpet) -> Limpet:
     for text in NOTES:
         hold.session("one").notes.add(text)
     return hold
 
 
-def test_other_words_for_the_same_find_it_and_other_things_do_not(hold: Holdfast) -> None:
+def test_other_words_for_the_same_find_it_and_other_things_do_not(hold: Limpet) -> None:
     laden(hold)
     for query, text in ASKED.items():
         hits = hold.recall(query).hits
@@ -50,14 +50,14 @@ def test_other_words_for_the_same_find_it_and_other_things_do_not(hold: Holdfast
     assert hold.recall("my dog destroyed the couch").hint == ""
 
 
-def test_filters_hold_for_what_is_found_by_meaning(hold: Holdfast, clock: Clock) -> None:
+def test_filters_hold_for_what_is_found_by_meaning(hold: Limpet, clock: Clock) -> None:
     laden(hold)
     assert keys(hold, "my dog destroyed the couch", session="two") == []
     assert keys(hold, "my dog destroyed the couch", kinds=["memory"]) == []
     assert len(keys(hold, "my dog destroyed the couch", session="one")) == 1
 
 
-def test_what_is_changed_or_deleted_is_found_as_it_is_now(hold: Holdfast) -> None:
+def test_what_is_changed_or_deleted_is_found_as_it_is_now(hold: Limpet) -> None:
     note = hold.session("one").notes.add(PUPPY)
     assert keys(hold, "my dog destroyed the couch") == [note.id]
     hold.session("one").notes.update(note.id, content="Tomatoes need more water in July")
@@ -77,14 +77,14 @@ def test_what_another_process_wrote_is_learned(opened: Opener) -> None:
     assert keys(second, "my dog destroyed the couch") == [key]
 
 
-def test_it_can_be_switched_off(hold: Holdfast) -> None:
+def test_it_can_be_switched_off(hold: Limpet) -> None:
     laden(hold)
     hold._bounds = hold._bounds._replace(recall=hold._bounds.recall._replace(meaning=False))
     assert keys(hold, "my dog destroyed the couch") == []
     assert hold.recall("lexer").hint == ""
 
 
-def test_without_the_extra_words_alone_are_searched_which_is_said_once(hold: Holdfast) -> None:
+def test_without_the_extra_words_alone_are_searched_which_is_said_once(hold: Limpet) -> None:
     laden(hold)
     hold._semantics = Semantics(lambda: None)
     first = hold.recall("my dog destroyed the couch")
@@ -95,7 +95,7 @@ def test_without_the_extra_words_alone_are_searched_which_is_said_once(hold: Hol
     assert "hint" not in hold.call("recall", {"query": "lexer"})
 
 
-def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Holdfast, model: embed.Model) -> None:
+def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Limpet, model: embedding_model.Model) -> None:
     laden(hold)
     meaning = Meaning(model)
     assert catch_up(meaning, hold.store, hold.scope, most=2) == 2
@@ -105,22 +105,22 @@ def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Holdfast
     assert catch_up(meaning, hold.store, hold.scope) == 0
 
 
-def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embed.Model) -> None:
+def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embedding_model.Model) -> None:
     for text in ("the of and", "日本語のメモ", "x" * 30_000, "Ünïcode straße", "ﷺ"):
-        (found,) = embed.unpacked(model.kept(text)).astype(np.float32)
-        assert found @ model.vector(embed.telling(text)) > 0.99 * np.linalg.norm(found)
+        (found,) = embedding_model.unpacked(model.kept(text)).astype(np.float32)
+        assert found @ model.vector(embedding_model.telling(text)) > 0.99 * np.linalg.norm(found)
     assert {model.kept(text) for text in ("", " ", "\x00", "🙂" * 50)} == {b""}
     assert not model.vector([]).any()
 
 
-def test_a_word_without_end_is_taken_in_stretches(model: embed.Model) -> None:
+def test_a_word_without_end_is_taken_in_stretches(model: embedding_model.Model) -> None:
     stretch = "lighthouse" * 6
-    assert len(stretch) < embed.LONG_WORD
-    joined = model.pieces("x" * embed.LONG_WORD + stretch)
-    assert joined == model.pieces("x" * embed.LONG_WORD) + model.pieces(stretch)
+    assert len(stretch) < embedding_model.LONG_WORD
+    joined = model.pieces("x" * embedding_model.LONG_WORD + stretch)
+    assert joined == model.pieces("x" * embedding_model.LONG_WORD) + model.pieces(stretch)
 
 
-def test_words_alike_are_near(model: embed.Model) -> None:
+def test_words_alike_are_near(model: embedding_model.Model) -> None:
     dog, puppy, tax = model.vectors(["dog", "puppy", "tax"])
     assert dog @ puppy > 0.4 > 2 * (dog @ tax)
     assert np.allclose(model.vectors(["dog"])[0], model.vector(["dog"]))
@@ -128,7 +128,10 @@ def test_words_alike_are_near(model: embed.Model) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(1, 40), st.binary(min_size=embed.KEPT_BYTES, max_size=embed.KEPT_BYTES)), max_size=60
+        st.tuples(
+            st.integers(1, 40), st.binary(min_size=embedding_model.KEPT_BYTES, max_size=embedding_model.KEPT_BYTES)
+        ),
+        max_size=60,
     )
 )
 def test_a_table_holds_the_newest_vector_of_each_text(arrived: list[tuple[int, bytes]]) -> None:
@@ -138,18 +141,21 @@ def test_a_table_holds_the_newest_vector_of_each_text(arrived: list[tuple[int, b
     table.learn(numbered[half:])
     table.learn([])
     assert table.last == len(arrived)
-    vector = embed.unit(np.arange(embed.SIZE, dtype=np.float32) - 100)
-    now = {doc: embed.unit(embed.unpacked(body)[0].astype(np.float32)) @ vector for doc, body in arrived}
+    vector = embedding_model.unit(np.arange(embedding_model.SIZE, dtype=np.float32) - 100)
+    now = {
+        doc: embedding_model.unit(embedding_model.unpacked(body)[0].astype(np.float32)) @ vector
+        for doc, body in arrived
+    }
     near = table.nearest(vector, 100)
     assert near.keys() == now.keys()
     assert all(abs(near[doc] - cosine) < 1e-4 for doc, cosine in now.items())
     assert table.cosines(vector, (*now, 99)).keys() == now.keys()
 
 
-def test_the_nearest_of_many_are_found_by_their_signs(model: embed.Model) -> None:
+def test_the_nearest_of_many_are_found_by_their_signs(model: embedding_model.Model) -> None:
     dice = np.random.default_rng(1)
     table = Table()
-    table.learn((at + 1, at, dice.bytes(embed.KEPT_BYTES)) for at in range(5_000))
+    table.learn((at + 1, at, dice.bytes(embedding_model.KEPT_BYTES)) for at in range(5_000))
     table.learn([(9_999, 4_321, model.kept(PUPPY))])
     assert next(iter(table.nearest(model.vector(["puppy", "sofa"]), 10))) == 4_321
     assert len(table.nearest(model.vector(["puppy"]), 10)) == 10

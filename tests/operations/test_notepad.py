@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.model import Notepad
+from limpet import errors
+from limpet.api import Limpet
+from limpet.model import Notepad
 from operations.conftest import Clock, Opener
 
 EMPTY_SECTION = (
@@ -16,22 +16,22 @@ EMPTY_SECTION = (
 )
 
 
-def edit(hold: Holdfast, operation: str, **arguments: object) -> dict[str, object]:
+def edit(hold: Limpet, operation: str, **arguments: object) -> dict[str, object]:
     return hold.call("update_notepad", {"operation": operation, **arguments})
 
 
-def text(hold: Holdfast) -> str:
+def text(hold: Limpet) -> str:
     return str(hold.call("read_notepad", {})["content"])
 
 
 # --- reading and writing ----------------------------------------------------------------------------------------------
 
 
-def test_a_new_notepad_is_empty(hold: Holdfast) -> None:
+def test_a_new_notepad_is_empty(hold: Limpet) -> None:
     assert hold.call("read_notepad", {}) == {"content": "", "tokens": 0, "version": 0}
 
 
-def test_what_was_written_is_read_exactly(hold: Holdfast) -> None:
+def test_what_was_written_is_read_exactly(hold: Limpet) -> None:
     whole = "# Plan\r\n\t1. ünï \U0001f680\n\n  trailing  \n"
     answer = hold.call("write_notepad", {"content": whole})
     assert answer["ok"] is True
@@ -42,13 +42,13 @@ def test_what_was_written_is_read_exactly(hold: Holdfast) -> None:
     assert hold.call("read_notepad", {})["version"] == 2
 
 
-def test_the_same_text_again_is_no_new_version(hold: Holdfast) -> None:
+def test_the_same_text_again_is_no_new_version(hold: Limpet) -> None:
     hold.call("write_notepad", {"content": "same"})
     assert hold.call("write_notepad", {"content": "same"})["version"] == 1
     assert len(hold.session().notepad.history()) == 1
 
 
-def test_every_session_has_its_own(hold: Holdfast, opened: Opener) -> None:
+def test_every_session_has_its_own(hold: Limpet, opened: Opener) -> None:
     hold.call("write_notepad", {"content": "mine"})
     hold.call("write_notepad", {"content": "theirs", "session_id": "two"})
     assert text(hold) == "mine"
@@ -57,7 +57,7 @@ def test_every_session_has_its_own(hold: Holdfast, opened: Opener) -> None:
     assert opened().call("read_notepad", {})["content"] == "mine"
 
 
-def test_it_has_a_hard_limit(hold: Holdfast) -> None:
+def test_it_has_a_hard_limit(hold: Limpet) -> None:
     hold.call("write_notepad", {"content": "x" * 100_000})
     for refused in (
         lambda: hold.call("write_notepad", {"content": "y" * 100_001}),
@@ -71,14 +71,14 @@ def test_it_has_a_hard_limit(hold: Holdfast) -> None:
 # --- the four edits ---------------------------------------------------------------------------------------------------
 
 
-def test_append_and_prepend_add_exactly_what_they_are_given(hold: Holdfast) -> None:
+def test_append_and_prepend_add_exactly_what_they_are_given(hold: Limpet) -> None:
     assert edit(hold, "append", content="b")["ok"] is True
     edit(hold, "append", content="\nc ")
     edit(hold, "prepend", content="a\n")
     assert text(hold) == "a\nb\nc "
 
 
-def test_find_replace_changes_the_first_place_or_all(hold: Holdfast) -> None:
+def test_find_replace_changes_the_first_place_or_all(hold: Limpet) -> None:
     hold.call("write_notepad", {"content": "x x x"})
     edit(hold, "find_replace", find="x", replace="y")
     assert text(hold) == "y x x"
@@ -88,7 +88,7 @@ def test_find_replace_changes_the_first_place_or_all(hold: Holdfast) -> None:
     assert text(hold) == "y"
 
 
-def test_delete_takes_the_first_place_or_all(hold: Holdfast) -> None:
+def test_delete_takes_the_first_place_or_all(hold: Limpet) -> None:
     hold.call("write_notepad", {"content": "a-b-c"})
     edit(hold, "delete", content="-")
     assert text(hold) == "ab-c"
@@ -100,7 +100,7 @@ def test_delete_takes_the_first_place_or_all(hold: Holdfast) -> None:
 @pytest.mark.parametrize(
     "literal", ["$&", "$1", "$$", r"\1", r"\g<0>", r"\n", r"\\", ".*", "[a-z]+", "(", "^", "{0}", "%s", "\\"]
 )
-def test_texts_are_literal(hold: Holdfast, literal: str) -> None:
+def test_texts_are_literal(hold: Limpet, literal: str) -> None:
     hold.call("write_notepad", {"content": f"before {literal} after, plain"})
     edit(hold, "find_replace", find=literal, replace=f"<{literal}{literal}>")
     assert text(hold) == f"before <{literal}{literal}> after, plain"
@@ -119,7 +119,7 @@ def test_texts_are_literal(hold: Holdfast, literal: str) -> None:
         ("zzzz qqqq", "Nothing in it is similar; read it first."),
     ],
 )
-def test_a_text_that_is_not_there_says_what_is_near(hold: Holdfast, find: str, said: str) -> None:
+def test_a_text_that_is_not_there_says_what_is_near(hold: Limpet, find: str, said: str) -> None:
     hold.call("write_notepad", {"content": "# Plan\n\n- [ ] Parse casts\n"})
     before = list(hold.export_lines())
     for arguments in (
@@ -135,7 +135,7 @@ def test_a_text_that_is_not_there_says_what_is_near(hold: Holdfast, find: str, s
     assert list(hold.export_lines()) == before
 
 
-def test_nothing_is_found_in_an_empty_notepad(hold: Holdfast) -> None:
+def test_nothing_is_found_in_an_empty_notepad(hold: Limpet) -> None:
     with pytest.raises(errors.NotFound, match="It is empty"):
         edit(hold, "find_replace", find="x", replace="y")
     assert hold.history() == ()
@@ -157,7 +157,7 @@ def test_nothing_is_found_in_an_empty_notepad(hold: Holdfast) -> None:
         ({"operation": "append", "content": "x", "replace": "y"}, "not_used"),
     ],
 )
-def test_an_edit_needs_its_own_arguments(hold: Holdfast, arguments: dict[str, object], code: str) -> None:
+def test_an_edit_needs_its_own_arguments(hold: Limpet, arguments: dict[str, object], code: str) -> None:
     hold.call("write_notepad", {"content": "x"})
     with pytest.raises(errors.BadInput) as caught:
         hold.call("update_notepad", arguments)
@@ -168,7 +168,7 @@ def test_an_edit_needs_its_own_arguments(hold: Holdfast, arguments: dict[str, ob
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
-def test_each_write_is_a_version(hold: Holdfast, clock: Clock) -> None:
+def test_each_write_is_a_version(hold: Limpet, clock: Clock) -> None:
     pad = hold.session(by="human/cli").notepad
     pad.write("one\n")
     clock.pass_by()
@@ -188,7 +188,7 @@ def test_each_write_is_a_version(hold: Holdfast, clock: Clock) -> None:
     assert answer["diff"] == ""
 
 
-def test_a_diff_shows_what_changed_since(hold: Holdfast) -> None:
+def test_a_diff_shows_what_changed_since(hold: Limpet) -> None:
     pad = hold.session().notepad
     pad.write("one\ntwo\n")
     pad.write("one\n2\n")
@@ -196,7 +196,7 @@ def test_a_diff_shows_what_changed_since(hold: Holdfast) -> None:
     assert pad.diff(2) == ""
 
 
-def test_an_earlier_version_is_restored_as_a_new_one(hold: Holdfast) -> None:
+def test_an_earlier_version_is_restored_as_a_new_one(hold: Limpet) -> None:
     pad = hold.session().notepad
     for content in ("first", "second", ""):
         pad.write(content)
@@ -209,7 +209,7 @@ def test_an_earlier_version_is_restored_as_a_new_one(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1, 3, 10**6])
-def test_a_version_that_never_was(hold: Holdfast, version: int) -> None:
+def test_a_version_that_never_was(hold: Limpet, version: int) -> None:
     pad = hold.session().notepad
     pad.write("a")
     pad.write("b")
@@ -219,7 +219,7 @@ def test_a_version_that_never_was(hold: Holdfast, version: int) -> None:
     assert pad.read() == "b"
 
 
-def test_versions_go_on_after_an_undone_beginning(hold: Holdfast) -> None:
+def test_versions_go_on_after_an_undone_beginning(hold: Limpet) -> None:
     pad = hold.session().notepad
     pad.write("a")
     hold.undo()
@@ -230,7 +230,7 @@ def test_versions_go_on_after_an_undone_beginning(hold: Holdfast) -> None:
     assert pad.read() == "a"
 
 
-def test_compare_and_swap(hold: Holdfast, opened: Opener) -> None:
+def test_compare_and_swap(hold: Limpet, opened: Opener) -> None:
     hold.call("write_notepad", {"content": "first", "expected_version": 0})
     other = opened()
     other.call("write_notepad", {"content": "second", "expected_version": 1})
@@ -250,7 +250,7 @@ def test_compare_and_swap(hold: Holdfast, opened: Opener) -> None:
 # --- the budget -------------------------------------------------------------------------------------------------------
 
 
-def test_a_write_over_the_budget_is_saved_whole_and_says_what_to_trim(hold: Holdfast) -> None:
+def test_a_write_over_the_budget_is_saved_whole_and_says_what_to_trim(hold: Limpet) -> None:
     small, large = "## Small\nword\n", "## Large part\n" + "many words of work\n" * 1_200
     answer = hold.call("write_notepad", {"content": small + large + "## Middle\n" + "some words\n" * 200})
     warning = str(answer["warning"])
@@ -264,10 +264,10 @@ def test_a_write_over_the_budget_is_saved_whole_and_says_what_to_trim(hold: Hold
 
 
 def test_the_budget_can_be_set(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import holdfast
+    import limpet
 
-    monkeypatch.setenv("HOLDFAST_NOTEPAD_BUDGET_TOKENS", "5")
-    with holdfast.open(store_url, project="demo") as hold:
+    monkeypatch.setenv("LIMPET_NOTEPAD_BUDGET_TOKENS", "5")
+    with limpet.open(store_url, project="demo") as hold:
         assert "its budget is 5," in str(
             hold.call("write_notepad", {"content": "one two three four five six"})["warning"]
         )
@@ -276,7 +276,7 @@ def test_the_budget_can_be_set(store_url: str, monkeypatch: pytest.MonkeyPatch) 
 # --- the section ------------------------------------------------------------------------------------------------------
 
 
-def test_the_section_has_the_hint_while_the_notepad_is_empty(hold: Holdfast) -> None:
+def test_the_section_has_the_hint_while_the_notepad_is_empty(hold: Limpet) -> None:
     pad = hold.session().notepad
     assert pad.section() == EMPTY_SECTION
     pad.write("x")
@@ -284,7 +284,7 @@ def test_the_section_has_the_hint_while_the_notepad_is_empty(hold: Holdfast) -> 
     assert pad.section() == EMPTY_SECTION
 
 
-def test_the_bytes_of_the_section_change_only_with_the_notepad(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_the_bytes_of_the_section_change_only_with_the_notepad(hold: Limpet, clock: Clock, opened: Opener) -> None:
     work = hold.session()
     work.notepad.write("- [ ] casts\n")
     before = work.notepad.section().encode()
@@ -299,7 +299,7 @@ def test_the_bytes_of_the_section_change_only_with_the_notepad(hold: Holdfast, c
     assert work.notepad.section().encode() != before
 
 
-def test_a_note_written_earlier_in_the_same_run_is_in_the_next_window(hold: Holdfast) -> None:
+def test_a_note_written_earlier_in_the_same_run_is_in_the_next_window(hold: Limpet) -> None:
     work = hold.session()
     assert EMPTY_SECTION in work.context()
     hold.call("update_notepad", {"operation": "append", "content": "found: the cast rule"})

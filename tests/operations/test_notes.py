@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast
+from limpet import errors
+from limpet.api import Limpet
 from operations.conftest import NOON, Clock, Opener
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"  # one picture, five code points
@@ -19,7 +19,7 @@ def contents(answer: dict[str, Any]) -> list[str]:
     return [note["content"] for note in answer["notes"]]
 
 
-def add(hold: Holdfast, content: str, *tags: str, **more: object) -> str:
+def add(hold: Limpet, content: str, *tags: str, **more: object) -> str:
     answer = hold.call("add_note", {"content": content, "tags": list(tags), **more})
     return str(answer["note_id"])
 
@@ -27,7 +27,7 @@ def add(hold: Holdfast, content: str, *tags: str, **more: object) -> str:
 # --- adding -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_note_is_kept_as_it_was_given(hold: Holdfast, clock: Clock) -> None:
+def test_a_note_is_kept_as_it_was_given(hold: Limpet, clock: Clock) -> None:
     hold.session().begin()
     clock.pass_by(1_250)
     text = '  <root attr="it\'s">&amp; \\1 $& \t\r\n  second line  '
@@ -37,14 +37,14 @@ def test_a_note_is_kept_as_it_was_given(hold: Holdfast, clock: Clock) -> None:
     assert note == {"id": id, "content": text, "tags": ["xml"], "created_at": moment, "updated_at": moment}
 
 
-def test_an_id_is_note_and_the_milliseconds(hold: Holdfast, clock: Clock) -> None:
+def test_an_id_is_note_and_the_milliseconds(hold: Limpet, clock: Clock) -> None:
     hold.session().begin()
     clock.pass_by(7)
     assert add(hold, "first") == f"note_{NOON + 7}"
 
 
 def test_ids_are_unique_and_increasing_in_one_millisecond_and_when_the_clock_steps_back(
-    hold: Holdfast, clock: Clock, opened: Opener
+    hold: Limpet, clock: Clock, opened: Opener
 ) -> None:
     other = opened("two")
     numbers = []
@@ -54,7 +54,7 @@ def test_ids_are_unique_and_increasing_in_one_millisecond_and_when_the_clock_ste
     assert numbers == sorted(set(numbers))
 
 
-def test_time_stamps_never_go_back(hold: Holdfast, clock: Clock) -> None:
+def test_time_stamps_never_go_back(hold: Limpet, clock: Clock) -> None:
     first = hold.session().notes.add("first")
     clock.pass_by(-3_600_000)
     second = hold.session().notes.add("second")
@@ -63,7 +63,7 @@ def test_time_stamps_never_go_back(hold: Holdfast, clock: Clock) -> None:
     assert changed.created_at == first.created_at
 
 
-def test_the_metadata_of_an_addition(hold: Holdfast) -> None:
+def test_the_metadata_of_an_addition(hold: Limpet) -> None:
     first = hold.call("add_note", {"content": "a", "tags": ["x", "y"]})
     second = hold.call("add_note", {"content": "b", "tags": ["y", "z"]})
     assert first.keys() == {"note_id", "total_notes", "total_tags"}
@@ -73,7 +73,7 @@ def test_the_metadata_of_an_addition(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("unit", ["a", "é", "e\u0301", "\U0001f680", FAMILY, "漢"])
-def test_the_limit_counts_characters_and_not_bytes(hold: Holdfast, unit: str) -> None:
+def test_the_limit_counts_characters_and_not_bytes(hold: Limpet, unit: str) -> None:
     fits = (unit * 4_000)[:4_000]
     id = add(hold, fits)
     assert hold.session().notes.list()[0].content == fits
@@ -87,7 +87,7 @@ def test_the_limit_counts_characters_and_not_bytes(hold: Holdfast, unit: str) ->
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t \u00a0\u3000"])
-def test_blank_content_is_refused(hold: Holdfast, blank: str) -> None:
+def test_blank_content_is_refused(hold: Limpet, blank: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         add(hold, blank)
     assert caught.value.code == "empty"
@@ -95,11 +95,11 @@ def test_blank_content_is_refused(hold: Holdfast, blank: str) -> None:
 
 
 def test_the_limits_can_be_set(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import holdfast
+    import limpet
 
-    monkeypatch.setenv("HOLDFAST_NOTE_MAX_CHARS", "10")
-    monkeypatch.setenv("HOLDFAST_NOTE_MAX_TAGS", "2")
-    with holdfast.open(store_url, project="demo") as hold:
+    monkeypatch.setenv("LIMPET_NOTE_MAX_CHARS", "10")
+    monkeypatch.setenv("LIMPET_NOTE_MAX_TAGS", "2")
+    with limpet.open(store_url, project="demo") as hold:
         add(hold, "0123456789", "a", "b")
         with pytest.raises(errors.BadInput, match="the limit is 10"):
             add(hold, "0123456789x")
@@ -110,7 +110,7 @@ def test_the_limits_can_be_set(store_url: str, monkeypatch: pytest.MonkeyPatch) 
 # --- tags -------------------------------------------------------------------------------------------------------------
 
 
-def test_from_none_to_ten_tags(hold: Holdfast) -> None:
+def test_from_none_to_ten_tags(hold: Limpet) -> None:
     for count in (0, 1, 10):
         add(hold, f"{count} tags", *(f"t{n}" for n in range(count)))
     assert [len(note.tags) for note in hold.session().notes.list()] == [10, 1, 0]
@@ -119,7 +119,7 @@ def test_from_none_to_ten_tags(hold: Holdfast) -> None:
     assert caught.value.message.startswith("11 tags were given; the limit is 10.")
 
 
-def test_duplicates_collapse_before_they_are_counted(hold: Holdfast) -> None:
+def test_duplicates_collapse_before_they_are_counted(hold: Limpet) -> None:
     ten = [f"T{n}" for n in range(10)]
     id = add(hold, "twice", *ten, *(name.lower() for name in ten))
     assert list(hold.session().notes.list()[0].tags) == ten
@@ -128,7 +128,7 @@ def test_duplicates_collapse_before_they_are_counted(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\n"])
-def test_a_blank_tag_is_refused_and_its_position_named(hold: Holdfast, blank: str) -> None:
+def test_a_blank_tag_is_refused_and_its_position_named(hold: Limpet, blank: str) -> None:
     with pytest.raises(errors.BadInput, match="tag 2 is blank"):
         add(hold, "x", "good", blank)
     with pytest.raises(errors.BadInput, match="tag 1 is blank"):
@@ -137,13 +137,13 @@ def test_a_blank_tag_is_refused_and_its_position_named(hold: Holdfast, blank: st
         hold.call("search_notes", {"tags": [blank]})
 
 
-def test_a_tag_has_a_length(hold: Holdfast) -> None:
+def test_a_tag_has_a_length(hold: Limpet) -> None:
     add(hold, "fits", "t" * 100)
     with pytest.raises(errors.BadInput, match="tag 1 has 101 characters; the limit is 100"):
         add(hold, "too long", "t" * 101)
 
 
-def test_tags_match_in_any_case_and_show_their_first_spelling(hold: Holdfast) -> None:
+def test_tags_match_in_any_case_and_show_their_first_spelling(hold: Limpet) -> None:
     add(hold, "first", "Straße")
     add(hold, "second", "STRASSE", "Ünï")
     add(hold, "third", unicodedata.normalize("NFD", "üNÏ"))
@@ -154,7 +154,7 @@ def test_tags_match_in_any_case_and_show_their_first_spelling(hold: Holdfast) ->
     assert [(item.tag, item.notes) for item in notes.tags()] == [("Straße", 2), ("Ünï", 2)]
 
 
-def test_several_tags_mean_all_of_them(hold: Holdfast) -> None:
+def test_several_tags_mean_all_of_them(hold: Limpet) -> None:
     add(hold, "both", "a", "b")
     add(hold, "only a", "a")
     add(hold, "only b", "b")
@@ -165,7 +165,7 @@ def test_several_tags_mean_all_of_them(hold: Holdfast) -> None:
     assert len(search(tags=[]).notes) == 3
 
 
-def test_list_tags_counts_open_notes_in_alphabetical_order(hold: Holdfast) -> None:
+def test_list_tags_counts_open_notes_in_alphabetical_order(hold: Limpet) -> None:
     empty = hold.call("list_tags", {})
     assert empty == {"tags": [], "tag_count": 0, "total_notes": 0}
     add(hold, "1", "zebra", "Apple")
@@ -187,7 +187,7 @@ def test_list_tags_counts_open_notes_in_alphabetical_order(hold: Holdfast) -> No
 # --- listing ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_is_newest_first_with_its_metadata(hold: Holdfast, clock: Clock) -> None:
+def test_a_list_is_newest_first_with_its_metadata(hold: Limpet, clock: Clock) -> None:
     ids = []
     for name in ("one", "two", "three"):
         ids.append(add(hold, name, name))
@@ -202,13 +202,13 @@ def test_a_list_is_newest_first_with_its_metadata(hold: Holdfast, clock: Clock) 
     assert contents(hold.call("list_notes", {})) == ["one again", "three", "two"]
 
 
-def test_equal_times_keep_the_order_of_writing(hold: Holdfast) -> None:
+def test_equal_times_keep_the_order_of_writing(hold: Limpet) -> None:
     for number in range(12):
         add(hold, str(number))
     assert contents(hold.call("list_notes", {})) == [str(number) for number in reversed(range(12))]
 
 
-def test_nothing_is_left_out_in_silence(hold: Holdfast) -> None:
+def test_nothing_is_left_out_in_silence(hold: Limpet) -> None:
     for number in range(25):
         add(hold, f"thing {number}", "all")
     for name, arguments in (("list_notes", {}), ("search_notes", {}), ("search_notes", {"query": "thing"})):
@@ -222,13 +222,13 @@ def test_nothing_is_left_out_in_silence(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1_001, 10_000])
-def test_a_limit_has_a_range(hold: Holdfast, limit: int) -> None:
+def test_a_limit_has_a_range(hold: Limpet, limit: int) -> None:
     for name in ("list_notes", "search_notes"):
         with pytest.raises(errors.BadInput, match=r"must be from 1 to 1,000"):
             hold.call(name, {"limit": limit})
 
 
-def test_the_notes_of_a_session_are_its_own(hold: Holdfast) -> None:
+def test_the_notes_of_a_session_are_its_own(hold: Limpet) -> None:
     add(hold, "mine", "t")
     add(hold, "theirs", "t", session_id="two")
     assert contents(hold.call("list_notes", {})) == ["mine"]
@@ -240,7 +240,7 @@ def test_the_notes_of_a_session_are_its_own(hold: Holdfast) -> None:
         add(hold, "for all", session_id="*")
 
 
-def test_projects_do_not_see_each_other(hold: Holdfast, opened: Opener) -> None:
+def test_projects_do_not_see_each_other(hold: Limpet, opened: Opener) -> None:
     id = add(hold, "mine", "t")
     other = opened(project="other")
     assert other.call("list_notes", {"session_id": "*"})["note_count"] == 0
@@ -255,7 +255,7 @@ def test_projects_do_not_see_each_other(hold: Holdfast, opened: Opener) -> None:
 # --- searching --------------------------------------------------------------------------------------------------------
 
 
-def test_hits_are_ordered_by_position_then_recency(hold: Holdfast, clock: Clock) -> None:
+def test_hits_are_ordered_by_position_then_recency(hold: Limpet, clock: Clock) -> None:
     for text in ("xx needle", "needle old", "far away is the needle", "needle new", "x needle"):
         add(hold, text)
         clock.pass_by()
@@ -282,13 +282,13 @@ def test_hits_are_ordered_by_position_then_recency(hold: Holdfast, clock: Clock)
         ("a_b and c", "a_b"),
     ],
 )
-def test_any_substring_is_found_whatever_its_case(hold: Holdfast, text: str, query: str) -> None:
+def test_any_substring_is_found_whatever_its_case(hold: Limpet, text: str, query: str) -> None:
     add(hold, text)
     add(hold, "something else altogether")
     assert contents(hold.call("search_notes", {"query": query})) == [text]
 
 
-def test_words_in_another_order_are_related_and_not_hits(hold: Holdfast) -> None:
+def test_words_in_another_order_are_related_and_not_hits(hold: Limpet) -> None:
     id = add(hold, "the quick brown fox")
     add(hold, "nothing of the kind")
     answer = hold.call("search_notes", {"query": "fox quick"})
@@ -297,7 +297,7 @@ def test_words_in_another_order_are_related_and_not_hits(hold: Holdfast) -> None
     assert "related" not in hold.call("search_notes", {"query": "zzz"})
 
 
-def test_related_notes_know_inflections_and_earlier_sessions(hold: Holdfast) -> None:
+def test_related_notes_know_inflections_and_earlier_sessions(hold: Limpet) -> None:
     add(hold, "Casting breaks the parser", session_id="yesterday")
     answer = hold.call("search_notes", {"query": "parsers cast"})
     (found,) = answer["related"]
@@ -305,7 +305,7 @@ def test_related_notes_know_inflections_and_earlier_sessions(hold: Holdfast) -> 
     assert answer["notes"] == []
 
 
-def test_what_is_related_is_what_recall_finds_in_its_order(hold: Holdfast, clock: Clock) -> None:
+def test_what_is_related_is_what_recall_finds_in_its_order(hold: Limpet, clock: Clock) -> None:
     for content in ("we will ship on Friday", "the old lexer was dropped: casts break LL(1)", "a lexer for the shell"):
         hold.session("before").notes.add(content)
         clock.pass_by()
@@ -318,7 +318,7 @@ def test_what_is_related_is_what_recall_finds_in_its_order(hold: Holdfast, clock
     assert {note["session"] for note in answer["related"]} == {"before"}
 
 
-def test_what_is_related_obeys_limit_tags_and_done(hold: Holdfast) -> None:
+def test_what_is_related_obeys_limit_tags_and_done(hold: Limpet) -> None:
     notes = hold.session("before").notes
     kept = [notes.add(f"the parser number {n} fails", tags=["bug"] if n % 2 else []) for n in range(14)]
     notes.update(kept[1].id, done=True)
@@ -333,7 +333,7 @@ def test_what_is_related_obeys_limit_tags_and_done(hold: Holdfast) -> None:
     assert kept[1].id in related(tags=["bug"], include_done=True)
 
 
-def test_a_hit_is_not_repeated_as_related(hold: Holdfast) -> None:
+def test_a_hit_is_not_repeated_as_related(hold: Limpet) -> None:
     add(hold, "alpha beta")
     other = add(hold, "beta then alpha")
     answer = hold.call("search_notes", {"query": "alpha beta"})
@@ -341,7 +341,7 @@ def test_a_hit_is_not_repeated_as_related(hold: Holdfast) -> None:
     assert [note["id"] for note in answer["related"]] == [other]
 
 
-def test_text_and_tags_together(hold: Holdfast) -> None:
+def test_text_and_tags_together(hold: Limpet) -> None:
     add(hold, "parser bug", "bug")
     add(hold, "parser idea", "idea")
     answer = hold.call("search_notes", {"query": "parser", "tags": ["BUG"]})
@@ -351,7 +351,7 @@ def test_text_and_tags_together(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\n"])
-def test_an_empty_query_lists_by_recency(hold: Holdfast, clock: Clock, query: str) -> None:
+def test_an_empty_query_lists_by_recency(hold: Limpet, clock: Clock, query: str) -> None:
     for text in ("a", "b", "c"):
         add(hold, text)
         clock.pass_by()
@@ -359,7 +359,7 @@ def test_an_empty_query_lists_by_recency(hold: Holdfast, clock: Clock, query: st
     assert contents(hold.call("search_notes", {})) == ["c", "b", "a"]
 
 
-def test_a_changed_note_is_found_by_its_new_text_only(hold: Holdfast) -> None:
+def test_a_changed_note_is_found_by_its_new_text_only(hold: Limpet) -> None:
     id = add(hold, "elephant in the room")
     hold.call("update_note", {"id": id, "content": "giraffe in the garden"})
     assert contents(hold.call("search_notes", {"query": "giraffe"})) == ["giraffe in the garden"]
@@ -371,7 +371,7 @@ def test_a_changed_note_is_found_by_its_new_text_only(hold: Holdfast) -> None:
 # --- changing, finishing, deleting ------------------------------------------------------------------------------------
 
 
-def test_an_update_changes_what_it_names_and_nothing_else(hold: Holdfast, clock: Clock) -> None:
+def test_an_update_changes_what_it_names_and_nothing_else(hold: Limpet, clock: Clock) -> None:
     notes = hold.session().notes
     made = notes.add("text", ["a", "b"])
     clock.pass_by(5_000)
@@ -387,7 +387,7 @@ def test_an_update_changes_what_it_names_and_nothing_else(hold: Holdfast, clock:
     assert answer["note"]["content"] == "shown"
 
 
-def test_an_update_is_checked_like_an_addition(hold: Holdfast) -> None:
+def test_an_update_is_checked_like_an_addition(hold: Limpet) -> None:
     id = add(hold, "text", "tag")
     before = list(hold.export_lines())
     for arguments, code in (
@@ -404,7 +404,7 @@ def test_an_update_is_checked_like_an_addition(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("id", ["note_1", "", "note_", "../etc/passwd", "' OR 1=1 --", "x" * 5_000])
-def test_an_unknown_id_is_named(hold: Holdfast, id: str) -> None:
+def test_an_unknown_id_is_named(hold: Limpet, id: str) -> None:
     for name, arguments in (("update_note", {"content": "x"}), ("delete_note", {})):
         with pytest.raises(errors.NotFound) as caught:
             hold.call(name, {"id": id, **arguments})
@@ -412,7 +412,7 @@ def test_an_unknown_id_is_named(hold: Holdfast, id: str) -> None:
         assert errors.shown(id) in caught.value.message
 
 
-def test_a_finished_note_is_hidden_and_not_lost(hold: Holdfast) -> None:
+def test_a_finished_note_is_hidden_and_not_lost(hold: Limpet) -> None:
     id = add(hold, "buy milk", "todo")
     add(hold, "still open", "todo")
     answer = hold.call("update_note", {"id": id, "done": True})
@@ -433,7 +433,7 @@ def test_a_finished_note_is_hidden_and_not_lost(hold: Holdfast) -> None:
     assert hold.call("list_notes", {})["note_count"] == 2
 
 
-def test_a_deleted_note_comes_back_by_undo(hold: Holdfast) -> None:
+def test_a_deleted_note_comes_back_by_undo(hold: Limpet) -> None:
     id = add(hold, "precious", "keep")
     answer = hold.call("delete_note", {"id": id})
     assert (answer["note_id"], answer["total_notes"], answer["total_tags"]) == (id, 0, 0)
@@ -447,7 +447,7 @@ def test_a_deleted_note_comes_back_by_undo(hold: Holdfast) -> None:
     assert hold.call("list_tags", {})["tags"] == [{"tag": "keep", "count": 1}]
 
 
-def test_the_order_of_ids_survives_deletion(hold: Holdfast) -> None:
+def test_the_order_of_ids_survives_deletion(hold: Limpet) -> None:
     first = add(hold, "a")
     hold.call("delete_note", {"id": first})
     assert add(hold, "b") > first
@@ -456,7 +456,7 @@ def test_the_order_of_ids_survives_deletion(hold: Holdfast) -> None:
 # --- scratch_note -----------------------------------------------------------------------------------------------------
 
 
-def test_scratch_note_without_a_mode_is_a_note_without_tags(hold: Holdfast) -> None:
+def test_scratch_note_without_a_mode_is_a_note_without_tags(hold: Limpet) -> None:
     answer = hold.call("scratch_note", {"content": "quick"})
     assert re.fullmatch(r"note_\d+", answer["note_id"])
     assert answer == {"note_id": answer["note_id"], "total_notes": 1, "total_tags": 0}
@@ -467,7 +467,7 @@ def test_scratch_note_without_a_mode_is_a_note_without_tags(hold: Holdfast) -> N
         hold.call("scratch_note", {"content": " "})
 
 
-def test_scratch_note_with_a_mode_works_on_the_scratchpad(hold: Holdfast) -> None:
+def test_scratch_note_with_a_mode_works_on_the_scratchpad(hold: Limpet) -> None:
     def scratch(**arguments: str) -> dict[str, Any]:
         return hold.call("scratch_note", arguments)
 
@@ -485,13 +485,13 @@ def test_scratch_note_with_a_mode_works_on_the_scratchpad(hold: Holdfast) -> Non
 
 @pytest.mark.parametrize("mode", ["replace", "append"])
 @pytest.mark.parametrize("content", [None, "", "  \n"])
-def test_the_scratchpad_is_not_written_with_nothing(hold: Holdfast, mode: str, content: str | None) -> None:
+def test_the_scratchpad_is_not_written_with_nothing(hold: Limpet, mode: str, content: str | None) -> None:
     hold.call("scratch_note", {"mode": "replace", "content": "kept"})
     with pytest.raises(errors.BadInput, match=f"with mode {mode} needs content"):
         hold.call("scratch_note", {"mode": mode, "content": content})
     assert hold.session().scratch() == "kept"
 
 
-def test_an_unknown_mode_is_refused(hold: Holdfast) -> None:
+def test_an_unknown_mode_is_refused(hold: Limpet) -> None:
     with pytest.raises(errors.BadInput, match="must be one of replace, append, clear, read"):
         hold.call("scratch_note", {"mode": "erase", "content": "x"})

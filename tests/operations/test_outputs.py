@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.library import Holdfast, Session
-from holdfast.operations.outputs import size
+from limpet import errors, limits
+from limpet.api import Limpet, Session
+from limpet.outputs.outputs import size
 from operations.conftest import Clock, Opener
 
 THRESHOLD = limits.OutputRules().threshold_bytes
@@ -16,7 +16,7 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def work(hold: Holdfast) -> Session:
+def work(hold: Limpet) -> Session:
     return hold.session("work")
 
 
@@ -42,7 +42,7 @@ def test_the_threshold_counts_bytes_not_characters(work: Session) -> None:
     assert work.outputs.keep("shell", "ü" * (THRESHOLD // 2 - 1)).output is None
 
 
-def test_a_reference_says_what_it_is_and_names_the_tool_that_reads_it(work: Session, hold: Holdfast) -> None:
+def test_a_reference_says_what_it_is_and_names_the_tool_that_reads_it(work: Session, hold: Limpet) -> None:
     kept = work.outputs.keep("shell", long())
     assert kept.output is not None
     first = kept.text.split("\n")[0]
@@ -52,7 +52,7 @@ def test_a_reference_says_what_it_is_and_names_the_tool_that_reads_it(work: Sess
     assert len(kept.output.id) == 12
 
 
-def test_identical_content_is_one_output_whatever_the_tool(hold: Holdfast) -> None:
+def test_identical_content_is_one_output_whatever_the_tool(hold: Limpet) -> None:
     one = kept_id(hold.session("a"), "grep", long())
     two = kept_id(hold.session("b"), "cat", long())
     assert one == two
@@ -61,7 +61,7 @@ def test_identical_content_is_one_output_whatever_the_tool(hold: Holdfast) -> No
     assert listed.stats.entries == 1
 
 
-def test_all_of_it_comes_back_in_pages_and_at_once(work: Session, hold: Holdfast) -> None:
+def test_all_of_it_comes_back_in_pages_and_at_once(work: Session, hold: Limpet) -> None:
     text = long(3_000) + "no final newline"
     id = kept_id(work, "shell", text)
     assert work.outputs.read_content(id) == text
@@ -76,7 +76,7 @@ def test_all_of_it_comes_back_in_pages_and_at_once(work: Session, hold: Holdfast
     assert "".join(pages) == text
 
 
-def test_parts_by_lines_match_path_rows_and_question(work: Session, hold: Holdfast) -> None:
+def test_parts_by_lines_match_path_rows_and_question(work: Session, hold: Limpet) -> None:
     id = kept_id(work, "shell", long())
     assert "line 100 of the listing" in hold.call("scratchpad_read", {"id": id, "lines": "100-101"})["content"]
     assert "line 400 of" in hold.call("scratchpad_read", {"id": id, "lines": "-1"})["content"]
@@ -92,12 +92,12 @@ def test_parts_by_lines_match_path_rows_and_question(work: Session, hold: Holdfa
 
 
 @pytest.mark.parametrize("id", ["", "../../etc/passwd", "xyz", "3f9a1c2b77e", "3F9A1C2B77E0", "3f9a1c2b77e0/../x"])
-def test_an_id_that_is_none_is_refused(hold: Holdfast, id: str) -> None:
+def test_an_id_that_is_none_is_refused(hold: Limpet, id: str) -> None:
     with pytest.raises(errors.BadInput, match="12 or more hexadecimal digits"):
         hold.call("scratchpad_read", {"id": id})
 
 
-def test_what_never_was_and_what_is_gone_say_so(work: Session, hold: Holdfast) -> None:
+def test_what_never_was_and_what_is_gone_say_so(work: Session, hold: Limpet) -> None:
     with pytest.raises(errors.NotFound, match="scratchpad_list gives the ids"):
         hold.call("scratchpad_read", {"id": "0" * 12})
     kept = work.outputs.keep("shell", long(), call="ls -R /")
@@ -107,7 +107,7 @@ def test_what_never_was_and_what_is_gone_say_so(work: Session, hold: Holdfast) -
         hold.call("scratchpad_read", {"id": kept.output.id})
 
 
-def test_two_ways_of_reading_at_once_are_refused(work: Session, hold: Holdfast) -> None:
+def test_two_ways_of_reading_at_once_are_refused(work: Session, hold: Limpet) -> None:
     id = kept_id(work, "shell", long())
     with pytest.raises(errors.BadInput, match="lines and match; it reads in one way"):
         hold.call("scratchpad_read", {"id": id, "lines": "1-2", "match": "x"})
@@ -116,9 +116,7 @@ def test_two_ways_of_reading_at_once_are_refused(work: Session, hold: Holdfast) 
             hold.call("scratchpad_read", {"id": id, **how})
 
 
-def test_old_outputs_are_pruned_by_the_next_keep_and_cited_ones_stay(
-    hold: Holdfast, work: Session, clock: Clock
-) -> None:
+def test_old_outputs_are_pruned_by_the_next_keep_and_cited_ones_stay(hold: Limpet, work: Session, clock: Clock) -> None:
     old, cited = kept_id(work, "shell", long(300)), kept_id(work, "shell", long(301))
     work.notes.add(f"the failing run is {cited}")
     clock.pass_by(8 * DAY_MS)
@@ -143,11 +141,11 @@ def test_any_text_a_tool_returns_comes_back_as_it_was(work: Session, content: st
 
 
 def test_rules_really_act(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_ENABLED", "off")
+    monkeypatch.setenv("LIMPET_OUTPUTS_ENABLED", "off")
     assert opened(project="off").session().outputs.keep("shell", long()).text == long()
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_ENABLED", "on")
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_THRESHOLD_BYTES", "10")
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_INCLUDE_PREVIEW", "false")
+    monkeypatch.setenv("LIMPET_OUTPUTS_ENABLED", "on")
+    monkeypatch.setenv("LIMPET_OUTPUTS_THRESHOLD_BYTES", "10")
+    monkeypatch.setenv("LIMPET_OUTPUTS_INCLUDE_PREVIEW", "false")
     kept = opened(project="small").session().outputs.keep("shell", "more than ten bytes")
     assert kept.output is not None
     assert "more than ten" not in kept.text

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast import errors
-from holdfast.library import Holdfast, Session, wall_clock
-from holdfast.settings import load
-from holdfast.wiring import open_with
+import limpet
+from limpet import errors
+from limpet.api import Limpet, Session, wall_clock
+from limpet.settings import load
+from limpet.wiring import open_with
 
 NOON = 1_772_539_200_000
 # Examples get a project of their own, so one store serves all of them.
@@ -36,7 +36,7 @@ class Clock:
         return self.now
 
 
-def opened(store_url: str, clock: Any = wall_clock, **rules: Any) -> Holdfast:
+def opened(store_url: str, clock: Any = wall_clock, **rules: Any) -> Limpet:
     chosen = load(store_url, f"p-{uuid.uuid4().hex}")
     bounds = chosen.bounds._replace(outputs=chosen.bounds.outputs._replace(**rules))
     return open_with(chosen._replace(bounds=bounds), session="work", clock=clock)
@@ -146,7 +146,7 @@ def test_pages_and_ranges_join_to_the_original(store_url: str, body: str, times:
         assert "".join(chars) == text
 
 
-def pages(hold: Holdfast, id: str, tokens: int, **how: str) -> Iterator[str]:
+def pages(hold: Limpet, id: str, tokens: int, **how: str) -> Iterator[str]:
     more: dict[str, Any] = how
     while True:
         read = hold.session().outputs.read(id, tokens=tokens, **more)
@@ -157,7 +157,7 @@ def pages(hold: Holdfast, id: str, tokens: int, **how: str) -> Iterator[str]:
         more = {"cursor": read.cursor}
 
 
-def ranged(hold: Holdfast, id: str, way: str, first: int, last: int) -> str:
+def ranged(hold: Limpet, id: str, way: str, first: int, last: int) -> str:
     return "".join(pages(hold, id, 2_000, **{way: f"{first}-{last}"}))
 
 
@@ -187,7 +187,7 @@ def test_a_secret_is_nowhere_on_disk(secret: str, line: int, pad: int) -> None:
     """
     folder = Path(tempfile.mkdtemp())
     try:
-        with holdfast.open(str(folder / "holdfast.db"), project="demo", session="work") as hold:
+        with limpet.open(str(folder / "limpet.db"), project="demo", session="work") as hold:
             outputs = hold.session().outputs
             rows = [f"row {n} of the log\n" for n in range(401)]
             rows[line] = f"row {line} token={secret} end\n"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast, Session
-from holdfast.operations.outputs import Stats
+from limpet import errors
+from limpet.api import Limpet, Session
+from limpet.outputs.outputs import Stats
 from operations.conftest import Clock, Opener
 
 BIG = "".join(f"row {n} of the answer\n" for n in range(400))
@@ -20,7 +20,7 @@ MASK = "📁 Output cached: "
 
 
 @pytest.fixture
-def work(hold: Holdfast) -> Session:
+def work(hold: Limpet) -> Session:
     return hold.session("work")
 
 
@@ -173,7 +173,7 @@ def test_every_name_of_the_contract(work: Session) -> None:
 def test_a_setting_acts(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, name: str, value: str, kept: bool, shows: bool
 ) -> None:
-    monkeypatch.setenv(f"HOLDFAST_OUTPUTS_{name}", value)
+    monkeypatch.setenv(f"LIMPET_OUTPUTS_{name}", value)
     text = opened().session().outputs.maybe_cache("ls", BIG)
     assert text.startswith(MASK) == kept
     assert ("row 0" in text) == shows
@@ -182,13 +182,13 @@ def test_a_setting_acts(
 def test_preview_length_acts(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = []
     for length in ("30", "300"):
-        monkeypatch.setenv("HOLDFAST_OUTPUTS_PREVIEW_LENGTH", length)
+        monkeypatch.setenv("LIMPET_OUTPUTS_PREVIEW_LENGTH", length)
         texts.append(opened().session().outputs.maybe_cache("ls", BIG + length))
     assert 2 * len(texts[0]) < len(texts[1])
 
 
 def test_max_age_acts(opened: Opener, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_MAX_AGE", "60")
+    monkeypatch.setenv("LIMPET_OUTPUTS_MAX_AGE", "60")
     outputs = opened().session().outputs
     id = id_in(outputs.maybe_cache("ls", BIG))
     clock.pass_by(60_000)
@@ -201,7 +201,7 @@ def test_max_age_acts(opened: Opener, clock: Clock, monkeypatch: pytest.MonkeyPa
 def test_max_cache_size_acts_least_recently_used_first(
     opened: Opener, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_MAX_CACHE_SIZE", str(3 * len(BIG)))
+    monkeypatch.setenv("LIMPET_OUTPUTS_MAX_CACHE_SIZE", str(3 * len(BIG)))
     outputs = opened().session().outputs
     ids = []
     for n in range(3):

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.model import FOLD, Draft
-from holdfast.window.messages import Call, assistant, result, user
+from limpet import errors
+from limpet.api import Limpet
+from limpet.model import FOLD, Draft
+from limpet.window.messages import Call, assistant, result, user
 from operations.conftest import DAY_MS, Clock, Opener
 
 
-def write(hold: Holdfast, by: str, word: str, session: str = "one") -> None:
+def write(hold: Limpet, by: str, word: str, session: str = "one") -> None:
     """One of everything that is written by hand, with a word in it."""
     for name, arguments in (
         ("add_note", {"content": f"a note with {word}", "tags": [word]}),
@@ -28,15 +28,15 @@ def write(hold: Holdfast, by: str, word: str, session: str = "one") -> None:
         hold.call(name, arguments, session=session, by=by)
 
 
-def purge(hold: Holdfast, origin: str, **more: Any) -> dict[str, Any]:
+def purge(hold: Limpet, origin: str, **more: Any) -> dict[str, Any]:
     return hold.call("purge", {"origin": origin, **more}, by="person/cli")
 
 
-def found(hold: Holdfast, word: str) -> set[tuple[str, str]]:
+def found(hold: Limpet, word: str) -> set[tuple[str, str]]:
     return {(hit.kind, hit.key) for hit in hold.recall(word, limit=50).hits}
 
 
-def entries(hold: Holdfast) -> dict[tuple[str, str], dict[str, Any]]:
+def entries(hold: Limpet) -> dict[tuple[str, str], dict[str, Any]]:
     """What there is, without versions and times, which only go forward."""
     kept = {}
     for line in hold.export_lines():
@@ -50,7 +50,7 @@ def entries(hold: Holdfast) -> dict[tuple[str, str], dict[str, Any]]:
     return kept
 
 
-def test_everything_of_an_origin_goes_and_undo_brings_it_all_back(hold: Holdfast, clock: Clock) -> None:
+def test_everything_of_an_origin_goes_and_undo_brings_it_all_back(hold: Limpet, clock: Clock) -> None:
     write(hold, "agent/mcp", "walnut", "a")
     clock.pass_by()
     write(hold, "import/file", "quince", "b")
@@ -74,7 +74,7 @@ def test_everything_of_an_origin_goes_and_undo_brings_it_all_back(hold: Holdfast
     assert hold.undo().operation != "purge", "the purge is undone, the next undo goes on before it"
 
 
-def test_undo_leaves_what_was_written_anew(hold: Holdfast) -> None:
+def test_undo_leaves_what_was_written_anew(hold: Limpet) -> None:
     hold.call("write_memory", {"key": "a", "content": "bad"}, by="import/file")
     hold.call("write_memory", {"key": "b", "content": "bad"}, by="import/file")
     purge(hold, "import")
@@ -86,7 +86,7 @@ def test_undo_leaves_what_was_written_anew(hold: Holdfast) -> None:
         hold.undo(first.seq)
 
 
-def test_since_session_and_the_second_part_of_an_origin(hold: Holdfast, clock: Clock) -> None:
+def test_since_session_and_the_second_part_of_an_origin(hold: Limpet, clock: Clock) -> None:
     hold.call("write_memory", {"key": "old", "content": "x"}, session="a", by="agent/mcp")
     clock.pass_by(10 * DAY_MS)
     hold.call("write_memory", {"key": "new", "content": "x"}, session="a", by="agent/mcp")
@@ -105,7 +105,7 @@ def test_since_session_and_the_second_part_of_an_origin(hold: Holdfast, clock: C
         would("agent", since="lately")
 
 
-def test_outputs_go_by_their_tool_and_leave_a_tombstone_without_the_call(hold: Holdfast) -> None:
+def test_outputs_go_by_their_tool_and_leave_a_tombstone_without_the_call(hold: Limpet) -> None:
     web = (
         hold.session("a").outputs.keep("web_fetch", "the quince is ripe\n" * 500, call="web_fetch evil.example").output
     )
@@ -125,7 +125,7 @@ def test_outputs_go_by_their_tool_and_leave_a_tombstone_without_the_call(hold: H
     assert purge(hold, "tool")["counts"] == {"output": 1}
 
 
-def test_messages_keep_their_place_and_summaries_of_them_go(hold: Holdfast) -> None:
+def test_messages_keep_their_place_and_summaries_of_them_go(hold: Limpet) -> None:
     window = hold.session("talk").window
     fetch = Call("c1", "fetch", '{"url": "x"}')
     window.next([user("look at the page"), assistant("", fetch), result("c1", "the quince says: obey")])
@@ -164,14 +164,14 @@ def test_forever_takes_the_texts_out_of_history_too(opened: Opener) -> None:
     assert opened(project="copy").import_lines(lines)
 
 
-def test_many_go_in_batches(hold: Holdfast) -> None:
+def test_many_go_in_batches(hold: Limpet) -> None:
     for number in range(450):
         hold.call("write_memory", {"key": f"k{number}", "content": f"quince {number}"}, by="import/file")
     assert purge(hold, "import")["counts"] == {"memory": 450}
     assert hold.call("undo", {})["restored"] == 450
 
 
-def test_a_summary_of_what_is_purged_goes_with_it(hold: Holdfast) -> None:
+def test_a_summary_of_what_is_purged_goes_with_it(hold: Limpet) -> None:
     window = hold.session("talk").window
     window.next([user("quince first"), assistant("yes"), user("quince second"), assistant("yes")])
     extra = {"how": "compact", "first": 0, "last": 1, "facts": {"decisions": ["quince"]}, "lines": {"0": "quince"}}

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import errors
-from holdfast.journal import takeout
-from holdfast.library import Holdfast
-from holdfast.model import HANDOFF, SESSION
-from holdfast.operations import hosted
-from holdfast.window.messages import Call, assistant, result, user
+from limpet import errors
+from limpet.api import Limpet
+from limpet.journal.document import removal
+from limpet.model import HANDOFF, SESSION
+from limpet.session import hook_state
+from limpet.window.messages import Call, assistant, result, user
 from operations.conftest import DAY_MS, Clock
 from operations.test_purge import entries, found, purge
 
@@ -33,7 +33,7 @@ def notes(folder: Path) -> str:
     return (folder / "NOTES.md").read_text()
 
 
-def write(hold: Holdfast, by: str, word: str) -> None:
+def write(hold: Limpet, by: str, word: str) -> None:
     """One of everything that the journal takes, with a word in it."""
 
     def do(name: str, **arguments: Any) -> None:
@@ -54,7 +54,7 @@ def write(hold: Holdfast, by: str, word: str) -> None:
     do("checkpoint_session", summary=f"half way\nwith {word}", state=f"state of {word}")
 
 
-def test_the_lines_of_an_origin_go_from_the_file_and_come_back(hold: Holdfast, folder: Path, clock: Clock) -> None:
+def test_the_lines_of_an_origin_go_from_the_file_and_come_back(hold: Limpet, folder: Path, clock: Clock) -> None:
     hold.call("init_notes", {})
     hold.call("update_notes", {"section": "goal", "text": "walnut first"}, by=GOOD)
     path = folder / "NOTES.md"
@@ -78,11 +78,11 @@ def test_the_lines_of_an_origin_go_from_the_file_and_come_back(hold: Holdfast, f
     assert entries(hold) == kept
 
 
-def entries_of(hold: Holdfast, origin: str, kept: dict[Any, dict[str, Any]]) -> list[Any]:
+def entries_of(hold: Limpet, origin: str, kept: dict[Any, dict[str, Any]]) -> list[Any]:
     return [name for name, one in kept.items() if one["origin"] == origin]
 
 
-def test_what_was_moved_to_the_archive_goes_too(hold: Holdfast, folder: Path, clock: Clock) -> None:
+def test_what_was_moved_to_the_archive_goes_too(hold: Limpet, folder: Path, clock: Clock) -> None:
     for number in range(24):
         write(hold, BAD if number % 2 else GOOD, f"{'quince' if number % 2 else 'walnut'}{number}")
         clock.pass_by(60_000)
@@ -97,7 +97,7 @@ def test_what_was_moved_to_the_archive_goes_too(hold: Holdfast, folder: Path, cl
     assert [path.read_text() for path in files] == before
 
 
-def test_a_line_that_somebody_reworded_stays_and_is_said(hold: Holdfast, folder: Path) -> None:
+def test_a_line_that_somebody_reworded_stays_and_is_said(hold: Limpet, folder: Path) -> None:
     hold.call("update_notes", {"section": "goal", "text": "obey the quince"}, by=BAD)
     path = folder / "NOTES.md"
     path.write_text(path.read_text().replace("obey the quince", "do not obey the quince"))
@@ -107,7 +107,7 @@ def test_a_line_that_somebody_reworded_stays_and_is_said(hold: Holdfast, folder:
 
 
 def test_a_purge_keeps_what_is_saved_meanwhile_and_an_old_buffer_does_not_bring_it_back(
-    hold: Holdfast, folder: Path
+    hold: Limpet, folder: Path
 ) -> None:
     hold.call("update_notes", {"section": "goal", "text": "walnut"}, by=GOOD)
     hold.call("update_notes", {"section": "goal", "text": "quince"}, by=BAD)
@@ -123,7 +123,7 @@ def test_a_purge_keeps_what_is_saved_meanwhile_and_an_old_buffer_does_not_bring_
     assert "saved by hand after" in notes(folder)
 
 
-def test_undo_puts_lines_back_into_a_file_that_went_on(hold: Holdfast, folder: Path) -> None:
+def test_undo_puts_lines_back_into_a_file_that_went_on(hold: Limpet, folder: Path) -> None:
     for text, by in (("first", GOOD), ("quince one", BAD), ("quince two", BAD), ("last", GOOD)):
         hold.call("update_notes", {"section": "goal", "text": text}, by=by)
     purge(hold, "import")
@@ -139,14 +139,14 @@ def test_undo_puts_lines_back_into_a_file_that_went_on(hold: Holdfast, folder: P
     assert notes(folder).count("quince one") == 1
 
 
-def test_for_ever_leaves_nothing_beside_the_file_either(hold: Holdfast, folder: Path) -> None:
+def test_for_ever_leaves_nothing_beside_the_file_either(hold: Limpet, folder: Path) -> None:
     write(hold, BAD, "quince")
     hold.call("update_notes", {"section": "goal", "text": "walnut"}, by=GOOD)
     answer = purge(hold, "import", forever=True)
     assert any("brings its lines back" in remark for remark in answer["remarks"])
     for root, _, names in os.walk(folder):
         for name in names:
-            if not name.startswith("holdfast.db"):  # test_forgetting.py reads those
+            if not name.startswith("limpet.db"):  # test_forgetting.py reads those
                 assert b"quince" not in (Path(root) / name).read_bytes(), name
     assert "quince" not in "".join(hold.export_lines())
     assert "walnut" in notes(folder)
@@ -154,7 +154,7 @@ def test_for_ever_leaves_nothing_beside_the_file_either(hold: Holdfast, folder: 
     assert "goes on" in notes(folder)
 
 
-def test_no_journal_is_no_obstacle(hold: Holdfast, folder: Path) -> None:
+def test_no_journal_is_no_obstacle(hold: Limpet, folder: Path) -> None:
     hold.call("update_notes", {"section": "goal", "text": "quince"}, by=BAD)
     (folder / "NOTES.md").unlink()
     assert purge(hold, "import")["counts"] == {"journal": 1}
@@ -165,7 +165,7 @@ def test_no_journal_is_no_obstacle(hold: Holdfast, folder: Path) -> None:
 # --- summaries, checkpoints and handoffs ------------------------------------------------------------------------------
 
 
-def test_results_go_by_the_tool_that_printed_them(hold: Holdfast) -> None:
+def test_results_go_by_the_tool_that_printed_them(hold: Limpet) -> None:
     said = [
         user("look"),
         assistant("", Call("c1", "web_fetch", "{}"), Call("c2", "shell", "{}")),
@@ -180,25 +180,25 @@ def test_results_go_by_the_tool_that_printed_them(hold: Holdfast) -> None:
     assert len(found(hold, "quince")) == 1
 
 
-def test_checkpoints_and_drafts_go_with_the_tools_they_repeat(hold: Holdfast, clock: Clock) -> None:
+def test_checkpoints_and_drafts_go_with_the_tools_they_repeat(hold: Limpet, clock: Clock) -> None:
     ctx = hold.context("one", "agent/hook")
-    hosted.lost(ctx, "Failed: quince", "tool")
-    hosted.draft_handoff(ctx, "the quince failed", "tool")
-    hosted.lost(hold.context("two", "agent/hook"), "asked for a walnut", "agent")
+    hook_state.lost(ctx, "Failed: quince", "tool")
+    hook_state.draft_handoff(ctx, "the quince failed", "tool")
+    hook_state.lost(hold.context("two", "agent/hook"), "asked for a walnut", "agent")
     assert purge(hold, "tool", since="2026-03-04")["counts"] == {}
     answer = purge(hold, "tool")
     assert answer["counts"] == {"handoff": 1, "session": 1}
     assert "quince" not in "".join(line for line in hold.export_lines() if '"entry"' in line[:9])
-    assert hosted.look(hold.context("two")).checkpoint == "asked for a walnut"
+    assert hook_state.look(hold.context("two")).checkpoint == "asked for a walnut"
     hold.undo()
-    assert hosted.look(hold.context("one")).checkpoint == "Failed: quince"
+    assert hook_state.look(hold.context("one")).checkpoint == "Failed: quince"
     assert hold.store.read(hold.scope, HANDOFF, "main") is not None
     clock.pass_by(DAY_MS)
     purge(hold, "tool", forever=True)
     assert "quince" not in "".join(hold.export_lines())
 
 
-def test_tasks_and_results_of_sessions_go_too(hold: Holdfast) -> None:
+def test_tasks_and_results_of_sessions_go_too(hold: Limpet) -> None:
     hold.call("begin_task", {"description": "peel the quince"}, by=BAD)
     child = hold.session("parent", by=BAD).spawn("fetch the quince")
     child.report("one quince")
@@ -212,7 +212,7 @@ def test_tasks_and_results_of_sessions_go_too(hold: Holdfast) -> None:
     assert hold.wait([child.id]).results[0].result == "one quince"
 
 
-def test_who_pinned_or_finished_an_entry_last_is_not_who_wrote_it(hold: Holdfast) -> None:
+def test_who_pinned_or_finished_an_entry_last_is_not_who_wrote_it(hold: Limpet) -> None:
     note = hold.call("add_note", {"content": "quince"}, by="agent/sandbox")["note_id"]
     hold.call("update_note", {"id": note, "done": True}, by="agent/mcp")
     assert purge(hold, "agent/mcp", dry_run=True)["counts"] == {}
@@ -229,6 +229,6 @@ def test_who_pinned_or_finished_an_entry_last_is_not_who_wrote_it(hold: Holdfast
 def test_what_is_taken_out_goes_back_to_the_byte(lines: list[str], newline: str) -> None:
     goals = "".join(f"- [ ] {line}{newline}" if line else newline for line in lines)
     text = f"# Journal\n\n## Active Sub-Goals\n{goals}"
-    taken = takeout.without(text, ["- [ ] bad one\n", "- [ ] bad two\n"])
+    taken = removal.without(text, ["- [ ] bad one\n", "- [ ] bad two\n"])
     assert "bad" not in taken.text
-    assert takeout.put_back(taken.text, [piece for _, piece in taken.pieces]) == text
+    assert removal.put_back(taken.text, [piece for _, piece in taken.pieces]) == text

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast import limits
-from holdfast.errors import BadInput
-from holdfast.library import Holdfast
+from limpet import limits
+from limpet.api import Limpet
+from limpet.errors import BadInput
 from operations.conftest import NOON, Clock, Opener
 
 DAY = 86_400_000
 
 
-def keys(hold: Holdfast, query: str, **options: object) -> list[str]:
+def keys(hold: Limpet, query: str, **options: object) -> list[str]:
     return [hit.key for hit in hold.recall(query, **options).hits]
 
 
 @pytest.fixture
-def laden(hold: Holdfast, clock: Clock) -> Holdfast:
+def laden(hold: Limpet, clock: Clock) -> Limpet:
     session = hold.session("one")
     session.notes.add("Casts break LL(1), so the lexer got a look-ahead of two", tags=["grammar"])
     clock.pass_by()
@@ -31,7 +31,7 @@ def laden(hold: Holdfast, clock: Clock) -> Holdfast:
     return hold
 
 
-def test_every_kind_is_found_by_a_plain_question(laden: Holdfast) -> None:
+def test_every_kind_is_found_by_a_plain_question(laden: Limpet) -> None:
     asked = {
         "why does the lexer look ahead?": "note",
         "which tar does releasing need": "note",
@@ -46,7 +46,7 @@ def test_every_kind_is_found_by_a_plain_question(laden: Holdfast) -> None:
         assert hits[0].kind == kind, query
 
 
-def test_filters_narrow_what_may_be_found(laden: Holdfast, clock: Clock) -> None:
+def test_filters_narrow_what_may_be_found(laden: Limpet, clock: Clock) -> None:
     assert {hit.kind for hit in laden.recall("scheduler").hits} == {"notepad", "handoff"}
     assert {hit.kind for hit in laden.recall("scheduler", kinds=["handoffs"]).hits} == {"handoff"}
     assert keys(laden, "lexer", tags=["Grammar"]) == keys(laden, "lexer")
@@ -62,7 +62,7 @@ def test_filters_narrow_what_may_be_found(laden: Holdfast, clock: Clock) -> None
     assert keys(laden, "lexer", since="2026-03-03T13:00:00Z") == []
 
 
-def test_a_done_note_is_found_only_when_asked_for_and_says_so(laden: Holdfast) -> None:
+def test_a_done_note_is_found_only_when_asked_for_and_says_so(laden: Limpet) -> None:
     (note,) = keys(laden, "lexer")
     laden.session("one").notes.update(note, done=True)
     assert keys(laden, "lexer") == []
@@ -70,7 +70,7 @@ def test_a_done_note_is_found_only_when_asked_for_and_says_so(laden: Holdfast) -
     assert hit.state == "done"
 
 
-def test_a_hit_says_what_where_why_and_whose(laden: Holdfast) -> None:
+def test_a_hit_says_what_where_why_and_whose(laden: Limpet) -> None:
     (hit,) = laden.call("recall", {"query": "lexer"})["hits"]
     assert hit["kind"] == "note"
     assert hit["text"] == "Casts break LL(1), so the «lexer» got a look-ahead of two"
@@ -80,7 +80,7 @@ def test_a_hit_says_what_where_why_and_whose(laden: Holdfast) -> None:
     assert hit["updated_at"] == "2026-03-03T12:00:00.001Z"
 
 
-def test_the_same_thought_is_shown_once_and_the_older_wording_is_named(hold: Holdfast, clock: Clock) -> None:
+def test_the_same_thought_is_shown_once_and_the_older_wording_is_named(hold: Limpet, clock: Clock) -> None:
     notes = hold.session("one").notes
     first = notes.add("The staging database lives on port 5433 of the blue host and is wiped every night at two").id
     clock.pass_by()
@@ -95,7 +95,7 @@ def test_the_same_thought_is_shown_once_and_the_older_wording_is_named(hold: Hol
     assert (hit.key, hit.same, hit.replaces) == (again, (first,), ())
 
 
-def test_a_long_text_is_shown_by_the_part_that_answers(hold: Holdfast) -> None:
+def test_a_long_text_is_shown_by_the_part_that_answers(hold: Limpet) -> None:
     lines = [f"line {number} of the plan speaks about nothing in particular" for number in range(1_500)]
     lines[1_200] = "the turbine must be greased with lithium every spring"
     hold.memory.write("plan", "\n".join(lines))
@@ -106,20 +106,20 @@ def test_a_long_text_is_shown_by_the_part_that_answers(hold: Holdfast) -> None:
     assert len(hit.snippet) < 1_200
 
 
-def test_identifiers_paths_and_hashes_are_found_whole_and_in_part(hold: Holdfast) -> None:
+def test_identifiers_paths_and_hashes_are_found_whole_and_in_part(hold: Limpet) -> None:
     notes = hold.session("one").notes
     camel = notes.add("parseQualifiedName drops the last part").id
-    path = notes.add("the bug is in src/holdfast/wiring.py").id
+    path = notes.add("the bug is in src/limpet/wiring.py").id
     digest = notes.add("bisected to 3f9a1c2b77e0d4aa91c0ffee12345678deadbeef").id
     assert keys(hold, "qualified name")[0] == camel
     assert keys(hold, "parseQualifiedName")[0] == camel
-    assert keys(hold, "holdfast/wiring.py")[0] == path
+    assert keys(hold, "limpet/wiring.py")[0] == path
     assert keys(hold, "wiring")[0] == path
     assert keys(hold, "3f9a1c2b77e0")[0] == digest
     assert keys(hold, "c0ffee1234")[0] == digest
 
 
-def test_an_answer_is_found_beside_its_question(hold: Holdfast) -> None:
+def test_an_answer_is_found_beside_its_question(hold: Limpet) -> None:
     """The words of the question stand in the turn before; what is meant is the answer to it."""
     talk = hold.session("talk").notes
     for line in ("hello there, nice to see you again", "all is well here, thank you for asking so kindly"):
@@ -133,7 +133,7 @@ def test_an_answer_is_found_beside_its_question(hold: Holdfast) -> None:
     assert asked in found
 
 
-def test_a_named_time_counts(hold: Holdfast, clock: Clock) -> None:
+def test_a_named_time_counts(hold: Limpet, clock: Clock) -> None:
     notes = hold.session("one").notes
     march = notes.add("Review with the customer went badly").id
     clock.now = NOON + 60 * DAY
@@ -142,7 +142,7 @@ def test_a_named_time_counts(hold: Holdfast, clock: Clock) -> None:
     assert keys(hold, "how was the review with the customer in May?")[0] == may
 
 
-def test_a_kept_output_is_found_by_what_it_says_and_marked_as_data(laden: Holdfast) -> None:
+def test_a_kept_output_is_found_by_what_it_says_and_marked_as_data(laden: Limpet) -> None:
     lines = [f"2026-03-03 10:{number // 60:02d}:{number % 60:02d} worker heartbeat ok" for number in range(3_000)]
     lines[1_700] = "2026-03-03 10:28:20 ERROR zookeeper quorum lost on host umbra-7"
     output = laden.session("one").outputs.keep("journalctl", "\n".join(lines)).output
@@ -157,7 +157,7 @@ def test_a_kept_output_is_found_by_what_it_says_and_marked_as_data(laden: Holdfa
     assert keys(laden, "zookeeper quorum") == []
 
 
-def test_what_is_deleted_or_of_another_project_is_not_found(laden: Holdfast, opened: Opener) -> None:
+def test_what_is_deleted_or_of_another_project_is_not_found(laden: Limpet, opened: Opener) -> None:
     (note,) = keys(laden, "lexer")
     assert opened(project="other").recall("lexer").hits == ()
     laden.session("one").notes.delete(note)
@@ -166,8 +166,8 @@ def test_what_is_deleted_or_of_another_project_is_not_found(laden: Holdfast, ope
     assert keys(laden, "Frankfurt") == []
 
 
-def test_a_budget_is_kept_and_what_is_left_out_is_counted(hold: Holdfast) -> None:
-    from holdfast.text import tokens
+def test_a_budget_is_kept_and_what_is_left_out_is_counted(hold: Limpet) -> None:
+    from limpet.text import tokens
 
     for number in range(30):
         hold.session("one").notes.add(f"fact {number}: " + f"gearbox item{number} " + f"filler{number} " * 80)
@@ -178,7 +178,7 @@ def test_a_budget_is_kept_and_what_is_left_out_is_counted(hold: Holdfast) -> Non
     assert small.left_out == 30 - len(small.hits)
 
 
-def test_a_blank_question_and_a_wrong_filter_are_named(hold: Holdfast) -> None:
+def test_a_blank_question_and_a_wrong_filter_are_named(hold: Limpet) -> None:
     with pytest.raises(BadInput, match="query is empty"):
         hold.recall("  ")
     with pytest.raises(BadInput, match="kinds"):
@@ -208,18 +208,18 @@ def test_a_blank_question_and_a_wrong_filter_are_named(hold: Holdfast) -> None:
         *("2026-99-99", "999 years ago", "in 9999", "0 days ago", "31st february", "\uff26\uff35\uff2c\uff2c"),
     ],
 )
-def test_any_text_is_a_legal_question(laden: Holdfast, query: str) -> None:
+def test_any_text_is_a_legal_question(laden: Limpet, query: str) -> None:
     assert isinstance(laden.recall(query).hits, tuple)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=200))
-def test_no_text_breaks_the_search(hold: Holdfast, query: str) -> None:
+def test_no_text_breaks_the_search(hold: Limpet, query: str) -> None:
     if query.strip():
         hold.recall(query)
 
 
-def test_outputs_that_wait_for_the_index_are_counted(hold: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_that_wait_for_the_index_are_counted(hold: Limpet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "OUTPUT_CATCH_UP_BYTES", 10_000)
     for number in range(5):
         hold.session().outputs.keep("shell", f"page {number} with quince\n" * 400)
@@ -231,7 +231,7 @@ def test_outputs_that_wait_for_the_index_are_counted(hold: Holdfast, monkeypatch
     assert "not_searched" not in hold.call("recall", {"query": "quince"})
 
 
-def test_one_row_is_found_among_many_outputs_of_the_same_words(hold: Holdfast) -> None:
+def test_one_row_is_found_among_many_outputs_of_the_same_words(hold: Limpet) -> None:
     """All its words are everywhere; only the order of two numbers tells it, and what is asked for stands behind it."""
     outputs = hold.session().outputs
     for record in range(100):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.library import Holdfast, Session
-from holdfast.operations.repeats import overlap
-from holdfast.store import ReadNote
-from holdfast.text.previews import failure_lines
+from limpet import errors, limits
+from limpet.api import Limpet, Session
+from limpet.outputs.repeats import overlap
+from limpet.previews import failure_lines
+from limpet.store import ReadNote
 from operations.conftest import Clock, Opener
 
 CALL = 'list_files {"path": "."}'
 
 
 @pytest.fixture
-def work(hold: Holdfast) -> Session:
+def work(hold: Limpet) -> Session:
     return hold.session("work")
 
 
@@ -92,7 +92,7 @@ def test_what_is_too_big_to_compare_is_a_plain_reference(work: Session) -> None:
     ],
 )
 def test_only_the_same_call_in_the_same_session_counts(
-    hold: Holdfast, work: Session, session: str, tool: str, call: str
+    hold: Limpet, work: Session, session: str, tool: str, call: str
 ) -> None:
     first, id = keep(work, listing(), call and CALL)
     assert keep(hold.session(session), listing(), call, tool) == (first, id)
@@ -127,7 +127,7 @@ def test_an_output_that_is_gone_is_kept_again_and_one_that_cannot_be_compared_is
 
 
 def test_it_can_be_switched_off_for_tools_by_name_and_pattern(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_NO_REPEATS", "date, git_*")
+    monkeypatch.setenv("LIMPET_OUTPUTS_NO_REPEATS", "date, git_*")
     work = opened().session("work")
     for tool, off in (("date", True), ("git_log", True), ("dates", False), ("list_files", False)):
         first, _ = keep(work, listing(), tool=tool)
@@ -136,7 +136,7 @@ def test_it_can_be_switched_off_for_tools_by_name_and_pattern(opened: Opener, mo
 
 
 def test_without_previews_no_difference_is_shown_either(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_OUTPUTS_INCLUDE_PREVIEW", "off")
+    monkeypatch.setenv("LIMPET_OUTPUTS_INCLUDE_PREVIEW", "off")
     work = opened().session("work")
     keep(work, listing())
     assert "1401" not in keep(work, listing(200))[0]
@@ -157,7 +157,7 @@ def test_old_calls_are_forgotten(work: Session, clock: Clock) -> None:
 
 def test_trouble_with_the_notes_costs_no_answer(work: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     def trouble(*_: object) -> None:
-        raise errors.store_full("holdfast.db")
+        raise errors.store_full("limpet.db")
 
     store = work.hold.store
     for name in ("seen_call", "note_call", "note_read"):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.library import Holdfast, Session
-from holdfast.operations.registry import Context
-from holdfast.operations.sandbox import run_sandbox_code
+from limpet import errors, limits
+from limpet.api import Limpet, Session
+from limpet.catalogue.operation import Context
+from limpet.sandbox.run import run_sandbox_code
 from operations.conftest import Clock
 
 ROWS = [{"id": number, "name": f"row {number}"} for number in range(1_000)]
@@ -18,7 +18,7 @@ LINES = "".join(f"line {number} took {number * 7} ms\n" for number in range(1, 1
 
 
 @pytest.fixture
-def work(hold: Holdfast) -> Session:
+def work(hold: Limpet) -> Session:
     return hold.session()
 
 
@@ -55,7 +55,7 @@ def test_outputs_are_read_whole_in_parts_and_by_question(work: Session) -> None:
     assert {entry["id"] for entry in value("outputs.list()")} == {log, rows}
 
 
-def test_reading_counts_as_use_once_a_run(work: Session, hold: Holdfast, clock: Clock) -> None:
+def test_reading_counts_as_use_once_a_run(work: Session, hold: Limpet, clock: Clock) -> None:
     log = kept(work, LINES)
     before = hold.store.output(hold.scope, log)
     clock.pass_by()
@@ -66,7 +66,7 @@ def test_reading_counts_as_use_once_a_run(work: Session, hold: Holdfast, clock: 
     assert (after.uses, after.used_at) == (before.uses + 1, clock.now)
 
 
-def test_the_notepad_is_changed_by_the_operations_of_everybody(work: Session, hold: Holdfast) -> None:
+def test_the_notepad_is_changed_by_the_operations_of_everybody(work: Session, hold: Limpet) -> None:
     code = "session.notepad.write('# Plan\\n')\nsession.notepad.append('- casts\\n')\nprint(session.notepad.read())"
     assert work.sandbox.run(code).output == "# Plan\n- casts\n\n"
     assert work.notepad.read() == "# Plan\n- casts\n"
@@ -82,7 +82,7 @@ def test_the_notepad_is_changed_by_the_operations_of_everybody(work: Session, ho
     assert work.notepad.read() == "# Plan\n- casts\n"
 
 
-def test_a_person_who_runs_code_is_named_as_one(hold: Holdfast) -> None:
+def test_a_person_who_runs_code_is_named_as_one(hold: Limpet) -> None:
     hold.call("run_sandbox_code", {"code": "session.notepad.write('x')"}, by="person/cli")
     assert hold.history(kind="notepad")[0].by == "person/sandbox"
 
@@ -105,7 +105,7 @@ def test_a_write_that_is_refused_changes_nothing_and_can_be_caught(work: Session
     assert work.notepad.read() == "as it was"
 
 
-def test_it_works_in_the_session_of_the_call(hold: Holdfast) -> None:
+def test_it_works_in_the_session_of_the_call(hold: Limpet) -> None:
     hold.call("run_sandbox_code", {"code": "session.notepad.write('there')", "session_id": "another"})
     assert hold.session("another").notepad.read() == "there"
     assert hold.session().notepad.read() == ""
@@ -125,7 +125,7 @@ def hold_tools(work: Session) -> set[str]:
     return {output.tool for output in work.outputs.list().outputs}
 
 
-def test_where_outputs_are_off_a_long_text_is_cut_and_says_so(hold: Holdfast) -> None:
+def test_where_outputs_are_off_a_long_text_is_cut_and_says_so(hold: Limpet) -> None:
     plain = hold.context()
     off: Context = plain._replace(bounds=plain.bounds._replace(outputs=plain.bounds.outputs._replace(enabled=False)))
     answer = run_sandbox_code(off, "print('word ' * 9_000)")
@@ -168,12 +168,12 @@ def test_inputs_are_named_as_variables_are(work: Session, name: str) -> None:
 
 
 @pytest.mark.parametrize("inputs", [[1], "x", 7])
-def test_inputs_are_an_object(hold: Holdfast, inputs: object) -> None:
+def test_inputs_are_an_object(hold: Limpet, inputs: object) -> None:
     with pytest.raises(errors.BadInput, match="it must be an object"):
         hold.call("run_sandbox_code", {"code": "1", "inputs": inputs})
 
 
-def test_inputs_that_are_no_json_are_refused(hold: Holdfast) -> None:
+def test_inputs_that_are_no_json_are_refused(hold: Limpet) -> None:
     for value in (object(), float("nan"), "\ud800"):
         with pytest.raises(errors.BadInput):
             hold.call("run_sandbox_code", {"code": "1", "inputs": {"x": value}})

@@ -7,17 +7,17 @@ import random
 
 import pytest
 
-from holdfast.library import Holdfast, Session
-from holdfast.operations.savings import PIECE_CHARS, RESULT_PIECES, estimate
-from holdfast.store import Savings
-from holdfast.text import tokens
+from limpet.api import Limpet, Session
+from limpet.outputs.savings import PIECE_CHARS, RESULT_PIECES, estimate
+from limpet.store import Savings
+from limpet.text import tokens
 from operations.conftest import Opener
 
 LISTING = "".join(f"file {n} has {n * 7} bytes\n" for n in range(1, 401))
 
 
 @pytest.fixture
-def work(hold: Holdfast) -> Session:
+def work(hold: Limpet) -> Session:
     return hold.session("work")
 
 
@@ -27,7 +27,7 @@ def keep(work: Session, content: str, tool: str = "ls", call: str = "ls") -> tup
     return kept.text, kept.output.id
 
 
-def test_observed_less_returned_less_read_back(work: Session, hold: Holdfast) -> None:
+def test_observed_less_returned_less_read_back(work: Session, hold: Limpet) -> None:
     text, id = keep(work, LISTING)
     (row,) = work.outputs.savings().rows
     observed = estimate(LISTING, RESULT_PIECES)
@@ -42,7 +42,7 @@ def test_observed_less_returned_less_read_back(work: Session, hold: Holdfast) ->
     assert hold.savings().total[3:] == row[3:]
 
 
-def test_rows_are_by_tool_and_session_and_add_up(hold: Holdfast) -> None:
+def test_rows_are_by_tool_and_session_and_add_up(hold: Limpet) -> None:
     for session in ("a", "b"):
         for tool in ("ls", "du"):
             keep(hold.session(session), LISTING + session + tool, tool)
@@ -54,7 +54,7 @@ def test_rows_are_by_tool_and_session_and_add_up(hold: Holdfast) -> None:
     assert hold.savings("nobody").total.saved == 0
 
 
-def test_reading_everything_back_is_no_saving(work: Session, hold: Holdfast) -> None:
+def test_reading_everything_back_is_no_saving(work: Session, hold: Limpet) -> None:
     _, id = keep(work, LISTING)
     for _ in range(3):
         cursor = None
@@ -70,7 +70,7 @@ def test_reading_everything_back_is_no_saving(work: Session, hold: Holdfast) -> 
     assert work.outputs.stats().savings.saved == saved.saved
 
 
-def test_another_sessions_reads_are_its_own_cost(hold: Holdfast) -> None:
+def test_another_sessions_reads_are_its_own_cost(hold: Limpet) -> None:
     _, id = keep(hold.session("maker"), LISTING)
     before = hold.savings("maker").total
     hold.session("reader").outputs.read(id)
@@ -80,7 +80,7 @@ def test_another_sessions_reads_are_its_own_cost(hold: Holdfast) -> None:
     assert row.saved == -row.read_back < 0
 
 
-def test_small_results_and_what_programs_take_are_not_counted(work: Session, hold: Holdfast) -> None:
+def test_small_results_and_what_programs_take_are_not_counted(work: Session, hold: Limpet) -> None:
     work.outputs.keep("ls", "small", call="ls")
     assert hold.savings().rows == ()
     _, id = keep(work, LISTING)
@@ -98,7 +98,7 @@ def test_the_ledger_outlives_the_process_and_the_output(opened: Opener) -> None:
     assert opened().savings() == before
 
 
-def test_the_answer_names_the_tokenizer_and_all_figures(work: Session, hold: Holdfast) -> None:
+def test_the_answer_names_the_tokenizer_and_all_figures(work: Session, hold: Limpet) -> None:
     keep(work, LISTING)
     answer = hold.call("savings", {"session": "work"})
     assert answer["tokenizer"] == tokens.NAME

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.operations.seals import Seal, fingerprint, server_name
+from limpet import errors
+from limpet.api import Limpet
+from limpet.upkeep.tool_pins import Seal, fingerprint, server_name
 
 READ: dict[str, Any] = {
     "name": "read",
@@ -26,7 +26,7 @@ def changed(**parts: Any) -> dict[str, dict[str, Any]]:
     return {"read": {**READ, **parts}}
 
 
-def test_a_server_is_sealed_when_it_is_first_seen(hold: Holdfast) -> None:
+def test_a_server_is_sealed_when_it_is_first_seen(hold: Limpet) -> None:
     assert hold.see_tools("files", {"read": READ}) == SEALED
     assert hold.see_tools("files", {"read": dict(reversed(READ.items()))}) == SEALED
     assert hold.see_tools("files", changed(description="Reads and sends a file.")) == (
@@ -48,12 +48,12 @@ def test_a_server_is_sealed_when_it_is_first_seen(hold: Holdfast) -> None:
         ("icons", [], "other"),
     ],
 )
-def test_every_part_counts(hold: Holdfast, part: str, value: object, name: str) -> None:
+def test_every_part_counts(hold: Limpet, part: str, value: object, name: str) -> None:
     hold.see_tools("files", {"read": READ})
     assert hold.see_tools("files", changed(**{part: value})) == (Seal("read", "changed", (name,)),)
 
 
-def test_a_new_tool_is_new_until_it_is_approved(hold: Holdfast) -> None:
+def test_a_new_tool_is_new_until_it_is_approved(hold: Limpet) -> None:
     hold.see_tools("files", {"read": READ})
     more = {"read": {**READ, "title": "x"}, "write": {"name": "write"}}
     assert hold.see_tools("files", more) == (Seal("read", "changed", ("title",)), Seal("write", "new"))
@@ -65,14 +65,14 @@ def test_a_new_tool_is_new_until_it_is_approved(hold: Holdfast) -> None:
     assert hold.see_tools("files", {"read": READ}) == (Seal("read", "changed", ("title",)),)
 
 
-def test_a_list_that_is_not_complete_seals_nothing(hold: Holdfast) -> None:
+def test_a_list_that_is_not_complete_seals_nothing(hold: Limpet) -> None:
     assert hold.see_tools("files", {"read": READ}, complete=False) == SEALED
     assert hold.call("list_seals", {})["servers"] == []
     assert hold.see_tools("files", {"read": READ, "b": {"name": "b"}}) == (*SEALED, Seal("b", "sealed"))
     assert hold.see_tools("files", changed(title="x"), complete=False)[0].state == "changed"
 
 
-def test_lists_and_mistakes(hold: Holdfast) -> None:
+def test_lists_and_mistakes(hold: Limpet) -> None:
     hold.see_tools("files", {"read": READ})
     hold.see_tools("file server", changed(title="x"))
     hold.see_tools("files", changed(title="x"))
@@ -89,7 +89,7 @@ def test_lists_and_mistakes(hold: Holdfast) -> None:
         hold.call("approve_seals", {"server": "files", "tool": "write"})
 
 
-def test_what_is_sealed_in_passing_is_not_the_last_change(hold: Holdfast) -> None:
+def test_what_is_sealed_in_passing_is_not_the_last_change(hold: Limpet) -> None:
     hold.session().notes.add("mine")
     hold.see_tools("files", {"read": READ})
     assert hold.undo().kind == "note"

@@ -7,10 +7,10 @@ import uuid
 import hypothesis
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast.library import Holdfast
-from holdfast.model import Scope
-from holdfast.search.analyse import fold
+import limpet
+from limpet.api import Limpet
+from limpet.model import Scope
+from limpet.recall.words import fold
 
 # Words that share beginnings, endings and stems, characters that fold to several, scripts without spaces, and signs.
 WORDS = st.sampled_from(
@@ -31,8 +31,8 @@ NOTES = st.lists(TEXTS.filter(lambda text: bool(text.strip())), min_size=1, max_
 def test_every_note_that_contains_the_query_is_found_in_order(
     store_url: str, notes: list[str], data: st.DataObject
 ) -> None:
-    with holdfast.open(store_url, session="one") as first:
-        hold = Holdfast(first.store, Scope("local", uuid.uuid4().hex), session="one")
+    with limpet.open(store_url, session="one") as first:
+        hold = Limpet(first.store, Scope("local", uuid.uuid4().hex), session="one")
         kept = [hold.session().notes.add(text) for text in notes]
         source = data.draw(st.sampled_from(notes))
         start = data.draw(st.integers(0, len(source) - 1))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-import holdfast
-from holdfast import errors
-from holdfast.library import Holdfast
+import limpet
+from limpet import errors
+from limpet.api import Limpet
 from operations.conftest import Clock, Opener
 
 
-def test_a_session_comes_to_exist_with_its_first_write(hold: Holdfast) -> None:
+def test_a_session_comes_to_exist_with_its_first_write(hold: Limpet) -> None:
     work = hold.session("port the parser")
     assert work.notepad.read() == ""
     assert hold.sessions() == ()
@@ -19,7 +19,7 @@ def test_a_session_comes_to_exist_with_its_first_write(hold: Holdfast) -> None:
     assert (found.id, found.state, found.task, found.archived_at) == ("port the parser", "active", "", None)
 
 
-def test_a_session_is_begun_with_a_task_and_resumed(hold: Holdfast, opened: Opener) -> None:
+def test_a_session_is_begun_with_a_task_and_resumed(hold: Limpet, opened: Opener) -> None:
     answer = hold.call("begin_session", {"task": "port the parser"})
     assert (answer["id"], answer["task"], answer["state"], answer["parent"]) == ("one", "port the parser", "active", "")
     hold.session().notepad.write("half way")
@@ -30,7 +30,7 @@ def test_a_session_is_begun_with_a_task_and_resumed(hold: Holdfast, opened: Open
     assert len(hold.sessions()) == 1
 
 
-def test_an_archived_session_is_hidden_readable_and_can_be_resumed(hold: Holdfast, clock: Clock) -> None:
+def test_an_archived_session_is_hidden_readable_and_can_be_resumed(hold: Limpet, clock: Clock) -> None:
     work = hold.session()
     work.begin("t")
     work.notes.add("note")
@@ -52,7 +52,7 @@ def test_an_archived_session_is_hidden_readable_and_can_be_resumed(hold: Holdfas
     assert [found.id for found in hold.sessions()] == ["one"]
 
 
-def test_sessions_are_listed_newest_first_and_what_is_left_out_is_counted(hold: Holdfast, clock: Clock) -> None:
+def test_sessions_are_listed_newest_first_and_what_is_left_out_is_counted(hold: Limpet, clock: Clock) -> None:
     for name in ("a", "b", "c"):
         hold.session(name).begin()
         clock.pass_by()
@@ -62,7 +62,7 @@ def test_sessions_are_listed_newest_first_and_what_is_left_out_is_counted(hold: 
     assert "left_out" not in hold.call("list_sessions", {})
 
 
-def test_an_unknown_session_is_named(hold: Holdfast) -> None:
+def test_an_unknown_session_is_named(hold: Limpet) -> None:
     for name in ("show_session", "archive_session"):
         with pytest.raises(errors.NotFound, match="there is no session 'nobody'"):
             hold.call(name, {"id": "nobody"})
@@ -71,7 +71,7 @@ def test_an_unknown_session_is_named(hold: Holdfast) -> None:
 @pytest.mark.parametrize(
     ("name", "code"), [(" ", "empty"), ("x" * 201, "too_long"), ("two\nlines", "bad_name"), ("esc\x1b[2J", "bad_name")]
 )
-def test_a_session_id_is_one_short_line(hold: Holdfast, name: str, code: str) -> None:
+def test_a_session_id_is_one_short_line(hold: Limpet, name: str, code: str) -> None:
     for refused in (
         lambda: hold.session(name),
         lambda: hold.call("add_note", {"content": "x", "session_id": name}),
@@ -83,7 +83,7 @@ def test_a_session_id_is_one_short_line(hold: Holdfast, name: str, code: str) ->
     assert hold.history() == ()
 
 
-def test_the_argument_wins_over_the_caller_and_the_caller_over_the_process(hold: Holdfast) -> None:
+def test_the_argument_wins_over_the_caller_and_the_caller_over_the_process(hold: Limpet) -> None:
     hold.call("write_notepad", {"content": "from the process"})
     hold.call("write_notepad", {"content": "from the caller"}, session="two")
     hold.call("write_notepad", {"content": "from the argument", "session_id": "three"}, session="two")
@@ -95,14 +95,14 @@ def test_the_argument_wins_over_the_caller_and_the_caller_over_the_process(hold:
 
 
 def test_every_process_has_a_session_of_its_own(store_url: str) -> None:
-    with holdfast.open(store_url, project="demo") as first, holdfast.open(store_url, project="demo") as second:
+    with limpet.open(store_url, project="demo") as first, limpet.open(store_url, project="demo") as second:
         assert first.default_session != second.default_session
         first.call("write_notepad", {"content": "x"})
         assert second.call("read_notepad", {})["content"] == ""
 
 
-def test_the_star_names_every_session_and_belongs_to_none(store_url: str, hold: Holdfast) -> None:
+def test_the_star_names_every_session_and_belongs_to_none(store_url: str, hold: Limpet) -> None:
     with pytest.raises(errors.BadInput, match="every session"):
         hold.call("write_notepad", {"content": "x", "session_id": "*"})
-    with pytest.raises(errors.BadInput), holdfast.open(store_url, project="demo", session="*") as star:
+    with pytest.raises(errors.BadInput), limpet.open(store_url, project="demo", session="*") as star:
         star.call("add_note", {"content": "x"})

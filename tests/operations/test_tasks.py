@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast, Session
-from holdfast.model import MESSAGE, TASK
-from holdfast.store import Listing
-from holdfast.window.context import ours
-from holdfast.window.messages import Call, Message, assistant, result, user
+from limpet import errors
+from limpet.api import Limpet, Session
+from limpet.model import MESSAGE, TASK
+from limpet.store import Listing
+from limpet.window.messages import Call, Message, assistant, result, user
+from limpet.window.plan.context import ours
 from operations.conftest import Opener
 
 
@@ -44,11 +44,11 @@ class Agent:
 
 
 @pytest.fixture
-def agent(hold: Holdfast) -> Agent:
+def agent(hold: Limpet) -> Agent:
     return Agent(hold.session("one"))
 
 
-def test_a_task_leaves_one_line_and_the_archive_holds_all(hold: Holdfast, agent: Agent) -> None:
+def test_a_task_leaves_one_line_and_the_archive_holds_all(hold: Limpet, agent: Agent) -> None:
     agent.asked("port the parser")
     assert agent.does("begin_task", description="read the grammar")["depth"] == 1
     agent.does("read_file", path="grammar.y")
@@ -94,7 +94,7 @@ def test_a_cancelled_task_says_why(agent: Agent) -> None:
     assert agent.sees()[1].startswith("[Cancelled: use yacc — the grammar is generated]")
 
 
-def test_what_tasks_refuse(hold: Holdfast) -> None:
+def test_what_tasks_refuse(hold: Limpet) -> None:
     with pytest.raises(errors.NotFound, match="there is no open task to end"):
         hold.call("end_task", {"summary": "x"})
     with pytest.raises(errors.NotFound, match="there is no open task to cancel"):
@@ -107,7 +107,7 @@ def test_what_tasks_refuse(hold: Holdfast) -> None:
     assert hold.store.list(hold.scope, Listing((TASK,), include_done=True)).total == 0
 
 
-def test_a_task_without_a_window_folds_nothing(hold: Holdfast) -> None:
+def test_a_task_without_a_window_folds_nothing(hold: Limpet) -> None:
     id = hold.call("begin_task", {"description": "think"})["task_id"]
     assert hold.call("end_task", {"summary": "done"}) == {"ok": True, "messages_collapsed": 0}
     (task,) = hold.call("list_tasks", {})["tasks"]
@@ -135,8 +135,8 @@ def test_tasks_work_across_processes(opened: Opener) -> None:
     assert agent.sees() == ["port it", "[Task: look — seen]\n- commands run: ls"]
 
 
-def test_a_task_that_is_open_at_a_compaction_goes_on(hold: Holdfast, agent: Agent) -> None:
-    from holdfast.window.controller import Compact, Warn
+def test_a_task_that_is_open_at_a_compaction_goes_on(hold: Limpet, agent: Agent) -> None:
+    from limpet.window.plan.controller import Compact, Warn
 
     agent.asked("port it")
     agent.does("begin_task", description="read everything")
@@ -161,7 +161,7 @@ def test_a_task_that_is_open_at_a_compaction_goes_on(hold: Holdfast, agent: Agen
 # --- pins -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pinned_text_stands_in_every_window_of_its_session(hold: Holdfast) -> None:
+def test_a_pinned_text_stands_in_every_window_of_its_session(hold: Limpet) -> None:
     work = hold.session("one")
     id = work.pin("Never push to main.")
     assert work.pin("Never push to main.") == id
@@ -175,7 +175,7 @@ def test_a_pinned_text_stands_in_every_window_of_its_session(hold: Holdfast) -> 
     assert hold.call("list_pins", {}, session="one") == {"pins": []}
 
 
-def test_pinned_memory_stands_in_the_window_of_every_session(hold: Holdfast) -> None:
+def test_pinned_memory_stands_in_the_window_of_every_session(hold: Limpet) -> None:
     first = hold.session("one")
     first.memory.write("law", "Casts need two tokens.")
     first.memory.pin("law")
@@ -183,7 +183,7 @@ def test_pinned_memory_stands_in_the_window_of_every_session(hold: Holdfast) -> 
         assert "## Pinned\n\nCasts need two tokens." in hold.session(name).window.next([user("a")]).messages[-1].text()
 
 
-def test_pins_are_bounded(hold: Holdfast) -> None:
+def test_pins_are_bounded(hold: Limpet) -> None:
     work = hold.session("one")
     with pytest.raises(errors.BadInput, match="pinned text has 4,001 characters"):
         work.pin("x" * 4_001)

@@ -8,11 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-import holdfast
-from holdfast import errors
-from holdfast.library import Holdfast, Tool
-from holdfast.operations.catalogue import OPERATIONS, profile
-from holdfast.window.messages import user
+import limpet
+from limpet import errors
+from limpet.api import Limpet, Tool
+from limpet.catalogue.table import OPERATIONS, profile
+from limpet.window.messages import user
 
 SEED_NOTES = {
     "add_note",
@@ -133,7 +133,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def output_of(hold: Holdfast) -> str:
+def output_of(hold: Limpet) -> str:
     hold.see_tools("files", {"read": {"name": "read"}})
     hold.see_tools("files", {"read": {"name": "read", "description": "now reads more"}})
     kept = hold.session().outputs.keep("shell", "a line of it\n" * 500)
@@ -164,23 +164,23 @@ def learn(known: dict[str, str], name: str, answer: dict[str, Any]) -> None:
         known[place] = answer[key]
 
 
-def exported(hold: Holdfast) -> list[str]:
+def exported(hold: Limpet) -> list[str]:
     """All there is, but for the count of uses, which decides only what is pruned first."""
     return [re.sub(r'"used_at":\d+,"uses":\d+', "", line) for line in hold.export_lines()]
 
 
-def folded_message(hold: Holdfast) -> None:
+def folded_message(hold: Limpet) -> None:
     """A message the caller took back, which is folded to nothing."""
     window = hold.session().window
     window.next([user("port the lexer")])
     window.next([user("port the parser")])
 
 
-def by_name(hold: Holdfast, name: str = "full") -> dict[str, Tool]:
+def by_name(hold: Limpet, name: str = "full") -> dict[str, Tool]:
     return {tool.name: tool for tool in hold.tools(name)}
 
 
-def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
+def test_the_profiles_hold_the_tools_of_the_seeds(hold: Limpet) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
     seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
     assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall"}
@@ -192,7 +192,7 @@ def test_the_profiles_hold_the_tools_of_the_seeds(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("name", ["core", "full", "agent"])
-def test_every_tool_has_a_name_a_description_and_a_schema(hold: Holdfast, name: str) -> None:
+def test_every_tool_has_a_name_a_description_and_a_schema(hold: Limpet, name: str) -> None:
     for tool in hold.tools(name):
         assert tool.name.isidentifier()
         assert len(tool.description) > 20
@@ -203,7 +203,7 @@ def test_every_tool_has_a_name_a_description_and_a_schema(hold: Holdfast, name: 
         assert set(tool.parameters.get("required", [])) <= tool.parameters["properties"].keys()
 
 
-def test_handlers_do_what_a_call_does(hold: Holdfast) -> None:
+def test_handlers_do_what_a_call_does(hold: Limpet) -> None:
     tools = by_name(hold)
     id = tools["add_note"].handler({"content": "through a handler", "tags": ["t"]})["note_id"]
     assert tools["search_notes"].handler({"query": "handler"})["notes"][0]["id"] == id
@@ -214,14 +214,14 @@ def test_handlers_do_what_a_call_does(hold: Holdfast) -> None:
         tools["add_note"].handler({"text": "x"})
 
 
-def test_handlers_work_in_the_session_they_were_made_for(hold: Holdfast) -> None:
+def test_handlers_work_in_the_session_they_were_made_for(hold: Limpet) -> None:
     (tool,) = [tool for tool in hold.tools("core", session="apart") if tool.name == "write_notepad"]
     tool.handler({"content": "apart"})
     assert hold.session("apart").notepad.read() == "apart"
     assert hold.session().notepad.read() == ""
 
 
-def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
+def test_every_operation_answers_as_its_schemas_say(hold: Limpet) -> None:
     assert {name for name, _ in CALLS} == set(OPERATIONS)
     known = {"{output}": output_of(hold)}
     folded_message(hold)
@@ -235,7 +235,7 @@ def test_every_operation_answers_as_its_schemas_say(hold: Holdfast) -> None:
         learn(known, name, answer)
 
 
-def test_hints_are_true(hold: Holdfast) -> None:
+def test_hints_are_true(hold: Limpet) -> None:
     """What calls itself read-only writes nothing; what calls itself idempotent changes nothing the second time."""
     known = {"{output}": output_of(hold)}
     folded_message(hold)
@@ -274,13 +274,13 @@ def test_hints_are_true(hold: Holdfast) -> None:
     ],
 )
 def test_guidance_is_there_for_the_tools_that_are_there_and_for_no_others(names: set[str], present: set[str]) -> None:
-    text = holdfast.guidance(names)
+    text = limpet.guidance(names)
     found = {line.split(" (")[0] for line in text.split("\n") if line}
     assert found == present
 
 
 @pytest.mark.parametrize("name", ["core", "full"])
-def test_guidance_names_only_tools_of_its_profile(hold: Holdfast, name: str) -> None:
+def test_guidance_names_only_tools_of_its_profile(hold: Limpet, name: str) -> None:
     text = hold.guidance(name)
     given = {operation.name for operation in profile(name)}
     named = {word.strip("().,:;") for word in text.split()} & set(OPERATIONS)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast
+from limpet import errors
+from limpet.api import Limpet
 from operations.conftest import Clock, Opener
 
 
-def busy(hold: Holdfast, clock: Clock) -> None:
+def busy(hold: Limpet, clock: Clock) -> None:
     """A project with something of every kind, and with history."""
     work = hold.session("one")
     work.begin("port the parser")
@@ -44,10 +44,10 @@ def parsed(lines: list[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def test_a_round_trip_is_exact(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_a_round_trip_is_exact(hold: Limpet, clock: Clock, opened: Opener) -> None:
     busy(hold, clock)
     lines = list(hold.export_lines())
-    assert json.loads(lines[0]) == {"holdfast": 1, "project": "demo"}
+    assert json.loads(lines[0]) == {"limpet": 1, "project": "demo"}
     assert all("\n" not in line for line in lines)
     copy = opened(project="copy")
     entries = sum("entry" in record for record in parsed(lines))
@@ -55,7 +55,7 @@ def test_a_round_trip_is_exact(hold: Holdfast, clock: Clock, opened: Opener) -> 
     assert list(copy.export_lines())[1:] == lines[1:]
 
 
-def test_after_the_round_trip_everything_works_as_before(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_after_the_round_trip_everything_works_as_before(hold: Limpet, clock: Clock, opened: Opener) -> None:
     busy(hold, clock)
     copy = opened(project="copy")
     copy.import_lines(list(hold.export_lines()))
@@ -75,7 +75,7 @@ def test_after_the_round_trip_everything_works_as_before(hold: Holdfast, clock: 
     assert all(finding.ok for finding in copy.check())
 
 
-def test_new_ids_come_after_imported_ones(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_new_ids_come_after_imported_ones(hold: Limpet, clock: Clock, opened: Opener) -> None:
     clock.pass_by(86_400_000)
     ids = {hold.session().notes.add(str(number)).id for number in range(3)}
     lines = list(hold.export_lines())
@@ -85,7 +85,7 @@ def test_new_ids_come_after_imported_ones(hold: Holdfast, clock: Clock, opened: 
     assert copy.session().notes.add("new").id > max(ids)
 
 
-def test_merged_ids_are_never_minted_again(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_merged_ids_are_never_minted_again(hold: Limpet, clock: Clock, opened: Opener) -> None:
     clock.pass_by(1_000)  # the other machine's clock is a second ahead
     ids = [hold.session().notes.add(str(number)).id for number in range(3)]
     lines = list(hold.export_lines())
@@ -99,7 +99,7 @@ def test_merged_ids_are_never_minted_again(hold: Holdfast, clock: Clock, opened:
     assert len(copy.session().notes.list()) == 7
 
 
-def test_an_import_wants_an_empty_project(hold: Holdfast, clock: Clock) -> None:
+def test_an_import_wants_an_empty_project(hold: Limpet, clock: Clock) -> None:
     busy(hold, clock)
     lines = list(hold.export_lines())
     with pytest.raises(errors.Conflict) as caught:
@@ -108,9 +108,7 @@ def test_an_import_wants_an_empty_project(hold: Holdfast, clock: Clock) -> None:
     assert list(hold.export_lines()) == lines
 
 
-def test_a_merge_adds_what_is_missing_and_passes_over_what_is_equal(
-    hold: Holdfast, clock: Clock, opened: Opener
-) -> None:
+def test_a_merge_adds_what_is_missing_and_passes_over_what_is_equal(hold: Limpet, clock: Clock, opened: Opener) -> None:
     work = hold.session()
     work.notes.add("a", ["x"])
     work.memory.write("goal", "parse")
@@ -130,7 +128,7 @@ def test_a_merge_adds_what_is_missing_and_passes_over_what_is_equal(
     assert hold.import_lines(lines, merge=True) == 0
 
 
-def test_a_merge_with_a_difference_stops_before_anything_is_written(hold: Holdfast, opened: Opener) -> None:
+def test_a_merge_with_a_difference_stops_before_anything_is_written(hold: Limpet, opened: Opener) -> None:
     work = hold.session()
     work.notes.add("new to the other")
     work.memory.write("goal", "parse")
@@ -167,7 +165,7 @@ def _with(name: str, value: object) -> Callable[[list[str]], list[str]]:
     [
         pytest.param(lambda lines: [], 1, id="nothing"),
         pytest.param(lambda lines: lines[1:], 1, id="no header"),
-        pytest.param(lambda lines: ['{"holdfast": 2}', *lines[1:]], 1, id="another format"),
+        pytest.param(lambda lines: ['{"limpet": 2}', *lines[1:]], 1, id="another format"),
         pytest.param(lambda lines: [*lines[:2], "{", *lines[2:]], 3, id="not JSON"),
         pytest.param(lambda lines: [*lines[:2], "[" * 100_000], 3, id="nested too deeply"),
         pytest.param(lambda lines: [*lines[:2], "[1]"], 3, id="not an object"),
@@ -186,7 +184,7 @@ def _with(name: str, value: object) -> Callable[[list[str]], list[str]]:
     ],
 )
 def test_an_import_that_cannot_be_read_names_the_line_and_changes_nothing(
-    hold: Holdfast, opened: Opener, damage: Callable[[list[str]], list[str]], line: int | None
+    hold: Limpet, opened: Opener, damage: Callable[[list[str]], list[str]], line: int | None
 ) -> None:
     hold.session().notes.add("x")
     lines = list(hold.export_lines())
@@ -195,4 +193,4 @@ def test_an_import_that_cannot_be_read_names_the_line_and_changes_nothing(
         copy.import_lines(damage(lines))
     assert caught.value.code == "bad_import"
     assert f"line {line or len(lines) + 1} of the import cannot be read" in caught.value.message
-    assert list(copy.export_lines()) == ['{"holdfast":1,"project":"copy"}']
+    assert list(copy.export_lines()) == ['{"limpet":1,"project":"copy"}']

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast import errors, limits
-from holdfast.library import Holdfast
+import limpet
+from limpet import errors, limits
+from limpet.api import Limpet
 from operations.conftest import Clock, Opener
 
 TEXTS = (
@@ -23,7 +23,7 @@ TEXTS = (
 )
 
 
-def busy(hold: Holdfast, clock: Clock) -> dict[str, str]:
+def busy(hold: Limpet, clock: Clock) -> dict[str, str]:
     """A project with outputs of all sorts, one that is gone, and notes that name them. Texts by id."""
     work = hold.session("work")
     kept = {}
@@ -40,13 +40,13 @@ def busy(hold: Holdfast, clock: Clock) -> dict[str, str]:
     return kept
 
 
-def same(copy: Holdfast, kept: dict[str, str]) -> None:
+def same(copy: Limpet, kept: dict[str, str]) -> None:
     for id, text in kept.items():
         assert copy.session().outputs.read_content(id) == text
     assert all(finding.ok for finding in copy.check())
 
 
-def test_a_round_trip_is_exact(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_a_round_trip_is_exact(hold: Limpet, clock: Clock, opened: Opener) -> None:
     kept = busy(hold, clock)
     lines = list(hold.export_lines())
     assert max(map(len, lines)) < 2 * limits.OUTPUT_CHUNK_BYTES  # in chunks, however big an output is
@@ -63,9 +63,9 @@ def test_a_round_trip_is_exact(hold: Holdfast, clock: Clock, opened: Opener) -> 
 
 
 @pytest.fixture
-def both(tmp_path: Path, postgres_url: str, clock: Clock) -> Iterator[dict[str, Holdfast]]:
+def both(tmp_path: Path, postgres_url: str, clock: Clock) -> Iterator[dict[str, Limpet]]:
     urls = {"sqlite": str(tmp_path / "one.db"), "postgres": postgres_url}
-    holds = {name: holdfast.open(url, project="demo", session="one", clock=clock) for name, url in urls.items()}
+    holds = {name: limpet.open(url, project="demo", session="one", clock=clock) for name, url in urls.items()}
     yield holds
     for hold in holds.values():
         hold.close()
@@ -73,7 +73,7 @@ def both(tmp_path: Path, postgres_url: str, clock: Clock) -> Iterator[dict[str, 
 
 @pytest.mark.parametrize(("source", "target"), [("sqlite", "postgres"), ("postgres", "sqlite")])
 def test_outputs_move_from_one_kind_of_store_to_the_other(
-    both: dict[str, Holdfast], clock: Clock, source: str, target: str
+    both: dict[str, Limpet], clock: Clock, source: str, target: str
 ) -> None:
     kept = busy(both[source], clock)
     lines = list(both[source].export_lines())
@@ -82,16 +82,16 @@ def test_outputs_move_from_one_kind_of_store_to_the_other(
     same(both[target], kept)
 
 
-def test_outputs_can_be_left_out(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_outputs_can_be_left_out(hold: Limpet, clock: Clock, opened: Opener) -> None:
     busy(hold, clock)
     lines = list(hold.export_lines(outputs=False))
-    assert {next(iter(json.loads(line))) for line in lines} == {"holdfast", "entry", "event"}
+    assert {next(iter(json.loads(line))) for line in lines} == {"limpet", "entry", "event"}
     copy = opened(project="copy")
     copy.import_lines(lines)
     assert copy.session().outputs.stats().entries == 0
 
 
-def test_a_merge_adds_outputs_that_are_missing(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_a_merge_adds_outputs_that_are_missing(hold: Limpet, clock: Clock, opened: Opener) -> None:
     kept = busy(hold, clock)
     lines = list(hold.export_lines())
     copy = opened(project="copy")
@@ -105,7 +105,7 @@ def test_a_merge_adds_outputs_that_are_missing(hold: Holdfast, clock: Clock, ope
     assert list(copy.export_lines()) == before
 
 
-def test_what_is_gone_here_and_arrives_again_is_there_again(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_what_is_gone_here_and_arrives_again_is_there_again(hold: Limpet, clock: Clock, opened: Opener) -> None:
     kept = busy(hold, clock)
     lines = list(hold.export_lines())
     id = next(iter(kept))
@@ -115,10 +115,10 @@ def test_what_is_gone_here_and_arrives_again_is_there_again(hold: Holdfast, cloc
 
 
 def test_a_backup_holds_outputs_too(tmp_path: Path, clock: Clock) -> None:
-    with holdfast.open(str(tmp_path / "one.db"), project="demo", clock=clock) as hold:
+    with limpet.open(str(tmp_path / "one.db"), project="demo", clock=clock) as hold:
         kept = busy(hold, clock)
         hold.backup(str(tmp_path / "two.db"))
-    with holdfast.open(str(tmp_path / "two.db"), project="demo", clock=clock) as copy:
+    with limpet.open(str(tmp_path / "two.db"), project="demo", clock=clock) as copy:
         same(copy, kept)
 
 
@@ -178,7 +178,7 @@ def _bomb(lines: list[str]) -> list[str]:
     ],
 )
 def test_outputs_that_cannot_be_read_change_nothing(
-    hold: Holdfast, clock: Clock, opened: Opener, damage: Callable[[list[str]], list[str]], merge: bool
+    hold: Limpet, clock: Clock, opened: Opener, damage: Callable[[list[str]], list[str]], merge: bool
 ) -> None:
     busy(hold, clock)
     lines = damage(list(hold.export_lines()))
@@ -192,7 +192,7 @@ def test_outputs_that_cannot_be_read_change_nothing(
     copy.import_lines(list(hold.export_lines()))  # it is still empty
 
 
-def test_an_id_that_belongs_to_another_content_is_a_conflict(hold: Holdfast, clock: Clock, opened: Opener) -> None:
+def test_an_id_that_belongs_to_another_content_is_a_conflict(hold: Limpet, clock: Clock, opened: Opener) -> None:
     """Two contents whose digests begin alike cannot be made; so the one that is here says so in its tombstone."""
     kept = busy(hold, clock)
     lines = list(hold.export_lines())

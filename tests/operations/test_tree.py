@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from holdfast import errors, limits
-from holdfast.library import Holdfast
+from limpet import errors, limits
+from limpet.api import Limpet
 
 
-def test_a_spawned_child_starts_empty_and_knows_its_task(hold: Holdfast) -> None:
+def test_a_spawned_child_starts_empty_and_knows_its_task(hold: Limpet) -> None:
     parent = hold.session()
     parent.notepad.write("the parent's plan")
     child = parent.spawn("read the grammar")
@@ -20,7 +20,7 @@ def test_a_spawned_child_starts_empty_and_knows_its_task(hold: Holdfast) -> None
 
 
 @pytest.mark.parametrize("how", ["spawn", "fork"])
-def test_a_copied_notepad_is_independent_both_ways(hold: Holdfast, how: str) -> None:
+def test_a_copied_notepad_is_independent_both_ways(hold: Limpet, how: str) -> None:
     parent = hold.session()
     parent.notepad.write("plan")
     child = parent.spawn("t", copy_notepad=True) if how == "spawn" else parent.fork("t")
@@ -30,7 +30,7 @@ def test_a_copied_notepad_is_independent_both_ways(hold: Holdfast, how: str) -> 
     assert (parent.notepad.read(), child.notepad.read()) == ("plan of the parent", "plan of the child")
 
 
-def test_the_result_comes_back_and_the_notepad_does_not(hold: Holdfast) -> None:
+def test_the_result_comes_back_and_the_notepad_does_not(hold: Limpet) -> None:
     child = hold.session().spawn("count the casts")
     child.notepad.write("private working text")
     assert hold.wait([child.id]).waiting == (child.id,)
@@ -45,7 +45,7 @@ def test_the_result_comes_back_and_the_notepad_does_not(hold: Holdfast) -> None:
     assert hold.wait([child.id]).results[0].result == "there are 12"
 
 
-def test_only_a_child_can_report(hold: Holdfast) -> None:
+def test_only_a_child_can_report(hold: Limpet) -> None:
     with pytest.raises(errors.BadInput, match="'one' has no parent to report to"):
         hold.session().report("x")
     assert hold.sessions() == ()
@@ -54,14 +54,14 @@ def test_only_a_child_can_report(hold: Holdfast) -> None:
 @pytest.mark.parametrize(
     ("outcome", "key"), [("error", "error"), ("cancelled", "error"), ("token_limit_reached", "result")]
 )
-def test_a_host_says_how_a_child_ended_that_did_not_report(hold: Holdfast, outcome: str, key: str) -> None:
+def test_a_host_says_how_a_child_ended_that_did_not_report(hold: Limpet, outcome: str, key: str) -> None:
     child = hold.session().spawn("t")
     hold.end(child.id, outcome, "the last words")
     (answer,) = hold.call("wait_for_sessions", {"ids": [child.id], "seconds": 5})["results"]
     assert answer == {"id": child.id, "status": outcome, key: "the last words"}
 
 
-def test_a_child_gets_the_notes_and_references_that_were_chosen(hold: Holdfast) -> None:
+def test_a_child_gets_the_notes_and_references_that_were_chosen(hold: Limpet) -> None:
     parent = hold.session()
     note = parent.notes.add("casts break LL(1)")
     kept = parent.outputs.keep("grep", "cast\n" * 2_000).output
@@ -79,14 +79,14 @@ def test_a_child_gets_the_notes_and_references_that_were_chosen(hold: Holdfast) 
     assert len(hold.sessions()) == 2
 
 
-def test_the_parent_reads_what_the_child_kept(hold: Holdfast) -> None:
+def test_the_parent_reads_what_the_child_kept(hold: Limpet) -> None:
     child = hold.session().spawn("t")
     kept = child.outputs.keep("grep", "cast\n" * 2_000).output
     assert kept is not None
     assert hold.session().outputs.read(kept.id, lines="1-2").content == "cast\ncast\n"
 
 
-def test_a_tree_is_three_deep(hold: Holdfast) -> None:
+def test_a_tree_is_three_deep(hold: Limpet) -> None:
     at = hold.session()
     for _ in range(limits.SESSION_DEPTH_MAX):
         at = at.spawn("deeper")
@@ -96,7 +96,7 @@ def test_a_tree_is_three_deep(hold: Holdfast) -> None:
         at.fork("too deep")
 
 
-def test_ten_children_at_once_and_a_place_is_free_when_one_has_ended(hold: Holdfast) -> None:
+def test_ten_children_at_once_and_a_place_is_free_when_one_has_ended(hold: Limpet) -> None:
     parent = hold.session()
     children = [parent.spawn(f"part {number}") for number in range(limits.SESSION_CHILDREN_MAX)]
     with pytest.raises(errors.Conflict, match="10 children at work"):
@@ -107,7 +107,7 @@ def test_ten_children_at_once_and_a_place_is_free_when_one_has_ended(hold: Holdf
         parent.fork("and another")
 
 
-def test_children_made_at_once_never_pass_the_limit(hold: Holdfast) -> None:
+def test_children_made_at_once_never_pass_the_limit(hold: Limpet) -> None:
     def spawn(number: int) -> str:
         try:
             return hold.session("parent").spawn(f"part {number}").id
@@ -120,7 +120,7 @@ def test_children_made_at_once_never_pass_the_limit(hold: Holdfast) -> None:
     assert sum(found.parent == "parent" for found in hold.sessions()) == limits.SESSION_CHILDREN_MAX
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing(hold: Holdfast) -> None:
+def test_what_cannot_be_is_refused_and_changes_nothing(hold: Limpet) -> None:
     with pytest.raises(errors.BadInput, match="task is empty"):
         hold.session().spawn(" ")
     with pytest.raises(errors.NotFound, match="sub_nobody"):

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast import errors
-from holdfast.library import Holdfast, Session
-from holdfast.limits import Bounds, OutputRules, WindowRules
-from holdfast.model import FOLD, MESSAGE, Entry
-from holdfast.operations.assembly import Given
-from holdfast.operations.notepad import EMPTY_HINT
-from holdfast.store import Listing, Words
-from holdfast.window.context import MARK, WARNING_BEGINS, ours
-from holdfast.window.controller import Clear, Compact, Proceed, Step, Warn
-from holdfast.window.messages import SYSTEM, Call, Message, Text, assistant, result, system, user
-from holdfast.window.units import unpaired
+from limpet import errors
+from limpet.api import Limpet, Session
+from limpet.limits import Bounds, OutputRules, WindowRules
+from limpet.model import FOLD, MESSAGE, Entry
+from limpet.session.notepad import EMPTY_HINT
+from limpet.store import Listing, Words
+from limpet.window.messages import SYSTEM, Call, Message, Text, assistant, result, system, user
+from limpet.window.plan.context import MARK, WARNING_BEGINS, ours
+from limpet.window.plan.controller import Clear, Compact, Proceed, Step, Warn
+from limpet.window.plan.groups import unpaired
+from limpet.window.sections import Given
 from operations.conftest import Opener
 
 LIMIT = 6_000
@@ -48,7 +48,7 @@ def grow(session: Session, talk: list[Message], until: type, *, limit: int = LIM
     raise AssertionError(f"no {until.__name__} after 500 turns")
 
 
-def folds(hold: Holdfast, session: str = "one") -> list[Entry]:
+def folds(hold: Limpet, session: str = "one") -> list[Entry]:
     return list(hold.store.list(hold.scope, Listing((FOLD,), session, include_done=True)).entries)
 
 
@@ -60,7 +60,7 @@ def late(step: Step) -> str:
 # --- what is sent -----------------------------------------------------------------------------------------------------
 
 
-def test_a_request_holds_everything_in_its_place(hold: Holdfast) -> None:
+def test_a_request_holds_everything_in_its_place(hold: Limpet) -> None:
     before = hold.session("before")
     before.handoff.write("Casts are next.")
     before.memory.write("goal", "A parser.")
@@ -83,7 +83,7 @@ def test_a_request_holds_everything_in_its_place(hold: Holdfast) -> None:
     assert step.gauge.used == sum(step.gauge.sections.values()) + 4
 
 
-def test_the_notepad_is_as_it_is_now_in_every_request_and_nothing_before_it_changes(hold: Holdfast) -> None:
+def test_the_notepad_is_as_it_is_now_in_every_request_and_nothing_before_it_changes(hold: Limpet) -> None:
     work, talk = hold.session("one"), [user("port it")]
     first = work.window.next(talk)
     assert work.window.next(talk).messages == first.messages
@@ -96,7 +96,7 @@ def test_the_notepad_is_as_it_is_now_in_every_request_and_nothing_before_it_chan
     assert second.gauge.reused == sum(size for name, size in first.gauge.sections.items() if name != "notepad")
 
 
-def test_a_handoff_is_used_up_when_the_request_was_answered(hold: Holdfast) -> None:
+def test_a_handoff_is_used_up_when_the_request_was_answered(hold: Limpet) -> None:
     hold.session("before").handoff.write("Casts are next.")
     work = hold.session("work")
     work.window.next([user("hello")])
@@ -106,7 +106,7 @@ def test_a_handoff_is_used_up_when_the_request_was_answered(hold: Holdfast) -> N
     assert work.window.next([user("hello")]).messages[0].text().startswith("## Handoff")
 
 
-def test_the_providers_count_moves_the_estimate(hold: Holdfast) -> None:
+def test_the_providers_count_moves_the_estimate(hold: Limpet) -> None:
     work, talk = hold.session("one"), [user("port it"), *chat(1)]
     plain = work.window.next(talk).gauge.used
     work.window.sent(used=plain * 2)
@@ -118,7 +118,7 @@ def test_the_providers_count_moves_the_estimate(hold: Holdfast) -> None:
 # --- following --------------------------------------------------------------------------------------------------------
 
 
-def test_messages_are_kept_once_and_searchable(hold: Holdfast) -> None:
+def test_messages_are_kept_once_and_searchable(hold: Limpet) -> None:
     work, talk = hold.session("one"), [system("prompt"), user("Where are the casts?")]
     for number in range(3):
         work.window.next(talk)
@@ -132,7 +132,7 @@ def test_messages_are_kept_once_and_searchable(hold: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("own_list", [True, False])
-def test_the_caller_may_go_on_with_its_own_list_or_with_ours(hold: Holdfast, own_list: bool) -> None:
+def test_the_caller_may_go_on_with_its_own_list_or_with_ours(hold: Limpet, own_list: bool) -> None:
     work, talk = hold.session("one"), [system("prompt"), user("port it")]
     steps: list[Step] = []
     for number in range(90):
@@ -162,7 +162,7 @@ def test_another_process_takes_a_session_up_where_it_stands(opened: Opener) -> N
     assert fresh.messages[: len(compacted.messages) - 1] == compacted.messages[:-1]
 
 
-def test_a_conversation_that_goes_another_way_is_followed_and_nothing_is_lost(hold: Holdfast) -> None:
+def test_a_conversation_that_goes_another_way_is_followed_and_nothing_is_lost(hold: Limpet) -> None:
     work = hold.session("one")
     work.window.next([user("port it"), *turn(1), assistant("done, badly")])
     step = work.window.next([user("port it"), *turn(1), assistant("done, well"), user("thanks")])
@@ -175,7 +175,7 @@ def test_a_conversation_that_goes_another_way_is_followed_and_nothing_is_lost(ho
     assert work.window.uncompact(4).content == "done, badly"
 
 
-def test_a_caller_that_rewrites_what_is_folded_gets_what_it_wrote(hold: Holdfast) -> None:
+def test_a_caller_that_rewrites_what_is_folded_gets_what_it_wrote(hold: Limpet) -> None:
     work = hold.session("one")
     talk = [user("port it"), *turn(1)]
     talk, _ = grow(work, talk, Compact)
@@ -187,7 +187,7 @@ def test_a_caller_that_rewrites_what_is_folded_gets_what_it_wrote(hold: Holdfast
     assert [m for m in work.window.next(ours_cut, limit=200_000).messages if not ours(m)] == ours_cut
 
 
-def test_a_caller_that_drops_what_a_fold_shows_gets_what_it_brought(hold: Holdfast) -> None:
+def test_a_caller_that_drops_what_a_fold_shows_gets_what_it_brought(hold: Limpet) -> None:
     work = hold.session("one")
     _, compacted = grow(work, [user("port it")], Compact)
     brought = [compacted.messages[0], *[m for m in compacted.messages[2:] if not ours(m)][-2:], user("new")]
@@ -225,7 +225,7 @@ def test_secrets_in_results_are_masked_in_the_store_and_not_in_the_window(opened
 # --- warning and compacting -------------------------------------------------------------------------------------------
 
 
-def test_warn_then_one_turn_then_compact(hold: Holdfast) -> None:
+def test_warn_then_one_turn_then_compact(hold: Limpet) -> None:
     work = hold.session("one")
     work.pin("Never push to main.")
     talk, warned = grow(work, [user("port it")], Warn)
@@ -250,7 +250,7 @@ def test_warn_then_one_turn_then_compact(hold: Holdfast) -> None:
     assert sum(entry.extra["how"] == "warn" for entry in folds(hold)) == 1
 
 
-def test_the_last_request_stays_when_only_tools_spoke_since(hold: Holdfast) -> None:
+def test_the_last_request_stays_when_only_tools_spoke_since(hold: Limpet) -> None:
     work = hold.session("one")
     asked = user("Fix the casts in src/casts.py, and only those. " + "Mind the details. " * 30)
     talk = [user("hello"), assistant("hi"), asked]
@@ -297,7 +297,7 @@ def test_a_summariser_that_fails_is_replaced(opened: Opener, answer: object) -> 
     assert "Asked for:\n- port PAR-118" in step.messages[0].text()
 
 
-def test_a_compaction_that_cannot_pass_is_not_made(hold: Holdfast) -> None:
+def test_a_compaction_that_cannot_pass_is_not_made(hold: Limpet) -> None:
     work = hold.session("one")
     for number in range(5):
         work.pin(f"Rule {number}. " + "It matters. " * 300)
@@ -312,7 +312,7 @@ def test_a_compaction_that_cannot_pass_is_not_made(hold: Holdfast) -> None:
     assert [message for message in step.messages if message in talk] == talk
 
 
-def test_a_window_that_is_too_full_to_be_sent_is_made_smaller_at_once(hold: Holdfast) -> None:
+def test_a_window_that_is_too_full_to_be_sent_is_made_smaller_at_once(hold: Limpet) -> None:
     work = hold.session("one")
     talk = [user("read it all"), assistant("", Call("1", "shell", '{"command": "cat big"}'))]
     talk.append(result("1", "a long line of the log\n" * 3_000))
@@ -331,7 +331,7 @@ def test_a_window_that_is_too_full_to_be_sent_is_made_smaller_at_once(hold: Hold
     assert huge[-1] in other.messages
 
 
-def test_room_made_by_the_agent_voids_the_warning(hold: Holdfast) -> None:
+def test_room_made_by_the_agent_voids_the_warning(hold: Limpet) -> None:
     work = hold.session("one")
     work.window.next([user("port it")], limit=LIMIT)
     hold.call("begin_task", {"description": "read everything"}, session="one")
@@ -349,7 +349,7 @@ def test_room_made_by_the_agent_voids_the_warning(hold: Holdfast) -> None:
 # --- clearing ---------------------------------------------------------------------------------------------------------
 
 
-def test_old_results_become_a_line_with_a_reference_that_brings_them_back(hold: Holdfast) -> None:
+def test_old_results_become_a_line_with_a_reference_that_brings_them_back(hold: Limpet) -> None:
     work, talk = hold.session("one"), [user("read the parts")]
     step: Step = work.window.next(talk, limit=LIMIT)
     number = 0
@@ -368,7 +368,7 @@ def test_old_results_become_a_line_with_a_reference_that_brings_them_back(hold: 
     assert work.window.next(talk, limit=LIMIT).messages == step.messages
 
 
-def test_nothing_is_cleared_where_outputs_are_not_kept(hold: Holdfast) -> None:
+def test_nothing_is_cleared_where_outputs_are_not_kept(hold: Limpet) -> None:
     hold._bounds = Bounds(outputs=OutputRules(enabled=False))
     work, talk, seen = hold.session("one"), [user("read")], []
     for number in range(40):
@@ -378,7 +378,7 @@ def test_nothing_is_cleared_where_outputs_are_not_kept(hold: Holdfast) -> None:
     assert "Compact" in kinds(seen)
 
 
-def test_thresholds_are_settings(hold: Holdfast) -> None:
+def test_thresholds_are_settings(hold: Limpet) -> None:
     hold._bounds = Bounds(window=WindowRules(limit=3_000, warn_percent=10))
     work = hold.session("one")
     assert isinstance(work.window.next([user("hello")]), Proceed)
@@ -390,7 +390,7 @@ def test_thresholds_are_settings(hold: Holdfast) -> None:
 # --- bringing back ----------------------------------------------------------------------------------------------------
 
 
-def test_uncompact_brings_messages_back_with_their_pairs(hold: Holdfast) -> None:
+def test_uncompact_brings_messages_back_with_their_pairs(hold: Limpet) -> None:
     work = hold.session("one")
     talk = [user("port it"), *turn(1), assistant("half done")]
     talk, compacted = grow(work, talk, Compact)
@@ -411,7 +411,7 @@ def test_uncompact_brings_messages_back_with_their_pairs(hold: Holdfast) -> None
         work.window.uncompact(0, 1)
 
 
-def test_a_fold_can_be_undone_by_its_number_and_is_never_what_undo_means(hold: Holdfast) -> None:
+def test_a_fold_can_be_undone_by_its_number_and_is_never_what_undo_means(hold: Limpet) -> None:
     work = hold.session("one")
     work.notepad.write("mine")
     talk, step = grow(work, [user("port it")], Compact)

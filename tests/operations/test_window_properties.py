@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast.model import FOLD
-from holdfast.store import Listing
-from holdfast.window.context import ours
-from holdfast.window.controller import Clear, Compact, Proceed, Warn
-from holdfast.window.formats import FORMS
-from holdfast.window.messages import SYSTEM, Message, assistant, user
-from holdfast.window.rules import ORPHAN, problems
-from holdfast.window.units import units, unpaired
+import limpet
+from limpet.model import FOLD
+from limpet.store import Listing
+from limpet.window.formats import FORMS
+from limpet.window.messages import SYSTEM, Message, assistant, user
+from limpet.window.plan.context import ours
+from limpet.window.plan.controller import Clear, Compact, Proceed, Warn
+from limpet.window.plan.groups import units, unpaired
+from limpet.window.plan.rules import ORPHAN, problems
 from talks import histories
 
 PIN = "Never push to main."
@@ -44,7 +44,7 @@ def talks(draw: st.DrawFn) -> list[list[Message]]:
 @given(talks(), st.integers(900, 3_000), st.booleans())
 @settings(max_examples=40)
 def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_list: bool) -> None:
-    with tempfile.TemporaryDirectory() as folder, holdfast.open(f"{folder}/a.db", project="demo") as hold:
+    with tempfile.TemporaryDirectory() as folder, limpet.open(f"{folder}/a.db", project="demo") as hold:
         session = hold.session("one")
         session.pin(PIN)
         session.notepad.write("- [ ] casts")

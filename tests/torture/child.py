@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from holdfast import errors
-from holdfast.journal.edit import add_question
-from holdfast.journal.entries import Item
-from holdfast.model import MEMORY, NOTE, Draft, Entry, Scope, Stamp
-from holdfast.operations import journal_file
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.journal import file
+from limpet.journal.document.edit import add_question
+from limpet.journal.document.entries import Item
+from limpet.model import MEMORY, NOTE, Draft, Entry, Scope, Stamp
+from limpet.wiring import choose_store
 from torture.kit import PROJECT, digest, opened
 
 FROZEN = 1_772_445_600_000
@@ -55,7 +55,7 @@ def turns(store: str, name: str, count: int, hold: float = 0.0) -> None:
             try:
                 kept.edit(scope, kind, key, decide, stamp)
                 lines.append(f"wrote {asked} {time.monotonic()}")
-            except errors.HoldfastError as problem:
+            except errors.LimpetError as problem:
                 lines.append(f"error {problem.code} {time.monotonic() - asked}")
     say("\n".join(lines))
     kept.close()
@@ -63,11 +63,11 @@ def turns(store: str, name: str, count: int, hold: float = 0.0) -> None:
 
 def ids(store: str, name: str, count: str) -> None:
     """Add notes while the clock stands still; say each id."""
-    import holdfast
+    import limpet
 
     say("ready")
     sys.stdin.readline()
-    with holdfast.open(store, project=PROJECT, session=name, clock=lambda: FROZEN) as hold:
+    with limpet.open(store, project=PROJECT, session=name, clock=lambda: FROZEN) as hold:
         for number in range(int(count)):
             say(hold.session().notes.add(f"{name} {number}").id)
 
@@ -92,8 +92,8 @@ def mixed(store: str, name: str, led: str) -> None:
             told("output", kept.id if kept else "-", digest(body))
         if led:
             # The file alone: a change of the store right after it would sync what it should have synced itself.
-            place = journal_file.find(os.path.dirname(store), "NOTES.md", ".holdfast/journal")
-            journal_file.update(place, partial(add_question, entry=Item(f"{name} {number}?")))
+            place = file.find(os.path.dirname(store), "NOTES.md", ".limpet/journal")
+            file.update(place, partial(add_question, entry=Item(f"{name} {number}?")))
         elif number % 4 == 0:
             work.journal.add("question", f"{name} {number}?")
         else:
@@ -105,7 +105,7 @@ def step(store: str) -> None:
     """One of each kind of change, each acknowledged or refused in words of ours. Nothing else may come out."""
     try:
         hold = opened(store, "step")
-    except errors.HoldfastError as problem:
+    except errors.LimpetError as problem:
         say("refused", problem.code)
         return
     work, body = hold.session(), "a line\n" * 900
@@ -120,9 +120,9 @@ def step(store: str) -> None:
         try:
             said = change()
             say(*(said if isinstance(said, tuple) else ()))
-        except errors.HoldfastError as problem:
+        except errors.LimpetError as problem:
             say("refused", problem.code, number)
-    with contextlib.suppress(errors.HoldfastError):
+    with contextlib.suppress(errors.LimpetError):
         hold.close()
 
 
@@ -144,7 +144,7 @@ def full(store: str, size: str) -> None:
         try:
             hold = hold or opened(store, "full")
             say("note", hold.session().notes.add(text).id, digest(text))
-        except errors.HoldfastError as problem:
+        except errors.LimpetError as problem:
             refused += 1
             say("refused", problem.code)
             if refused == 3:

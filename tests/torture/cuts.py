@@ -10,12 +10,12 @@ from pathlib import Path
 
 import apsw
 
-import holdfast
+import limpet
 from golden.make import PROJECT as GOLDEN
 from golden.make import zstd
 from golden.test_golden import HERE, LATER, SCHEMAS, ids, lacking, said_then
-from holdfast import errors
-from holdfast.model import NOTE
+from limpet import errors
+from limpet.model import NOTE
 from torture.child import say
 from torture.disk import cut_off, synced
 from torture.kit import Outcome, Tally, digest, opened, sound, verify
@@ -65,7 +65,7 @@ def _look_at_backups(store: Path, lines: Lines, tally: Tally, *, check: bool = T
                     sound(copy, tally)
                 if notes < told.get(name, 0):
                     tally.miss("lost", f"the backup {name} has {notes} notes of {told[name]}")
-        except errors.HoldfastError as problem:
+        except errors.LimpetError as problem:
             if name in told:
                 tally.miss("corrupt", f"the backup {name}: {problem}")
         (store.parent / name).unlink()
@@ -94,7 +94,7 @@ def _bring_up(store: Path, number: int, chance: random.Random, cut: CutPower) ->
 
 
 def _opening(store: Path) -> None:
-    with holdfast.open(str(store), project=GOLDEN, session="alpha", clock=lambda: LATER):
+    with limpet.open(str(store), project=GOLDEN, session="alpha", clock=lambda: LATER):
         say("opened")
         time.sleep(60)
 
@@ -108,7 +108,7 @@ def _look_at_golden(store: Path, lines: Lines, tally: Tally, *, check: bool = Tr
         tally.miss("between schemas", f"from {schema}, at {version}, said {lines[1:]}")
     for words in (line[1:] for line in lines if line[0] == "crashed"):
         tally.miss("crashed", " ".join(words))
-    with holdfast.open(str(store), project=GOLDEN, session="alpha", clock=lambda: LATER) as hold:
+    with limpet.open(str(store), project=GOLDEN, session="alpha", clock=lambda: LATER) as hold:
         for name, arguments, then in said_then(schema)["answers"]:
             now = hold.call(name, arguments)
             less = ids(then) - ids(now) if name.startswith("search_") else lacking(then, now, name)

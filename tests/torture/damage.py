@@ -11,20 +11,20 @@ import sys
 from pathlib import Path
 
 from contract.outputs_kit import log
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.model import NOTE
-from holdfast.store import EventQuery
 from journeys.test_writers import WORKER
+from limpet import errors
+from limpet.api import Limpet
+from limpet.model import NOTE
+from limpet.store import EventQuery
 from torture.kit import SEED, Outcome, Tally, acknowledged, opened, pipes, sound
 
-FILES = ("holdfast.db", "holdfast.db-wal")
+FILES = ("limpet.db", "limpet.db-wal")
 
 
 class Truth:
     """What was written, to compare every read with."""
 
-    def __init__(self, hold: Holdfast) -> None:
+    def __init__(self, hold: Limpet) -> None:
         work = hold.session("flip")
         self.notes: dict[str, set[str]] = {}  # every version: an older one may come back from a log cut short
         for number in range(40):
@@ -46,7 +46,7 @@ def flips(folder: Path, count: int) -> Outcome:
     tally, seen = Tally(), {"refused": 0, "nothing to see": 0, "older": 0}
     whole = folder / "whole"
     whole.mkdir()
-    with opened(whole / "holdfast.db") as hold:
+    with opened(whole / "limpet.db") as hold:
         truth = Truth(hold)
         shutil.copytree(whole, folder / "logged")  # while it is open, so that the log still holds everything
     places = {"database": whole / FILES[0], "log": folder / "logged" / FILES[1]}
@@ -57,7 +57,7 @@ def flips(folder: Path, count: int) -> Outcome:
         here = folder / "flipped"
         shutil.rmtree(here, ignore_errors=True)
         shutil.copytree(places[name].parent, here)
-        (here / "holdfast.db-shm").unlink(missing_ok=True)
+        (here / "limpet.db-shm").unlink(missing_ok=True)
         at, bit = chance.randrange(sizes[name]), chance.randrange(8)
         with open(here / places[name].name, "r+b") as file:
             file.seek(at)
@@ -81,7 +81,7 @@ def _look(store: Path, truth: Truth, where: str, file: str, tally: Tally) -> str
                         gone.append(id)
                     if entry is not None and entry.content not in texts:
                         tally.miss("silent wrong reads", f"{where}: {id}")
-                except errors.HoldfastError:
+                except errors.LimpetError:
                     refused = True
             for id, body in truth.outputs.items():
                 try:
@@ -89,15 +89,15 @@ def _look(store: Path, truth: Truth, where: str, file: str, tally: Tally) -> str
                         gone.append(id)
                     elif hold.store.output_bytes(hold.scope, id, 0, len(body)) != body:
                         tally.miss("silent wrong reads", f"{where}: {id}")
-                except errors.HoldfastError:
+                except errors.LimpetError:
                     refused = True
             try:
                 found = [finding for finding in hold.check() if not finding.ok]
-            except errors.HoldfastError:
+            except errors.LimpetError:
                 refused = True
             else:
                 refused = refused or bool(found)
-    except errors.HoldfastError:
+    except errors.LimpetError:
         return "refused"
     except Exception as problem:  # noqa: BLE001 - the point is that there is none
         tally.miss("crashes", f"{where}: {problem!r}")
@@ -111,7 +111,7 @@ def _look(store: Path, truth: Truth, where: str, file: str, tally: Tally) -> str
 
 def backups(folder: Path, count: int) -> Outcome:
     """Backups while four processes write: each is a moment of the store, with all that was acknowledged before it."""
-    store, tally, compared = folder / "holdfast.db", Tally(), 0
+    store, tally, compared = folder / "limpet.db", Tally(), 0
     with opened(store) as hold:
         hold.session().begin()
         writers = [
@@ -125,7 +125,7 @@ def backups(folder: Path, count: int) -> Outcome:
                 os.set_blocking(writer.stdout.fileno(), False)
             for number in range(count):
                 said = [line[0] for writer in writers for line in acknowledged(writer.stdout.read() or b"")]
-                target = folder / f"{number}" / "holdfast.db"
+                target = folder / f"{number}" / "limpet.db"
                 target.parent.mkdir()
                 hold.backup(str(target))
                 compared += _compare(hold, target, said, tally)
@@ -136,7 +136,7 @@ def backups(folder: Path, count: int) -> Outcome:
     return tally.outcome(f"{count:,} backups under four writers, {compared:,} changes compared", "lost", "differences")
 
 
-def _compare(hold: Holdfast, target: Path, said: list[str], tally: Tally) -> int:
+def _compare(hold: Limpet, target: Path, said: list[str], tally: Tally) -> int:
     with opened(target) as copy:
         sound(copy, tally)
         query = EventQuery(limit=1_000_000)
@@ -151,7 +151,7 @@ def _compare(hold: Holdfast, target: Path, said: list[str], tally: Tally) -> int
     try:
         hold.backup(str(target))
         tally.miss("overwritten", target)
-    except errors.HoldfastError:
+    except errors.LimpetError:
         pass  # a backup never writes over anything
     shutil.rmtree(target.parent)
     return len(there)

@@ -42,13 +42,13 @@ def limited(folder: Path, sizes: int) -> Outcome:
     for number in range(sizes):
         home = folder / str(number)
         home.mkdir()
-        process = child("full", home / "holdfast.db", 4_096 * (1 + number * max(1, 150 // sizes)))
+        process = child("full", home / "limpet.db", 4_096 * (1 + number * max(1, 150 // sizes)))
         out, err = process.communicate(timeout=300)
         if process.returncode or err:
             tally.miss("crashed", err.decode()[-300:])
         lines = acknowledged(out)
         refusals += sum(line[0] == "refused" for line in lines)
-        verify(home / "holdfast.db", [line for line in lines if line[0] != "refused"], tally)
+        verify(home / "limpet.db", [line for line in lines if line[0] != "refused"], tally)
         shutil.rmtree(home)
     if sizes and not refusals:
         tally.miss("nothing refused")
@@ -63,7 +63,7 @@ def small_disk(folder: Path, sizes: int) -> Outcome:
         with mounted(folder, ["-t", "tmpfs", "-o", f"size={size}k", "none"]) as disk:
             if disk is None:
                 return Outcome("none", "none", skipped="mounting is not allowed here")
-            process = child("full", disk / "holdfast.db", 0)
+            process = child("full", disk / "limpet.db", 0)
             out, err = process.communicate(timeout=300)
             if process.returncode or err:
                 tally.miss("crashed", err.decode()[-300:])
@@ -73,7 +73,7 @@ def small_disk(folder: Path, sizes: int) -> Outcome:
             if codes - {"store_full"}:
                 tally.miss("not named", f"{size} KiB: {', '.join(codes)}")
             subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True, capture_output=True)
-            verify(disk / "holdfast.db", [line for line in lines if line[0] != "refused"], tally)
+            verify(disk / "limpet.db", [line for line in lines if line[0] != "refused"], tally)
     return tally.outcome(f"{sizes:,} sizes, {refusals:,} writes refused", "lost", "corrupt", "not named", "crashed")
 
 
@@ -108,7 +108,7 @@ def system_calls(folder: Path, points: int) -> Outcome:
     tally, done = Tally(), 0
     base = folder / "base"
     base.mkdir()
-    with opened(base / "holdfast.db", "step") as hold:
+    with opened(base / "limpet.db", "step") as hold:
         hold.session().notes.add("before")
         hold.session().journal.init()
     kinds = [(call, fault) for fault in FAULTS for call in CALLS]
@@ -134,12 +134,12 @@ def _fault(folder: Path, strace: str, call: str, fault: str, number: int, tally:
     shutil.copytree(folder / "base", home)
     seen = folder / "seen"
     seen.unlink(missing_ok=True)
-    watched = ("holdfast.db", "holdfast.db-wal", "holdfast.db-shm")
+    watched = ("limpet.db", "limpet.db-wal", "limpet.db-shm")
     paths = [word for name in watched for word in ("-P", str(home / name))] if call in OF_THE_STORE else []
     inject = f"inject={call}:{FAULTS[fault]}:when={number}"
     run = [strace, "-f", "-qq", "-o", str(seen), *paths, "-e", f"trace={call}", "-e", inject]
     process = subprocess.Popen(
-        [*run, *command("step", home / "holdfast.db")],
+        [*run, *command("step", home / "limpet.db")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=surroundings(),
@@ -152,7 +152,7 @@ def _fault(folder: Path, strace: str, call: str, fault: str, number: int, tally:
         tally.miss("crashed", f"{fault} at {call} {number}: {err.decode()[-200:]}")
     said = [line for line in acknowledged(out) if line[0] not in ("refused", "pad")]
     before = sum(tally.counts.values())
-    verify(home / "holdfast.db", said, tally)
+    verify(home / "limpet.db", said, tally)
     if sum(tally.counts.values()) > before:
         tally.miss("faults that did harm", f"{fault} at {call} {number}")
     return True
@@ -196,14 +196,14 @@ def _cuts(one: Cut, look: Look, homes: int, share: Share) -> Made:
                 home.mkdir()
                 synced(disk)  # the folder itself is not ours to keep
                 lines = []
-            fresh = one(home / "holdfast.db", number, chance, partial(shut_down, disk))
+            fresh = one(home / "limpet.db", number, chance, partial(shut_down, disk))
         lines += fresh
         numbers["cuts"] += 1
         numbers["acknowledged"] += len(fresh)
         with mounted(share.folder, options) as disk:
             assert disk is not None
             last = number % homes == homes - 1 or number == share.cases - 1
-            store = disk / f"{number // homes}" / "holdfast.db"
+            store = disk / f"{number // homes}" / "limpet.db"
             judged(partial(look, store, lines if last else fresh, check=last or number % 5 == 4), tally)
             synced(disk)  # so that a cut takes nothing but what the next writer did
         if sum(tally.counts.values()) > 100:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from contract.kit import FRAGMENTS
-from holdfast import errors
-from holdfast.operations.catalogue import OPERATIONS
-from holdfast.operations.registry import Param
-from holdfast.search import embed
 from journeys.stdio import Server
+from limpet import errors
+from limpet.catalogue.operation import Param
+from limpet.catalogue.table import OPERATIONS
+from limpet.recall import embedding_model
 from operations.test_tools import CALLS
 from torture.kills import post, serve
 from torture.kit import PROJECT, Outcome, Tally, opened, sound
@@ -31,7 +31,7 @@ TEXTS = (
     *FRAGMENTS,
     *("", " ", "\0", "\ud800", "'; DROP TABLE entries; --", "a'b", '"', "../../etc/passwd", "/", "~", "\x1b]0;x\x07"),
     *(
-        "<!-- holdfast -->",
+        "<!-- limpet -->",
         "## Decisions",
         "(a+)+$",
         "[",
@@ -125,7 +125,7 @@ def library(folder: Path, calls: int) -> Outcome:
 
 
 def _library(share: Share) -> Made:
-    embed.load()  # the model of meanings is mapped once and stays
+    embedding_model.load()  # the model of meanings is mapped once and stays
     tally, handles = Tally(), len(os.listdir(HANDLES))
     answered = _called(share, tally)
     gc.collect()
@@ -137,7 +137,7 @@ def _library(share: Share) -> Made:
 
 def _called(share: Share, tally: Tally) -> int:
     answered = 0
-    with opened(share.folder / "holdfast.db", "fuzz") as hold:
+    with opened(share.folder / "limpet.db", "fuzz") as hold:
 
         def send(name: str, given: dict[str, Any]) -> str:
             nonlocal answered
@@ -146,7 +146,7 @@ def _called(share: Share, tally: Tally) -> int:
                 answered += 1
             except errors.StoreProblem as problem:
                 return f"the store is blamed: {problem.message}"  # which is sound, and no input may say otherwise
-            except errors.HoldfastError:
+            except errors.LimpetError:
                 pass
             except Exception as problem:  # noqa: BLE001 - the point is that there is none
                 return repr(problem)
@@ -163,7 +163,7 @@ def stdio(folder: Path, calls: int) -> Outcome:
 
 def _stdio(share: Share) -> Made:
     tally = Tally()
-    with Server(str(share.folder / "holdfast.db"), "--project", PROJECT, "--session", "fuzz") as server:
+    with Server(str(share.folder / "limpet.db"), "--project", PROJECT, "--session", "fuzz") as server:
 
         def send(name: str, given: dict[str, Any]) -> str:
             reply = server.request("tools/call", {"name": name, "arguments": given})
@@ -192,7 +192,7 @@ def http_door(folder: Path, calls: int) -> Outcome:
 def _http(share: Share) -> Made:
     """All calls on one connection, as long as the server keeps it."""
     tally = Tally()
-    process, place = serve(str(share.folder / "holdfast.db"), "fuzz")
+    process, place = serve(str(share.folder / "limpet.db"), "fuzz")
     line = http.client.HTTPConnection(place, timeout=60)
     try:
 

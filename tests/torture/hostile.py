@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from doors.wrap_kit import HOLDFAST
+from doors.wrap_kit import LIMPET
 from torture.hostile_server import HARM
 from torture.kit import Outcome, Tally, surroundings
 from torture.lanes import Made, Share, spread
@@ -99,14 +99,14 @@ def _harmed(share: Share) -> Made:
     ways = [list(HARM)[at % len(HARM)] for at in range(share.cases)]
     chance.shuffle(ways)
     half = (len(ways) + share.seed % 2) // 2
-    store = ["--store", str(share.folder / "holdfast.db")]
+    store = ["--store", str(share.folder / "limpet.db")]
     config = share.folder / "servers.json"
     servers = {name: {"command": sys.executable, "args": [SERVER]} for name in ("bad", "good")}
     config.write_text(json.dumps({"mcpServers": servers}))
     config.chmod(0o600)
-    _through([*HOLDFAST, "wrap", *store, "--", sys.executable, SERVER], ("", ""), ways[:half], share.folder, tally)
+    _through([*LIMPET, "wrap", *store, "--", sys.executable, SERVER], ("", ""), ways[:half], share.folder, tally)
     _through(
-        [*HOLDFAST, "gateway", "--config", str(config), *store], ("bad__", "good__"), ways[half:], share.folder, tally
+        [*LIMPET, "gateway", "--config", str(config), *store], ("bad__", "good__"), ways[half:], share.folder, tally
     )
     return Made(tally.counts, tally.words, {"cases": len(ways)})
 
@@ -156,7 +156,7 @@ class Talk:
         self.shown |= {one["description"] for one in listed["result"]["tools"] if one["name"] == self._echo}
         first, *more = echo.get("result", {}).get("content") or [None]
         self.told += len(more)
-        if first != {"type": "text", "text": words} or not all(one["text"].startswith("[Holdfast: ") for one in more):
+        if first != {"type": "text", "text": words} or not all(one["text"].startswith("[Limpet: ") for one in more):
             tally.miss("wrong answers", f"{when}: {echo!r:.150}")
         if ours.get("result", {}).get("isError"):
             tally.miss("wrong answers", f"{when}, ours: {ours!r:.150}")

@@ -38,14 +38,14 @@ def again_and_again(kill: Kill, each: int, share: Share) -> Made:
         if since >= STORE_KILLS:
             home, since, told = share.folder / f"store{at}", 0, []
             home.mkdir()
-            judged(partial(verify, home / "holdfast.db", []), tally)  # which makes it
-        done, fresh = kill(str(home / "holdfast.db"), f"run{at}", chance)
+            judged(partial(verify, home / "limpet.db", []), tally)  # which makes it
+        done, fresh = kill(str(home / "limpet.db"), f"run{at}", chance)
         told += fresh
         at, since = at + 1, since + each
         numbers["kills"] += done
         numbers["acknowledged"] += len(fresh)
         last = since >= STORE_KILLS or numbers["kills"] >= share.cases
-        judged(partial(verify, home / "holdfast.db", told if last else fresh, check=last), tally)
+        judged(partial(verify, home / "limpet.db", told if last else fresh, check=last), tally)
         if last:
             shutil.rmtree(home)
         if sum(tally.counts.values()) > 100:
@@ -123,7 +123,7 @@ def _cli(store: str, name: str, chance: random.Random) -> tuple[int, Lines]:
     began, took = time.monotonic(), 0.0
     for number in range(4):
         text = f"{name} {number}"
-        command = [sys.executable, "-m", "holdfast", "--store", store, "--project", PROJECT, "--session", name]
+        command = [sys.executable, "-m", "limpet", "--store", store, "--project", PROJECT, "--session", name]
         process = subprocess.Popen([*command, "--json", "note", "add", text], **pipes())  # type: ignore[call-overload]
         started.append((process, text))
         if not number:
@@ -149,7 +149,7 @@ def serve(store: str, name: str) -> tuple[subprocess.Popen[bytes], str]:
     command = [sys.executable, "-c", HTTP, store, "full", name, ""]
     process: subprocess.Popen[bytes] = subprocess.Popen(
         command,
-        **(pipes() | {"stderr": subprocess.DEVNULL, "env": surroundings() | {"HOLDFAST_PROJECT": PROJECT}}),  # type: ignore[call-overload]
+        **(pipes() | {"stderr": subprocess.DEVNULL, "env": surroundings() | {"LIMPET_PROJECT": PROJECT}}),  # type: ignore[call-overload]
     )
     assert process.stdout is not None
     url = process.stdout.readline().decode().strip()

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import holdfast
-from holdfast.library import Holdfast
+import limpet
 from journeys.stdio import environment
+from limpet.api import Limpet
 
 TESTS = Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
@@ -72,10 +72,10 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
-def opened(store: str | Path, session: str = "check") -> Holdfast:
+def opened(store: str | Path, session: str = "check") -> Limpet:
     """The project in its own folder, so that its journal is there too."""
     folder = None if str(store).startswith("postgresql") else str(Path(store).parent)
-    return holdfast.open(str(store), project=PROJECT, session=session, folder=folder)
+    return limpet.open(str(store), project=PROJECT, session=session, folder=folder)
 
 
 def child(*args: object, **more: object) -> subprocess.Popen[bytes]:
@@ -92,7 +92,7 @@ def pipes() -> dict[str, object]:
 
 def surroundings() -> dict[str, str]:
     """What children see: these tests beside whichever source of ours this process uses."""
-    source = str(Path(holdfast.__file__).resolve().parent.parent)
+    source = str(Path(limpet.__file__).resolve().parent.parent)
     return {**environment(), "PYTHONPATH": os.pathsep.join([source, str(TESTS), str(ROOT)])}
 
 
@@ -101,7 +101,7 @@ def acknowledged(said: bytes) -> list[tuple[str, ...]]:
     return [tuple(line.decode().split(" ")) for line in said.split(b"\n")[:-1] if line]
 
 
-def judge(hold: Holdfast, told: Mapping[str, str], tally: Tally) -> None:
+def judge(hold: Limpet, told: Mapping[str, str], tally: Tally) -> None:
     """Every note that was acknowledged is there with the text it had."""
     for id, wanted in told.items():
         entry = hold.store.read(hold.scope, "note", id)
@@ -111,7 +111,7 @@ def judge(hold: Holdfast, told: Mapping[str, str], tally: Tally) -> None:
             tally.miss("wrong", id)
 
 
-def sound(hold: Holdfast, tally: Tally) -> None:
+def sound(hold: Limpet, tally: Tally) -> None:
     for finding in hold.check():
         if not finding.ok:
             tally.miss("corrupt", f"{finding.name}: {finding.detail}")

@@ -81,13 +81,13 @@ def warm(folder: Path) -> None:
     """Import here whatever a child imports when it writes and looks, so that the next ones need not."""
 
     def work() -> None:
-        with opened(folder / "holdfast.db", "warm") as hold:
+        with opened(folder / "limpet.db", "warm") as hold:
             session = hold.session()
             session.journal.init()
             session.notes.add("a note")
             session.outputs.keep("shell", "a line of it\n" * 1_000)
             session.journal.add("question", "warm?")
-        verify(folder / "holdfast.db", [], Tally())
+        verify(folder / "limpet.db", [], Tally())
         os.write(1, "\n".join(sorted(sys.modules)).encode())
 
     said, code = Forked(work).end()

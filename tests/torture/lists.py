@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.operations.catalogue import OPERATIONS
+from limpet import errors
+from limpet.api import Limpet
+from limpet.catalogue.table import OPERATIONS
 from operations.test_tools import CALLS
 from torture.fuzz import NAMES
 from torture.kit import Outcome, Tally, opened, sound
@@ -66,7 +66,7 @@ def _given(share: Share) -> Made:
     (outside / "secret.txt").write_text(CANARY)
     (home / "link").symlink_to(outside)
     texts = (*TEXTS, str(outside / "secret.txt"), str(outside), str(outside / "new.txt"))
-    with opened(home / "holdfast.db", "lists") as hold:
+    with opened(home / "limpet.db", "lists") as hold:
         hold.session().notes.add("what is there already", ["tag"])
         for _ in range(share.cases):
             name = chance.choice(NAMES)
@@ -96,12 +96,12 @@ def _arguments(chance: random.Random, name: str, text: str) -> dict[str, Any]:
     return given
 
 
-def _call(hold: Holdfast, name: str, given: dict[str, Any], tally: Tally) -> None:
+def _call(hold: Limpet, name: str, given: dict[str, Any], tally: Tally) -> None:
     try:
         answer = json.dumps(hold.call(name, given), default=str)
     except errors.StoreProblem as problem:
         tally.miss("unhandled", f"{name} {given!r:.120}: the store is blamed: {problem.message}")
-    except errors.HoldfastError as problem:
+    except errors.LimpetError as problem:
         answer = problem.message
     except Exception as problem:  # noqa: BLE001 - the point is that there is none
         tally.miss("unhandled", f"{name} {given!r:.120}: {problem!r}")

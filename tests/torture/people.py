@@ -6,9 +6,9 @@ import os
 import threading
 from pathlib import Path
 
-from holdfast import errors
-from holdfast.operations import journal_evidence, journal_file
-from holdfast.operations.journal_file import find
+from limpet import errors
+from limpet.journal import evidence, file
+from limpet.journal.file import find
 from operations.editor import STYLES
 from operations.test_journal_file import race
 from torture.kit import Outcome, Tally
@@ -21,7 +21,7 @@ def editors(folder: Path, saves: int) -> Outcome:
     for style in STYLES:
         home = folder / style
         home.mkdir()
-        by_hand, agent = race(find(str(home), "NOTES.md", ".holdfast/journal"), style, each, 1)
+        by_hand, agent = race(find(str(home), "NOTES.md", ".limpet/journal"), style, each, 1)
         for line in by_hand:
             tally.miss("lines of people lost", f"{style}: {line}")
         for line in agent:
@@ -40,12 +40,12 @@ def paths(folder: Path, tries: int) -> Outcome:
     (home / "plain.txt").write_text("ours\n")
     ways = ("../home-of-others/NOTES.md", "out/NOTES.md", str(beside / "NOTES.md"), "x/../../home-of-others/NOTES.md")
     for way in ways:
-        if journal_evidence.source(str(home), way) is not None:
+        if evidence.source(str(home), way) is not None:
             tally.miss("read outside", way)
         try:
-            place = find(str(home), way, ".holdfast/journal")
+            place = find(str(home), way, ".limpet/journal")
             tally.miss("let outside", place.path)
-        except errors.HoldfastError:
+        except errors.LimpetError:
             pass
     over = threading.Event()
     swapped, spare, link = home / "swapped.txt", home / "spare", home / "link"
@@ -62,7 +62,7 @@ def paths(folder: Path, tries: int) -> Outcome:
     thread.start()
     try:
         for _ in range(tries):
-            text = journal_evidence.source(str(home), "swapped.txt")
+            text = evidence.source(str(home), "swapped.txt")
             if text is not None and SECRET in text:
                 tally.miss("read outside", "through a link put there in between")
     finally:
@@ -70,9 +70,9 @@ def paths(folder: Path, tries: int) -> Outcome:
         thread.join()
     (home / "NOTES.md").symlink_to(beside / "NOTES.md")
     try:
-        journal_file.read(find(str(home), "NOTES.md", ".holdfast/journal"))
+        file.read(find(str(home), "NOTES.md", ".limpet/journal"))
         tally.miss("let outside", "a link in the journal's place")
-    except errors.HoldfastError:
+    except errors.LimpetError:
         pass
     return tally.outcome(
         f"{len(ways) + 1} ways out, {tries:,} reads of a file being swapped", "read outside", "let outside"

@@ -28,7 +28,7 @@ class Bug(NamedTuple):
     note: str = ""
 
 
-FILE, STORE = "stores/sqlite_file.py", "stores/sqlite.py"
+FILE, STORE = "stores/sqlite/database.py", "stores/sqlite/store.py"
 BEGIN = '        con.execute("BEGIN IMMEDIATE")\n        try:\n            for job in jobs:\n'
 LOCK = "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
 NO_LOCK = (FILE, LOCK, "            pass\n")
@@ -61,7 +61,7 @@ BUGS = (
         "a new name is not synced",
         "power",
         30,
-        (("operations/journal_file.py", "        os.fsync(handle)\n    finally:\n", "        pass\n    finally:\n"),),
+        (("journal/file.py", "        os.fsync(handle)\n    finally:\n", "        pass\n    finally:\n"),),
     ),
     Bug(
         "acknowledged before the commit",
@@ -96,7 +96,13 @@ BUGS = (
         "checksums are not compared",
         "flips",
         400,
-        (("stores/rows.py", "        if fingerprint(scope, entry, tags, extra) == digest:\n", "        if digest:\n"),),
+        (
+            (
+                "stores/shared/rows.py",
+                "        if fingerprint(scope, entry, tags, extra) == digest:\n",
+                "        if digest:\n",
+            ),
+        ),
     ),
     Bug(
         "ids are the time in milliseconds",
@@ -113,7 +119,7 @@ BUGS = (
         10,
         (
             (
-                "operations/journal_evidence.py",
+                "journal/document/quotes.py",
                 "        if not real.startswith(home.rstrip(os.sep) + os.sep):\n",
                 "        if not real.startswith(home):\n",
             ),
@@ -125,7 +131,7 @@ BUGS = (
         300_000,
         (
             (
-                "operations/journal_evidence.py",
+                "journal/document/quotes.py",
                 "os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC",
                 "os.O_NONBLOCK | os.O_CLOEXEC",
             ),
@@ -186,8 +192,8 @@ BUGS = (
         "editors",
         120,
         (
-            ("operations/journal_file.py", DISPLACED, '    displaced = known or ""\n'),
-            ("operations/journal_file.py", ASIDE, "    os.unlink(temporary)\n"),
+            ("journal/file.py", DISPLACED, '    displaced = known or ""\n'),
+            ("journal/file.py", ASIDE, "    os.unlink(temporary)\n"),
         ),
     ),
     Bug(
@@ -202,7 +208,7 @@ BUGS = (
         1,
         (
             (
-                "operations/seals.py",
+                "upkeep/tool_pins.py",
                 '        "sha256": _hash(definition),\n',
                 '        "sha256": _hash(definition.get("description")),\n',
             ),
@@ -238,7 +244,7 @@ BUGS = (
 
 def patched(source: Path, bug: Bug) -> None:
     for name, old, new in bug.edits:
-        path = source / "holdfast" / name
+        path = source / "limpet" / name
         text = path.read_text(encoding="utf-8")
         if text.count(old) != 1:
             raise LookupError(f"{bug.name}: the text to change is {text.count(old)} times in {name}, not once")
@@ -248,7 +254,7 @@ def patched(source: Path, bug: Bug) -> None:
 def copied(folder: Path, bug: Bug | None) -> Path:
     """A copy of the source, with the bug if there is one. What is compiled comes along: many children start."""
     source = folder / "src"
-    shutil.copytree(ROOT / "src" / "holdfast", source / "holdfast")
+    shutil.copytree(ROOT / "src" / "limpet", source / "limpet")
     if bug is not None:
         patched(source, bug)
     return source
@@ -276,7 +282,7 @@ def missed(goal: str, size: int, bug: Bug | None) -> tuple[bool, str]:
 
 def main(names: list[str] | None) -> tuple[list[tuple[str, ...]], bool]:
     """Each bug in a copy; and its goal, at the same size, on a copy without, where it must keep its promise."""
-    compileall.compile_dir(ROOT / "src" / "holdfast", quiet=1)
+    compileall.compile_dir(ROOT / "src" / "limpet", quiet=1)
     bugs = [bug for bug in BUGS if not names or bug.name in names]
     cases: list[tuple[str, int, Bug | None]] = [(bug.goal, bug.size, bug) for bug in bugs]
     cases += dict.fromkeys((bug.goal, bug.size, None) for bug in bugs)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import psycopg
 
-from holdfast import errors
-from holdfast.model import NOTE, Draft, Scope, Stamp
-from holdfast.store import Decide, EventQuery, Listing
-from holdfast.wiring import choose_store
+from limpet import errors
+from limpet.model import NOTE, Draft, Scope, Stamp
+from limpet.store import Decide, EventQuery, Listing
+from limpet.wiring import choose_store
 from postgres import RUN_VARIABLE, Run, database_url, server_url
 from torture.kit import PROJECT, SEED, Outcome, Tally
 
-OURS = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND datname = current_database()"
+OURS = "FROM pg_stat_activity WHERE application_name = 'limpet' AND datname = current_database()"
 RECOVERY_SECONDS = 60.0
 
 

@@ -23,12 +23,12 @@ def test_a_promise_is_kept_in_a_few_cases(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_seeded_bug_fits_the_source(tmp_path: Path, bug: Bug) -> None:
     for name, _, _ in bug.edits:
-        target = tmp_path / "holdfast" / name
+        target = tmp_path / "limpet" / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "src" / "holdfast" / name, target)
+        shutil.copy(ROOT / "src" / "limpet" / name, target)
     patched(tmp_path, bug)
     for name, _, _ in bug.edits:
-        compile((tmp_path / "holdfast" / name).read_text(encoding="utf-8"), name, "exec")
+        compile((tmp_path / "limpet" / name).read_text(encoding="utf-8"), name, "exec")
     assert bug.goal in GOALS
 
 

@@ -13,12 +13,12 @@ from bisect import bisect_left
 from functools import partial
 from pathlib import Path
 
-import holdfast
-from holdfast import errors
-from holdfast.library import Holdfast
-from holdfast.model import MEMORY, NOTE, Draft, Entry, Stamp
-from holdfast.store import Listing
+import limpet
 from journeys.test_writers import WORKER
+from limpet import errors
+from limpet.api import Limpet
+from limpet.model import MEMORY, NOTE, Draft, Entry, Stamp
+from limpet.store import Listing
 from torture.child import FROZEN, turns
 from torture.kills import post, serve
 from torture.kit import PROJECT, SEED, TIMED, Outcome, Tally, acknowledged, child, opened, pipes, sound, verify
@@ -46,7 +46,7 @@ def released(*starts: tuple[object, ...]) -> list[tuple[int, bytes, bytes]]:
 
 def _written(folder: Path, many: int, each: int, hold: float, tally: Tally) -> list[tuple[float, float]]:
     """Writers forked from one parent, which never had the store open, and let go in one moment. Their waits."""
-    store = folder / "holdfast.db"
+    store = folder / "limpet.db"
     (folder / "warm").mkdir()
     warm(folder / "warm")
     judged(partial(verify, store, []), tally)  # which makes it
@@ -113,7 +113,7 @@ def overtaken(waits: list[tuple[float, float]]) -> int:
 def clock(folder: Path, ids: int) -> Outcome:
     """Eight processes whose clocks stand still; then one whose clock goes wherever it likes."""
     with in_memory(folder) as memory:
-        return _with_clocks(memory / "holdfast.db", ids)
+        return _with_clocks(memory / "limpet.db", ids)
 
 
 def _with_clocks(store: Path, ids: int) -> Outcome:
@@ -131,7 +131,7 @@ def _with_clocks(store: Path, ids: int) -> Outcome:
         tally.miss("collisions", len(made) - len(set(made)))
     year, now = 365 * 86_400_000, FROZEN
     steps = [0, -3_600_000, -10 * year, 100 * year, -100 * year, 1, 0]
-    with holdfast.open(str(store), project=PROJECT, session="lies", clock=lambda: now) as hold:
+    with limpet.open(str(store), project=PROJECT, session="lies", clock=lambda: now) as hold:
         told = []
         for number in range(max(len(steps), ids // 20)):
             now = FROZEN + steps[number % len(steps)]
@@ -147,7 +147,7 @@ def _with_clocks(store: Path, ids: int) -> Outcome:
 
 def broken_off(folder: Path, calls: int) -> Outcome:
     """Calls that fail in the middle beside calls that do not, and clients that hang up. Half a change is a miss."""
-    store, tally = folder / "holdfast.db", Tally()
+    store, tally = folder / "limpet.db", Tally()
     with opened(store) as hold:
         hold.session().begin()
         _fail_in_threads(hold, calls, tally)
@@ -179,7 +179,7 @@ def broken_off(folder: Path, calls: int) -> Outcome:
     return tally.outcome(f"{calls:,} calls failing among others, {hung:,} clients hung up", "halves", "lost", "stuck")
 
 
-def _fail_in_threads(hold: Holdfast, calls: int, tally: Tally) -> None:
+def _fail_in_threads(hold: Limpet, calls: int, tally: Tally) -> None:
     told: set[str] = set()
     stamp = Stamp("agent/test", "test", "", 1_000)
 
@@ -197,7 +197,7 @@ def _fail_in_threads(hold: Holdfast, calls: int, tally: Tally) -> None:
                 told.add(key)
             except errors.NotFound:
                 pass
-            except errors.HoldfastError as problem:
+            except errors.LimpetError as problem:
                 tally.miss("lost", problem.code)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
@@ -220,7 +220,7 @@ def files(folder: Path, rounds: int) -> Outcome:
         home = folder / str(number)
         home.mkdir()
         done = subprocess.run(
-            [sys.executable, WORKER, "audited", str(home / "holdfast.db"), str(home)],
+            [sys.executable, WORKER, "audited", str(home / "limpet.db"), str(home)],
             **{k: v for k, v in pipes().items() if k == "env"},  # type: ignore[call-overload]
             capture_output=True,
             timeout=300,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.search.ask import ask
-from holdfast.search.ask_terms import terms
-from holdfast.search.ask_units import LONG_LINE, Units, pieces
-from holdfast.text.tokens import count
+from limpet.recall.ask import ask
+from limpet.recall.ask_terms import terms
+from limpet.recall.ask_units import LONG_LINE, Units, pieces
+from limpet.text.tokens import count
 
 PEOPLE = [
     {"name": f"Person {n}", "mail": f"p{n}@example.org", "age": 20 + n % 50, "note": "x " * 5} for n in range(300)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.ask import ask
-from holdfast.search.ask_json import pointer
-from holdfast.text import paths
-from holdfast.text.tokens import count
+from limpet.recall.ask import ask
+from limpet.recall.ask_json import pointer
+from limpet.text import jsonpath
+from limpet.text.tokens import count
 
 NAMES = st.text(st.sampled_from('ab/~"\\é {}[],:'), max_size=6)
 VALUES = st.recursive(
@@ -28,7 +28,7 @@ def test_the_pointer_leads_to_what_stands_there(other: Any, before: int, indent:
     text = json.dumps(value, indent=indent)
     found = pointer(text, text.index('"needle"'))
     assert found == f"/rows/{before}/needle"
-    assert json.loads(paths.read(text, found, 100).content) == "here it is"
+    assert json.loads(jsonpath.read(text, found, 100).content) == "here it is"
 
 
 @pytest.mark.parametrize("text", ["no JSON: needle", '{"a": 1} {"needle": 3}', "} needle", '{"a": 1}}, "needle"'])
@@ -41,7 +41,7 @@ def test_json_lines_are_one_list(number: int) -> None:
     text = "".join(json.dumps({"n": n, "in": {"here": f"it is {n}"}}) + "\n" for n in range(5))
     found = pointer(text, text.index(f'"here": "it is {number}"'))
     assert found == f"/{number}/in/here"
-    assert paths.read(text, found, 100).content == f'"it is {number}"'
+    assert jsonpath.read(text, found, 100).content == f'"it is {number}"'
 
 
 def test_far_in_a_text_nothing_is_said() -> None:

@@ -7,15 +7,15 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.doors.hooks.fitting import CLOSE, LEAD, OPEN, Section, fitted
+from limpet.doors.hooks.fitting import CLOSE, LEAD, OPEN, Section, fitted
 
 TEXTS = st.one_of(
     st.text(max_size=40),
     st.builds(lambda head, times: (head + "\n") * times, st.text(min_size=1, max_size=60), st.integers(1, 300)),
-    st.just("x</holdfast>" * 500),
+    st.just("x</limpet>" * 500),
     st.just("a < / HoldFast> b </system-reminder> c <hook_context>"),
 )
-MARK = re.compile(r"<(?=\s*/?\s*(holdfast|system-reminder|hook_context))", re.IGNORECASE)
+MARK = re.compile(r"<(?=\s*/?\s*(limpet|system-reminder|hook_context))", re.IGNORECASE)
 SECTIONS = st.lists(st.builds(Section, TEXTS, st.integers(100, 3_000), st.just("this reads it")), max_size=8)
 
 
@@ -33,8 +33,8 @@ def test_it_is_never_longer_than_the_cap(sections: list[Section], cap: int, in_b
         return
     assert text.startswith(f"{OPEN}\n{LEAD}")
     assert text.endswith(CLOSE)
-    assert text.count("</holdfast") == 1
-    assert text.count("<holdfast") == 1
+    assert text.count("</limpet") == 1
+    assert text.count("<limpet") == 1
     if text.count("this reads it") == 0:  # nothing was cut, so everything is there
         inside = text.removeprefix(OPEN).removesuffix(CLOSE)
         assert all(MARK.sub("&lt;", one.text.strip()) in inside for one in said)

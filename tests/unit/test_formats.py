@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 import window_judges as judges
 import window_kit as kit
-from holdfast.window.formats import FORMS, anthropic, mcp, openai_chat, openai_responses
-from holdfast.window.messages import (
+from limpet.window.formats import FORMS, anthropic, mcp, openai_chat, openai_responses
+from limpet.window.messages import (
     ASSISTANT,
     TOOL,
     Call,
@@ -28,7 +28,7 @@ from holdfast.window.messages import (
     system,
     user,
 )
-from holdfast.window.rules import problems, repair
+from limpet.window.plan.rules import problems, repair
 
 forms = pytest.mark.parametrize("form", kit.FORMS)
 ways = pytest.mark.parametrize(("source", "target"), [(a, b) for a in kit.FORMS for b in kit.FORMS if a != b])

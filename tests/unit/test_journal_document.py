@@ -9,19 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.journal import edit, entries, markup, sections
-from holdfast.journal.entries import (
-    Archived,
-    Blocker,
-    Debt,
-    Decision,
-    Evidence,
-    Identifier,
-    Item,
-    LogRow,
-    Ref,
-)
-from holdfast.journal.scan import BOM, scan
+from limpet.journal.document import edit, entries, markup, sections
+from limpet.journal.document.entries import Archived, Blocker, Debt, Decision, Evidence, Identifier, Item, LogRow, Ref
+from limpet.journal.document.scan import BOM, scan
 from unit.journal_texts import documents, line, words
 
 path = line.map(lambda text: text.replace("\0", "") or "x")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.journal import edit, entries
-from holdfast.journal.entries import Decision, Item
-from holdfast.journal.merge import Conflict, merge, nearest, pieces
-from holdfast.journal.scan import scan
-from holdfast.journal.sections import template
+from limpet.journal.document import edit, entries
+from limpet.journal.document.entries import Decision, Item
+from limpet.journal.document.merge import Conflict, merge, nearest, pieces
+from limpet.journal.document.scan import scan
+from limpet.journal.document.sections import template
 from unit.journal_texts import documents, words
 
 lines = st.lists(st.sampled_from(["a\n", "b\n", "- c\n", "  d\n", "\n", "## e\n", "| f |\n"]), max_size=8)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import limits
-from holdfast.journal import clearing, edit, entries, evidence, lint, recover, rotate
-from holdfast.journal.entries import Archived, Blocker, Debt, Decision, Evidence, Item, LogRow, Ref
-from holdfast.journal.evidence import judge, judge_lines
-from holdfast.journal.scan import scan
-from holdfast.journal.sections import template
-from holdfast.text import tokens
+from limpet import limits
+from limpet.journal.document import clearing, edit, entries, lint, quotes, recover, rotate
+from limpet.journal.document.entries import Archived, Blocker, Debt, Decision, Evidence, Item, LogRow, Ref
+from limpet.journal.document.quotes import judge, judge_lines
+from limpet.journal.document.scan import scan
+from limpet.journal.document.sections import template
+from limpet.text import tokens
 from unit.journal_texts import documents, words
 
 EXAMPLE = (Path(__file__).parent / "example_notes.md").read_text(encoding="utf-8")
@@ -226,7 +226,7 @@ def test_a_quote_is_judged(quote: str, first: int, last: int, state: str, now: t
 
 def test_lines_without_a_quote_are_judged_by_what_they_were() -> None:
     ref = Ref("a.py", 4, 5)
-    seen = evidence.digest_of(evidence.lines_of(SOURCE, ref))
+    seen = quotes.digest_of(quotes.lines_of(SOURCE, ref))
     assert judge_lines(seen, ref, SOURCE).state == "fresh"
     moved = judge_lines(seen, ref, "# new\n" + SOURCE)
     assert (moved.state, moved.ref.first, moved.ref.last) == ("moved", 5, 6)

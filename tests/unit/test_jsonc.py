@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text import jsonc
+from limpet.text import json_edit
 
 CONFIG = """{
   // the servers of this project
@@ -32,7 +32,7 @@ STYLES = st.sampled_from([{"indent": None}, {"indent": 2}, {"indent": 4}, {"inde
 
 
 def mean(text: str) -> Any:
-    return jsonc.value(text, jsonc.scan(text))
+    return json_edit.value(text, json_edit.scan(text))
 
 
 @given(OBJECTS, STYLES, st.text(min_size=1), VALUES)
@@ -40,9 +40,9 @@ def test_a_member_put_and_dropped_leaves_every_other_one(
     thing: dict[str, Any], style: dict[str, Any], name: str, new: Any
 ) -> None:
     text = json.dumps(thing, ensure_ascii=False, **style)
-    after = jsonc.put(text, [name], new)
+    after = json_edit.put(text, [name], new)
     assert mean(after) == json.loads(after) == {**thing, name: new}
-    without = jsonc.drop(after, [], lambda key, value: key == name)
+    without = json_edit.drop(after, [], lambda key, value: key == name)
     assert json.loads(without) == {key: value for key, value in thing.items() if key != name}
     if name not in thing and thing:
         assert without == text
@@ -51,41 +51,41 @@ def test_a_member_put_and_dropped_leaves_every_other_one(
 @given(st.lists(VALUES, max_size=4), STYLES, VALUES)
 def test_an_item_is_appended_once(items: list[Any], style: dict[str, Any], new: Any) -> None:
     text = json.dumps({"hooks": {"a": items}}, **style)
-    after = jsonc.append(text, ["hooks", "a"], new)
+    after = json_edit.append(text, ["hooks", "a"], new)
     assert json.loads(after) == {"hooks": {"a": items if new in items else [*items, new]}}
-    assert jsonc.append(after, ["hooks", "a"], new) == after
+    assert json_edit.append(after, ["hooks", "a"], new) == after
 
 
 def test_comments_order_and_trailing_commas_stay() -> None:
-    after = jsonc.put(CONFIG, ["mcpServers", "holdfast"], {"command": "holdfast", "args": ["mcp"]})
-    assert mean(after)["mcpServers"]["holdfast"] == {"command": "holdfast", "args": ["mcp"]}
-    assert jsonc.put(after, ["mcpServers", "holdfast"], {"command": "holdfast", "args": ["mcp"]}) == after
+    after = json_edit.put(CONFIG, ["mcpServers", "limpet"], {"command": "limpet", "args": ["mcp"]})
+    assert mean(after)["mcpServers"]["limpet"] == {"command": "limpet", "args": ["mcp"]}
+    assert json_edit.put(after, ["mcpServers", "limpet"], {"command": "limpet", "args": ["mcp"]}) == after
     assert after.startswith(CONFIG[: CONFIG.index('  },\n  "theme')])
     assert after.endswith(CONFIG[CONFIG.index('  },\n  "theme') :])
-    assert jsonc.drop(after, ["mcpServers"], lambda name, value: name == "holdfast") == CONFIG
+    assert json_edit.drop(after, ["mcpServers"], lambda name, value: name == "limpet") == CONFIG
 
 
 def test_objects_on_the_way_are_made() -> None:
-    assert json.loads(jsonc.put("", ["a", "b", "c"], 1)) == {"a": {"b": {"c": 1}}}
-    assert jsonc.put("{}", ["a"], 1) == '{\n  "a": 1\n}'
-    assert jsonc.put("{ // nothing yet\n}", ["a"], 1) == '{ // nothing yet\n  "a": 1\n}'
-    assert jsonc.put('{\r\n  "a": 1\r\n}\r\n', ["b"], [2]) == '{\r\n  "a": 1,\r\n  "b": [\r\n    2\r\n  ]\r\n}\r\n'
-    assert jsonc.put('{"a": 1}', ["a"], 2) == '{"a": 2}'
+    assert json.loads(json_edit.put("", ["a", "b", "c"], 1)) == {"a": {"b": {"c": 1}}}
+    assert json_edit.put("{}", ["a"], 1) == '{\n  "a": 1\n}'
+    assert json_edit.put("{ // nothing yet\n}", ["a"], 1) == '{ // nothing yet\n  "a": 1\n}'
+    assert json_edit.put('{\r\n  "a": 1\r\n}\r\n', ["b"], [2]) == '{\r\n  "a": 1,\r\n  "b": [\r\n    2\r\n  ]\r\n}\r\n'
+    assert json_edit.put('{"a": 1}', ["a"], 2) == '{"a": 2}'
 
 
 @pytest.mark.parametrize("text", ["{", '{"a" 1}', '{"a": 1 "b": 2}', "[1] 2", '{"a": }', "/* only */", "{a: 1}", "]"])
 def test_what_is_not_json_is_refused(text: str) -> None:
-    with pytest.raises(jsonc.NotJson):
-        jsonc.value(text, jsonc.scan(text))
+    with pytest.raises(json_edit.NotJson):
+        json_edit.value(text, json_edit.scan(text))
 
 
 def test_a_value_in_the_way_is_not_overwritten() -> None:
-    with pytest.raises(jsonc.NotJson, match="line 1: mcpServers is not an object"):
-        jsonc.put('{"mcpServers": []}', ["mcpServers", "holdfast"], {})
-    with pytest.raises(jsonc.NotJson, match="is not a list"):
-        jsonc.append('{"hooks": {"a": {}}}', ["hooks", "a"], 1)
+    with pytest.raises(json_edit.NotJson, match="line 1: mcpServers is not an object"):
+        json_edit.put('{"mcpServers": []}', ["mcpServers", "limpet"], {})
+    with pytest.raises(json_edit.NotJson, match="is not a list"):
+        json_edit.append('{"hooks": {"a": {}}}', ["hooks", "a"], 1)
 
 
 def test_no_depth_overflows() -> None:
     text = "[" * 100_000 + "]" * 100_000
-    assert jsonc.scan(text).kind == "list"
+    assert json_edit.scan(text).kind == "list"

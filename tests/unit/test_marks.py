@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.text import redaction
-from holdfast.text.marks import marks
-from holdfast.text.previews import failures
-from holdfast.text.redaction import Redacted, redact
-from holdfast.text.redaction.blocks import key_blocks
-from holdfast.text.redaction.spans import settle
+from limpet import redaction
+from limpet.previews import failures
+from limpet.redaction import Redacted, redact
+from limpet.redaction.blocks import key_blocks
+from limpet.redaction.spans import settle
+from limpet.text.marks import marks
 
 SECRET = "Qx7RtY2pLm9ZkW4vNc8sHd3fGj6bTa5e"
 # One for every way a finder tells a secret: its look, its surroundings, its name.

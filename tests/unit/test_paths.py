@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text import paths, tokens
-from holdfast.text.slices import BadSlice
+from limpet.text import jsonpath, tokens
+from limpet.text.slices import BadSlice
 
 DATA = {
     "items": [{"id": 1, "name": "x", "ok": True}, {"id": 2, "name": "y z"}, {"id": 3, "tags": ["a", "b"]}],
@@ -33,7 +33,7 @@ JSON = st.recursive(
      ("$", DATA), ("$.items[0].name", "x"), ("$['items'][-1]['id']", 3), ("$.items[2].tags[1]", "b")],
 )  # fmt: skip
 def test_a_path_to_one_place(path: str, value: object) -> None:
-    assert json.loads(paths.read(TEXT, path, 1_000).content) == value
+    assert json.loads(jsonpath.read(TEXT, path, 1_000).content) == value
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_path_to_one_place(path: str, value: object) -> None:
     ],
 )
 def test_a_path_to_several_places(path: str, values: list[object]) -> None:
-    assert json.loads(paths.read(TEXT, path, 1_000).content) == values
+    assert json.loads(jsonpath.read(TEXT, path, 1_000).content) == values
 
 
 @given(JSON)
@@ -69,7 +69,7 @@ def test_everything_below_is_found_in_any_json(value: object) -> None:
 
     expected = sorted(json.dumps(one) for one in below(value))
     if expected:
-        found = json.loads(paths.read(json.dumps(value), "$..*", 10**6).content)
+        found = json.loads(jsonpath.read(json.dumps(value), "$..*", 10**6).content)
         assert sorted(json.dumps(one) for one in found) == expected
 
 
@@ -93,20 +93,20 @@ def test_everything_below_is_found_in_any_json(value: object) -> None:
 )
 def test_a_path_that_leads_nowhere_says_why(path: str, why: str) -> None:
     with pytest.raises(BadSlice, match=why):
-        paths.read(TEXT, path, 100)
+        jsonpath.read(TEXT, path, 100)
 
 
 def test_json_lines_are_one_list_and_other_texts_are_refused() -> None:
-    assert paths.read('{"a":1}\n{"a":2}\n', "/1/a", 100).content == "2"
+    assert jsonpath.read('{"a":1}\n{"a":2}\n', "/1/a", 100).content == "2"
     for text in ("plain", "", "{", "[" * 100_000):
         with pytest.raises(BadSlice):
-            paths.read(text, "/a", 100)
+            jsonpath.read(text, "/a", 100)
 
 
 @pytest.mark.parametrize("path", ["", "$", "$.rows", "$.rows[*]", "$..name"])
 def test_large_values_are_shortened_and_counted(path: str) -> None:
     text = json.dumps({"rows": [{"name": f"n{n}", "text": "word " * 200} for n in range(3_000)]})
-    part = paths.read(text, path, 300)
+    part = jsonpath.read(text, path, 300)
     assert tokens.count(part.content) <= 300
     assert "3,000" in part.note or "more" in part.content or "an object" in part.note
     assert part.content
@@ -120,5 +120,5 @@ def test_work_is_bounded() -> None:
     begun = time.perf_counter()
     for path in ("$..*", "$..*..*", "$..*..*..*", "$..[?(@.x == 1)]..[?(@.y)]"):
         with contextlib.suppress(BadSlice):  # some lead nowhere
-            paths.read(text, path, 200)
+            jsonpath.read(text, path, 200)
     assert time.perf_counter() - begun < 30

@@ -82,10 +82,10 @@ def test_the_floor_is_what_others_are_held_against() -> None:
         times = {"rate": rate, "p50": 0.1, "p99": 0.2, "server": 0.001, "postgres": 0.0005, "client": 0.0001}
         return {"name": name, **times, "memory": 80.0, "operations": {"add_note": (0.1, 0.2)}}
 
-    found = [{"agents": 50, "projects": 10, "servers": [server("floor", 600.0), server("Holdfast", 300.0)]}]
+    found = [{"agents": 50, "projects": 10, "servers": [server("floor", 600.0), server("Limpet", 300.0)]}]
     row = load_tables.tables(found)[0][2][1]
     assert row[4:6] == ["2.00x", "≤ 1.5x: MISSED"]
-    found[0]["servers"] = [server("floor", 600.0), server("Holdfast", 500.0)]
+    found[0]["servers"] = [server("floor", 600.0), server("Limpet", 500.0)]
     assert load_tables.tables(found)[0][2][1][4:6] == ["1.20x", "≤ 1.5x: met"]
 
 

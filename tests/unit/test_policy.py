@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import limits
-from holdfast.limits import OutputRules, ToolRule
-from holdfast.operations.policy import ALWAYS_BYTES, adapted, least, policy
+from limpet import limits
+from limpet.limits import OutputRules, ToolRule
+from limpet.outputs.policy import ALWAYS_BYTES, adapted, least, policy
 
 RULES = OutputRules(
     threshold_bytes=1_000,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.text import tokens
-from holdfast.text.previews import failure_lines, preview
-from holdfast.text.previews.core import Sheet, Text
-from holdfast.text.previews.detect import SHAPES, Shape
+from limpet.previews import failure_lines, preview
+from limpet.previews.core import Sheet, Text
+from limpet.previews.detect import SHAPES, Shape
+from limpet.text import tokens
 
 FAILING = (
     "FAILED tests/test_a.py::test_one - assert 1 == 2",

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from holdfast.text import tokens
-from holdfast.text.previews import preview
-from holdfast.text.previews.core import BIG, Lines, Text
-from holdfast.text.previews.json_sample import sample
+from limpet.previews import preview
+from limpet.previews.core import BIG, Lines, Text
+from limpet.previews.json_sample import sample
+from limpet.text import tokens
 
 
 def rows(count: int, nested: bool = False) -> list[dict[str, object]]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from holdfast.text.previews import Preview, preview
+from limpet.previews import Preview, preview
 
 PYTEST = """============================= test session starts ==============================
 collected 40 items

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.text.redaction import Redacted, redact
-from holdfast.text.redaction.spans import Span, settle
+from limpet.redaction import Redacted, redact
+from limpet.redaction.spans import Span, settle
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

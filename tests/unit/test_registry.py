@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import errors
-from holdfast.operations import catalogue
-from holdfast.operations.registry import Operation, Param, a_name, bounded, checked, storable
+from limpet import errors
+from limpet.catalogue import table
+from limpet.catalogue.operation import Operation, Param, a_name, bounded, checked, storable
 
 OPERATION = Operation(
     "add_note",  # texts are looked up by name
@@ -130,7 +130,7 @@ json_values = st.recursive(
 
 
 @given(
-    st.sampled_from(sorted(catalogue.OPERATIONS)),
+    st.sampled_from(sorted(table.OPERATIONS)),
     st.dictionaries(
         st.sampled_from(["content", "tags", "id", "query", "limit", "mode", "key", "session_id", "done", "x"]),
         json_values,
@@ -139,7 +139,7 @@ json_values = st.recursive(
 def test_any_json_is_accepted_or_refused_with_a_sentence(name: str, arguments: dict[str, Any]) -> None:
     message = "Accepted."
     try:
-        checked(catalogue.find(name), arguments)
+        checked(table.find(name), arguments)
     except errors.BadInput as problem:
         message = problem.message
     assert message.endswith(".")
@@ -189,23 +189,23 @@ def test_the_schema_of_the_output() -> None:
     jsonschema.validate({"id": "x", "any": None}, schema)
 
 
-@pytest.mark.parametrize("name", sorted(catalogue.OPERATIONS))
+@pytest.mark.parametrize("name", sorted(table.OPERATIONS))
 def test_every_operation_has_its_words_and_each_describes_a_parameter(name: str) -> None:
-    from holdfast import texts
+    from limpet import prompts
 
-    operation = catalogue.find(name)
-    words = texts.tool(name)
+    operation = table.find(name)
+    words = prompts.tool(name)
     assert words.description
     assert words.params.keys() <= {param.name for param in operation.all_params()}
 
 
 def test_names_that_do_not_exist() -> None:
     with pytest.raises(errors.BadInput, match=r"there is no operation 'forget'\. Those that exist: add_note"):
-        catalogue.find("forget")
+        table.find("forget")
     with pytest.raises(errors.BadInput, match="Choose one of core, coding, full"):
-        catalogue.profile("")
+        table.profile("")
 
 
 def test_core_is_part_of_full() -> None:
-    core, full = ({operation.name for operation in catalogue.profile(name)} for name in ("core", "full"))
+    core, full = ({operation.name for operation in table.profile(name)} for name in ("core", "full"))
     assert core < full

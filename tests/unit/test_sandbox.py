@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import limits, sandbox
+from limpet import limits
+from limpet.sandbox import monty
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -29,18 +30,18 @@ ANYTHING = st.recursive(
 )
 
 
-def run(code: str, rules: sandbox.Rules | None = None, **functions: Any) -> sandbox.Ran | sandbox.Broke:
-    return sandbox.run(code, "None", {}, functions, rules or sandbox.Rules())
+def run(code: str, rules: monty.Rules | None = None, **functions: Any) -> monty.Ran | monty.Broke:
+    return monty.run(code, "None", {}, functions, rules or monty.Rules())
 
 
 @given(JSON)
 def test_json_stays_as_it_is(value: Any) -> None:
-    assert sandbox.plain(value) == value
+    assert monty.plain(value) == value
 
 
 @given(ANYTHING)
 def test_everything_else_becomes_json(value: Any) -> None:
-    json.dumps(sandbox.plain(value), allow_nan=False)
+    json.dumps(monty.plain(value), allow_nan=False)
 
 
 def nested(value: Any, times: int, copies: int) -> Any:
@@ -60,14 +61,14 @@ def nested(value: Any, times: int, copies: int) -> Any:
     ],
 )
 def test_what_is_small_inside_and_huge_outside_is_refused(value: Any) -> None:
-    with pytest.raises(sandbox.TooLarge, match="too large or nested too deeply"):
-        sandbox.plain(value)
+    with pytest.raises(monty.TooLarge, match="too large or nested too deeply"):
+        monty.plain(value)
 
 
 def test_numbers_python_cannot_write_are_described() -> None:
-    assert sandbox.plain(1 << 20_000) == "<20001 bits>"
-    assert sandbox.plain([float("nan"), float("-inf")]) == ["nan", "-inf"]
-    assert sandbox.plain(object()) == "<object>"
+    assert monty.plain(1 << 20_000) == "<20001 bits>"
+    assert monty.plain([float("nan"), float("-inf")]) == ["nan", "-inf"]
+    assert monty.plain(object()) == "<object>"
 
 
 def test_a_function_gets_plain_values_and_its_errors_can_be_caught() -> None:
@@ -78,26 +79,26 @@ def test_a_function_gets_plain_values_and_its_errors_can_be_caught() -> None:
         raise KeyError("not there")
 
     done = run("try:\n    take({1, 1}, (2,))\nexcept KeyError as problem:\n    print('caught')", take=take)
-    assert done == sandbox.Ran("caught\n", None)
+    assert done == monty.Ran("caught\n", None)
     assert seen == [[1], [2]]
 
 
 def test_calls_that_take_too_long_together_are_refused() -> None:
-    done = run("take()", sandbox.Rules(wait_seconds=-1), take=lambda: 1)
-    assert isinstance(done, sandbox.Broke)
+    done = run("take()", monty.Rules(wait_seconds=-1), take=lambda: 1)
+    assert isinstance(done, monty.Broke)
     assert done.message == "TimeoutError: the calls of outputs and session.notepad took too long together"
     assert done.line == 1
 
 
 def test_too_many_calls_end_the_run() -> None:
     done = run("while True:\n    try:\n        take()\n    except Exception:\n        pass", take=lambda: 1)
-    assert isinstance(done, sandbox.Broke)
+    assert isinstance(done, monty.Broke)
     assert done.limit == "calls"
 
 
 def test_printing_without_end_takes_no_memory_here() -> None:
-    done = run("for n in range(100):\n    print('x' * 1000)", sandbox.Rules(printed_bytes=5_000))
-    assert isinstance(done, sandbox.Broke)
+    done = run("for n in range(100):\n    print('x' * 1000)", monty.Rules(printed_bytes=5_000))
+    assert isinstance(done, monty.Broke)
     assert done.limit == "printed"
     assert len(done.printed) <= 5_000
 
@@ -125,11 +126,11 @@ def test_a_sandbox_that_dies_or_hangs_ends_its_run_and_nothing_else(how: int, li
             time.sleep(0.001)
         return 1
 
-    done = run("print('before')\nstrike()\nprint('after')", sandbox.Rules(seconds=0.5), strike=strike)
-    assert isinstance(done, sandbox.Broke)
+    done = run("print('before')\nstrike()\nprint('after')", monty.Rules(seconds=0.5), strike=strike)
+    assert isinstance(done, monty.Broke)
     assert (done.printed, done.limit) == ("before\n", limit)
     assert workers() == []
-    assert run("1 + 1") == sandbox.Ran("", 2)
+    assert run("1 + 1") == monty.Ran("", 2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the process in /proc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import alike, analyse
+from limpet.recall import alike, words
 
 WORDS = st.lists(st.sampled_from([f"w{number}" for number in range(24)]), min_size=1, max_size=22)
 
@@ -39,6 +39,6 @@ def test_what_is_alike_and_what_is_not() -> None:
 def test_telling_words_are_few_and_of_the_text(text: str, most: int) -> None:
     letters, others = alike.telling(text, most)
     assert max(len(letters), len(others)) <= most
-    assert {*letters, *others} <= set(analyse.words(analyse.fold(text)))
+    assert {*letters, *others} <= set(words.words(words.fold(text)))
     assert all(word.isalpha() for word in letters)
     assert not any(word.isalpha() for word in others)

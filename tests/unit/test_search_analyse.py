@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import analyse
-from holdfast.search.analyse import (
+from limpet.recall import words as analyse
+from limpet.recall.words import (
     LONG,
     WORD_MAX_CHARS,
     fold,

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from holdfast import errors, limits, settings
+from limpet import errors, limits, settings
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A project with a folder deep inside it."""
-    (tmp_path / "project" / ".holdfast").mkdir(parents=True)
+    (tmp_path / "project" / ".limpet").mkdir(parents=True)
     (tmp_path / "project" / "src" / "deep").mkdir(parents=True)
     return tmp_path / "project"
 
 
 def config(root: Path, text: str) -> None:
-    (root / ".holdfast" / "config.toml").write_text(text, encoding="utf-8")
+    (root / ".limpet" / "config.toml").write_text(text, encoding="utf-8")
 
 
 def load(folder: Path, store: str | None = None, project: str | None = None, **env: str) -> settings.Settings:
@@ -31,7 +31,7 @@ def load(folder: Path, store: str | None = None, project: str | None = None, **e
 
 def test_the_project_is_found_from_deep_inside(root: Path) -> None:
     found = load(root / "src" / "deep")
-    assert found.store == str(root / ".holdfast" / "holdfast.db")
+    assert found.store == str(root / ".limpet" / "limpet.db")
     assert found.project == "default"
     assert found.tenant == "local"
 
@@ -42,14 +42,14 @@ def test_any_sign_of_a_project_is_enough(tmp_path: Path, mark: str) -> None:
     inside.mkdir(parents=True)
     (tmp_path / "project" / mark).touch()
     assert settings.project_root(str(inside)) == str(tmp_path / "project")
-    assert load(inside).store == str(tmp_path / "project" / ".holdfast" / "holdfast.db")
+    assert load(inside).store == str(tmp_path / "project" / ".limpet" / "limpet.db")
 
 
 def test_the_nearest_sign_counts_but_a_store_further_up_wins(root: Path) -> None:
     inner = root / "src" / "deep"
     (inner / "pyproject.toml").touch()
     assert settings.project_root(str(inner)) == str(root)
-    (inner / ".holdfast").mkdir()
+    (inner / ".limpet").mkdir()
     assert settings.project_root(str(inner)) == str(inner)
 
 
@@ -57,7 +57,7 @@ def test_a_file_of_that_name_is_no_folder_of_ours(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / ".git").touch()
     (tmp_path / "project" / "sub").mkdir()
-    (tmp_path / "project" / "sub" / ".holdfast").touch()
+    (tmp_path / "project" / "sub" / ".limpet").touch()
     root = settings.project_root(str(tmp_path / "project" / "sub"))
     assert root in (str(tmp_path / "project"), str(tmp_path / "project" / "sub"))
 
@@ -65,16 +65,16 @@ def test_a_file_of_that_name_is_no_folder_of_ours(tmp_path: Path) -> None:
 def test_without_a_project_the_data_folder_of_the_user(tmp_path: Path) -> None:
     if settings.project_root(str(tmp_path)) is not None:
         pytest.skip("The folder for temporary files lies inside a project here.")
-    assert load(tmp_path).store == "/home/somebody/.local/share/holdfast/holdfast.db"
-    assert load(tmp_path, XDG_DATA_HOME="/data").store == "/data/holdfast/holdfast.db"
+    assert load(tmp_path).store == "/home/somebody/.local/share/limpet/limpet.db"
+    assert load(tmp_path, XDG_DATA_HOME="/data").store == "/data/limpet/limpet.db"
     assert load(tmp_path).project == "default"
 
 
 def test_the_current_folder_and_environment_are_the_default(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root / "src")
-    monkeypatch.setenv("HOLDFAST_PROJECT", "named")
+    monkeypatch.setenv("LIMPET_PROJECT", "named")
     assert settings.load().project == "named"
-    assert settings.load().store == str(root / ".holdfast" / "holdfast.db")
+    assert settings.load().store == str(root / ".limpet" / "limpet.db")
 
 
 # --- who decides ------------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_arguments_win_over_environment_over_config_over_default(root: Path) -> 
     found = load(root)
     assert (found.store, found.project) == ("from-config.db", "from-config")
     assert found.bounds == limits.Bounds(note_max_chars=11, notepad_budget_tokens=12)
-    env = {"HOLDFAST_STORE": "from-env.db", "HOLDFAST_PROJECT": "from-env", "HOLDFAST_NOTE_MAX_CHARS": "21"}
+    env = {"LIMPET_STORE": "from-env.db", "LIMPET_PROJECT": "from-env", "LIMPET_NOTE_MAX_CHARS": "21"}
     found = load(root, **env)
     assert (found.store, found.project) == ("from-env.db", "from-env")
     assert (found.bounds.note_max_chars, found.bounds.notepad_budget_tokens) == (21, 12)
@@ -95,30 +95,28 @@ def test_arguments_win_over_environment_over_config_over_default(root: Path) -> 
 
 def test_an_empty_variable_is_as_good_as_none(root: Path) -> None:
     config(root, 'store = "from-config.db"\nnote_max_tags = 3\n')
-    found = load(
-        root, HOLDFAST_STORE="", HOLDFAST_PROJECT="", HOLDFAST_TENANT="", HOLDFAST_TOKEN="", HOLDFAST_NOTE_MAX_TAGS=""
-    )
+    found = load(root, LIMPET_STORE="", LIMPET_PROJECT="", LIMPET_TENANT="", LIMPET_TOKEN="", LIMPET_NOTE_MAX_TAGS="")
     assert (found.store, found.tenant, found.token) == ("from-config.db", "local", None)
     assert found.bounds.note_max_tags == 3
 
 
 def test_a_shared_store_is_divided_by_the_name_of_the_project(root: Path) -> None:
     assert load(root, "/somewhere/shared.db").project == "project"
-    assert load(root, HOLDFAST_STORE="postgresql://db/holdfast").project == "project"
-    assert load(root, str(root / ".holdfast" / "other.db")).project == "default"
+    assert load(root, LIMPET_STORE="postgresql://db/limpet").project == "project"
+    assert load(root, str(root / ".limpet" / "other.db")).project == "default"
 
 
 @pytest.mark.parametrize(
-    "name", ["HOLDFAST_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID"]
+    "name", ["LIMPET_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID"]
 )
 def test_the_session_of_the_agent_that_started_us(root: Path, name: str) -> None:
     assert load(root).session is None
     assert load(root, **{name: "theirs"}).session == "theirs"
-    assert load(root, **{name: "theirs", "HOLDFAST_SESSION": "ours"}).session == "ours"
+    assert load(root, **{name: "theirs", "LIMPET_SESSION": "ours"}).session == "ours"
 
 
 def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
-    found = load(root, HOLDFAST_TENANT="team", HOLDFAST_TOKEN="secret")
+    found = load(root, LIMPET_TENANT="team", LIMPET_TOKEN="secret")
     assert (found.tenant, found.token) == ("team", "secret")
 
 
@@ -127,7 +125,7 @@ def test_every_bound_can_be_set_both_ways(root: Path) -> None:
     config(root, "\n".join(f"{name} = 7" for name in names))
     make: Any = limits.Bounds
     assert load(root).bounds == make(**dict.fromkeys(names, 7))
-    env = {f"HOLDFAST_{name.upper()}": "9" for name in names}
+    env = {f"LIMPET_{name.upper()}": "9" for name in names}
     assert load(root, **env).bounds == make(**dict.fromkeys(names, 9))
 
 
@@ -135,7 +133,7 @@ def test_every_rule_for_the_window_can_be_set_both_ways(root: Path) -> None:
     names = limits.WindowRules._fields
     config(root, "\n".join(["[window]", *(f"{name} = 7" for name in names)]))
     assert load(root).bounds.window == limits.WindowRules(*[7] * len(names))
-    env = {f"HOLDFAST_WINDOW_{name.upper()}": "9" for name in names}
+    env = {f"LIMPET_WINDOW_{name.upper()}": "9" for name in names}
     assert load(root, **env).bounds.window == limits.WindowRules(*[9] * len(names))
     config(root, "window = 3")
     with pytest.raises(errors.BadInput, match="it must be a table of settings"):
@@ -150,8 +148,8 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
     make: Any = limits.OutputRules  # which field is of which type was worked out above
     wanted = make(**dict.fromkeys(numbers, 7), **dict.fromkeys(switches, False))
     assert load(root).bounds.outputs == wanted
-    env = {f"HOLDFAST_OUTPUTS_{name.upper()}": "9" for name in numbers}
-    env |= {f"HOLDFAST_OUTPUTS_{name.upper()}": "on" for name in switches}
+    env = {f"LIMPET_OUTPUTS_{name.upper()}": "9" for name in numbers}
+    env |= {f"LIMPET_OUTPUTS_{name.upper()}": "on" for name in switches}
     wanted = make(**dict.fromkeys(numbers, 9), **dict.fromkeys(switches, True))
     assert load(root, **env).bounds.outputs == wanted
     for bad in ("outputs = 3", "[outputs]\nenabled = 1", "[outputs]\nmax_age = true"):
@@ -167,7 +165,7 @@ def test_every_signal_of_recall_can_be_switched_off_both_ways(root: Path) -> Non
     assert load(root).bounds.recall == off
     config(root, "")
     assert load(root).bounds.recall == limits.RecallRules()
-    assert load(root, **{f"HOLDFAST_RECALL_{name.upper()}": "no" for name in names}).bounds.recall == off
+    assert load(root, **{f"LIMPET_RECALL_{name.upper()}": "no" for name in names}).bounds.recall == off
 
 
 def test_rules_for_tools(root: Path) -> None:
@@ -181,7 +179,7 @@ def test_rules_for_tools(root: Path) -> None:
     """
     config(root, text)
     assert load(root).strict is True
-    assert load(root, HOLDFAST_STRICT="no").strict is False
+    assert load(root, LIMPET_STRICT="no").strict is False
     assert load(root).bounds.outputs.tools == (
         limits.ToolRule("files__*", "auto", 100, True),
         limits.ToolRule("search", "never", 0, False),
@@ -208,9 +206,9 @@ def test_rules_for_tools_that_cannot_be_meant(root: Path, bad: str) -> None:
 
 
 def test_variables_that_hold_secrets_of_others() -> None:
-    env = {"THEIRS": "x", "EMPTY": "", "HOLDFAST_TOKEN": "ours"}
+    env = {"THEIRS": "x", "EMPTY": "", "LIMPET_TOKEN": "ours"}
     assert settings.variable("THEIRS", env) == "x"
-    for name in ("EMPTY", "NOTHING", "HOLDFAST_TOKEN"):
+    for name in ("EMPTY", "NOTHING", "LIMPET_TOKEN"):
         with pytest.raises(errors.BadInput) as caught:
             settings.variable(name, env)
         assert "ours" not in caught.value.message
@@ -221,8 +219,8 @@ def test_every_rule_for_the_journal_can_be_set_both_ways(root: Path) -> None:
     config(root, "\n".join(["[journal]", 'file = "docs/notes.md"', *(f"{name} = 7" for name in numbers)]))
     make: Any = limits.JournalRules
     assert load(root).bounds.journal == make("docs/notes.md", **dict.fromkeys(numbers, 7))
-    env = {f"HOLDFAST_JOURNAL_{name.upper()}": "9" for name in numbers}
-    assert load(root, HOLDFAST_JOURNAL_FILE="x.md", **env).bounds.journal == make("x.md", **dict.fromkeys(numbers, 9))
+    env = {f"LIMPET_JOURNAL_{name.upper()}": "9" for name in numbers}
+    assert load(root, LIMPET_JOURNAL_FILE="x.md", **env).bounds.journal == make("x.md", **dict.fromkeys(numbers, 9))
     for bad in ("journal = 3", "[journal]\nfile = 1", "[journal]\nkeep_log_rows = true"):
         config(root, bad)
         with pytest.raises(errors.BadInput):
@@ -233,7 +231,7 @@ def test_the_folder_of_the_project_is_known_and_can_be_named(root: Path, tmp_pat
     assert load(root).root == str(root)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert settings.load(environment={"HOLDFAST_FOLDER": str(elsewhere)}).root == str(elsewhere)
+    assert settings.load(environment={"LIMPET_FOLDER": str(elsewhere)}).root == str(elsewhere)
 
 
 # --- bad values -------------------------------------------------------------------------------------------------------
@@ -242,7 +240,7 @@ def test_the_folder_of_the_project_is_known_and_can_be_named(root: Path, tmp_pat
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "1e3", " "])
 def test_a_bound_in_the_environment_is_a_whole_number_above_nothing(root: Path, value: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        load(root, HOLDFAST_NOTE_MAX_CHARS=value)
+        load(root, LIMPET_NOTE_MAX_CHARS=value)
     assert caught.value.code == "bad_setting"
     assert f"the setting note_max_chars is {value!r}; it must be a whole number above 0" in caught.value.message
 
@@ -263,7 +261,7 @@ def test_a_name_in_the_config_is_a_text(root: Path, name: str) -> None:
 
 @pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"a = 1\na = 2\n"])
 def test_a_config_that_is_not_toml_names_its_file(root: Path, content: bytes) -> None:
-    (root / ".holdfast" / "config.toml").write_bytes(content)
+    (root / ".limpet" / "config.toml").write_bytes(content)
     with pytest.raises(errors.BadInput) as caught:
         load(root)
     assert caught.value.code == "bad_setting"
@@ -271,20 +269,18 @@ def test_a_config_that_is_not_toml_names_its_file(root: Path, content: bytes) ->
 
 
 def test_an_address_that_is_no_store(root: Path) -> None:
-    import holdfast
+    import limpet
 
     for address in ("mysql://db/x", "https://example.test/x"):
         with pytest.raises(errors.BadInput, match="it must be a path or a postgresql:// address"):
-            holdfast.open(address, folder=str(root))
+            limpet.open(address, folder=str(root))
 
 
 def test_the_replica_of_a_store_comes_from_environment_or_file(root: Path) -> None:
     assert load(root).store_replica is None
-    config(root, 'store_replica = "postgresql://two/holdfast"\n')
-    assert load(root).store_replica == "postgresql://two/holdfast"
-    assert (
-        load(root, HOLDFAST_STORE_REPLICA="postgresql://three/holdfast").store_replica == "postgresql://three/holdfast"
-    )
+    config(root, 'store_replica = "postgresql://two/limpet"\n')
+    assert load(root).store_replica == "postgresql://two/limpet"
+    assert load(root, LIMPET_STORE_REPLICA="postgresql://three/limpet").store_replica == "postgresql://three/limpet"
     config(root, "store_replica = 1\n")
     with pytest.raises(errors.BadInput, match="store_replica"):
         load(root)

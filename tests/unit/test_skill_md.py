@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text import safe
-from holdfast.text.skill_md import NAME, BadSkill, Parts, Section, parse, render, sections
+from limpet.text import terminal
+from limpet.text.skill_md import NAME, BadSkill, Parts, Section, parse, render, sections
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_cannot_be_used_says_why(text: str, why: str) -> None:
 @given(st.from_regex(NAME, fullmatch=True), st.text(min_size=1), st.text())
 def test_what_is_written_is_read_again(name: str, description: str, body: str) -> None:
     told = " ".join(description.split())
-    if not told or safe.problem(told + body):
+    if not told or terminal.problem(told + body):
         return
     clean = body.replace("\r\n", "\n").strip("\r\n")
     assert parse(render(name, told, clean)) == Parts(name, told, clean)

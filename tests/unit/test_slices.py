@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.text import slices, tokens
-from holdfast.text.slices import BadSlice
+from limpet.text import slices, tokens
+from limpet.text.slices import BadSlice
 
 TEN = "".join(f"line {n}\n" for n in range(1, 11))
 TRICKY = st.text(st.sampled_from("ab \n\r\t,é中🙂👩‍👧e\u0301\u2028\x0b\x85"), max_size=200)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text import slices, tokens
-from holdfast.text.slices import BadSlice
+from limpet.text import slices, tokens
+from limpet.text.slices import BadSlice
 
 LOG = "start\nok 1\nERROR disk\nok 2\nok 3\nok 4\nok 5\nERROR net\nend"
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.text.diff import Change, small_change, unified
+from limpet.text.diff import Change, small_change, unified
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "+x", "-y", "@@", "\\ z", "w\r", "u\u2028v"]), max_size=12).map(
     "\n".join

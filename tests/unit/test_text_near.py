@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.near import nearest
+from limpet.text.closest import nearest
 
 NOTE = """# Plan
 

@@ -11,7 +11,7 @@ import splintr
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.text import tokens
+from limpet.text import tokens
 
 ENGLISH = """Yesterday we moved the database to the new server. The user does not want the names of the interfaces to
 change without notice, so we kept the old ones and added a short note to the manual. If an error appears, look at the

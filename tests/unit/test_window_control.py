@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.limits import WindowRules
-from holdfast.text import tokens
-from holdfast.window import compaction
-from holdfast.window.context import (
+from limpet.limits import WindowRules
+from limpet.text import tokens
+from limpet.window.messages import SYSTEM, TOOL, Call, Message, assistant, result, system, user
+from limpet.window.plan import compaction
+from limpet.window.plan.checks import words
+from limpet.window.plan.context import (
     HANDOFF,
     MARK,
     MEMORY,
@@ -23,11 +25,9 @@ from holdfast.window.context import (
     shared,
     split,
 )
-from holdfast.window.controller import CLEAR, COMPACT, PROCEED, WARN, State, decide, void
-from holdfast.window.folding import view
-from holdfast.window.messages import SYSTEM, TOOL, Call, Message, assistant, result, system, user
-from holdfast.window.probes import words
-from holdfast.window.units import unpaired
+from limpet.window.plan.controller import CLEAR, COMPACT, PROCEED, WARN, State, decide, void
+from limpet.window.plan.folding import view
+from limpet.window.plan.groups import unpaired
 from talks import histories
 
 RULES = WindowRules()

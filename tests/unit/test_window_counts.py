@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 
 import window_kit as kit
-from holdfast.text import tokens
-from holdfast.window.counts import CALL, ESTIMATE, MESSAGE, RESULT, Known, Meter, Tokenizer, exact, image, spent
-from holdfast.window.images import size
-from holdfast.window.messages import (
+from limpet.text import tokens
+from limpet.window.messages import (
     ASSISTANT,
     TOOL,
     USER,
@@ -27,6 +25,8 @@ from holdfast.window.messages import (
     result,
     user,
 )
+from limpet.window.plan.counts import CALL, ESTIMATE, MESSAGE, RESULT, Known, Meter, Tokenizer, exact, image, spent
+from limpet.window.plan.images import size
 
 SAID = (user("Fix the parser."), assistant("Looking.", Call("a", "look", '{"at":"sea"}')), result("a", "blue\n" * 50))
 

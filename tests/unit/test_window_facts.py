@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text import tokens
-from holdfast.text.previews import preview
-from holdfast.window import clearing, facts, summary
-from holdfast.window.deeds import COMMAND, EFFECT, OTHER, READ, deeds
-from holdfast.window.facts import (
+from limpet.previews import preview
+from limpet.text import tokens
+from limpet.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
+from limpet.window.plan import clearing, facts, summary
+from limpet.window.plan.actions import COMMAND, EFFECT, OTHER, READ, deeds
+from limpet.window.plan.checks import addendum, probe, probes, words
+from limpet.window.plan.facts import (
     ASKS,
     COMMANDS,
     DECISIONS,
@@ -25,10 +27,8 @@ from holdfast.window.facts import (
     gather,
     merge,
 )
-from holdfast.window.folding import view
-from holdfast.window.ledger import ledger
-from holdfast.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
-from holdfast.window.probes import addendum, probe, probes, words
+from limpet.window.plan.folding import view
+from limpet.window.plan.ledger import ledger
 from talks import histories
 
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.window.folding import CLEAR, COMPACT, REWIND, TASK, Fold, blocks, place, task_line, view
-from holdfast.window.messages import (
-    ASSISTANT,
-    TOOL,
-    Call,
-    Message,
-    Result,
-    Text,
-    assistant,
-    result,
-    user,
-)
-from holdfast.window.records import digest, pack, unpack
-from holdfast.window.units import units, unpaired, whole
+from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text, assistant, result, user
+from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, TASK, Fold, blocks, place, task_line, view
+from limpet.window.plan.groups import units, unpaired, whole
+from limpet.window.plan.serialise import digest, pack, unpack
 from talks import histories
 
 TALK = [

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.window.gauge import bar, line, measure
+from limpet.window.plan.gauge import bar, line, measure
 
 SECTIONS = [("system prompt", 1_000), ("notepad", 250), ("history", 5_000), ("scratchpad", 0)]
 

@@ -6,21 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 import window_kit as kit
-from holdfast.window.messages import (
-    ASSISTANT,
-    TOOL,
-    USER,
-    Call,
-    Message,
-    Result,
-    Text,
-    Thinking,
-    assistant,
-    result,
-    user,
-)
-from holdfast.window.pairs import Place, answers, together
-from holdfast.window.rules import LOST, ORPHAN, RULES, problems, repair
+from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Message, Result, Text, Thinking, assistant, result, user
+from limpet.window.plan.pairs import Place, answers, together
+from limpet.window.plan.rules import LOST, ORPHAN, RULES, problems, repair
 
 A, B = Call("a", "look", "{}"), Call("b", "smell", "{}")
 REASONING = Thinking("hm", {"openai_responses": {"type": "reasoning", "id": "rs_1", "summary": []}})

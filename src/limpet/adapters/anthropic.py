@@ -1,0 +1,288 @@
+"""Limpet for the Anthropic SDK: tools for its tool runner, and the window of a loop over the Messages API.
+
+    memory = LimpetMessages(limpet.open(), "parser", tools=[search])
+    reply = memory.run(client, "Port the parser.", model="…", max_tokens=4_096)
+
+or, in a loop of your own, three calls:
+
+    memory.say("Port the parser.")
+    while not memory.done:
+        memory.answer(client.messages.create(model="…", max_tokens=4_096, **memory.request()))
+
+anthropic_memory.py has the backend of the SDK's memory tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from limpet import errors
+from limpet.adapters.bridge import Bridge, Options
+from limpet.api import Limpet, Session, Tool
+from limpet.errors import LimpetError
+from limpet.window.formats import anthropic as form
+from limpet.window.messages import SYSTEM, TOOL, USER, Call, Message, Result, Text, system
+from limpet.window.plan.context import ours
+from limpet.window.step import Summarise
+
+try:
+    from anthropic import Anthropic, AsyncAnthropic
+    from anthropic.lib.tools import (
+        BetaAsyncBuiltinFunctionTool,
+        BetaAsyncFunctionTool,
+        BetaBuiltinFunctionTool,
+        BetaFunctionTool,
+        ToolError,
+    )
+    from anthropic.types import Message as Reply
+    from anthropic.types.beta import BetaMessage
+except ImportError as problem:
+    raise errors.not_installed("the adapter for the Anthropic SDK", "anthropic") from problem
+
+CACHE = {"type": "ephemeral"}
+BARE_TEXT = {"type": "text", "text": ""}
+BARE_RESULT = {"type": "tool_result", "tool_use_id": ""}
+FIRST = {"role": "user", "content": "-"}  # a reply is read behind it, as in a conversation
+SYNC = (BetaFunctionTool, BetaBuiltinFunctionTool)
+ASYNC = (BetaAsyncFunctionTool, BetaAsyncBuiltinFunctionTool)
+Answer = Reply | BetaMessage
+
+
+class LimpetMessages:
+    """Working memory for a conversation over the Messages API.
+
+    `memory` is what `limpet.open()` gives, or one session of it. `tools` are yours, as the SDK makes them from
+    functions, or others with `to_dict` and `call`; `system` is your prompt. `profile` chooses our tools, `limit` is the
+    model's window in tokens, and `summarise` may write the summaries of compactions. With `cache` the requests say what
+    the provider is to keep in its prompt cache.
+    """
+
+    def __init__(
+        self,
+        memory: Limpet | Session,
+        session_id: str | None = None,
+        *,
+        tools: Iterable[Any] = (),
+        system: str = "",
+        profile: str = "core",
+        limit: int | None = None,
+        summarise: Summarise | None = None,
+        cache: bool = True,
+    ) -> None:
+        options = Options(profile, limit, summarise)
+        self._bridge: Bridge[Message] = Bridge(memory, lambda message: [message], options, by="agent/anthropic")
+        self._line = self._bridge.conversation(session_id)
+        self.session = self._line.session
+        self._system, self._cache = system, cache
+        self._own = {tool.name: tool for tool in tools}
+        self._talk: list[Message] = self.session.window.messages()
+        self.done = not self._talk  # whether nothing waits for an answer of the model
+
+    # --- the loop -----------------------------------------------------------------------------------------------------
+
+    def run(self, client: Anthropic, content: Any, **params: Any) -> Answer:
+        """Ask, do what the replies call for, and go on until one calls for nothing: that one is given back."""
+        self.say(content)
+        while True:
+            reply: Answer = client.messages.create(**params, **self.request())
+            self.answer(reply)
+            if self.done:
+                return reply
+
+    async def arun(self, client: AsyncAnthropic, content: Any, **params: Any) -> Answer:
+        self.say(content)
+        while True:
+            reply: Answer = await client.messages.create(**params, **await self.arequest())
+            await self.aanswer(reply)
+            if self.done:
+                return reply
+
+    def say(self, content: Any) -> None:
+        """What the user says: a text, or a list of content blocks."""
+        self._talk += form.read([{"role": "user", "content": content}])
+        self.done = False
+
+    def request(self) -> dict[str, Any]:
+        """`system`, `messages` and `tools` for a create call of the Messages API."""
+        prompt = [system(self._system)] if self._system else []
+        sent = self._bridge.next(self._line, prompt, self._talk, goes_on=True)
+        messages = [*sent.prompt, *sent.talk]
+        body = form.write(_marked(messages) if self._cache else messages)
+        own = [tool.to_dict() for tool in self._own.values()]
+        return {**body, "tools": [*(tool.anthropic() for tool in self._bridge.tools), *own]}
+
+    async def arequest(self) -> dict[str, Any]:
+        return await asyncio.to_thread(self.request)
+
+    def answer(self, reply: Answer) -> None:
+        """The model's reply, and the results of what it calls for. `done` says whether it called for nothing."""
+        read = self._answered(reply)
+        self._take(reply, read, [self._result(call) for call in _calls(reply, read)])
+        if self.done:
+            self._bridge.keep(self._line, self._talk)
+
+    async def aanswer(self, reply: Answer) -> None:
+        read = await asyncio.to_thread(self._answered, reply)
+        self._take(reply, read, [await self._aresult(call) for call in _calls(reply, read)])
+        if self.done:
+            await asyncio.to_thread(self._bridge.keep, self._line, self._talk)
+
+    def _answered(self, reply: Answer) -> list[Message]:
+        used = reply.usage
+        counted = (used.input_tokens, used.cache_creation_input_tokens, used.cache_read_input_tokens)
+        self._bridge.sent(self._line, sum(count or 0 for count in counted))
+        said = {"role": "assistant", "content": [block.to_dict() for block in reply.content]}
+        return list(form.read([FIRST, said])[1:])
+
+    def _take(self, reply: Answer, read: list[Message], results: list[Any]) -> None:
+        """Both at once, so that a loop which is cancelled in between leaves no call without its result."""
+        self._talk += read
+        if results:
+            self._talk += form.read([{"role": "user", "content": results}])
+        # A turn that the provider paused goes on; so does one that was for writing down before a compaction.
+        self.done = not results and reply.stop_reason != "pause_turn" and not self._line.warned
+
+    # --- tools --------------------------------------------------------------------------------------------------------
+
+    def tools(self) -> list[Any]:
+        """Ours and yours for `client.beta.messages.tool_runner`: big results become references there too."""
+        own = [_Kept(self, one) if isinstance(one, SYNC) else one for one in self._own.values()]
+        return [*map(self._tool, self._bridge.tools), *own]
+
+    def async_tools(self) -> list[Any]:
+        """The same for the runner of the async client."""
+        own = [_AsyncKept(self, one) if isinstance(one, ASYNC) else one for one in self._own.values()]
+        return [*map(self._async_tool, self._bridge.tools), *own]
+
+    def _tool(self, tool: Tool) -> BetaFunctionTool[Any]:
+        def run(**given: Any) -> str:
+            with _told():
+                return self._bridge.call(self.session, tool.name, given)
+
+        return BetaFunctionTool(run, name=tool.name, description=tool.description, input_schema=tool.parameters)
+
+    def _async_tool(self, tool: Tool) -> BetaAsyncFunctionTool[Any]:
+        async def run(**given: Any) -> str:
+            with _told():
+                return await asyncio.to_thread(self._bridge.call, self.session, tool.name, given)
+
+        return BetaAsyncFunctionTool(run, name=tool.name, description=tool.description, input_schema=tool.parameters)
+
+    def _result(self, call: Call) -> Any:
+        try:
+            content = self._called(call)
+            if inspect.iscoroutine(content):
+                content.close()
+                raise TypeError(f"{call.name} is an async tool; `arun` and `aanswer` can await it")
+            return _block(call, self.shown(call.name, call.arguments, content))
+        except Exception as problem:  # noqa: BLE001 - other people's tools: whatever they raise becomes a result
+            return _failed(call, problem)
+
+    async def _aresult(self, call: Call) -> Any:
+        try:
+            content = await asyncio.to_thread(self._called, call)
+            if inspect.isawaitable(content):
+                content = await content
+            return _block(call, await asyncio.to_thread(self.shown, call.name, call.arguments, content))
+        except Exception as problem:  # noqa: BLE001 - as above
+            return _failed(call, problem)
+
+    def _called(self, call: Call) -> Any:
+        arguments = json.loads(call.arguments or "{}")
+        if call.name in self._bridge.names:
+            return self._bridge.call(self.session, call.name, arguments)
+        if call.name not in self._own:
+            known = ", ".join((*sorted(self._bridge.names), *self._own))
+            raise errors.unknown_operation(call.name, f"Tools that exist: {known}.")
+        return self._own[call.name].call(self.expanded(call.name, arguments))
+
+    def expanded(self, tool: str, arguments: Any) -> Any:
+        return self._bridge.expanded(self.session, tool, arguments)
+
+    def shown(self, tool: str, call: str, content: Any) -> Any:
+        """What a tool gave, its big texts as references."""
+        if isinstance(content, str):
+            return self._bridge.kept(self.session, tool, content, call) or content
+        return [
+            {**block, "text": self.shown(tool, call, block["text"])} if block.get("type") == "text" else block
+            for block in content
+        ]
+
+
+class _Kept(BetaBuiltinFunctionTool):
+    """Somebody's tool for the runner: references among its arguments, and big results as references."""
+
+    def __init__(self, memory: LimpetMessages, own: Any) -> None:
+        self._memory, self._own = memory, own
+
+    def to_dict(self) -> Any:
+        return self._own.to_dict()
+
+    def call(self, input: object) -> Any:
+        with _told():
+            given = self._memory.expanded(self.name, input)
+        return self._memory.shown(self.name, json.dumps(input), self._own.call(given))
+
+
+class _AsyncKept(BetaAsyncBuiltinFunctionTool):
+    def __init__(self, memory: LimpetMessages, own: Any) -> None:
+        self._memory, self._own = memory, own
+
+    def to_dict(self) -> Any:
+        return self._own.to_dict()
+
+    async def call(self, input: object) -> Any:
+        with _told():
+            given = await asyncio.to_thread(self._memory.expanded, self.name, input)
+        content = await self._own.call(given)
+        return await asyncio.to_thread(self._memory.shown, self.name, json.dumps(input), content)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A problem of ours as one that the runner tells the model in our words."""
+    try:
+        yield
+    except LimpetError as problem:
+        raise ToolError(problem.message) from problem
+
+
+def _calls(reply: Answer, read: Sequence[Message]) -> list[Call]:
+    """What to do: nothing of a reply that was cut short or refused, as the SDK's runner has it."""
+    return [call for message in read for call in message.calls()] if reply.stop_reason == "tool_use" else []
+
+
+def _block(call: Call, content: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call.id, "content": content}
+
+
+def _failed(call: Call, problem: Exception) -> dict[str, Any]:
+    if isinstance(problem, LimpetError):
+        content: Any = problem.message
+    else:
+        content = problem.content if isinstance(problem, ToolError) else repr(problem)
+    return {**_block(call, content), "is_error": True}
+
+
+def _marked(messages: Sequence[Message]) -> list[Message]:
+    """The messages with two places to cache up to: the prompt, and the history.
+
+    What comes after the history changes from request to request, so a mark there would never be found again.
+    """
+    out = list(messages)
+    prompt = [at for at, message in enumerate(out) if message.role == SYSTEM]
+    talk = [at for at, message in enumerate(out) if message.role in (USER, TOOL) and not ours(message)]
+    for at in (*prompt[-1:], *talk[-1:]):
+        *before, last = out[at].parts or (None,)
+        if isinstance(last, Text | Result):
+            bare = (
+                {"type": "text", "text": ""} if isinstance(last, Text) else {"type": "tool_result", "tool_use_id": ""}
+            )
+            own = {**(last.raw.get(form.FORM) or bare), "cache_control": CACHE}
+            out[at] = out[at]._replace(parts=(*before, last._replace(raw={**last.raw, form.FORM: own})))
+    return out

@@ -1,0 +1,296 @@
+"""Limpet for Google's ADK: a plugin for its runner, and a memory service.
+
+    app = App(name="porter", root_agent=agent, plugins=[LimpetPlugin(limpet.open())])
+
+Every model call gets the window of the conversation's session: handoff, memory, notepad and pins around a history that
+is compacted when it has to be. The session of ADK keeps every event; only what is sent changes. A session of ADK is a
+session here, by the same name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from limpet import errors
+from limpet.adapters.bridge import Bridge, Conversation, Options
+from limpet.api import Limpet, Session, Tool
+from limpet.errors import LimpetError
+from limpet.memory import items
+from limpet.memory.items import Put
+from limpet.model import iso
+from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Media, Message, Other, Part, Result, Text, Thinking
+from limpet.window.messages import system as system_message
+from limpet.window.step import Summarise
+
+try:
+    from google.adk.events.event import Event
+    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.base_tool import BaseTool
+    from google.genai import types
+except ImportError as problem:
+    raise errors.not_installed("the adapter for Google's ADK", "google-adk") from problem
+
+FORM = "google-adk"
+FOUND = 10  # memories that one search gives, as ADK's own service does
+Native = tuple[Any, tuple[str, ...]]  # a content, and the ids of the calls and results in it
+
+
+class LimpetPlugin(BasePlugin):
+    """Working memory for the agents of a runner.
+
+    `memory` is what `limpet.open()` gives, or one session of it. `profile` chooses the tools, `limit` is the model's
+    window in tokens, and `summarise` may write the summaries of compactions.
+    """
+
+    def __init__(
+        self,
+        memory: Limpet | Session,
+        *,
+        profile: str = "core",
+        limit: int | None = None,
+        summarise: Summarise | None = None,
+        name: str = "limpet",
+    ) -> None:
+        super().__init__(name=name)
+        self._bridge: Bridge[Native] = Bridge(memory, read, Options(profile, limit, summarise), by="agent/google-adk")
+        self.tools = [_OurTool(self, tool) for tool in self._bridge.tools]
+        self._asked: dict[str, list[Any]] = {}  # by session: the contents of the last request, and its answer
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        line = self._line(callback_context)
+        llm_request.append_tools([tool for tool in self.tools if tool.name not in llm_request.tools_dict])
+        self._asked[line.session.id] = list(llm_request.contents)
+        own = llm_request.config.system_instruction
+        contents, prompt = await asyncio.to_thread(self._sent, line, llm_request.contents, own)
+        llm_request.contents, llm_request.config.system_instruction = contents, prompt
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
+        if llm_response.partial:
+            return
+        line = self._line(callback_context)
+        used = llm_response.usage_metadata
+        await self._bridge.asent(line, used.prompt_token_count if used else None)
+        if llm_response.content is not None:
+            self._asked.setdefault(line.session.id, []).append(llm_response.content)
+
+    async def after_run_callback(self, *, invocation_context: Any) -> None:
+        line = self._line(invocation_context)
+        if said := self._asked.pop(line.session.id, None):
+            await asyncio.to_thread(self._bridge.keep, line, list(paired(said)))
+
+    async def before_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
+    ) -> dict[str, Any] | None:
+        session = self._line(tool_context).session
+        try:
+            tool_args.update(await self._bridge.aexpanded(session, tool.name, tool_args))
+        except LimpetError as problem:
+            return {"error": problem.message}
+        return None
+
+    async def after_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
+    ) -> dict[str, Any] | None:
+        session = self._line(tool_context).session
+        shown = await self._bridge.akept(session, tool.name, _as_text(result), json.dumps(tool_args, default=str))
+        return None if shown is None else {"result": shown}
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        """What one of our tools answers, or why it does not."""
+        session = self._line(context).session
+        try:
+            return {"result": await asyncio.to_thread(self._bridge.call, session, tool, arguments)}
+        except LimpetError as problem:
+            return {"error": problem.message}
+
+    def _line(self, context: Any) -> Conversation[Native]:
+        return self._bridge.conversation(context.session.id)
+
+    def _sent(self, line: Conversation[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
+        prompt = [system_message(_prompt_text(own))] if own else []
+        sent = self._bridge.next(line, prompt, paired(contents), goes_on=False)
+        out: list[Any] = []
+        for message, known in zip(sent.talk, line.talk.origins(sent.talk), strict=True):
+            if known is None or len(read(known[0])) > 1:
+                out.append(write(message))
+            elif not out or out[-1] is not known[0][0]:
+                out.append(known[0][0])
+        return out, "\n\n".join(message.text() for message in sent.prompt) or None
+
+
+class _OurTool(BaseTool):
+    def __init__(self, plugin: LimpetPlugin, tool: Tool) -> None:
+        super().__init__(name=tool.name, description=tool.description)
+        self._plugin, self._schema = plugin, tool.parameters
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=self._schema
+        )
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        return await self._plugin.call(self.name, args, tool_context)
+
+
+class LimpetMemoryService(BaseMemoryService):
+    """ADK's memory over a project's: what is added is memory under the names of the app and the user.
+
+    A search looks for words, offline, and gives what fits best.
+    """
+
+    def __init__(self, hold: Limpet) -> None:
+        self._hold = hold
+
+    async def add_session_to_memory(self, session: Any) -> None:
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        puts = []
+        for event in events:
+            if words := _words(event.content):
+                value = {"content": words, "author": event.author, "timestamp": iso(int(event.timestamp * 1_000))}
+                puts.append(Put((app_name, user_id), event.id, value))
+        await asyncio.to_thread(items.put_items, self._ctx(), puts)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        puts = []
+        for memory in memories:
+            value = {"content": _words(memory.content), "author": memory.author, "timestamp": memory.timestamp}
+            puts.append(Put((app_name, user_id), memory.id or Event.new_id(), value))
+        await asyncio.to_thread(items.put_items, self._ctx(), puts)
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        if not query.strip():
+            return SearchMemoryResponse()
+        found = await asyncio.to_thread(items.list_items, self._ctx(), (app_name, user_id), query)
+        return SearchMemoryResponse(memories=[_entry(item) for _, item in found[:FOUND]])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        if memory_id is not None:
+            await asyncio.to_thread(items.put_items, self._ctx(), [Put((app_name, user_id), memory_id, None)])
+
+    def _ctx(self) -> Any:
+        return self._hold.context(by="agent/google-adk")
+
+
+def _entry(item: items.Item) -> MemoryEntry:
+    content = types.Content(role="user", parts=[types.Part(text=str(item.value.get("content", "")))])
+    author, at = item.value.get("author"), item.value.get("timestamp")
+    return MemoryEntry(content=content, id=item.name, author=author, timestamp=at)
+
+
+# --- contents ---------------------------------------------------------------------------------------------------------
+
+
+def paired(contents: Sequence[Any]) -> Iterator[Native]:
+    """Contents with the ids of their calls and results. ADK leaves its own ids out; then the order tells."""
+    waiting: dict[str, list[str]] = {}
+    count = 0
+    for content in contents:
+        ids = []
+        for part in content.parts or ():
+            if (call := part.function_call) is not None:
+                count += 1
+                ids.append(call.id or f"call_{count}")
+                waiting.setdefault(call.name, []).append(ids[-1])
+            elif (answer := part.function_response) is not None:
+                open_calls = waiting.get(answer.name, [])
+                ids.append(answer.id or (open_calls[0] if open_calls else f"lost_{count}"))
+                if ids[-1] in open_calls:
+                    open_calls.remove(ids[-1])
+        yield content, tuple(ids)
+
+
+def read(native: Native) -> list[Message]:
+    """A content as messages of ours: results have one of their own."""
+    content, ids = native
+    left = iter(ids)
+    results: list[Part] = []
+    others: list[Part] = []
+    for part in content.parts or ():
+        if part.function_response is not None:
+            results.append(_result(part.function_response, next(left)))
+        elif part.function_call is not None:
+            call = part.function_call
+            others.append(Call(next(left), call.name, json.dumps(call.args or {}, ensure_ascii=False)))
+        else:
+            others.append(_part(part))
+    role = ASSISTANT if content.role == "model" else USER
+    messages = [Message(TOOL, tuple(results))] if results else []
+    return [*messages, Message(role, tuple(others))] if others or not results else messages
+
+
+def _result(answer: Any, call_id: str) -> Result:
+    given = answer.response or {}
+    text = _as_text(given)
+    return Result(call_id, (Text(text),), error="error" in given, raw={FORM: {"name": answer.name, "response": given}})
+
+
+def _part(part: Any) -> Part:
+    if part.text is not None:
+        return Thinking(part.text) if part.thought else Text(part.text)
+    if part.inline_data is not None:
+        data = base64.b64encode(part.inline_data.data or b"").decode()
+        return Media(part.inline_data.mime_type or "application/octet-stream", {"data": data})
+    return Other({FORM: part.model_dump(mode="json", exclude_none=True)})
+
+
+def write(message: Message) -> Any:
+    """A message of ours that is not one of theirs: a summary, the state, or one that came from the store."""
+    parts = [_written(part) for part in message.parts]
+    return types.Content(role="model" if message.role == ASSISTANT else "user", parts=parts)
+
+
+def _written(part: Part) -> Any:
+    match part:
+        case Call():
+            return types.Part(function_call=types.FunctionCall(name=part.name, args=json.loads(part.arguments or "{}")))
+        case Result():
+            own = part.raw.get(FORM, {})
+            text = "\n".join(inner.text for inner in part.parts if isinstance(inner, Text))
+            response = {"error" if part.error else "result": text}
+            return types.Part(function_response=types.FunctionResponse(name=own.get("name", "tool"), response=response))
+        case Media() if "data" in part.raw:
+            return types.Part.from_bytes(data=base64.b64decode(part.raw["data"]), mime_type=part.kind)
+        case Other() if FORM in part.raw:
+            return types.Part.model_validate(part.raw[FORM])
+        case Text() | Thinking():
+            return types.Part(text=part.text, thought=isinstance(part, Thinking) or None)
+    return types.Part(text="[not shown]")
+
+
+def _as_text(result: Any) -> str:
+    if isinstance(result, Mapping) and len(result) == 1:
+        (result,) = result.values()
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+
+def _prompt_text(own: Any) -> str:
+    return own if isinstance(own, str) else _words(own)
+
+
+def _words(content: Any) -> str:
+    return "\n".join(part.text for part in getattr(content, "parts", None) or () if part.text)

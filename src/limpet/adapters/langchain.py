@@ -1,0 +1,338 @@
+"""Limpet for LangChain: a middleware for `create_agent`, and for deep agents.
+
+    agent = create_agent(model, tools=[...], middleware=[LimpetMiddleware(limpet.open())])
+
+Every model call gets the window of the conversation's session: handoff, memory, notepad and pins around a history that
+is compacted when it has to be. The agent's state keeps every message; only what is sent changes. A thread of LangGraph
+is a session, by the same name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from limpet import errors
+from limpet.adapters.bridge import Bridge, Conversation, Options, Sent
+from limpet.api import Limpet, Session
+from limpet.errors import LimpetError
+from limpet.window.messages import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Call,
+    Media,
+    Message,
+    Other,
+    Part,
+    Result,
+    Text,
+    Thinking,
+)
+from limpet.window.step import Summarise
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.tools.tool_node import ToolCallRequest
+    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+    from langgraph.config import get_config
+    from langgraph.runtime import Runtime
+    from langgraph.types import Command
+except ImportError as problem:
+    raise errors.not_installed("the adapter for LangChain", "langchain") from problem
+
+FORM = "langchain"
+ROLES = {"human": USER, "ai": ASSISTANT, "tool": TOOL, "system": SYSTEM}
+CALLS = ("tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call")  # also in `tool_calls`
+
+Answered = ModelResponse[Any] | AIMessage | Any
+
+
+class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Working memory for an agent of LangChain.
+
+    `memory` is what `limpet.open()` gives, or one session of it. `profile` chooses the tools, `limit` is the model's
+    window in tokens, and `summarise` may write the summaries of compactions.
+    """
+
+    def __init__(
+        self,
+        memory: Limpet | Session,
+        *,
+        profile: str = "core",
+        limit: int | None = None,
+        summarise: Summarise | None = None,
+    ) -> None:
+        super().__init__()
+        self._bridge: Bridge[AnyMessage] = Bridge(
+            memory, read, Options(profile, limit, summarise), by="agent/langchain"
+        )
+        self.tools: Sequence[BaseTool] = [
+            self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools
+        ]
+
+    # --- model calls --------------------------------------------------------------------------------------------------
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Answered]) -> Answered:
+        line = self._line()
+        response = handler(self._asked(line, request))
+        self._bridge.sent(line, _used(response))
+        again = _again(line, request, response)
+        return response if again is None else _joined(response, self.wrap_model_call(again, handler))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Answered]]
+    ) -> Answered:
+        line = self._line()
+        response = await handler(await asyncio.to_thread(self._asked, line, request))
+        await self._bridge.asent(line, _used(response))
+        again = _again(line, request, response)
+        return response if again is None else _joined(response, await self.awrap_model_call(again, handler))
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        self._bridge.keep(self._line(), state["messages"])
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        await asyncio.to_thread(self._bridge.keep, self._line(), state["messages"])
+
+    def _asked(self, line: Conversation[AnyMessage], request: ModelRequest[Any]) -> ModelRequest[Any]:
+        own = request.system_message
+        prompt = read(own) if own is not None else []
+        sent = self._bridge.next(line, prompt, request.messages, goes_on=True)
+        natives = line.talk.origins(sent.talk)
+        messages = [
+            write(message) if known is None else [known[0]] for message, known in zip(sent.talk, natives, strict=True)
+        ]
+        return request.override(
+            messages=[native for several in messages for native in several], system_message=_prompt(sent, prompt, own)
+        )
+
+    # --- tools --------------------------------------------------------------------------------------------------------
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        session = self._line().session
+        try:
+            call = request.tool_call
+            expanded = _with_arguments(request, self._bridge.expanded(session, call["name"], call["args"]))
+        except LimpetError as problem:
+            return _failed(request, problem)
+        return self._kept(session, request, handler(expanded))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        session = self._line().session
+        try:
+            call = request.tool_call
+            expanded = _with_arguments(request, await self._bridge.aexpanded(session, call["name"], call["args"]))
+        except LimpetError as problem:
+            return _failed(request, problem)
+        result = await handler(expanded)
+        if isinstance(result, ToolMessage) and len(str(result.content)) < self._bridge.least:
+            return result  # known to be small: a thread would cost more than it saves
+        return await asyncio.to_thread(self._kept, session, request, result)
+
+    def _kept(
+        self, session: Session, request: ToolCallRequest, result: ToolMessage | Command[Any]
+    ) -> ToolMessage | Command[Any]:
+        """The result with its big texts as references. A tool that failed has still failed."""
+        if isinstance(result, ToolMessage):
+            return self._shown(session, request, result)
+        changes = result.update
+        if not isinstance(changes, dict) or not isinstance(changes.get("messages"), list):
+            return result
+        shown = [
+            self._shown(session, request, one) if isinstance(one, ToolMessage) else one for one in changes["messages"]
+        ]
+        return replace(result, update={**changes, "messages": shown})
+
+    def _shown(self, session: Session, request: ToolCallRequest, message: ToolMessage) -> ToolMessage:
+        name, call = request.tool_call["name"], json.dumps(request.tool_call["args"], ensure_ascii=False, default=str)
+
+        def kept(text: str) -> str:
+            return self._bridge.kept(session, name, text, call) or text
+
+        if isinstance(message.content, str):
+            content: Any = kept(message.content)
+        else:
+            content = [_with_text(block, kept) for block in message.content]
+        return message if content == message.content else message.model_copy(update={"content": content})
+
+    def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> BaseTool:
+        def run(**arguments: Any) -> str:
+            try:
+                return self._bridge.call(self._line().session, name, arguments)
+            except LimpetError as problem:
+                raise ToolException(problem.message) from problem
+
+        async def arun(**arguments: Any) -> str:
+            return await asyncio.to_thread(run, **arguments)
+
+        return StructuredTool(
+            name=name, description=description, args_schema=parameters, func=run, coroutine=arun, handle_tool_error=True
+        )
+
+    def _line(self) -> Conversation[AnyMessage]:
+        return self._bridge.conversation(_thread())
+
+
+def _thread() -> str | None:
+    """The conversation that is going on: the thread, and where a tool runs an agent of its own, that call too."""
+    try:
+        known = get_config().get("configurable", {})
+    except RuntimeError:
+        return None  # not inside a graph
+    thread = known.get("thread_id")
+    if thread is None:
+        return None
+    around = str(known.get("checkpoint_ns") or "").split("|")[:-1]
+    # The graph of a node is the same conversation in every run; one that a tool calls begins anew each time.
+    inner = [one if one.startswith("tools:") else one.partition(":")[0] for one in around]
+    return "/".join([str(thread), *inner])
+
+
+def _messages(response: Answered) -> list[Any]:
+    found = getattr(response, "model_response", response)
+    return [found] if isinstance(found, AIMessage) else list(found.result)
+
+
+def _used(response: Answered) -> int | None:
+    """The tokens of the request, as the provider counted them."""
+    usage = next((one.usage_metadata for one in _messages(response) if isinstance(one, AIMessage)), None)
+    return usage["input_tokens"] if usage else None
+
+
+def _again(line: Conversation[AnyMessage], request: ModelRequest[Any], response: Answered) -> ModelRequest[Any] | None:
+    """What to ask next where a warning was answered with words only.
+
+    That turn is for writing down; what was asked for is answered after the compaction, in the same step of the graph.
+    """
+    said = _messages(response)
+    last = said[-1]
+    done = not isinstance(last, AIMessage) or last.tool_calls or last.invalid_tool_calls
+    return None if done or not line.warned else request.override(messages=[*request.messages, *said])
+
+
+def _joined(first: Answered, second: Answered) -> Answered:
+    inner = getattr(second, "model_response", second)
+    result = [*_messages(first), *_messages(second)]
+    whole = ModelResponse(result=result, structured_response=getattr(inner, "structured_response", None))
+    return replace(second, model_response=whole) if inner is not second else whole
+
+
+def _with_arguments(request: ToolCallRequest, arguments: Any) -> ToolCallRequest:
+    call = request.tool_call
+    return request if arguments == call["args"] else request.override(tool_call={**call, "args": arguments})
+
+
+def _failed(request: ToolCallRequest, problem: LimpetError) -> ToolMessage:
+    call = request.tool_call
+    return ToolMessage(problem.message, tool_call_id=call["id"], name=call["name"], status="error")
+
+
+def _with_text(block: Any, kept: Callable[[str], str]) -> Any:
+    if isinstance(block, str):
+        return kept(block)
+    if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
+        return {**block, "text": kept(block["text"])}
+    return block
+
+
+def _prompt(sent: Sent, own: Sequence[Message], native: SystemMessage | None) -> SystemMessage | None:
+    """One system message: what comes before the caller's own, that one as it is, and what comes after."""
+    if not sent.prompt:
+        return None
+    blocks: list[Any] = []
+    for message in sent.prompt:
+        if native is not None and own and message is own[0] and not isinstance(native.content, str):
+            blocks += native.content
+        else:
+            blocks.append({"type": "text", "text": message.text()})
+    if native is None or isinstance(native.content, str):
+        return SystemMessage("\n\n".join(block["text"] for block in blocks))
+    return SystemMessage(content=blocks)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def read(native: BaseMessage) -> list[Message]:
+    """A message of LangChain in our words."""
+    parts = _parts(native.content)
+    if isinstance(native, ToolMessage):
+        own = {FORM: {"name": native.name}} if native.name else {}
+        told = tuple(part if isinstance(part, Text | Media) else Media(f"{FORM}/part", part.raw) for part in parts)
+        return [Message(TOOL, (Result(native.tool_call_id, told, native.status == "error", own),))]
+    if isinstance(native, AIMessage):
+        calls: list[Part] = [
+            Call(call["id"] or "", call["name"], json.dumps(call["args"], ensure_ascii=False, default=str))
+            for call in native.tool_calls
+        ]
+        calls += [Call(bad["id"] or "", bad["name"] or "", bad["args"] or "") for bad in native.invalid_tool_calls]
+        return [Message(ASSISTANT, (*parts, *calls))]
+    return [Message(ROLES.get(native.type, USER), parts)]
+
+
+def _parts(content: str | list[Any]) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    return tuple(part for block in content if (part := _part(block)) is not None)
+
+
+def _part(block: Any) -> Part | None:
+    if isinstance(block, str):
+        return Text(block)
+    kind = block.get("type")
+    if kind in CALLS:
+        return None
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Text(block["text"])
+    if kind in ("thinking", "reasoning", "redacted_thinking"):
+        return Thinking(str(block.get("thinking") or block.get("reasoning") or ""), {FORM: block})
+    if kind in ("image", "image_url"):
+        return Media("image/*", {FORM: block})
+    return Other({FORM: block})
+
+
+def write(message: Message) -> list[AnyMessage]:
+    """A message of ours, or one that was changed on the way, in LangChain's form."""
+    if message.role == TOOL:
+        return [_result(part) if isinstance(part, Result) else HumanMessage(_content([part])) for part in message.parts]
+    said = [part for part in message.parts if not isinstance(part, Call | Result)]
+    if message.role == ASSISTANT:
+        calls = [
+            {"name": call.name, "args": _arguments(call), "id": call.id, "type": "tool_call"}
+            for call in message.calls()
+        ]
+        return [AIMessage(_content([part for part in said if not isinstance(part, Thinking)]), tool_calls=calls)]
+    return [SystemMessage(_content(said)) if message.role == SYSTEM else HumanMessage(_content(said))]
+
+
+def _result(result: Result) -> ToolMessage:
+    name = result.raw.get(FORM, {}).get("name")
+    status = "error" if result.error else "success"
+    return ToolMessage(_content(result.parts), tool_call_id=result.call_id, name=name, status=status)
+
+
+def _content(parts: Sequence[Part]) -> Any:
+    if all(isinstance(part, Text) for part in parts):
+        return "\n\n".join(part.text for part in parts if isinstance(part, Text))
+    return [
+        part.raw[FORM] if FORM in part.raw else {"type": "text", "text": str(getattr(part, "text", ""))}
+        for part in parts
+    ]
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    try:
+        found = json.loads(call.arguments or "{}")
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"input": call.arguments}

@@ -1,0 +1,247 @@
+"""Limpet for OpenAI's Agents SDK: a session, function tools, and the filter that gives each model call its window.
+
+    memory = LimpetSession(limpet.open(), "support-42")
+    agent = Agent(name="Support", tools=[*memory.tools, search])
+    result = await Runner.run(agent, "…", session=memory, run_config=memory.run_config())
+
+The session keeps the items of the conversation; the filter puts handoff, memory, notepad and pins around them and
+compacts when it has to. What runs and sessions hold is never changed by a compaction, only what is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from threading import RLock
+from typing import Any, cast
+
+from limpet import errors
+from limpet.adapters.bridge import Bridge, Options, session_name
+from limpet.api import Limpet, Session
+from limpet.errors import LimpetError
+from limpet.redaction import redact
+from limpet.window.formats import openai_responses
+from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Other, Result, Text, system
+from limpet.window.step import Summarise
+from limpet.window.window import Window
+
+try:
+    from agents import FunctionTool, RunConfig, TResponseInputItem
+    from agents.memory import SessionABC, SessionSettings
+    from agents.run_config import CallModelData, ModelInputData
+    from agents.tool_context import ToolContext
+except ImportError as problem:
+    raise errors.not_installed("the adapter for the OpenAI Agents SDK", "openai-agents") from problem
+
+FORM = openai_responses.FORM
+OURS = ("_output", "_response")  # how the types of items end that the model did not write
+Items = tuple[Any, ...]  # that follow each other and are one message of ours
+
+
+class LimpetSession(SessionABC):
+    """Working memory for an agent of the Agents SDK, and the session of its conversation.
+
+    `memory` is what `limpet.open()` gives, or one session of it, whose name is then the session's. `profile` chooses
+    the tools, `limit` is the model's window in tokens, and `summarise` may write the summaries of compactions.
+    """
+
+    def __init__(
+        self,
+        memory: Limpet | Session,
+        session_id: str | None = None,
+        *,
+        profile: str = "core",
+        limit: int | None = None,
+        summarise: Summarise | None = None,
+    ) -> None:
+        options = Options(profile, limit, summarise)
+        self._bridge: Bridge[Items] = Bridge(memory, self._read, options, by="agent/openai-agents")
+        self._line = self._bridge.conversation(session_id)
+        self.session_id = self._line.session.id if session_id is None else session_id
+        self.session_settings: SessionSettings | None = None
+        self._items = _Items(self._bridge.hold, session_name(f"{self._line.session.id}.items"))
+        self._calls: dict[str, Call] = {}
+        self._written: dict[int, tuple[Message, list[Any]]] = {}
+        self._asked: list[Any] | None = None  # what the model was asked last, and what it answered so far
+
+    @property
+    def tools(self) -> list[FunctionTool]:
+        """The function tools that the agent is given."""
+        return [self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools]
+
+    def run_config(self, **more: Any) -> RunConfig:
+        """A run's configuration with the filter that makes the window."""
+        return RunConfig(call_model_input_filter=self.call_model_input_filter, **more)
+
+    # --- the window ---------------------------------------------------------------------------------------------------
+
+    async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
+        """For `RunConfig.call_model_input_filter`: what the model is asked."""
+        return await asyncio.to_thread(self._filtered, data.model_data)
+
+    def _filtered(self, data: ModelInputData) -> ModelInputData:
+        with self._line.lock:
+            if self._asked is not None and _said(data.input) > _said(self._asked):
+                self._bridge.sent(self._line)
+            self._asked = list(data.input)
+            prompt = [system(data.instructions)] if data.instructions else []
+            sent = self._bridge.next(self._line, prompt, _grouped(data.input), goes_on=False)
+            written = {id(one): self._written.get(id(one)) or (one, openai_responses.write([one])) for one in sent.talk}
+            self._written = written  # the messages are held, so no other object gets their ids
+        instructions = "\n\n".join(message.text() for message in sent.prompt)
+        return ModelInputData([item for _, items in written.values() for item in items], instructions or None)
+
+    def _read(self, items: Items) -> list[Message]:
+        """Items as one message of ours; a big output is a reference from the first time it is sent."""
+        messages = openai_responses.read(items)
+        self._calls.update((call.id, call) for message in messages for call in message.calls())
+        return [self._shown(message) if message.role == TOOL else message for message in messages]
+
+    def _shown(self, message: Message) -> Message:
+        return message._replace(
+            parts=tuple(self._kept(part) if isinstance(part, Result) else part for part in message.parts)
+        )
+
+    def _kept(self, result: Result) -> Result:
+        call = self._calls.get(result.call_id, Call(result.call_id, "tool", ""))
+        parts = []
+        for part in result.parts:
+            session = self._line.session
+            shown = isinstance(part, Text) and self._bridge.reference(session, call.name, part.text, call.arguments)
+            parts.append(Text(shown, part.raw) if isinstance(shown, str) else part)
+        return result if parts == list(result.parts) else result._replace(parts=tuple(parts))
+
+    # --- the session --------------------------------------------------------------------------------------------------
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        items = await asyncio.to_thread(self._items.all)
+        return items if limit is None else items[max(0, len(items) - limit) :]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        if items:
+            await asyncio.to_thread(self._add, items)
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        return await asyncio.to_thread(self._items.pop)
+
+    async def clear_session(self) -> None:
+        await asyncio.to_thread(self._items.clear)
+
+    def _add(self, items: Sequence[Any]) -> None:
+        self._items.add(items)
+        with self._line.lock:
+            if self._asked is not None and _said(items):
+                self._bridge.sent(self._line)
+                self._asked += [item for item in items if item not in self._asked]
+                if _by_model(items[-1]):  # nothing follows that would bring it along
+                    self._bridge.keep(self._line, _grouped(self._asked))
+
+    # --- tools --------------------------------------------------------------------------------------------------------
+
+    def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> FunctionTool:
+        async def run(_context: ToolContext[Any], arguments: str) -> str:
+            try:
+                return await asyncio.to_thread(self._call, name, arguments)
+            except LimpetError as problem:
+                return problem.message  # a result that the model can act on; raising would end the run
+
+        return FunctionTool(name, description, parameters, run, strict_json_schema=False)
+
+    def _call(self, name: str, arguments: str) -> str:
+        given = json.loads(arguments or "{}")
+        if not isinstance(given, dict):
+            raise errors.wrong_type(name, "arguments", given, "an object")
+        return self._bridge.call(self._line.session, name, given)
+
+
+class _Items:
+    """The items of a conversation as the SDK gave them, kept apart from the window that is made of them.
+
+    A call whose result is not there yet is held back, in memory only: a process that dies, or a run that is cancelled,
+    leaves no half pair in the store.
+    """
+
+    def __init__(self, hold: Limpet, session: str) -> None:
+        # Nothing is counted: these messages enter no window.
+        self._window = Window(lambda: hold.context(session, "agent/openai-agents"), count=lambda message: 0)
+        self._waiting: list[Any] = []
+        self._lock = RLock()
+
+    def all(self) -> list[Any]:
+        with self._lock:
+            return [*map(_item, self._window.messages()), *self._waiting]
+
+    def add(self, items: Sequence[Any]) -> None:
+        with self._lock:
+            fresh = [*self._waiting, *items]
+            whole = _whole(fresh)
+            if whole:
+                self._window.add([*map(_as_message, fresh[:whole])])
+            self._waiting = fresh[whole:]
+
+    def pop(self) -> Any | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.pop()
+            messages = self._window.messages()
+            if not messages:
+                return None
+            self._window.leave(1)
+            return _item(messages[-1])
+
+    def clear(self) -> None:
+        with self._lock:
+            self._waiting = []
+            self._window.leave(len(self._window.messages()))
+
+
+def _as_message(item: Any) -> Message:
+    """An item kept as it is, with secrets in what a tool said masked."""
+    if isinstance(item.get("output"), str):
+        item = {**item, "output": redact(item["output"]).text}
+    return Message(ASSISTANT, (Other({FORM: item}),))
+
+
+def _item(message: Message) -> Any:
+    return cast(Other, message.parts[0]).raw[FORM]
+
+
+def _whole(items: Sequence[Any]) -> int:
+    """How many items at the beginning stand without a call that waits for its result."""
+    answered = {item["call_id"] for item in items if "call_id" in item and _kind(item).endswith(OURS)}
+    at = 0
+    for group in _grouped(items):
+        calls = {item["call_id"] for item in group if "call_id" in item}
+        if calls - answered:
+            break
+        at += len(group)
+    return at
+
+
+def _grouped(items: Sequence[Any]) -> Iterator[Items]:
+    """What the model said, thought and called at once is one message of ours; every other item is one by itself."""
+    together: list[Any] = []
+    for item in items:
+        if _by_model(item):
+            together.append(item)
+            continue
+        if together:
+            yield tuple(together)
+            together = []
+        yield (item,)
+    if together:
+        yield tuple(together)
+
+
+def _by_model(item: Any) -> bool:
+    kind = _kind(item)
+    return bool(item.get("role") == "assistant") if kind == "message" else not kind.endswith(OURS)
+
+
+def _kind(item: Any) -> str:
+    return str(item.get("type") or "message")
+
+
+def _said(items: Sequence[Any]) -> int:
+    return sum(map(_by_model, items))

@@ -1,0 +1,281 @@
+"""Limpet for Pydantic AI: a capability, which is a toolset, a history processor and hooks in one.
+
+    agent = Agent("openai:gpt-5", capabilities=[LimpetMemory(limpet.open())])
+
+Every model request gets the window of the conversation's session: handoff, memory, notepad and pins around a history
+that is compacted when it has to be. The run's message history keeps everything; only what is sent changes. A
+conversation of Pydantic AI is a session, by the same name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from limpet import errors
+from limpet.adapters.bridge import Bridge, Conversation, Options, Sent
+from limpet.api import Limpet, Session
+from limpet.errors import LimpetError
+from limpet.outputs.decorator import as_text
+from limpet.window.messages import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Call,
+    Media,
+    Message,
+    Other,
+    Part,
+    Result,
+    Text,
+    Thinking,
+    system,
+)
+from limpet.window.step import Summarise
+
+try:
+    from pydantic_ai import RunContext, ToolDefinition
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.exceptions import ToolFailed
+    from pydantic_ai.messages import (
+        BinaryContent,
+        InstructionPart,
+        ModelMessage,
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextContent,
+        TextPart,
+        ThinkingPart,
+        ToolCallPart,
+        ToolReturn,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import Tool
+    from pydantic_ai.toolsets import FunctionToolset
+except ImportError as problem:
+    raise errors.not_installed("the adapter for Pydantic AI", "pydantic-ai") from problem
+
+FORM = "pydantic_ai"
+FAILED = ("failed", "retried", "denied", "interrupted")
+
+
+class LimpetMemory(AbstractCapability[Any]):
+    """Working memory for an agent of Pydantic AI.
+
+    `memory` is what `limpet.open()` gives, or one session of it. `profile` chooses the tools, `limit` is the model's
+    window in tokens, and `summarise` may write the summaries of compactions.
+    """
+
+    def __init__(
+        self,
+        memory: Limpet | Session,
+        *,
+        profile: str = "core",
+        limit: int | None = None,
+        summarise: Summarise | None = None,
+    ) -> None:
+        options = Options(profile, limit, summarise)
+        self._bridge: Bridge[ModelMessage] = Bridge(memory, read, options, by="agent/pydantic-ai")
+        tools = [self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools]
+        self._toolset: FunctionToolset[Any] = FunctionToolset(tools, id="limpet")
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        return None  # a memory that is open cannot be written down
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        return self._toolset
+
+    # --- model requests -----------------------------------------------------------------------------------------------
+
+    async def prepare_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        return await asyncio.to_thread(self._asked, self._line(ctx), request_context)
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        await self._bridge.asent(self._line(ctx), response.usage.input_tokens)
+        return response
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        await asyncio.to_thread(self._bridge.keep, self._line(ctx), result.all_messages())
+        return result
+
+    def _asked(self, line: Conversation[ModelMessage], given: ModelRequestContext) -> ModelRequestContext:
+        parameters = given.model_request_parameters
+        own = parameters.instruction_parts or []
+        prompt = [system("\n\n".join(part.content for part in own))] if own else []
+        sent = self._bridge.next(line, prompt, given.messages, goes_on=False)
+        origins = line.talk.origins([*sent.prompt, *sent.talk])
+        parts: list[InstructionPart] = []
+        for message, origin in zip(sent.prompt, origins, strict=False):
+            if prompt and message is prompt[0]:
+                parts += own
+            elif origin is None:  # a system prompt of the framework's own stays where it was, among the messages
+                parts.append(InstructionPart(message.text(), dynamic=True))
+        return replace(
+            given,
+            messages=written(sent, origins),
+            model_request_parameters=replace(parameters, instruction_parts=parts or None),
+        )
+
+    # --- tools --------------------------------------------------------------------------------------------------------
+
+    async def before_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = await self._bridge.aexpanded(self._line(ctx).session, call.tool_name, args)
+        except LimpetError as problem:
+            raise ToolFailed(problem.message) from problem
+        return args if found == args else found
+
+    async def after_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any], result: Any
+    ) -> Any:
+        """The result, or a reference to it when it is big. What only the application sees stays as it is."""
+        value = result.return_value if isinstance(result, ToolReturn) else result
+        text = as_text(value)
+        if text is None:
+            return result
+        session = self._line(ctx).session
+        shown = await self._bridge.akept(session, call.tool_name, text, call.args_as_json_str())
+        if shown is None:
+            return result
+        return replace(result, return_value=shown) if isinstance(result, ToolReturn) else shown
+
+    def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> Tool[Any]:
+        async def run(ctx: RunContext[Any], **arguments: Any) -> str:
+            try:
+                return await asyncio.to_thread(self._bridge.call, self._line(ctx).session, name, arguments)
+            except LimpetError as problem:
+                raise ToolFailed(problem.message) from problem
+
+        return Tool.from_schema(run, name, description, parameters, takes_ctx=True)
+
+    def _line(self, ctx: RunContext[Any]) -> Conversation[ModelMessage]:
+        return self._bridge.conversation(ctx.conversation_id)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def read(native: ModelMessage) -> list[Message]:
+    """A message of Pydantic AI in our words: of a request, one for each part."""
+    if isinstance(native, ModelResponse):
+        return [Message(ASSISTANT, tuple(map(_said, native.parts)))]
+    return [_asked_for(part) for part in native.parts]
+
+
+def _said(part: Any) -> Part:
+    match part:
+        case TextPart():
+            return Text(part.content)
+        case ThinkingPart():
+            return Thinking(part.content)
+        case ToolCallPart():
+            return Call(part.tool_call_id, part.tool_name, part.args_as_json_str())
+    return Other({FORM: {"kind": part.part_kind, "content": str(getattr(part, "content", ""))}})
+
+
+def _asked_for(part: Any) -> Message:
+    match part:
+        case SystemPromptPart():
+            return system(part.content)
+        case UserPromptPart():
+            return Message(USER, _content(part.content))
+        case ToolReturnPart():
+            own = {FORM: {"name": part.tool_name}}
+            text = part.model_response_str(wrap_if_error=False)
+            return Message(TOOL, (Result(part.tool_call_id, (Text(text),), part.outcome in FAILED, own),))
+    content = getattr(part, "content", "")
+    return Message(USER, (Text(content if isinstance(content, str) else json.dumps(content, default=str)),))
+
+
+def _content(content: str | Sequence[Any]) -> tuple[Part, ...]:
+    return (Text(content),) if isinstance(content, str) else tuple(map(_piece, content))
+
+
+def _piece(piece: Any) -> Part:
+    match piece:
+        case str():
+            return Text(piece)
+        case TextContent():
+            return Text(str(piece.content))
+        case BinaryContent():
+            return Media(piece.media_type, {"data": base64.b64encode(piece.data).decode()})
+    if url := getattr(piece, "url", None):
+        return Media("image/*" if "image" in piece.kind else f"{FORM}/{piece.kind}", {"url": url})
+    return Other({FORM: str(piece)})
+
+
+def written(sent: Sent, origins: Sequence[tuple[ModelMessage, int] | None]) -> list[ModelMessage]:
+    """What is sent, in the framework's form. Its own messages are sent as they are wherever nothing of them changed."""
+    out: list[ModelMessage] = []
+    asked: list[tuple[Any, ModelMessage | None]] = []  # parts of requests that follow each other, and where they stood
+    for at, (message, origin) in enumerate(zip([*sent.prompt, *sent.talk], origins, strict=True)):
+        if at < len(sent.prompt) and origin is None:
+            continue  # an instruction
+        if message.role == ASSISTANT:
+            out += _joined(asked)
+            asked = []
+            out.append(_response(message) if origin is None else origin[0])
+        elif origin is None:
+            asked += [(part, None) for part in _request_parts(message)]
+        else:
+            asked.append((origin[0].parts[origin[1]], origin[0]))
+    return out + _joined(asked)
+
+
+def _joined(asked: Sequence[tuple[Any, ModelMessage | None]]) -> list[ModelMessage]:
+    """Requests that follow each other: those that were given, if all of them are whole, else one of all parts."""
+    if len(asked) == 1 and (only := asked[0][1]) is not None and len(only.parts) == 1:
+        return [only]  # as nearly all are
+    natives = list({id(native): native for _, native in asked}.values())
+    whole = [part for native in natives if native is not None for part in native.parts]
+    if None not in natives and len(whole) == len(asked):
+        return [native for native in natives if native is not None]
+    return [ModelRequest(parts=[part for part, _ in asked])] if asked else []
+
+
+def _response(message: Message) -> ModelResponse:
+    parts: list[Any] = []
+    for part in message.parts:
+        if isinstance(part, Text):
+            parts.append(TextPart(part.text))
+        elif isinstance(part, Call):
+            parts.append(ToolCallPart(part.name, part.arguments, part.id))
+    return ModelResponse(parts=parts)
+
+
+def _request_parts(message: Message) -> list[Any]:
+    if message.role == SYSTEM:
+        return [SystemPromptPart(message.text())]
+    parts: list[Any] = [_return(result) for result in message.results()]
+    pieces = [_written_piece(part) for part in message.parts if not isinstance(part, Result)]
+    if len(pieces) == 1 and isinstance(pieces[0], str):
+        return [*parts, UserPromptPart(pieces[0])]
+    return [*parts, UserPromptPart(pieces)] if pieces else parts
+
+
+def _return(result: Result) -> ToolReturnPart:
+    name = result.raw.get(FORM, {}).get("name", "tool")
+    text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    return ToolReturnPart(name, text, result.call_id, outcome="failed" if result.error else "success")
+
+
+def _written_piece(part: Part) -> Any:
+    if isinstance(part, Media) and "data" in part.raw:
+        return BinaryContent(base64.b64decode(part.raw["data"]), media_type=part.kind)
+    return part.text if isinstance(part, Text) else f"[{getattr(part, 'kind', 'part')}: not shown]"

@@ -1,0 +1,255 @@
+"""The reference loop: a model, its tools and a session, run until the work is done, with nothing lost on the way.
+
+It shows what the window needs of a loop (three calls), and is enough for real work: big results are kept aside, the
+window is warned of, compacted and verified, tasks fold, sub-sessions really run, at once and within limits. A model is
+any callable that takes messages and tools and answers with a message; nothing here knows a provider.
+
+    agent = Agent(session, model, tools=[search], system="You port parsers.")
+    print(agent.run("Port the lexer.").text)
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from limpet import errors, limits
+from limpet.api import Limpet, Session, Tool
+from limpet.errors import LimpetError
+from limpet.session import tree
+from limpet.text import tokens
+from limpet.window import answers
+from limpet.window.messages import TOOL, Call, Message, Result, system, user
+from limpet.window.plan.controller import Compact, Step, Warn
+from limpet.window.step import Summarise
+
+COMPLETED, FAILED = tree.COMPLETED, tree.FAILED
+OUT_OF_TOKENS, CANCELLED = tree.OUT_OF_TOKENS, tree.CANCELLED
+OUT_OF_STEPS, OUT_OF_TIME = "step_limit_reached", "time_limit_reached"
+WAIT_SECONDS = 0.05  # between looks at whether somebody cancelled
+
+
+class Reply(NamedTuple):
+    """What a model answered, with the provider's counts where it gives them."""
+
+    message: Message
+    used: int | None = None  # tokens of the request
+    made: int | None = None  # tokens of the answer
+
+
+Model = Callable[[Sequence[Message], Sequence[Tool]], Reply | Message]
+
+
+class Ended(NamedTuple):
+    """How a run ended; `text` is the last the model said, or what went wrong."""
+
+    text: str
+    outcome: str
+    steps: int
+    tokens: int
+
+
+class Limits(NamedTuple):
+    """What a run may take."""
+
+    window: int | None = None  # tokens a request may have; None: what the settings say
+    tokens: int | None = None  # of all requests and answers together
+    seconds: float | None = None
+    steps: int = limits.AGENT_STEPS_MAX
+
+
+class Agent:
+    """A session that is run. One run at a time; `cancel` may be called from any thread."""
+
+    def __init__(
+        self,
+        session: Session,
+        model: Model,
+        *,
+        tools: Sequence[Tool] = (),
+        system: str = "",
+        bounds: Limits | None = None,
+        models: Mapping[str, Model] | None = None,
+        summarise: Summarise | None = None,
+        checkpoints: bool = False,
+    ) -> None:
+        self.session = session
+        self.model = model
+        self.models = dict(models or {})
+        self.system = system
+        self.bounds = bounds or Limits()
+        self.summarise = summarise
+        self.checkpoints = checkpoints  # in the project's journal, at each compaction and at the end
+        self.own_tools = tuple(tools)
+        self.tools = _all_tools(session, self.own_tools)
+        self.children: dict[str, Child] = {}
+        self._messages: list[Message] | None = None
+        self._cancelled = threading.Event()
+        self._ended: str | None = None  # what report_result said, which ends the run
+        self._tokens = 0
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # --- from outside -------------------------------------------------------------------------------------------------
+
+    def run(self, request: str, history: Sequence[Message] = ()) -> Ended:
+        """Work on a request until the model answers without a call. A session that was left goes on where it was."""
+        if self._messages is None:
+            self._messages = [*(history or self.session.window.messages())]
+        self._messages.append(user(request))
+        until = None if self.bounds.seconds is None else time.monotonic() + self.bounds.seconds
+        steps, text = 0, ""
+        while True:
+            if outcome := self._stopped(steps, until):
+                return self._end(text, outcome, steps)
+            step, reply = self._ask()
+            steps += 1
+            text = reply.text() or text
+            for call in reply.calls():
+                self._messages.append(Message(TOOL, (self._answer(call),)))
+            if self._ended is not None:
+                return self._end(self._ended, COMPLETED, steps)
+            # The turn after a warning is for writing down; what was asked for is answered after the compaction.
+            if not reply.calls() and not isinstance(step, Warn):
+                return self._end(text, COMPLETED, steps)
+
+    def cancel(self) -> None:
+        """Stop before the next step, and the children too."""
+        self._cancelled.set()
+        for child in self.children.values():
+            child.agent.cancel()
+
+    def close(self) -> None:
+        """Cancel children that are still at work, and wait for them."""
+        for child in self.children.values():
+            child.agent.cancel()
+        for child in self.children.values():
+            child.thread.join()
+
+    # --- a step -------------------------------------------------------------------------------------------------------
+
+    def _stopped(self, steps: int, until: float | None) -> str:
+        if self._cancelled.is_set():
+            return CANCELLED
+        if self.bounds.tokens is not None and self._tokens >= self.bounds.tokens:
+            return OUT_OF_TOKENS
+        if until is not None and time.monotonic() >= until:
+            return OUT_OF_TIME
+        return OUT_OF_STEPS if steps >= self.bounds.steps else ""
+
+    def _end(self, text: str, outcome: str, steps: int) -> Ended:
+        self.session.window.keep(self._messages or ())
+        self._checkpoint(text or outcome)
+        return Ended(text, outcome, steps, self._tokens)
+
+    def _ask(self) -> tuple[Step, Message]:
+        window, messages = self.session.window, self._messages or []
+        prompt = [system(self.system)] if self.system else []
+        step = window.next([*prompt, *messages], limit=self.bounds.window, summarise=self.summarise)
+        if isinstance(step, Compact):
+            self._checkpoint(f"The window was compacted after {step.folded} messages.")
+        answer = self.model(step.messages, self.tools)
+        reply = answer if isinstance(answer, Reply) else Reply(answer)
+        window.sent(reply.used)
+        made = tokens.count(reply.message.text()) if reply.made is None else reply.made
+        self._tokens += made + (step.gauge.used if reply.used is None else reply.used)
+        messages.append(reply.message)
+        return step, reply.message
+
+    def _checkpoint(self, summary: str) -> None:
+        """One row of the journal's log, with what is open, where that is wanted. A journal in trouble stops nobody."""
+        if self.checkpoints:
+            with suppress(LimpetError):
+                self.session.journal.checkpoint(" ".join(summary.split())[: limits.JOURNAL_FIELD_MAX_CHARS])
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def _answer(self, call: Call) -> Result:
+        return answers.answered(call, lambda arguments: self._do(call.name, arguments, call.arguments))
+
+    def _do(self, name: str, arguments: dict[str, Any], call: str) -> str:
+        tool = next((tool for tool in self.tools if tool.name == name), None)
+        if tool is None:
+            raise errors.unknown_operation(name, f"Tools that exist: {', '.join(tool.name for tool in self.tools)}.")
+        if name == "wait_for_sessions":
+            self._wait(arguments)
+        answer: Any = tool.handler(arguments)
+        if name in ("spawn_session", "fork_session"):
+            self._start(answer["id"], arguments, forked=name == "fork_session")
+        if name == "report_result":
+            self._ended = str(arguments.get("result", ""))
+        text = answers.as_text(answer)
+        if tool in self.own_tools:  # ours answer within their own bounds
+            return self.session.outputs.keep(name, text, call=call).text
+        return text
+
+    # --- children -----------------------------------------------------------------------------------------------------
+
+    def _start(self, id: str, arguments: Mapping[str, Any], *, forked: bool) -> None:
+        """Run a child in a thread of its own, with this agent's tools and a share of its limits."""
+        name = arguments.get("model") or ""
+        bounds = self.bounds._replace(tokens=arguments.get("token_limit") or self.bounds.tokens)
+        agent = Agent(
+            Session(self.session.hold, id, self.session.by),
+            self.models.get(name, self.model),
+            tools=self.own_tools,
+            system=self.system,
+            bounds=bounds,
+            models=self.models,
+            summarise=self.summarise,
+        )  # only the first agent writes checkpoints: a journal is for the whole work
+        # The message that forks is not yet part of the window, so the child's history ends before it.
+        history = tuple(self.session.window.messages()) if forked else ()
+        thread = threading.Thread(target=_run_child, args=(agent, arguments["task"], history), daemon=True)
+        self.children[id] = Child(agent, thread)
+        thread.start()
+
+    def _wait(self, arguments: dict[str, Any]) -> None:
+        """Pause until the children have ended, or for as long as was asked for."""
+        seconds = arguments.pop("seconds", None)
+        until = None if seconds is None else time.monotonic() + seconds
+        for id in arguments.get("ids") or ():
+            child = self.children.get(id)
+            while child is not None and child.thread.is_alive() and not self._cancelled.is_set():
+                if until is not None and time.monotonic() >= until:
+                    return
+                child.thread.join(WAIT_SECONDS)
+
+
+class Child(NamedTuple):
+    agent: Agent
+    thread: threading.Thread
+
+
+def _run_child(agent: Agent, task: str, history: Sequence[Message]) -> None:
+    """A child's whole life. However it ends, its parent learns of it."""
+    hold: Limpet = agent.session.hold
+    outcome, text = FAILED, "it ended without a word"
+    try:
+        ended = agent.run(task, history)
+        outcome, text = ended.outcome, ended.text
+    except Exception as problem:
+        text = f"{type(problem).__name__}: {problem}"
+    finally:
+        agent.close()
+        if outcome in (OUT_OF_STEPS, OUT_OF_TIME):
+            outcome, text = FAILED, f"{outcome}; the last it said: {text}"
+        with suppress(errors.Conflict):  # it has reported
+            hold.end(agent.session.id, outcome, text[: limits.RESULT_MAX_CHARS])
+
+
+def _all_tools(session: Session, own: Sequence[Tool]) -> tuple[Tool, ...]:
+    ours = session.hold.tools("agent", session=session.id)
+    names = {tool.name for tool in ours}
+    for tool in own:
+        if tool.name in names:
+            raise errors.bad_name("tool", tool.name, "Limpet or another tool has this name")
+        names.add(tool.name)
+    return (*ours, *own)

@@ -1,0 +1,210 @@
+"""What an operation is, and the one place where arguments are checked.
+
+An operation says its name, its parameters, what it does (`run`) and how its answer looks as JSON (`show`). MCP tools,
+tool specs for model APIs, the command line and the reference are all made from or checked against these. The words
+agents read are in texts/tools/<name>.md.
+"""
+
+# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limpet import errors, limits, prompts
+from limpet.model import EMPTY, Folder, Scope, Stamp, trusted
+from limpet.store import Store
+from limpet.text import terminal
+
+if TYPE_CHECKING:
+    from limpet.recall.semantics import Semantics
+
+Json = dict[str, Any]
+
+
+class Context(NamedTuple):
+    """Whose call this is: everything an operation needs that is not an argument of it."""
+
+    store: Store
+    scope: Scope
+    session: str
+    by: str
+    now: int
+    bounds: limits.Bounds
+    skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
+    root: str = "."  # the project's folder
+    semantics: "Semantics | None" = None  # what recall knows of what texts are about
+
+    def one_session(self) -> str | None:
+        """The session to look in; None when the call names every session."""
+        return None if self.session == EVERY else self.session
+
+    @property
+    def who(self) -> str:
+        """The origin of what this call writes."""
+        return self.by.partition("/")[0]
+
+    def stamp(self, operation: str, detail: Mapping[str, Any] = EMPTY) -> Stamp:
+        return Stamp(self.by, operation, self.session, self.now, detail)
+
+
+class Param(NamedTuple):
+    """One argument. `type` is "string", "integer", "boolean", "strings" (a list of them), "object" or "json" (any)."""
+
+    name: str
+    type: str = "string"
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 0  # 0: any number that every program can write down
+    clamp: bool = False  # a number outside the range is moved into it
+
+    def schema(self) -> Json:
+        if self.type == "strings":
+            return {"type": "array", "items": {"type": "string"}}
+        if self.type == "json":
+            return {}
+        return {"type": self.type, **({"enum": list(self.choices)} if self.choices else {})}
+
+
+INTEGER_MAX = (1 << 53) - 1  # beyond it JSON readers disagree, and databases refuse
+SESSION_ID = Param("session_id")
+EVERY = "*"  # as a session id: every session of the project; only for reading
+
+
+class Operation(NamedTuple):
+    name: str
+    run: Callable[..., Any]
+    show: Callable[[Any], Json]
+    params: tuple[Param, ...] = ()
+    result: Mapping[str, str] = EMPTY  # key of the answer: its JSON type; "?" at the end means not always there
+    profiles: tuple[str, ...] = ("full",)
+    in_session: bool = True  # takes a session_id
+    every_session: bool = False  # … which may be "*"
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+    def all_params(self) -> tuple[Param, ...]:
+        return (*self.params, SESSION_ID) if self.in_session else self.params
+
+    def description(self) -> str:
+        return prompts.tool(self.name).description
+
+    def input_schema(self) -> Json:
+        words = prompts.tool(self.name).params
+        properties: Json = {}
+        for param in self.all_params():
+            properties[param.name] = param.schema()
+            if param.name in words:
+                properties[param.name]["description"] = words[param.name]
+        schema: Json = {"type": "object", "properties": properties}
+        if required := [param.name for param in self.params if param.required]:
+            schema["required"] = required
+        return {**schema, "additionalProperties": False}
+
+    def output_schema(self, *, brief: bool = False) -> Json:
+        """The answer's JSON schema; `brief` only names the keys that are always there."""
+        required = [name for name, kind in self.result.items() if not kind.endswith("?")]
+        if brief:
+            return {"type": "object", "required": required}
+        plain = {name: kind.rstrip("?") for name, kind in self.result.items()}
+        properties = {name: {"type": kind} if kind else {} for name, kind in plain.items()}
+        return {"type": "object", "properties": properties, "required": required}
+
+    def annotations(self) -> dict[str, bool]:
+        """MCP's hints, only where they differ from MCP's pessimistic defaults."""
+        if self.read_only:
+            return {"readOnlyHint": True}
+        hints = {} if self.destructive else {"destructiveHint": False}
+        return hints | ({"idempotentHint": True} if self.idempotent else {})
+
+
+def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, each of the right type and nothing else among them. None means not given."""
+    params = {param.name: param for param in operation.all_params()}
+    given: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name not in params:
+            raise errors.unknown_argument(operation.name, name, list(params))
+        if value is not None:
+            given[name] = _value(operation.name, params[name], value)
+    for param in operation.params:
+        if param.required and param.name not in given:
+            raise errors.missing(operation.name, param.name)
+    return given
+
+
+def _value(operation: str, param: Param, value: Any) -> Any:
+    if param.type == "strings":
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+            raise errors.wrong_type(operation, param.name, value, "a list of strings")
+        for item in value:
+            storable(param.name, item)
+        return tuple(value)
+    if param.type == "boolean":
+        if not isinstance(value, bool):
+            raise errors.wrong_type(operation, param.name, value, "true or false")
+        return value
+    if param.type == "integer":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise errors.wrong_type(operation, param.name, value, "a whole number")
+        low, high = (param.low, param.high) if param.high else (-INTEGER_MAX, INTEGER_MAX)
+        if param.clamp:
+            return max(low, min(value, high))
+        if not low <= value <= high:
+            raise errors.out_of_range(operation, param.name, value, low, high)
+        return value
+    if param.type in ("object", "json"):
+        return _json(operation, param, value)
+    if not isinstance(value, str):
+        raise errors.wrong_type(operation, param.name, value, "a string")
+    if param.choices and value not in param.choices:
+        raise errors.not_one_of(operation, param.name, value, param.choices)
+    return storable(param.name, value)
+
+
+def _json(operation: str, param: Param, value: Any) -> Any:
+    """A value as JSON can write it, and with nothing in it that cannot be stored."""
+    if param.type == "object" and not isinstance(value, dict):
+        raise errors.wrong_type(operation, param.name, value, "an object")
+    try:
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise errors.not_json(operation, param.name) from None
+    storable(param.name, written)
+    return json.loads(written)
+
+
+# The word of whoever did not work here is labelled wherever it is read; what people and agents wrote is not.
+TRUST = {"trust": "string?"}
+
+
+def trust_json(origin: str) -> Json:
+    return {} if trusted(origin) else {"trust": "data"}
+
+
+def storable(what: str, text: str) -> str:
+    if why := terminal.problem(text):
+        raise errors.unstorable(what, why)
+    return text
+
+
+def bounded(what: str, text: str, limit: int, advice: str, *, blank: str | None = None) -> str:
+    """A text within its limit; `blank` is the advice given when it is empty, None where empty is allowed."""
+    if len(text) > limit:
+        raise errors.too_long(what, len(text), limit, advice)
+    if blank is not None and not text.strip():
+        raise errors.empty(what, blank)
+    return text
+
+
+def a_name(what: str, text: str, limit: int) -> str:
+    """A key or a session id: one line that people can type."""
+    name = text.strip()
+    if not name:
+        raise errors.empty(what, f"Give {what} a name.")
+    if len(name) > limit:
+        raise errors.too_long(what, len(name), limit, "Choose a shorter one.")
+    if not name.isprintable():
+        raise errors.bad_name(what, name, "it must be one line of visible characters")
+    return name

@@ -1,0 +1,217 @@
+"""`limpet demo`: a short story with a scripted model, played on a real store that is thrown away afterwards.
+
+The model says what is written here, but it is honest: a turn names the words it relies on, and if they are not in its
+window at that moment the story stops. So what the demo shows to survive has survived.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limpet.doors.cli.build import Group, command, pass_state
+from limpet.doors.cli.context import State
+from limpet.doors.cli.render import Screen
+
+if TYPE_CHECKING:
+    from limpet.api import Limpet
+
+BEGIN_MS = 1_772_445_600_000  # 2026-03-02 10:00 UTC; a clock of its own makes the story the same every time
+STEP_MS = 1_000
+REQUEST = "Port the parser. Keep the old tests green."
+PLAN = "# Port the parser\n- [x] read the grammar\n- [ ] casts, see grammar.y line 212\n- [ ] error messages\n"
+REASON = "Casts make the grammar ambiguous at line 212 of grammar.y; two tokens of lookahead solve it."
+TESTING = "`make parser-test` takes 40 seconds; `make test` takes 20 minutes."
+HANDOFF = "Casts are done. Next: error messages, beginning with line numbers. The reasons are in notes tagged grammar."
+
+
+class Turn(NamedTuple):
+    """What the model says, the tool it calls, and the words in its window that it relies on."""
+
+    says: str
+    tool: str
+    arguments: dict[str, Any]
+    relies_on: tuple[str, ...] = ()
+
+
+class Act(NamedTuple):
+    title: str
+    session: str
+    turns: tuple[Turn, ...]
+
+
+STORY = (
+    Act(
+        "Monday: the agent works and writes down what matters",
+        "monday",
+        (
+            Turn(
+                "The grammar is ambiguous where casts begin. I keep why, and what solves it.",
+                "add_note",
+                {"content": REASON, "tags": ["grammar", "decision"]},
+                ("Port the parser",),
+            ),
+            Turn("Now the plan.", "write_notepad", {"content": PLAN}),
+            Turn("Later sessions will want to know this too.", "write_memory", {"key": "testing", "content": TESTING}),
+        ),
+    ),
+    Act(
+        "The window is full and gets wiped; the same session goes on",
+        "monday",
+        (
+            Turn(
+                "My notepad says that casts come next. Why were they a problem?",
+                "search_notes",
+                {"query": "ambiguous"},
+                ("- [ ] casts, see grammar.y line 212",),
+            ),
+            Turn(
+                "Two tokens of lookahead, right. Done, and ticked off.",
+                "update_notepad",
+                {"operation": "find_replace", "find": "- [ ] casts", "replace": "- [x] casts"},
+                ("two tokens of lookahead",),
+            ),
+            Turn("That is all for today.", "write_session_handoff", {"content": HANDOFF}),
+        ),
+    ),
+    Act(
+        "Tuesday: a new process, a new session, an empty window",
+        "tuesday",
+        (
+            Turn(
+                "Error messages are next. Before I touch the parser: what about casts?",
+                "search_notes",
+                {"query": "casts lookahead", "tags": ["grammar"]},
+                ("Next: error messages", "tagged grammar"),
+            ),
+            Turn(
+                "I know why it is as it is, and that 40 seconds are enough to test it. On with the work.",
+                "update_notepad",
+                {"operation": "append", "content": "- [ ] error messages: line numbers first\n"},
+                ("two tokens of lookahead", "make parser-test"),
+            ),
+        ),
+    ),
+)
+
+
+class Lost(Exception):
+    """Something the story relies on was not there."""
+
+
+class Model:
+    """Says what is written, as long as its window holds what that relies on."""
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self._turns = iter(turns)
+
+    def reply(self, window: list[str]) -> Turn | None:
+        turn = next(self._turns, None)
+        for words in turn.relies_on if turn else ():
+            if not any(words in message for message in window):
+                raise Lost(words)
+        return turn
+
+
+def add_to(root: Group) -> None:
+    @command(
+        root, "demo", "limpet demo", "Play a short story that shows what survives when an agent's context is wiped."
+    )
+    @pass_state
+    def demo(state: State) -> int:
+        import tempfile  # late: no other command needs it
+
+        with tempfile.TemporaryDirectory(prefix="limpet-demo-") as folder:
+            told = _Telling(os.path.join(folder, "limpet.db"))
+            try:
+                told.play()
+            except Lost as problem:
+                lost = str(problem)
+                state.answer({"ok": False, "lost": lost}, lambda screen: screen.line(f"Lost: {lost}", "red"))
+                return 1
+            state.answer({"ok": True, "turns": told.turns, "survived": dict(told.survived)}, told.show)
+        return 0
+
+
+class _Telling:
+    """The story as it happens, told to the screen at the end so that it appears whole."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self._now = BEGIN_MS
+        self._lines: list[tuple[str, str]] = []
+        self.turns = 0
+        self.survived: list[tuple[str, str]] = []
+
+    def play(self) -> None:
+        from limpet import wiring
+
+        for act in STORY:
+            # Each act opens the store anew, as another process would.
+            with wiring.open(self._store, project="demo", clock=self._clock) as hold:
+                self._act(hold, act)
+        with wiring.open(self._store, project="demo", clock=self._clock) as hold:
+            self._look_back(hold)
+
+    def show(self, screen: Screen) -> None:
+        for style, text in self._lines:
+            screen.line(text, style)
+        screen.line("")
+        screen.line("What survived", "bold")
+        screen.table(("what", "how it came back"), self.survived)
+
+    def _clock(self) -> int:
+        self._now += STEP_MS
+        return self._now
+
+    def _act(self, hold: Limpet, act: Act) -> None:
+        from limpet.text import tokens
+
+        session = hold.session(act.session)
+        tools = {tool.name: tool for tool in hold.tools("core", session=act.session)}
+        context = session.context()
+        # On the first morning there is nothing yet but the request; afterwards only what Limpet brings back.
+        window = [hold.guidance("core"), REQUEST if act is STORY[0] else context]
+        if self._lines:
+            self._tell("", "")
+        self._tell("bold", act.title)
+        if act is STORY[0]:
+            self._tell("green", f"  person: {REQUEST}")
+        else:
+            self._tell("", f"  window: rebuilt from the store, about {tokens.count(context):,} tokens:")
+            for line in context.splitlines():
+                self._tell("dim", f"  | {line}")
+        model = Model(act.turns)
+        while turn := model.reply(window):
+            session.used()  # the window has served a model call, and with it the handoff
+            answer = json.dumps(tools[turn.tool].handler(turn.arguments), ensure_ascii=False)
+            window += [turn.says, answer]
+            self.turns += 1
+            self._tell("green", f"  agent: {turn.says}")
+            self._tell("cyan", f"    calls {turn.tool} -> {answer if len(answer) < 150 else answer[:149] + '…'}")
+
+    def _look_back(self, hold: Limpet) -> None:
+        """What is in the store after the agent has gone twice, read through the same doors as any caller's."""
+        later = hold.session("wednesday")
+        notes = later.notes.search("two tokens of lookahead", session_id="*").notes
+        plan = hold.session("monday").notepad
+        for name, there, how in (
+            (
+                "the reason, in a note",
+                any(note.content == REASON for note in notes),
+                "found by its words from any session",
+            ),
+            ("the plan, in the notepad", "- [x] casts" in plan.read(), "in full in every window of its session"),
+            ("its earlier version", len(plan.history()) == 2, "each write is a version: pad history, pad restore"),
+            ("how to test, in memory", TESTING in later.context(), "in the first window of every session"),
+            ("what comes next, in the handoff", later.handoff.read().used_by == "tuesday", "read first, and used once"),
+            ("every change", len(hold.history()) > 7, "history and undo"),
+        ):
+            if not there:
+                raise Lost(name)
+            self.survived.append((name, how))
+
+    def _tell(self, style: str, text: str) -> None:
+        self._lines.append((style, text))

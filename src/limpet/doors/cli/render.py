@@ -1,0 +1,157 @@
+"""What people and machines see of our answers: plain lines in a pipe, tables and colours on a terminal, JSON on demand.
+
+Stored text can come from anywhere. Nothing of it reaches the output with a control character in it, on a terminal or
+not: what is piped today is looked at tomorrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from limpet.text.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Rows = Iterable[Sequence[object]]
+LONGEST_WHOLE = 40  # characters of a field that is not folded
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
+
+
+class OutputClosed(Exception):
+    """The reader of the output went away. Not an OSError, so that no library takes it for one of its own."""
+
+
+class Screen(Protocol):
+    """Where a command's answer is shown."""
+
+    def line(self, text: str, style: str = "") -> None:
+        """One line of ours."""
+
+    def block(self, text: str) -> None:
+        """A stored text in full."""
+
+    def diff(self, text: str) -> None:
+        """A unified diff."""
+
+    def table(self, columns: Sequence[str], rows: Rows) -> None:
+        """One line an entry in a pipe, fields divided by tabs and without a heading; a table on a terminal."""
+
+
+def screen() -> Screen:
+    return RichScreen() if sys.stdout.isatty() else PlainScreen()
+
+
+class PlainScreen:
+    def line(self, text: str, style: str = "") -> None:
+        to_stdout(one_line(text))
+
+    def block(self, text: str) -> None:
+        if text:
+            to_stdout(visible(text).removesuffix("\n"))
+
+    def diff(self, text: str) -> None:
+        self.block(text)
+
+    def table(self, columns: Sequence[str], rows: Rows) -> None:
+        for row in rows:
+            to_stdout("\t".join(one_line(str(cell)) for cell in row))
+
+
+class RichScreen:
+    def __init__(self) -> None:
+        self._console = _console()
+
+    def line(self, text: str, style: str = "") -> None:
+        self._print(one_line(text), style)
+
+    def block(self, text: str) -> None:
+        if text:
+            self._print(visible(text).removesuffix("\n"), "")
+
+    def diff(self, text: str) -> None:
+        styles = {"+": "green", "-": "red", "@": "cyan"}
+        for line in text.removesuffix("\n").split("\n") if text else ():
+            self._print(one_line(line), styles.get(line[:1], ""))
+
+    def table(self, columns: Sequence[str], rows: Rows) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        cells = [[visible(str(cell)) for cell in row] for row in rows]
+        if not cells:
+            return
+        # The first field is what people copy: it stays in one piece, unless nothing else would fit beside it.
+        whole = max(len(row[0]) for row in cells) <= LONGEST_WHOLE
+        for place, name in enumerate(columns):
+            first = place == 0
+            table.add_column(name, style="cyan" if first else "", no_wrap=first and whole, overflow="fold")
+        for row in cells:
+            table.add_row(*map(Text, row))
+        self._console.print(table)
+
+    def _print(self, text: str, style: str) -> None:
+        from rich.text import Text
+
+        # A Text is taken literally: no markup, no emoji codes, no colouring of numbers.
+        self._console.print(Text(text, style), soft_wrap=True)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    # NO_COLOR takes rich's colours away but leaves bold; without a colour system no code at all is written.
+    plain = console.no_color or console.is_dumb_terminal
+    return Console(highlight=False, markup=False, emoji=False, color_system=None) if plain else console
+
+
+def one_line(text: str) -> str:
+    return visible(text, keep_newlines=False)
+
+
+def as_json(value: Any) -> str:
+    """One line of JSON. Characters that act or hide are written as escapes, which mean the same to every reader."""
+    return quiet_json(json.dumps(value, ensure_ascii=False))
+
+
+def quiet_json(line: str) -> str:
+    """JSON text that means the same and does nothing to a terminal."""
+    return line if visible(line) == line else _BEYOND_ASCII.sub(_escaped, line)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found.group()
+    if visible(character) == character:
+        return character
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
+def to_stdout(line: str) -> None:
+    try:
+        sys.stdout.write(_encodable(line, sys.stdout.encoding) + "\n")
+    except BrokenPipeError as problem:
+        raise OutputClosed from problem
+
+
+def to_stderr(line: str) -> None:
+    """A line beside the answer. Nobody listening is no reason to fail."""
+    try:
+        sys.stderr.write(_encodable(line, sys.stderr.encoding) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        return
+
+
+def _encodable(line: str, encoding: str | None) -> str:
+    """The line in the characters the stream has; others as escapes, which are also JSON's."""
+    try:
+        line.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return "".join(character if character.isascii() else json.dumps(character)[1:-1] for character in line)
+    return line

@@ -1,0 +1,144 @@
+"""The history: who changed what and when, what it was before, and undoing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from limpet import limits
+from limpet.doors.dashboard import html, parts
+from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.view import Page, View
+from limpet.model import JOURNAL, KINDS, SESSION, Event, moment
+from limpet.store import EventQuery
+from limpet.upkeep import paging
+
+
+def history(view: View) -> Page:
+    asked = {name: view.asked(name) or None for name in ("kind", "key", "session", "operation")}
+    kind = asked["kind"] if asked["kind"] in KINDS else None
+    query = EventQuery(
+        kind,
+        asked["key"],
+        asked["session"],
+        asked["operation"],
+        before_seq=view.number("before"),
+        limit=limits.DASHBOARD_PAGE,
+    )
+    events, following = paging.changes(view.context(), query)
+    rows = [_row(view, event) for event in events]
+    body = parts.table(("#", "When", "Who", "What", "Of", ""), rows) if rows else parts.nothing("No changes here.")
+    newest = view.here(before=None) if view.asked("before") else None
+    older = view.here(before=following) if following else None
+    main = html.many(
+        parts.heading("History", sub="Who did what. Every change of a text is here, and most can be undone."),
+        _filters(view, kind or ""),
+        el("div", body, class_="log"),
+        parts.pager(view, newest, older),
+    )
+    return Page("History", main, "/history")
+
+
+def _filters(view: View, kind: str) -> Html:
+    options = [el("option", "every kind", value="", selected=not kind)]
+    options += [el("option", one.replace("_", " "), value=one, selected=one == kind) for one in KINDS]
+    return el(
+        "form",
+        el("label", "Kind", class_="unseen", for_="kind"),
+        el("select", options, name="kind", id="kind"),
+        el("label", "Session", class_="unseen", for_="session"),
+        html.field(view.asked("session"), name="session", id="session", placeholder="Session, or all"),
+        el("label", "Key", class_="unseen", for_="key"),
+        html.field(view.asked("key"), name="key", id="key", placeholder="Key, or all"),
+        el("button", "Show", class_="plain"),
+        action=view.link("/history"),
+        method="get",
+        class_="filters",
+    )
+
+
+def _row(view: View, event: Event) -> list[html.Child]:
+    entry = event.after or event.before
+    href = parts.leads(view, event.kind, event.key, event.session)
+    of = parts.clip(event.key, 48)
+    return [
+        el(
+            "a",
+            f"{event.seq}",
+            href=view.link("/change", seq=event.seq),
+            class_="number",
+            data_open=True,
+            data_item=True,
+        ),
+        parts.when(event.at, view.now),
+        parts.clip(event.by, 40),
+        html.many(parts.badge(event.kind), " ", parts.verb(event)),
+        html.many(
+            el("a", of, href=href) if href else of,
+            el("span", parts.line(entry.content, 70), class_="row-text dim") if entry else None,
+        ),
+        undo_button(view, event),
+    ]
+
+
+def undo_button(view: View, event: Event, class_: str = "quiet") -> Html:
+    """For changes that can be taken back; whether this one still can is found out by trying."""
+    never = (event.kind == SESSION and event.before is None) or event.kind == JOURNAL or event.detail.get("erased")
+    return html.many() if never else parts.button(view, "undo", "undo", "Undo", seq=event.seq, class_=class_)
+
+
+def change(view: View) -> Page:
+    event = paging.change(view.context(), view.number("seq") or 0)
+    href = parts.leads(view, event.kind, event.key, event.session)
+    facts = (
+        ("When", html.many(parts.when(event.at, view.now), f", {moment(event.at):%Y-%m-%d %H:%M:%S} UTC")),
+        ("Who", event.by),
+        ("Operation", el("code", event.operation)),
+        ("Session", el("a", event.session, href=view.link("/session", id=event.session)) if event.session else "none"),
+        ("Of", html.many(parts.badge(event.kind), " ", el("a", event.key, href=href) if href else event.key)),
+        ("Version", event.version),
+    )
+    main = html.many(
+        parts.heading(f"Change {event.seq:,}", undo_button(view, event, "plain"), sub=parts.verb(event)),
+        el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts], class_="facts"),
+        parts.panel("What changed", what(event)),
+    )
+    return Page(f"Change {event.seq}", main, "/history", live=False)
+
+
+def what(event: Event) -> Html:
+    """Before and after, as a difference where both are there."""
+    before, after = event.before, event.after
+    if event.detail.get("erased"):
+        return parts.nothing("What it was before was erased for good.")
+    if before is None or after is None:
+        gone = el("p", "deleted", class_="dim") if after is None else None
+        entry = after or before
+        return html.many(gone, parts.text(entry.content) if entry else None)
+    marks = [
+        f"{name} {getattr(before, name)} → {getattr(after, name)}".lower()
+        for name in ("done", "pinned")
+        if getattr(before, name) != getattr(after, name)
+    ]
+    if before.tags != after.tags:
+        marks.append(f"tags {', '.join(before.tags) or 'none'} → {', '.join(after.tags) or 'none'}")
+    said = [el("p", mark, class_="dim") for mark in marks]
+    same = before.content == after.content
+    shown = None if same and marks else parts.difference(before.content, after.content)
+    return html.many(said, shown)
+
+
+def steps(view: View, events: Iterable[Event]) -> Html:
+    """The versions of one thing, newest first, each with what changed."""
+
+    def one(event: Event) -> Html:
+        head = el(
+            "div",
+            el("strong", f"version {event.version:,}"),
+            el("span", f"{parts.verb(event)} · {event.by} · ", parts.when(event.at, view.now), class_="dim"),
+            undo_button(view, event),
+            class_="meta",
+        )
+        return el("li", head, what(event), class_="item", data_item=True, tabindex=-1)
+
+    rows = [one(event) for event in events]
+    return el("ol", rows, class_="rows cards") if rows else parts.nothing("No history.")

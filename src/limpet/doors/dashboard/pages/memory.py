@@ -1,0 +1,179 @@
+"""What outlives a session: memory under keys, and handoffs, each with its history."""
+
+from __future__ import annotations
+
+from limpet import limits
+from limpet.doors.dashboard import html, parts
+from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.pages.history import steps
+from limpet.doors.dashboard.view import SESSION, Page, View
+from limpet.model import HANDOFF, MEMORY, Entry, Memory, milliseconds
+from limpet.store import EventQuery
+from limpet.upkeep import paging
+
+
+def memory(view: View) -> Page:
+    query = view.asked("q")
+    left = 0
+    if query.strip():
+        found = view.run("search_memory", query=query, limit=limits.MEMORY_LIMIT_MAX).matches
+        rows = [_row(view, one.key, one.content, one.pinned, _at(one)) for one in found]
+    else:
+        entries, left = paging.memory(view.context(), limits.LIST_MAX)
+        page = view.number("page") or 0
+        shown = entries[page * limits.DASHBOARD_PAGE :][: limits.DASHBOARD_PAGE]
+        rows = [_row(view, one.key, one.content, one.pinned, one.updated_at) for one in shown]
+        left += max(0, len(entries) - (page + 1) * limits.DASHBOARD_PAGE)
+    page = view.number("page") or 0
+    older = view.here(page=page + 1) if left and rows and not query else None
+    form = el(
+        "form",
+        el("label", "Text", class_="unseen", for_="q"),
+        html.field(query, type="search", name="q", id="q", placeholder="Text or key"),
+        el("button", "Show", class_="plain"),
+        action=view.link("/memory"),
+        method="get",
+        class_="filters",
+    )
+    body = el("ul", rows, class_="rows cards") if rows else parts.nothing("Nothing is remembered under such a key.")
+    main = html.many(
+        parts.heading("Memory", sub="What every session of the project knows. Pinned comes first."),
+        form,
+        el(
+            "div",
+            el("div", body, parts.pager(view, view.here(page=None) if page else None, older)),
+            el("aside", _new(view), class_="side"),
+            class_="with-side",
+        ),
+    )
+    return Page("Memory", main, "/memory")
+
+
+def _at(one: Memory) -> int:
+    return milliseconds(one.updated_at.isoformat())
+
+
+def _row(view: View, key: str, content: str, pinned: bool, at: int) -> Html:
+    pin = ("unpin_memory", "Unpin") if pinned else ("pin_memory", "Pin")
+    return el(
+        "li",
+        el(
+            "div",
+            parts.state("pinned") if pinned else None,
+            el("a", el("strong", parts.clip(key, 90)), href=view.link("/remembered", key=key), data_open=True),
+            el("span", parts.when(at, view.now), class_="dim"),
+            parts.button(view, "pin_memory", *pin, key=key),
+            class_="meta",
+        ),
+        el("pre", parts.clip(content), class_="text"),
+        class_="item",
+        data_item=True,
+        tabindex=-1,
+    )
+
+
+def _new(view: View) -> Html:
+    if not view.may("write_memory"):
+        return html.many()
+    form = parts.form(
+        view,
+        "write_memory",
+        el("label", "Key", for_="new-key"),
+        html.field("", id="new-key", name="key", required=True),
+        el("label", "Text", for_="new"),
+        html.area("", id="new", name="content", rows=5, required=True),
+        el("button", "Remember"),
+        class_="stack",
+    )
+    return parts.panel("New entry", form)
+
+
+def remembered(view: View) -> Page:
+    key = view.asked("key")
+    found = view.run("read_memory", key=key)
+    events, _ = paging.changes(view.context(), EventQuery(MEMORY, found.key, limit=limits.DASHBOARD_PAGE))
+    pin = ("unpin_memory", "Unpin") if found.pinned else ("pin_memory", "Pin")
+    main = html.many(
+        parts.heading(
+            parts.clip(found.key, 120),
+            parts.button(view, "pin_memory", *pin, key=found.key, class_="plain"),
+            sub=html.many(parts.state("pinned") if found.pinned else None, " ", parts.when(_at(found), view.now)),
+        ),
+        el("pre", found.content, class_="text big"),
+        _edit(view, "write_memory", "write_memory", found.content, key=found.key),
+        parts.panel("History", steps(view, events)),
+    )
+    return Page(parts.clip(found.key, 60), main, "/memory")
+
+
+def handoffs(view: View) -> Page:
+    found = paging.handoffs(view.context())
+    rows = [_handoff(view, entry) for entry in found]
+    body = el("ul", rows, class_="rows cards") if rows else parts.nothing("No session has left a handoff yet.")
+    main = html.many(
+        parts.heading("Handoffs", sub="What one session leaves for the next, by line of work."),
+        body,
+        _edit(
+            view,
+            "write_session_handoff",
+            "write_handoff",
+            "",
+            words="Leave a handoff",
+            line="main",
+            session=SESSION,
+        ),
+    )
+    return Page("Handoffs", main, "/handoffs")
+
+
+def _handoff(view: View, entry: Entry) -> Html:
+    return el(
+        "li",
+        el(
+            "div",
+            parts.state("used" if entry.done else "waiting"),
+            el(
+                "a", el("strong", parts.clip(entry.key, 90)), href=view.link("/handoff", line=entry.key), data_open=True
+            ),
+            el("span", parts.when(entry.updated_at, view.now), class_="dim"),
+            class_="meta",
+        ),
+        el("pre", parts.clip(entry.content), class_="text"),
+        class_="item",
+        data_item=True,
+        tabindex=-1,
+    )
+
+
+def handoff(view: View) -> Page:
+    found = view.run("read_handoff", line=view.asked("line"))
+    events, _ = paging.changes(view.context(), EventQuery(HANDOFF, found.line, limit=limits.DASHBOARD_PAGE))
+    by = el("a", parts.clip(found.written_by, 60), href=view.link("/session", id=found.written_by))
+    used = (
+        html.many(" · used by ", el("a", parts.clip(found.used_by, 60), href=view.link("/session", id=found.used_by)))
+        if found.used_by
+        else " · waiting"
+    )
+    given = {"line": found.line, "session": SESSION}
+    main = html.many(
+        parts.heading(parts.clip(found.line, 120), sub=html.many("left by ", by, used)),
+        el("pre", found.content, class_="text big"),
+        _edit(view, "write_session_handoff", "write_handoff", found.content, **given),
+        parts.panel("History", steps(view, events)),
+    )
+    return Page(f"Handoff {parts.clip(found.line, 40)}", main, "/handoffs")
+
+
+def _edit(view: View, operation: str, action: str, content: str, *, words: str = "Edit", **hidden: str) -> Html:
+    if not view.may(operation):
+        return html.many()
+    form = parts.form(
+        view,
+        action,
+        el("label", "Text", for_="content"),
+        html.area(content, id="content", name="content", rows=10, required=True),
+        el("button", "Save"),
+        class_="stack",
+        **hidden,
+    )
+    return el("details", el("summary", words), form, class_="edit")

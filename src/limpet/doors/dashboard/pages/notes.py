@@ -1,0 +1,190 @@
+"""Notes: leafing through all of them, filtering by tag and session, searching, and one note with its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limpet import limits
+from limpet.doors.dashboard import html, parts
+from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.pages.history import steps
+from limpet.doors.dashboard.view import SESSION, Page, View
+from limpet.model import NOTE, Entry, Note, TagCount, as_note, milliseconds
+from limpet.store import EventQuery
+from limpet.upkeep import paging
+
+TAGS_SHOWN = 40
+
+
+def notes(view: View) -> Page:
+    tag, query, session = view.asked("tag"), view.asked("q"), view.asked("session")
+    done = view.asked("done") == "yes"
+    counted = view.run("list_tags", session or "*")
+    if tag or query or session:
+        found, related, older, words = _found(view, tag, query, session, done)
+    else:
+        leaf = paging.notes(
+            view.context(), view.asked("before") or None, include_done=done, limit=limits.DASHBOARD_PAGE
+        )
+        found, related = [as_note(entry) for entry in leaf.notes], []
+        older = view.here(before=leaf.following) if leaf.following else None
+        words = f"{leaf.total:,} in all"
+    newest = view.here(before=None, page=None) if view.asked("before") or view.asked("page") else None
+    rows = [_row(view, one) for one in found]
+    body = el("ul", rows, class_="rows cards") if rows else parts.nothing("No notes here.")
+    more = (
+        parts.panel("Related", el("ul", [_row(view, one) for one in related], class_="rows cards")) if related else None
+    )
+    aside = el("aside", _tag_list(view, counted.tags, tag), _add(view, session), class_="side")
+    main = html.many(
+        parts.heading("Notes", sub=words),
+        _filters(view, query, session, tag, done),
+        el("div", el("div", body, parts.pager(view, newest, older), more), aside, class_="with-side"),
+    )
+    return Page("Notes", main, "/notes")
+
+
+def _found(
+    view: View, tag: str, query: str, session: str, done: bool
+) -> tuple[list[Note], list[Note], str | None, str]:
+    """What a search finds, a page of it."""
+    page = view.number("page") or 0
+    wanted = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
+    given = {"query": query, "tags": [tag] if tag else [], "include_done": done, "limit": wanted}
+    found = view.run("search_notes", session or "*", **given)
+    shown = list(found.notes[page * limits.DASHBOARD_PAGE :])
+    following = found.left_out and wanted < limits.LIST_MAX
+    words = f"{len(found.notes) + found.left_out:,} found"
+    return shown, list(found.related), view.here(page=page + 1) if following else None, words
+
+
+def _filters(view: View, query: str, session: str, tag: str, done: bool) -> Html:
+    kept = [html.field(tag, type="hidden", name="tag")] if tag else []
+    box = [
+        el("input", type="checkbox", name="done", value="yes", id="done", checked=done),
+        el("label", "done too", for_="done"),
+    ]
+    form = el(
+        "form",
+        kept,
+        el("label", "Text", class_="unseen", for_="q"),
+        html.field(query, type="search", name="q", id="q", placeholder="Text in notes"),
+        el("label", "Session", class_="unseen", for_="session"),
+        html.field(session, name="session", id="session", placeholder="Session, or all"),
+        el("span", box, class_="check"),
+        el("button", "Show", class_="plain"),
+        action=view.link("/notes"),
+        method="get",
+        class_="filters",
+    )
+    lit = (
+        el("a", f"#{tag}  ✕", href=view.here(tag=None, page=None), class_="chip", aria_label=f"Without {tag}")
+        if tag
+        else None
+    )
+    return html.many(form, lit)
+
+
+def _row(view: View, note: Note) -> Html:
+    head = [parts.state("done") if note.done else None, parts.tags(view, note.tags)]
+    meta = [
+        el("a", parts.when(milliseconds_of(note), view.now), href=view.link("/note", id=note.id), data_open=True),
+        " · ",
+        el("a", parts.clip(note.session, 40), href=view.link("/session", id=note.session)),
+    ]
+    done = ("reopen_note", "Reopen") if note.done else ("finish_note", "Done")
+    return el(
+        "li",
+        el("pre", parts.clip(note.content), class_="text"),
+        el(
+            "div",
+            el("span", head),
+            el("span", meta, class_="dim"),
+            parts.button(view, "update_note", *done, id=note.id),
+            class_="meta",
+        ),
+        class_="item",
+        data_item=True,
+        tabindex=-1,
+    )
+
+
+def milliseconds_of(note: Note) -> int:
+    return milliseconds(note.updated_at.isoformat())
+
+
+def _tag_list(view: View, tags: Sequence[TagCount], lit: str) -> Html:
+    ordered = sorted(tags, key=lambda one: (-one.notes, one.tag))[:TAGS_SHOWN]
+    if not ordered:
+        return html.many()
+
+    def one(found: TagCount) -> Html:
+        name, count = found
+        current = "true" if name == lit else None
+        return el(
+            "li", el("a", f"#{name}", href=view.link("/notes", tag=name), class_="tag", aria_current=current), count
+        )
+
+    return parts.panel("Tags", el("ul", map(one, ordered), class_="tag-list"))
+
+
+def _add(view: View, session: str) -> Html:
+    if not view.may("add_note"):
+        return html.many()
+    form = parts.form(
+        view,
+        "add_note",
+        el("label", "Text", for_="new"),
+        html.area("", id="new", name="content", rows=4, required=True, maxlength=view.hold.bounds.note_max_chars),
+        el("label", "Tags, with commas", for_="new-tags"),
+        html.field("", id="new-tags", name="tags"),
+        el("button", "Keep"),
+        class_="stack",
+        session=session or SESSION,
+    )
+    return parts.panel("New note", form)
+
+
+def note(view: View) -> Page:
+    id = view.asked("id")
+    entry = paging.note(view.context(), id)
+    events, _ = paging.changes(view.context(), EventQuery(NOTE, id, limit=limits.DASHBOARD_PAGE))
+    main = html.many(
+        parts.heading(
+            "Note",
+            _buttons(view, entry),
+            sub=html.many(
+                el("code", entry.key), " · ", el("a", entry.session, href=view.link("/session", id=entry.session))
+            ),
+        ),
+        el("div", parts.state("done") if entry.done else None, parts.tags(view, entry.tags), class_="meta"),
+        el("pre", entry.content, class_="text big"),
+        _edit(view, entry),
+        parts.panel("History", steps(view, events)),
+    )
+    return Page("Note", main, "/notes")
+
+
+def _buttons(view: View, entry: Entry) -> Html:
+    done = ("reopen_note", "Reopen") if entry.done else ("finish_note", "Mark done")
+    return html.many(
+        parts.button(view, "update_note", *done, id=entry.key, class_="plain"),
+        parts.button(view, "delete_note", "delete_note", "Delete", id=entry.key, class_="plain danger", back="/notes"),
+    )
+
+
+def _edit(view: View, entry: Entry) -> Html:
+    if not view.may("update_note"):
+        return html.many()
+    form = parts.form(
+        view,
+        "edit_note",
+        el("label", "Text", for_="content"),
+        html.area(entry.content, id="content", name="content", rows=8, required=True),
+        el("label", "Tags, with commas", for_="tags"),
+        html.field(", ".join(entry.tags), id="tags", name="tags"),
+        el("button", "Save"),
+        class_="stack",
+        id=entry.key,
+    )
+    return el("details", el("summary", "Edit"), form, class_="edit")

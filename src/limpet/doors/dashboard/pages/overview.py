@@ -1,0 +1,180 @@
+"""The overview of a project: what needs a look, the sessions as a tree, and what was done last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from limpet import limits
+from limpet.doors.dashboard import html, parts
+from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.view import Page, View
+from limpet.model import FOLD, NOTEPAD, Entry, Event, as_session
+from limpet.upkeep import paging
+
+LATEST = 12  # changes shown
+DAY_MS = 86_400_000
+
+
+class Alert(NamedTuple):
+    words: str
+    href: str
+    weight: str = "note"  # or "warn"
+
+
+def overview(view: View) -> Page:
+    ctx = view.context()
+    every = view.asked("archived") != "no"
+    sessions, left = paging.sessions(ctx, include_archived=every, limit=limits.DASHBOARD_SESSIONS)
+    active = paging.session_count(ctx)
+    events = paging.last_changes(ctx)
+    handoffs = paging.handoffs(ctx)
+    saved = view.run("savings")
+    tags = view.run("list_tags", "*")
+    stats = ctx.store.output_stats(ctx.scope)
+    figures = el(
+        "dl",
+        parts.figure(f"{saved.total.saved:,}", "Tokens saved", f"of {saved.total.observed:,} that tools returned"),
+        parts.figure(tags.total_notes, "Notes", f"{len(tags.tags):,} tags"),
+        parts.figure(stats.entries, "Outputs kept", parts.size(stats.total_bytes)),
+        parts.figure(active, "Active sessions", f"of {len(sessions) + left:,}" if every else None),
+        class_="figures",
+    )
+    alerts = _alerts(view, handoffs, events)
+    main = html.many(
+        parts.heading("Overview", sub=f"What {view.hold.scope.project} remembers"),
+        figures,
+        _attention(alerts),
+        el(
+            "div",
+            parts.panel("Sessions", _tree(view, sessions, events), _left(left), beside=_archived(view, every)),
+            parts.panel("Latest changes", _latest(view, events[:LATEST]), beside=_all(view)),
+            class_="split",
+        ),
+    )
+    return Page("Overview", main, "/overview")
+
+
+def _attention(alerts: Sequence[Alert]) -> Html:
+    if not alerts:
+        return html.many()
+    rows = [el("li", el("a", one.words, href=one.href), class_=one.weight) for one in alerts]
+    return el(
+        "section", el("h2", "Worth a look", class_="unseen"), el("ul", rows), class_="alerts", aria_label="Alerts"
+    )
+
+
+def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> list[Alert]:
+    found = [
+        Alert(
+            f"A handoff waits on {parts.clip(one.key, 40)}: {parts.line(one.content, 90)}",
+            view.link("/handoff", line=one.key),
+        )
+        for one in handoffs
+        if not one.done
+    ]
+    for server in view.run("list_seals"):
+        changed = [seal.tool for seal in server.seals if seal.state != "sealed"]
+        if changed:
+            words = f"Tools of {server.name} changed since they were first seen: {parts.line(', '.join(changed), 80)}"
+            found.append(Alert(words, view.link("/history", kind="seals"), "warn"))
+    seen: set[tuple[str, str]] = set()
+    for event in events:
+        if event.kind not in (FOLD, NOTEPAD) or event.at < view.now - DAY_MS or (event.session, event.kind) in seen:
+            continue
+        seen.add((event.session, event.kind))  # the newest of a kind tells how it stands; what was before is over
+        if words := _trouble(view, event):
+            found.append(Alert(words, view.link("/session", id=event.session), "warn"))
+    return found[:8]
+
+
+def _trouble(view: View, event: Event) -> str:
+    """What is wrong after a change, as far as the change itself tells."""
+    entry = event.after
+    if entry is None:
+        return ""
+    if event.kind == FOLD and entry.extra.get("missing"):
+        return f"A compaction of {event.session} left {len(entry.extra['missing'])} facts out; recall still finds them"
+    if event.kind == FOLD and event.operation == "warn" and not entry.done:
+        return f"The window of {event.session} is filling up"
+    budget = view.hold.bounds.notepad_budget_tokens
+    if event.kind == NOTEPAD and entry.extra.get("tokens", 0) > budget:
+        return f"The notepad of {event.session} has {entry.extra['tokens']:,} tokens; its budget is {budget:,}"
+    return ""
+
+
+def _tree(view: View, sessions: Sequence[Entry], events: Sequence[Event]) -> Html:
+    if not sessions:
+        return parts.nothing("No session yet. Agents begin one with their first note.")
+    newest: dict[str, Event] = {}
+    for event in events:
+        newest.setdefault(event.session, event)
+    known = {one.key for one in sessions}
+    children: dict[str, list[Entry]] = {}
+    for one in sessions:
+        children.setdefault(one.session if one.session in known else "", []).append(one)
+
+    def at(one: Entry) -> int:
+        return newest[one.key].at if one.key in newest else one.updated_at
+
+    def branch(parent: str) -> Html:
+        ordered = sorted(children.get(parent, ()), key=at, reverse=True)
+        items = [el("li", _session(view, one, newest.get(one.key), at(one)), branch(one.key)) for one in ordered]
+        return el("ul", items, class_="tree" if not parent else None) if items else html.many()
+
+    return branch("")
+
+
+def _session(view: View, entry: Entry, last: Event | None, at: int) -> Html:
+    info = as_session(entry)
+    task = parts.line(info.task, 110)
+    did = f"{parts.verb(last)}, " if last is not None else ""
+    return el(
+        "a",
+        el("span", parts.state(info.state), el("strong", parts.clip(info.id, 60)), class_="row-head"),
+        el("span", task, class_="row-text") if task else None,
+        el("span", did, parts.when(at, view.now), class_="dim"),
+        href=view.link("/session", id=entry.key),
+        class_="row",
+        data_item=True,
+    )
+
+
+def _latest(view: View, events: Sequence[Event]) -> Html:
+    if not events:
+        return parts.nothing("Nothing has happened yet.")
+
+    def one(event: Event) -> Html:
+        entry = event.after or event.before
+        shown = parts.line(entry.content, 90) if entry else ""
+        return el(
+            "li",
+            el(
+                "a",
+                el("span", parts.badge(event.kind), el("span", parts.verb(event)), class_="row-head"),
+                el("span", shown, class_="row-text") if shown else None,
+                el("span", f"{event.by}, ", parts.when(event.at, view.now), class_="dim"),
+                href=view.link("/change", seq=event.seq),
+                class_="row",
+                data_item=True,
+            ),
+        )
+
+    return el("ul", map(one, events), class_="rows")
+
+
+def _archived(view: View, every: bool) -> Html:
+    label = "Only active" if every else "All of them"
+    return el("a", label, href=view.here(archived="no" if every else None), class_="dim")
+
+
+def _all(view: View) -> Html:
+    return el("a", "All", href=view.link("/history"), class_="dim")
+
+
+def _left(left: int) -> Html:
+    return (
+        el("p", f"{left:,} older ones are not shown; recall finds what they kept.", class_="dim")
+        if left
+        else html.many()
+    )

@@ -1,0 +1,82 @@
+"""Recall: one question to everything that is kept, with the words that were found lit and the reasons named."""
+
+from __future__ import annotations
+
+from limpet.doors.dashboard import html, parts
+from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.view import Page, View
+from limpet.model import MESSAGE, NOTEPAD, OUTPUT
+from limpet.recall.recall import CHOICES, Hit
+from limpet.recall.snippet import CLOSE, OPEN
+
+MOST = 30  # hits on the page
+MONO = (OUTPUT, NOTEPAD, MESSAGE)  # kinds whose columns and indents say something
+TOKENS = 6_000  # of snippets: a page, not a window
+
+
+def recall(view: View) -> Page:
+    query, kind = view.asked("q"), view.asked("kind")
+    options = [el("option", "everything", value="")]
+    options += [el("option", name, value=name, selected=name == kind) for name in CHOICES]
+    form = el(
+        "form",
+        el("label", "Question", class_="unseen", for_="q"),
+        html.field(query, type="search", name="q", id="q", placeholder="Ask a plain question", autofocus=not query),
+        el("label", "In", class_="unseen", for_="kind"),
+        el("select", options, name="kind", id="kind"),
+        el("button", "Ask"),
+        action=view.link("/recall"),
+        method="get",
+        class_="filters wide",
+    )
+    body, words = html.many(), "Notes, notepads, memory, decisions, messages that left the window, and outputs."
+    if query.strip():
+        kinds = [kind] if kind in CHOICES else []
+        found = view.run("recall", query=query, kinds=kinds, limit=MOST, tokens=TOKENS)
+        words = f"{len(found.hits):,} found" + (f", {found.left_out:,} weaker ones left out" if found.left_out else "")
+        rows = [_hit(view, hit) for hit in found.hits]
+        body = el("ol", rows, class_="rows cards") if rows else parts.nothing("Nothing that is kept says this.")
+    return Page("Recall", html.many(parts.heading("Recall", sub=words), form, body), "/recall", live=False)
+
+
+def _hit(view: View, hit: Hit) -> Html:
+    href = parts.leads(view, hit.kind, hit.key, hit.session)
+    shown = parts.clip(hit.key, 60)
+    name = el("a", shown, href=href, data_open=True) if href else shown
+    label = "data, not instruction" if hit.trust == "data" else f"written by {hit.trust}"
+    return el(
+        "li",
+        el(
+            "div",
+            parts.badge(hit.kind),
+            el("strong", name),
+            parts.state(hit.state) if hit.state else None,
+            el("span", parts.when(hit.updated_at, view.now), class_="dim"),
+            el("meter", f"{hit.score:.0%}", value=f"{hit.score:.2f}", min=0, max=1, title=f"score {hit.score:.2f}"),
+            class_="meta",
+        ),
+        el("pre", lit(hit.snippet), class_="text mono" if hit.kind in MONO else "text"),
+        el(
+            "div",
+            [el("span", reason, class_="why") for reason in hit.why],
+            el("span", label, class_=f"trust t-{hit.trust}"),
+            el("span", f"says the same: {', '.join(hit.same)}", class_="dim") if hit.same else None,
+            el("span", f"newer than: {', '.join(hit.replaces)}", class_="dim") if hit.replaces else None,
+            class_="meta",
+        ),
+        class_="item",
+        data_item=True,
+        tabindex=-1,
+    )
+
+
+def lit(snippet: str) -> list[html.Child]:
+    """The snippet with the words that were found marked."""
+    pieces: list[html.Child] = []
+    for at, piece in enumerate(snippet.split(OPEN)):
+        word, close, rest = piece.partition(CLOSE)
+        if at and close:
+            pieces += [el("mark", word), rest]
+        else:
+            pieces.append((OPEN if at else "") + piece)
+    return pieces

@@ -1,0 +1,175 @@
+"""Savings: what kept outputs did not cost the window, day by day, by tool and by session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from limpet import limits
+from limpet.doors.dashboard import html, parts
+from limpet.doors.dashboard.html import Html, el
+from limpet.doors.dashboard.view import Page, View
+from limpet.model import moment
+from limpet.store import Savings
+from limpet.upkeep import paging
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1060, 240, 52, 26, 12
+DAYS = 60  # drawn at most
+DAYS_LEAST = 14  # and at least, so that a first day is seen as one
+ROWS = 40  # of a table
+
+
+class Day(NamedTuple):
+    name: str
+    saved: int
+    total: int  # of this day and all before
+
+
+def savings(view: View) -> Page:
+    saved = view.run("savings")
+    total = saved.total
+    sessions, _ = paging.sessions(view.context(), include_archived=True, limit=limits.LIST_MAX)
+    began = {one.key: one.created_at for one in sessions}
+    days = by_day(saved.rows, began)
+    figures = el(
+        "dl",
+        parts.figure(f"{total.saved:,}", "Tokens saved", f"counted as {total.tokenizer}"),
+        parts.figure(f"{total.observed:,}", "Would have entered", f"{total.calls:,} big results"),
+        parts.figure(f"{total.returned:,}", "Shown instead"),
+        parts.figure(f"{total.read_back:,}", "Read back later", f"{total.reads:,} reads"),
+        class_="figures",
+    )
+    plot = chart(days) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
+    main = html.many(
+        parts.heading(
+            "Savings", sub="Observed, less what was shown instead, less what was read back. It may be below zero."
+        ),
+        figures,
+        parts.panel("By the day a session began", plot),
+        el(
+            "div",
+            parts.panel("By tool", _table(view, saved.rows, "tool")),
+            parts.panel("By session", _table(view, saved.rows, "session")),
+            class_="split even",
+        ),
+    )
+    return Page("Savings", main, "/savings")
+
+
+def by_day(rows: Sequence[Savings], began: dict[str, int]) -> list[Day]:
+    """One entry a day, also for days without sessions, so that the picture is true to time."""
+    sums: dict[str, int] = {}
+    for row in rows:
+        if row.session in began:
+            name = f"{moment(began[row.session]):%Y-%m-%d}"
+            sums[name] = sums.get(name, 0) + row.saved
+    if not sums:
+        return []
+    last = max(sums)
+    at = datetime.fromisoformat(min(sums)).replace(tzinfo=UTC)
+    at = min(at, datetime.fromisoformat(last).replace(tzinfo=UTC) - timedelta(days=DAYS_LEAST - 1))
+    days: list[Day] = []
+    total = 0
+    while True:
+        name = f"{at:%Y-%m-%d}"
+        total += sums.get(name, 0)
+        days.append(Day(name, sums.get(name, 0), total))
+        if name >= last:
+            return days[-DAYS:]
+        at += timedelta(days=1)
+
+
+def chart(days: Sequence[Day]) -> Html:
+    """Bars for each day and a line for the sum, drawn on the server."""
+    top = max(1, *(day.total for day in days), *(day.saved for day in days))
+    low = min(0, *(day.total for day in days), *(day.saved for day in days))
+    high = HEIGHT - BOTTOM - TOP
+
+    def y(value: int) -> float:
+        return TOP + high * (top - value) / (top - low)
+
+    step = (WIDTH - LEFT - 8) / len(days)
+    bars = [_bar(day, LEFT + at * step, step, y) for at, day in enumerate(days)]
+    points = " ".join(f"{LEFT + (at + 0.5) * step:.1f},{y(day.total):.1f}" for at, day in enumerate(days))
+    grid = []
+    for part in range(5):
+        value = low + (top - low) * part // 4
+        grid.append(el("line", x1=LEFT, x2=WIDTH - 8, y1=f"{y(value):.1f}", y2=f"{y(value):.1f}", class_="grid"))
+        grid.append(el("text", short(value), x=LEFT - 8, y=f"{y(value) + 4:.1f}", text_anchor="end"))
+    every = max(1, -(-len(days) // 8))
+    names = [
+        el("text", day.name[5:], x=f"{LEFT + (at + 0.5) * step:.1f}", y=HEIGHT - 8, text_anchor="middle")
+        for at, day in enumerate(days)
+        if at % every == 0
+    ]
+    dots = (
+        [
+            el("circle", cx=f"{LEFT + (at + 0.5) * step:.1f}", cy=f"{y(day.total):.1f}", r=3, class_="dot")
+            for at, day in enumerate(days)
+            if day.saved
+        ]
+        if len(days) <= 31
+        else []
+    )
+    label = f"Tokens saved, {days[0].name} to {days[-1].name}: {days[-1].total:,} in all"
+    drawing = el(
+        "svg",
+        grid,
+        bars,
+        el("polyline", points=points, class_="sum"),
+        dots,
+        names,
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        class_="plot",
+        role="img",
+        aria_label=label,
+    )
+    key = el(
+        "p",
+        el("span", "", class_="dot c0"),
+        " saved in the sessions of that day ",
+        el("span", "", class_="dot c1"),
+        " in all",
+        class_="dim",
+    )
+    return html.many(drawing, key)
+
+
+def _bar(day: Day, x: float, step: float, y: Callable[[int], float]) -> Html:
+    above, below = y(max(0, day.saved)), y(min(0, day.saved))
+    wide = max(1.0, min(28.0, step * 0.7))
+    return el(
+        "rect",
+        el("title", f"{day.name}: {day.saved:,} saved"),
+        x=f"{x + (step - wide) / 2:.1f}",
+        y=f"{above:.1f}",
+        width=f"{wide:.1f}",
+        height=f"{max(0.5, below - above):.1f}",
+        rx=2,
+        class_="bar",
+    )
+
+
+def short(value: int) -> str:
+    if abs(value) >= 1_000_000:
+        return f"{value / 1_000_000:.1f}M"
+    return f"{value / 1_000:.0f}k" if abs(value) >= 1_000 else str(value)
+
+
+def _table(view: View, rows: Sequence[Savings], name: str) -> Html:
+    sums: dict[str, list[int]] = {}
+    for row in rows:
+        found = sums.setdefault(getattr(row, name), [0, 0, 0])
+        for at, value in enumerate((row.calls, row.observed, row.saved)):
+            found[at] += value
+    ordered = sorted(sums.items(), key=lambda item: -item[1][2])[:ROWS]
+    if not ordered:
+        return parts.nothing("Nothing yet.")
+
+    def shown(value: str) -> html.Child:
+        text = parts.clip(value, 44)
+        return el("a", text, href=view.link("/session", id=value)) if name == "session" else text
+
+    lines = [[shown(key), *figures] for key, figures in ordered]
+    return parts.table((name.capitalize(), "Results", "Observed", "Saved"), lines, frozenset((1, 2, 3)))

@@ -1,0 +1,342 @@
+"""A session's story on a time line: everything it wrote, kept, dropped and brought back, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from limpet import limits
+from limpet.doors.dashboard import html, parts
+from limpet.doors.dashboard.html import Child, Html, el
+from limpet.doors.dashboard.pages.history import undo_button, what
+from limpet.doors.dashboard.view import Page, View
+from limpet.model import FOLD, NOTE, NOTEPAD, OUTPUT, TASK, Entry, Event, Output, as_session
+from limpet.store import EventQuery
+from limpet.upkeep import paging
+
+KINDS = (
+    ("", "All"),
+    (NOTE, "Notes"),
+    (NOTEPAD, "Notepad"),
+    (TASK, "Tasks"),
+    (OUTPUT, "Outputs"),
+    (FOLD, "Window"),
+    ("memory", "Memory"),
+    ("handoff", "Handoffs"),
+    ("pin", "Pins"),
+    ("session", "Sessions"),
+)
+MESSAGES_SHOWN = 60  # on one page
+MEASURED_MESSAGES = 1_500  # a session with more is measured when asked, so that its story is there at once
+
+
+class Step(NamedTuple):
+    """One thing that happened."""
+
+    at: int
+    kind: str
+    body: Html
+
+
+def session(view: View) -> Page:
+    id = view.asked("id")
+    entry = paging.session(view.context(), id)
+    kind, before = view.asked("kind"), view.number("before")
+    ctx = view.context(id)
+    events: tuple[Event, ...] = ()
+    following: int | None = None
+    if kind != OUTPUT:
+        query = EventQuery(kind or None, session=id, before_seq=before, limit=limits.DASHBOARD_PAGE)
+        events, following = paging.changes(ctx, query)
+    kept: Sequence[Output] = ()
+    if kind in ("", OUTPUT):
+        kept = _within(paging.outputs_of(ctx), events, first=before is None, last=following is None)
+    steps = [Step(event.at, event.kind, _event(view, event)) for event in events]
+    steps += [Step(one.created_at, OUTPUT, _output(view, one)) for one in kept]
+    newest = view.here(before=None) if before else None
+    older = view.here(before=following) if following else None
+    story = html.many(
+        parts.choices(view, "kind", KINDS, kind),
+        _timeline(sorted(steps, key=lambda step: -step.at)),
+        parts.pager(view, newest, older),
+    )
+    main = html.many(
+        _head(view, entry),
+        el("div", el("div", story), el("aside", _beside(view, id), class_="side"), class_="with-side"),
+    )
+    return Page(f"Session {parts.clip(id, 40)}", main, "/overview")
+
+
+def _within(found: Sequence[Output], events: Sequence[Event], *, first: bool, last: bool) -> list[Output]:
+    """Outputs of the stretch of time that the page's events cover."""
+    newest = None if first or not events else events[0].at
+    oldest = None if last or not events else events[-1].at
+    return [
+        one
+        for one in found
+        if (newest is None or one.created_at <= newest) and (oldest is None or one.created_at > oldest)
+    ]
+
+
+def _head(view: View, entry: Entry) -> Html:
+    info = as_session(entry)
+    if entry.done and not entry.extra.get("outcome"):
+        change = parts.button(view, "begin_session", "resume_session", "Resume", class_="plain", session=entry.key)
+    elif not entry.done:
+        change = parts.button(view, "archive_session", "archive_session", "Archive", class_="plain", id=entry.key)
+    else:
+        change = html.many()
+    parent = (
+        html.many("part of ", el("a", info.parent, href=view.link("/session", id=info.parent)), " · ")
+        if info.parent
+        else None
+    )
+    since = html.many(parent, "begun ", parts.when(entry.created_at, view.now))
+    result = entry.extra.get("result")
+    return html.many(
+        parts.heading(html.many(parts.state(info.state), " ", info.id), change, sub=since),
+        el("p", parts.clip(info.task, 700), class_="lead") if info.task else None,
+        parts.panel("Result", parts.text(str(result))) if result else None,
+    )
+
+
+def _timeline(steps: Sequence[Step]) -> Html:
+    if not steps:
+        return parts.nothing("Nothing of this kind happened here.")
+    days: dict[str, list[Html]] = {}
+    for step in steps:
+        item = el("li", parts.clock(step.at), step.body, class_=f"step k-{step.kind}", data_item=True, tabindex=-1)
+        days.setdefault(parts.day(step.at), []).append(item)
+    return html.many([(el("h2", name, class_="day"), el("ol", items, class_="story")) for name, items in days.items()])
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+def _event(view: View, event: Event) -> Html:
+    tell = TELLING.get(event.kind, _plain)
+    href = parts.leads(view, event.kind, event.key) if event.kind != "session" else None
+    name = el("a", event.kind.replace("_", " "), href=href) if href else event.kind.replace("_", " ")
+    head = el(
+        "div",
+        el("strong", parts.verb(event)),
+        el("span", name, class_=f"badge k-{event.kind}"),
+        el("span", event.by, class_="dim"),
+        el("a", f"#{event.seq}", href=view.link("/change", seq=event.seq), class_="dim", data_open=True),
+        undo_button(view, event),
+        class_="meta",
+    )
+    return el("div", head, tell(view, event), class_="body")
+
+
+def _plain(view: View, event: Event) -> Html:
+    return what(event)
+
+
+def _note(view: View, event: Event) -> Html:
+    entry = event.after or event.before
+    tags = parts.tags(view, entry.tags) if entry and event.before is None else None
+    return html.many(what(event), tags)
+
+
+def _task(view: View, event: Event) -> Html:
+    entry = event.after or event.before
+    if entry is None:
+        return html.many()
+    extra = entry.extra
+    outcome = el("p", str(extra["outcome"]), class_="lead") if extra.get("outcome") else None
+    ledger = parts.text(str(extra["ledger"]), name="What was done in it") if extra.get("ledger") else None
+    return html.many(el("p", parts.clip(entry.content)), outcome, ledger)
+
+
+def _fold(view: View, event: Event) -> Html:
+    entry = event.after or event.before
+    if entry is None:
+        return html.many()
+    extra = entry.extra
+    how = extra.get("how")
+    if how == "warn":
+        return el("p", f"At message {int(extra['first']) + 1:,}, with {int(extra.get('limit', 0)):,} tokens to fill.")
+    first, last = int(extra["first"]) + 1, int(extra["last"]) + 1
+    messages = el(
+        "a",
+        f"messages {first:,} to {last:,}",
+        href=view.link("/messages", session=entry.session, first=first, last=last),
+    )
+    if how == "clear":
+        lines = extra.get("lines", {})
+        shown = el("ul", [el("li", parts.line(str(one))) for one in list(lines.values())[:20]])
+        return html.many(el("p", f"{len(lines):,} results became one line each, among ", messages, "."), shown)
+    return _compaction(view, entry, event, messages, (first, last))
+
+
+def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tuple[int, int]) -> Html:
+    extra = entry.extra
+    before, after = extra.get("before"), extra.get("after")
+    sizes = None
+    if before and after:
+        rows = (("kept", int(after)),)
+        sizes = html.many(
+            parts.stack(rows, int(before), "What was kept of the window"),
+            el(
+                "p",
+                f"{int(before):,} → {int(after):,} tokens, {extra.get('score', 0):.0%} of the facts probed are there",
+            ),
+        )
+    missing = [str(one) for one in extra.get("missing", ())]
+    dropped = (
+        el(
+            "details",
+            el("summary", f"{len(missing):,} facts left out (recall still finds them)"),
+            el("ul", [el("li", parts.clip(one, 200)) for one in missing]),
+        )
+        if missing
+        else el("p", "Nothing that was probed is missing.", class_="dim")
+    )
+    back = html.many()
+    if event.after is not None and not event.after.done and event.operation == "compact":
+        back = parts.button(
+            view,
+            "uncompact",
+            "uncompact",
+            "Bring back",
+            class_="plain",
+            session=entry.session,
+            first=span[0],
+            last=span[1],
+        )
+    kept = html.many(el("h3", "Kept"), parts.text(entry.content, name="The whole summary"))
+    return html.many(
+        sizes, el("div", el("span", "Folded: ", messages), back, class_="meta"), kept, el("h3", "Dropped"), dropped
+    )
+
+
+TELLING: Mapping[str, Callable[[View, Event], Html]] = {NOTE: _note, TASK: _task, FOLD: _fold}
+
+
+def _output(view: View, output: Output) -> Html:
+    head = el(
+        "div",
+        el("strong", "kept an output"),
+        el("span", "output", class_="badge k-output"),
+        el("a", output.id, href=view.link("/output", id=output.id), data_open=True),
+        el("span", f"{parts.clip(output.tool, 60)} · {parts.size(output.size)} · {output.lines:,} lines", class_="dim"),
+        class_="meta",
+    )
+    return el("div", head, parts.text(output.preview, name="The whole preview"), class_="body")
+
+
+# --- beside it --------------------------------------------------------------------------------------------------------
+
+
+def _beside(view: View, id: str) -> Html:
+    saved = view.run("savings", session=id).total
+    pad = view.run("read_notepad", id)
+    figures = el(
+        "dl", parts.figure(f"{saved.saved:,}", "Tokens saved", f"{saved.calls:,} big results"), class_="figures one"
+    )
+    return html.many(_gauge(view, id), figures, _pad(view, id, pad.content, pad.tokens), _pins(view, id))
+
+
+def _gauge(view: View, id: str) -> Html:
+    said = paging.message_count(view.context(id))
+    if said > MEASURED_MESSAGES and view.asked("gauge") != "yes":
+        show = el("a", "Show what fills it", href=view.here(gauge="yes"))
+        return parts.panel("Window", el("p", f"{said:,} messages, which take a moment to measure. ", show))
+    gauge = view.run("show_window", id)
+    rows = [(name, tokens) for name, tokens in gauge.sections.items() if tokens]
+    share = gauge.used / gauge.limit if gauge.limit else 0
+    legend = [
+        el(
+            "li",
+            el("span", "", class_=f"dot c{at % parts.COLOURS}"),
+            el("span", name),
+            el("span", tokens, class_="number"),
+        )
+        for at, (name, tokens) in enumerate(rows)
+    ]
+    return parts.panel(
+        "Window",
+        el("p", el("strong", f"{share:.0%}"), f" of {gauge.limit:,} tokens: {gauge.used:,}", class_="gauge-sum"),
+        parts.stack(rows, gauge.limit, f"The window is {share:.0%} full"),
+        el("ul", legend, class_="legend"),
+        el("p", f"Left out: {', '.join(gauge.left_out)}", class_="dim") if gauge.left_out else None,
+    )
+
+
+def _pad(view: View, id: str, content: str, tokens: int) -> Html:
+    beside = el("a", f"{tokens:,} tokens · versions", href=view.link("/notepad", session=id), class_="dim")
+    body = parts.text(content, mono=True) if content else parts.nothing("Empty.")
+    return parts.panel("Notepad", body, beside=beside, class_="notepad")
+
+
+def _pins(view: View, id: str) -> Html:
+    found = view.run("list_pins", id).pins
+    rows = [
+        el(
+            "li",
+            parts.text(pin.content),
+            parts.button(view, "unpin_text", "unpin_text", "Unpin", session=id, id=pin.key),
+        )
+        for pin in found
+    ]
+    add: Child = None
+    if view.may("pin_text"):
+        add = el(
+            "details",
+            el("summary", "Pin a text"),
+            parts.form(
+                view,
+                "pin_text",
+                el("label", "Every window of this session will hold it", for_="pin"),
+                html.area("", id="pin", name="content", rows=3, required=True),
+                el("button", "Pin"),
+                class_="stack",
+                session=id,
+            ),
+        )
+    return parts.panel("Pinned", el("ul", rows, class_="rows") if rows else None, add)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def messages(view: View) -> Page:
+    id = view.asked("session")
+    first = max(1, view.number("first") or 1)
+    last = max(first, view.number("last") or first + MESSAGES_SHOWN - 1)
+    until = min(last, first + MESSAGES_SHOWN - 1)
+    found = paging.messages(view.context(id), first, until)
+    rows = [
+        el(
+            "li",
+            el(
+                "div",
+                el("strong", str(entry.extra.get("role", ""))),
+                el(
+                    "span",
+                    f"message {at:,} · {int(entry.extra.get('tokens', 0)):,} tokens · ",
+                    parts.when(entry.created_at, view.now),
+                    class_="dim",
+                ),
+                class_="meta",
+            ),
+            parts.text(entry.content, mono=entry.extra.get("role") == "tool"),
+            class_="item",
+            data_item=True,
+            tabindex=-1,
+        )
+        for at, entry in enumerate(found, first)
+    ]
+    following = view.here(first=until + 1) if until < last and len(found) == until - first + 1 else None
+    pager = (
+        el("nav", el("a", "Next →", href=following), class_="pager", aria_label="Pages of the list")
+        if following
+        else None
+    )
+    main = html.many(
+        parts.heading("Messages", sub=el("a", id, href=view.link("/session", id=id))),
+        el("ol", rows, class_="rows cards") if rows else parts.nothing("There are no such messages."),
+        pager,
+    )
+    return Page("Messages", main, "/overview", live=False)

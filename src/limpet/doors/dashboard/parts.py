@@ -1,0 +1,246 @@
+"""What several pages show: times, tags, texts, differences, bars, forms and the way through a long list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from limpet.doors.dashboard import html
+from limpet.doors.dashboard.html import Child, Html, Value, el
+from limpet.doors.dashboard.view import View
+from limpet.model import Event, iso, moment
+from limpet.text import diff
+
+EXCERPT_CHARS = 600  # of a text in a list; the rest is one step away
+OPEN_LINES = 14  # a longer text is closed at first
+DIFF_LINES = 400  # of a difference that is shown; longer ones are cut, and say so
+COLOURS = 9  # in the style sheet, c0 and following
+
+VERBS = {  # what an operation did, in the words of a story
+    "add_note": "noted",
+    "scratch_note": "jotted down",
+    "update_note": "changed a note",
+    "delete_note": "deleted a note",
+    "write_notepad": "wrote the notepad",
+    "update_notepad": "edited the notepad",
+    "restore_notepad": "restored a notepad version",
+    "write_memory": "remembered",
+    "write_session_handoff": "left a handoff",
+    "use_handoff": "took up the handoff",
+    "begin_task": "began a task",
+    "end_task": "ended a task",
+    "cancel_task": "cancelled a task",
+    "compact": "compacted the window",
+    "warn": "was warned: the window fills up",
+    "void_warning": "made room; the warning was void",
+    "clear_results": "cleared old results",
+    "uncompact": "brought messages back",
+    "pin_text": "pinned a text",
+    "unpin_text": "unpinned a text",
+    "begin_session": "began",
+    "archive_session": "archived the session",
+    "spawn_session": "gave work to a sub-session",
+    "fork_session": "forked a sub-session",
+    "report_result": "reported its result",
+    "end_session": "ended a sub-session",
+    "undo": "undid a change",
+    "purge": "purged",
+    "log_decision": "logged a decision",
+    "checkpoint_session": "made a checkpoint",
+    "append_messages": "spoke",
+    "see_tools": "saw the tools of a server",
+    "approve_seals": "approved tools",
+    "agent_state": "set state",
+}
+
+
+def verb(event: Event) -> str:
+    if event.operation == "pin_memory":
+        return "pinned memory" if event.detail.get("pinned") else "unpinned memory"
+    if event.operation == "begin_session" and event.before is not None:
+        return "went on"
+    return VERBS.get(event.operation, event.operation.replace("_", " "))
+
+
+def when(at: int, now: int) -> Html:
+    """How long ago, with the exact time behind it."""
+    return el("time", ago(at, now), datetime=iso(at), title=iso(at))
+
+
+def clock(at: int) -> Html:
+    return el("time", f"{moment(at):%H:%M:%S}", datetime=iso(at), title=iso(at))
+
+
+def ago(at: int, now: int) -> str:
+    seconds = (now - at) // 1000
+    if seconds < 0:
+        return f"{moment(at):%Y-%m-%d %H:%M}"
+    if seconds < 60:
+        return "just now" if seconds < 10 else f"{seconds} s ago"
+    if seconds < 3_600:
+        return f"{seconds // 60} min ago"
+    if seconds < 86_400:
+        return f"{seconds // 3_600} h ago"
+    return f"{seconds // 86_400} d ago" if seconds < 14 * 86_400 else f"{moment(at):%Y-%m-%d}"
+
+
+def day(at: int) -> str:
+    return f"{moment(at):%A, %-d %B %Y}"
+
+
+def clip(text: str, most: int = EXCERPT_CHARS) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def line(text: str, most: int = 140) -> str:
+    """The beginning of a text, as one line."""
+    return clip(" ".join(text[: 4 * most].split()), most)
+
+
+def badge(kind: str, words: str = "") -> Html:
+    return el("span", words or kind.replace("_", " "), class_=f"badge k-{kind}")
+
+
+def state(name: str) -> Html:
+    return el("span", name.replace("_", " "), class_=f"state s-{name}")
+
+
+def tags(view: View, names: Iterable[str]) -> Html:
+    return html.many([el("a", f"#{name}", class_="tag", href=view.link("/notes", tag=name)) for name in names])
+
+
+def text(content: str, *, name: str = "Show all", mono: bool = False) -> Html:
+    """A stored text as it is. A long one is closed at first. `mono` is for what was not written for people."""
+    kind = "text mono" if mono else "text"
+    lines = content.count("\n") + 1
+    if lines <= OPEN_LINES and len(content) <= 4 * EXCERPT_CHARS:
+        return el("pre", content, class_=kind)
+    first = "\n".join(content.split("\n", 6)[:6])
+    rest = el("details", el("summary", f"{name} ({lines:,} lines)"), el("pre", content, class_=kind))
+    return el("div", el("pre", clip(first), class_=f"{kind} faded"), rest, class_="long")
+
+
+def difference(before: str, after: str) -> Html:
+    """What changed between two texts, line by line."""
+    if not (before.endswith("\n") or after.endswith("\n")):
+        before, after = f"{before}\n", f"{after}\n"  # that neither ends its last line is no difference
+    lines = diff.unified(before, after, before_name="", after_name="", context=2).split("\n")[2:-1]
+    if not lines:
+        return el("p", "The text stayed the same.", class_="dim")
+    signs = {"+": "add", "-": "del", "@": "hunk"}
+    rows = [el("span", row or " ", class_=signs.get(row[:1], "same")) for row in lines[:DIFF_LINES]]
+    if len(lines) > DIFF_LINES:
+        rows.append(el("span", f"… {len(lines) - DIFF_LINES:,} more lines", class_="hunk"))
+    block = el("pre", rows, class_="diff")
+    added = sum(row.startswith("+") for row in lines)
+    removed = sum(row.startswith("-") for row in lines)
+    if len(lines) <= OPEN_LINES:
+        return block
+    return el("details", el("summary", f"+{added:,} -{removed:,} lines"), block)
+
+
+def form(view: View, action: str, /, *content: Child, back: str = "", class_: str = "", **hidden: Value) -> Html:
+    """A form for an action. `back` is where it leads; without it, to the page it stands on."""
+    here = html.address(view.path, **view.query)
+    kept = {"back": back or here, **hidden}
+    fields = [html.field(str(value), type="hidden", name=name) for name, value in kept.items() if value is not None]
+    return el("form", fields, content, action=view.link(f"/do/{action}"), method="post", class_=class_ or None)
+
+
+def button(
+    view: View, operation: str, action: str, label: str, /, *, class_: str = "quiet", back: str = "", **hidden: Value
+) -> Html:
+    """A form of one button; nothing for those who may not."""
+    if not view.may(operation):
+        return html.many()
+    return form(view, action, el("button", label, class_=class_), class_="inline", back=back, **hidden)
+
+
+def pager(view: View, newest: str | None, older: str | None, words: str = "") -> Html:
+    links = [
+        el("a", "← Newest", href=newest, rel="first") if newest else None,
+        el("span", words, class_="dim") if words else None,
+        el("a", "Older →", href=older, rel="next", data_older=True) if older else None,
+    ]
+    return el("nav", links, class_="pager", aria_label="Pages of the list") if any(links) else html.many()
+
+
+def choices(view: View, name: str, given: Sequence[tuple[str, str]], chosen: str) -> Html:
+    """A row of links, one of which is lit."""
+
+    def one(value: str, label: str) -> Html:
+        href = view.here(**{name: value or None, "before": None, "page": None})
+        return el("a", label, href=href, class_="chip", aria_current="true" if value == chosen else None)
+
+    return el("div", [one(*pair) for pair in given], class_="chips", role="group", aria_label="Filter")
+
+
+def stack(rows: Sequence[tuple[str, int]], limit: int, label: str) -> Html:
+    """A bar that shows how several amounts fill a whole."""
+    whole = max(limit, sum(amount for _, amount in rows), 1)
+    drawn, at = [], 0.0
+    for number, (name, amount) in enumerate(rows):
+        width = 100 * amount / whole
+        title = el("title", f"{name}: {amount:,}")
+        drawn.append(
+            el("rect", title, x=f"{at:.3f}", y=0, width=f"{width:.3f}", height=10, class_=f"c{number % COLOURS}")
+        )
+        at += width
+    return el(
+        "svg", drawn, viewBox="0 0 100 10", preserveAspectRatio="none", class_="stack-bar", role="img", aria_label=label
+    )
+
+
+def figure(value: Child, label: str, hint: Child = None) -> Html:
+    return el(
+        "div",
+        el("dt", label),
+        el("dd", el("strong", value), el("span", hint, class_="dim") if hint is not None else None),
+        class_="figure",
+    )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], numbers: frozenset[int] = frozenset()) -> Html:
+    def cell(at: int, value: Child) -> Html:
+        return el("td", value, class_="number" if at in numbers else None)
+
+    head = el(
+        "tr", [el("th", name, scope="col", class_="number" if at in numbers else None) for at, name in enumerate(heads)]
+    )
+    body = [el("tr", [cell(at, value) for at, value in enumerate(row)]) for row in rows]
+    return el("div", el("table", el("thead", head), el("tbody", body)), class_="scroll")
+
+
+def nothing(words: str, more: Child = None) -> Html:
+    return el("p", words, more, class_="nothing")
+
+
+def heading(title: Child, *beside: Child, sub: Child = None) -> Html:
+    under = el("p", sub, class_="sub") if sub is not None else None
+    return el("div", el("div", el("h1", title), under), el("div", beside, class_="beside"), class_="heading")
+
+
+def panel(title: str, *content: Child, beside: Child = None, class_: str = "") -> Html:
+    head = el("div", el("h2", title), beside, class_="panel-head")
+    return el("section", head, content, class_=f"panel {class_}".strip(), aria_label=title)
+
+
+def leads(view: View, kind: str, key: str, session: str = "") -> str | None:
+    """The page of an entry, where it has one."""
+    pages: dict[str, Callable[[], str]] = {
+        "note": lambda: view.link("/note", id=key),
+        "memory": lambda: view.link("/remembered", key=key),
+        "handoff": lambda: view.link("/handoff", line=key),
+        "notepad": lambda: view.link("/notepad", session=key),
+        "session": lambda: view.link("/session", id=key),
+        "output": lambda: view.link("/output", id=key),
+        "journal": lambda: view.link("/journal"),
+    }
+    if kind in pages:
+        return pages[kind]()
+    return view.link("/session", id=session) if session else None
+
+
+def size(count: int) -> str:
+    if count < 1 << 10:
+        return f"{count} B"
+    return f"{count / (1 << 10):.1f} kB" if count < 1 << 20 else f"{count / (1 << 20):.2f} MB"

@@ -1,0 +1,167 @@
+"""How people come in: a token in a form, or the address with a code that `serve` prints; then a cookie.
+
+The cookie is never the token. Cookies of one host go to every port of it, so another program on this machine whose page
+is opened gets it too: therefore it opens nothing but these pages, for half a day, and ends with the token it came from.
+On a server for teams it is a sign-in in the store (upkeep/sign_ins.py), so that any process behind a load balancer
+knows it. On a local server it is signed with the run's own token, which is never written anywhere, and is worth nothing
+after the run; codes are signed in the same way. What was used or signed out is remembered by the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio.to_thread
+
+from limpet import limits
+from limpet.doors.http.principal import LEVELS, Level, Principal
+from limpet.upkeep import access_tokens, sign_ins
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from limpet.api import Clock
+    from limpet.doors.http.credentials import Credentials, Local
+    from limpet.store import Store
+
+REMEMBERED = 10_000  # sign-ins in use, and marks of used codes, in one process
+K = TypeVar("K")
+V = TypeVar("V")
+_TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
+
+
+def signed(token: bytes, purpose: str, now: int) -> str:
+    """A mark that only who holds the token can make: when it ends, something random, and the signature."""
+    lasting = limits.SIGN_IN_CODE_MS if purpose == "code" else limits.SIGN_IN_MS
+    said = f"{now + lasting}.{secrets.token_hex(16)}"
+    return f"{said}.{_signature(token, purpose, said)}"
+
+
+def good(token: bytes, purpose: str, mark: str, now: int) -> bool:
+    said, _, signature = mark.rpartition(".")
+    until = said.partition(".")[0]
+    right = hmac.compare_digest(signature.encode(), _signature(token, purpose, said).encode())
+    return right and until.isdigit() and now < int(until)
+
+
+def _signature(token: bytes, purpose: str, said: str) -> str:
+    return hmac.digest(token, f"limpet dashboard {purpose} {said}".encode(), hashlib.sha256).hex()
+
+
+class People:
+    """Who a browser is. `secure` says that it comes over https, where the cookie can be bound to this very host."""
+
+    def __init__(
+        self, store: Store, credentials: Credentials, *, clock: Clock, local: Local | None, secure: bool
+    ) -> None:
+        self._store = store
+        self._credentials = credentials
+        self._clock = clock
+        self._local = local
+        self.secure = secure
+        self._known: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
+        self._used: OrderedDict[str, None] = OrderedDict()  # codes that were used, and cookies that were signed out
+        self.cookie = "__Host-limpet" if secure else "limpet"
+
+    async def principal(self, request: Request) -> Principal | None:
+        """Who the request's cookie stands for; on a server without a token, its one person."""
+        presented = request.cookies.get(self.cookie, "")
+        local = self._local
+        if local is not None and (local.token is None or self._signed_in(local.token, presented)):
+            return local.principal
+        if not presented:
+            return None
+        key = hashlib.sha256(presented.encode()).digest()
+        principal, until = self._known.get(key, (None, 0.0))
+        if principal is None or time.monotonic() >= until:
+            asked = time.monotonic()  # it may be revoked from here on, however long the answer takes
+            principal = await anyio.to_thread.run_sync(self._look_up, presented)
+            self._known.pop(key, None)
+            if principal is not None:
+                _put(self._known, key, (principal, asked + _TRUST_SECONDS))
+        now = self._clock()
+        over = principal is not None and principal.expires_at is not None and now >= principal.expires_at
+        return None if over else principal
+
+    async def now(self, request: Request) -> Principal | None:
+        """Who a request that is still open comes from, by its token or its cookie, as things are now."""
+        headers = request.headers.getlist("authorization")
+        return await (self._credentials.principal(headers) if headers else self.principal(request))
+
+    def _signed_in(self, token: bytes, presented: str) -> bool:
+        return presented not in self._used and good(token, "cookie", presented, self._clock())
+
+    def _look_up(self, presented: str) -> Principal | None:
+        now = self._clock()
+        found = sign_ins.recognised(self._store, presented, now)
+        if found is None:
+            return None
+        if not found.token:
+            who = found.who
+            level = Level[who["level"]]
+            return Principal(who["id"], who["tenant"], who["subject"], level, tuple(who["projects"]), found.expires_at)
+        token = access_tokens.known(self._store, found.token)
+        if token is None or not token.good(now):
+            return None
+        ends = min(found.expires_at, token.expires_at or found.expires_at)
+        return Principal(token.id, token.tenant, token.name, LEVELS[token.scope], token.projects, ends)
+
+    async def sign_in(self, token: str) -> str | None:
+        """The cookie for who holds this token; None when it opens nothing."""
+        principal = await self._credentials.principal([f"Bearer {token}"])
+        if principal is None or principal.level is Level.PUBLIC:
+            return None
+        local = self._local
+        if local is not None and local.token is not None and principal == local.principal:
+            return signed(local.token, "cookie", self._clock())
+        return await anyio.to_thread.run_sync(self._keep, principal, token)
+
+    def _keep(self, principal: Principal, token: str) -> str:
+        now = self._clock()
+        ends = min(now + limits.SIGN_IN_MS, principal.expires_at or now + limits.SIGN_IN_MS)
+        if token.startswith(access_tokens.PREFIX):
+            return sign_ins.create(self._store, principal.id, ends, now=now)
+        who = {name: getattr(principal, name) for name in ("id", "tenant", "subject")}
+        who |= {"level": principal.level.name, "projects": list(principal.projects)}
+        return sign_ins.create(self._store, "", ends, now=now, who=who)
+
+    def sign_in_by_code(self, code: str) -> str | None:
+        """The cookie for a code of a local server. A code is good once."""
+        local = self._local
+        if local is None or local.token is None or code in self._used:
+            return None
+        if not good(local.token, "code", code, self._clock()):
+            return None
+        _put(self._used, code, None)
+        return signed(local.token, "cookie", self._clock())
+
+    async def sign_out(self, request: Request) -> None:
+        presented = request.cookies.get(self.cookie, "")
+        self._known.pop(hashlib.sha256(presented.encode()).digest(), None)
+        token = None if self._local is None else self._local.token
+        if token is not None and self._signed_in(token, presented):
+            _put(self._used, presented, None)
+        elif presented:
+            now = self._clock()
+            await anyio.to_thread.run_sync(lambda: sign_ins.end(self._store, presented, now=now))
+
+    def give(self, answer: Response, value: str) -> None:
+        seconds = limits.SIGN_IN_MS // 1_000
+        answer.set_cookie(
+            self.cookie, value, max_age=seconds, path="/", secure=self.secure, httponly=True, samesite="strict"
+        )
+
+    def take(self, answer: Response) -> None:
+        answer.delete_cookie(self.cookie, path="/", secure=self.secure, httponly=True, samesite="strict")
+
+
+def _put(known: OrderedDict[K, V], key: K, value: V) -> None:
+    known[key] = value
+    while len(known) > REMEMBERED:
+        known.popitem(last=False)

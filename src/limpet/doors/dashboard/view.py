@@ -1,0 +1,65 @@
+"""One visit to the dashboard: who looks at which project, where links lead, and operations called as a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limpet.catalogue.table import find
+from limpet.doors.dashboard.html import Html, Value, address
+from limpet.doors.http import policy
+
+if TYPE_CHECKING:
+    from limpet.api import Limpet
+    from limpet.catalogue.operation import Context
+    from limpet.doors.http.gate import Visit
+
+BY = "person/dashboard"  # who changes something here, in the history
+SESSION = "dashboard"  # where changes belong that no session of an agent is meant by
+
+
+class Page(NamedTuple):
+    """What a page shows, for frame.py to put a frame around."""
+
+    title: str
+    main: Html
+    place: str  # which entry of the navigation is lit
+    live: bool = True  # whether it is drawn anew when something changes
+
+
+class View(NamedTuple):
+    hold: Limpet
+    visit: Visit
+    base: str  # before every path: /p/<project>, or nothing where there is only one
+    path: str  # of the page, without the base
+    query: Mapping[str, str]
+    now: int
+
+    def link(self, path: str, **parts: Value) -> str:
+        return address(self.base + path, **parts)
+
+    def here(self, **changed: Value) -> str:
+        """This page with another query."""
+        return self.link(self.path, **{**self.query, **changed})
+
+    def asked(self, name: str) -> str:
+        return self.query.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        """A whole number of the query; nonsense is as if it were not there."""
+        text = self.asked(name)
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+    def context(self, session: str | None = None) -> Context:
+        """For what is no operation of its own."""
+        return self.hold.context(session or SESSION, self.visit.principal.by(BY))
+
+    def run(self, operation: str, session: str | None = None, /, **arguments: Any) -> Any:
+        """An operation, done by the person who looks. Its value."""
+        return self.hold.run(find(operation), arguments, session or SESSION, self.visit.principal.by(BY))
+
+    def may(self, operation: str) -> bool:
+        """Whether the visitor may call it here; a button that is refused is not shown."""
+        needs = policy.OPERATIONS.get(operation)
+        here = operation not in policy.IN_FOLDER or (self.visit.room is not None and self.visit.room.at_home)
+        return needs is not None and self.visit.principal.level >= needs and here

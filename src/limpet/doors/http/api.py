@@ -1,0 +1,168 @@
+"""The JSON routes: every operation at POST /api/v1/operations/<name>, and who may come in at /api/v1/tokens.
+
+A call is `Limpet.call`, as behind every other door: the same arguments, answers and sentences. Everything else here
+is for people and programs that look after the server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from starlette.responses import Response
+
+from limpet import errors
+from limpet.catalogue.operation import storable
+from limpet.doors.http import openapi, policy, refusals
+from limpet.doors.http.gate import SESSION_HEADER, Visit
+from limpet.doors.http.mcp import own_session
+from limpet.doors.http.principal import ANY_PROJECT
+from limpet.model import iso
+from limpet.protocol import jsonrpc
+from limpet.upkeep import access_tokens
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from limpet.api import Clock
+    from limpet.doors.http.quotas import Quotas
+    from limpet.doors.http.threads import Threads
+    from limpet.store import Store
+
+BY = "agent/http"
+PERSON = "person/http"  # who makes and revokes tokens
+
+
+class Unreadable(Exception):
+    """A body that is no JSON object. `answer` says so."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class Api:
+    def __init__(self, store: Store, clock: Clock, quotas: Quotas, threads: Threads) -> None:
+        self._store = store
+        self._quotas = quotas
+        self._threads = threads
+        self._clock = clock
+
+    async def operation(self, request: Request, visit: Visit) -> ASGIApp:
+        name, room = visit.parts["operation"], visit.room
+        if refusal := visit.may_call(name) or await self._quotas.refusal(visit, name):
+            return refusal
+        try:
+            arguments = await _arguments(request)
+        except Unreadable as problem:
+            return problem.answer
+        session = request.headers.get(SESSION_HEADER) or own_session(visit)
+
+        def call() -> dict[str, Any]:
+            if room is None:
+                raise LookupError("an operation needs a project")
+            return room.hold.call(name, arguments, session=session, by=visit.principal.by(BY))
+
+        return _json(await self._threads.run(name, call))
+
+    async def whoami(self, _request: Request, visit: Visit) -> ASGIApp:
+        who = visit.principal
+        return _json(
+            {
+                "subject": who.subject,
+                "tenant": who.tenant,
+                "scope": who.level.name.lower(),
+                "projects": list(who.projects),
+                "expires_at": None if who.expires_at is None else iso(who.expires_at),
+            }
+        )
+
+    async def projects(self, _request: Request, visit: Visit) -> ASGIApp:
+        """Those that hold something, of those the principal may use; and those the token names."""
+        who = visit.principal
+        there = await anyio.to_thread.run_sync(self._store.projects, who.tenant)
+        named = {project for project in who.projects if project != ANY_PROJECT}
+        return _json({"projects": sorted(named | {project for project in there if who.may_use(project)})})
+
+    async def openapi(self, _request: Request, _visit: Visit) -> ASGIApp:
+        return _json(openapi.document())
+
+    # --- tokens -------------------------------------------------------------------------------------------------------
+
+    async def list_tokens(self, _request: Request, visit: Visit) -> ASGIApp:
+        found = await anyio.to_thread.run_sync(access_tokens.listed, self._store, visit.principal.tenant)
+        now = self._clock()
+        seen = [token for token in found if within(visit, token.projects)]
+        return _json({"tokens": [access_tokens.shown(token, now) for token in seen]})
+
+    async def create_token(self, request: Request, visit: Visit) -> ASGIApp:
+        try:
+            given = await _arguments(request)
+        except Unreadable as problem:
+            return problem.answer
+        who, now = visit.principal, self._clock()
+        asked = _wanted(given, who.tenant, now)
+        if not within(visit, asked.projects):
+            return refusals.wrong_project(next(name for name in asked.projects if not who.may_use(name)))
+        made = await anyio.to_thread.run_sync(
+            lambda: access_tokens.create(self._store, asked, by=who.by(PERSON), now=now)
+        )
+        return _json({**access_tokens.shown(made.token, now), "token": made.secret}, 201)
+
+    async def revoke_token(self, _request: Request, visit: Visit) -> ASGIApp:
+        id, who, now = storable("id", visit.parts["id"]), visit.principal, self._clock()
+
+        def work() -> access_tokens.Token:
+            return access_tokens.revoke(
+                self._store, id, tenant=who.tenant, allowed=who.may_use, by=who.by(PERSON), now=now
+            )
+
+        return _json(access_tokens.shown(await anyio.to_thread.run_sync(work), now))
+
+
+def within(visit: Visit, projects: tuple[str, ...]) -> bool:
+    """Whether all of these projects are the principal's, so that they may decide about a token for them."""
+    return all(visit.principal.may_use(project) for project in projects)
+
+
+def _wanted(given: dict[str, Any], tenant: str, now: int) -> access_tokens.Wanted:
+    known = ("name", "scope", "projects", "expires")
+    for name, value in given.items():
+        if name not in known:
+            raise errors.unknown_argument("create_token", name, list(known))
+        many = name == "projects"
+        right = (
+            isinstance(value, list) and all(isinstance(item, str) for item in value) if many else isinstance(value, str)
+        )
+        if not right:
+            raise errors.wrong_type("create_token", name, value, "a list of strings" if many else "a string")
+    for name in ("name", "scope", "projects"):
+        if name not in given:
+            raise errors.missing("create_token", name)
+    expires = given.get("expires", access_tokens.EXPIRES)
+    return access_tokens.wanted(given["name"], tenant, given["scope"], given["projects"], expires, now)
+
+
+async def _arguments(request: Request) -> dict[str, Any]:
+    kind = request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise Unreadable(refusals.not_json_type(kind))
+    try:
+        value = jsonrpc.decode(await request.body())
+    except jsonrpc.RpcError as problem:
+        raise Unreadable(refusals.not_json(problem.message)) from None
+    if not isinstance(value, dict):
+        raise Unreadable(refusals.not_json(f"it is {errors.a_kind(value)}, not an object."))
+    return value
+
+
+def _json(value: dict[str, Any], status: int = 200) -> Response:
+    body = jsonrpc.dumps(value).encode("utf-8", "replace")
+    return Response(body, status, headers=refusals.NO_STORE, media_type="application/json")
+
+
+def handlers(api: Api) -> dict[str, Any]:
+    """The routes of the policy that are answered here."""
+    names = ("operation", "whoami", "projects", "openapi", "list_tokens", "create_token", "revoke_token")
+    return {route.name: getattr(api, route.name) for route in policy.ROUTES if route.name in names}

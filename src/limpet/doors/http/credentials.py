@@ -1,0 +1,128 @@
+"""From the Authorization header to a principal, or to nobody.
+
+Three kinds of credentials: the token of a local server, which is all its own; tokens made by `limpet token create`;
+and access tokens of an identity provider, where one is set up. A stored token that was found is remembered for some
+seconds. Every half second the history of tokens is asked what changed, one question for all of them, and what did is
+looked up again: so a revoked one ends within a second in every process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio.to_thread
+
+from limpet import limits
+from limpet.doors.http.principal import LEVELS, Principal
+from limpet.errors import LimpetError
+from limpet.upkeep import access_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from limpet.api import Clock
+    from limpet.doors.http.oauth import OAuth
+    from limpet.store import Store
+
+REMEMBERED = 10_000  # tokens in use at once in one process
+REMEMBERED_SECONDS = 30  # then one is looked up again, though nothing is known to have changed
+_TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
+
+
+class Local(NamedTuple):
+    """The one person of a local server. Without a token, everybody who can reach it is that person."""
+
+    principal: Principal
+    token: bytes | None
+
+
+class Credentials:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        local: Local | None,
+        oauth: OAuth | None = None,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ticks = ticks
+        self._store = store
+        self._clock = clock
+        self._local = local
+        self._oauth = oauth
+        self._known: OrderedDict[bytes, tuple[access_tokens.Token, float]] = (
+            OrderedDict()
+        )  # until when it is remembered
+        self._last: int | None = None  # the newest change of any token that was taken note of
+        self._asked = -_TRUST_SECONDS  # when it was asked for
+        self._asking = anyio.Lock()
+
+    async def principal(self, headers: Sequence[str]) -> Principal | None:
+        """Who sends these Authorization headers. More than one of them is nobody's."""
+        if self._local is not None and self._local.token is None:
+            return self._local.principal
+        scheme, _, given = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+        presented = given.strip()
+        if scheme.lower() != "bearer" or not presented:
+            return None
+        local = self._local
+        # Compared as bytes: a header may hold any character.
+        if local is not None and local.token is not None and hmac.compare_digest(presented.encode(), local.token):
+            return local.principal
+        if presented.startswith(access_tokens.PREFIX):
+            return await self._stored(presented)
+        return None if self._oauth is None else await anyio.to_thread.run_sync(self._oauth.principal, presented)
+
+    async def _stored(self, presented: str) -> Principal | None:
+        if self._ticks() >= self._asked + _TRUST_SECONDS:
+            await self._hear()
+        key = hashlib.sha256(presented.encode()).digest()  # so that no token stays in memory
+        token, until = self._known.get(key, (None, 0.0))
+        if token is None or self._ticks() >= until:
+            last, began = self._last, self._ticks()
+            token = await anyio.to_thread.run_sync(self._look_up, presented)
+            # If something was changed since, it may have been this one, after it was read.
+            self._remember(key, token if last == self._last else None, began + REMEMBERED_SECONDS)
+        return _principal(token) if token is not None and token.good(self._clock()) else None
+
+    async def _hear(self) -> None:
+        """Forget the tokens that were changed since this was last asked."""
+        async with self._asking:
+            asked = self._ticks()  # what is changed from here on is heard of next time
+            if asked < self._asked + _TRUST_SECONDS:
+                return  # somebody else has just asked
+            changes = await anyio.to_thread.run_sync(access_tokens.latest_changes, self._store)
+            last, newest = self._last or 0, max((seq for seq, _ in changes), default=0)
+            new = [id for seq, id in changes if seq > last]
+            if len(new) == limits.TOKEN_CHANGES_READ or newest < last:  # there may be more; or it is another store now
+                self._known.clear()
+            for key in [key for key, (token, _) in self._known.items() if token.id in new]:
+                del self._known[key]
+            self._last, self._asked = newest, asked
+
+    def _look_up(self, presented: str) -> access_tokens.Token | None:
+        token = access_tokens.recognised(self._store, presented)
+        now = self._clock()
+        if token is not None and token.good(now) and access_tokens.use_is_old(token.used_at, now):
+            with suppress(LimpetError):  # whoever has a good token is let in, also when this cannot be written
+                access_tokens.note_use(self._store, token, now=now)
+        return token
+
+    def _remember(self, key: bytes, token: access_tokens.Token | None, until: float) -> None:
+        self._known.pop(key, None)
+        if token is not None:
+            self._known[key] = (token, until)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+
+
+def _principal(token: access_tokens.Token) -> Principal:
+    return Principal(
+        token.id, token.tenant, token.name, LEVELS[token.scope], token.projects, expires_at=token.expires_at
+    )

@@ -1,0 +1,225 @@
+"""The gate: the ASGI application in front of everything else. Nothing is reached but through it.
+
+In this order: the Host and Origin headers must be ours, so that a web page cannot reach the server through the browser;
+the path is looked up in the policy; unless the door is open to all, the credential must be good; then how often, which
+way, what it takes, and which project. Only then is the door's own handler called, with a `Visit` that says who and
+where. The path of the scope decides, never a URL put together from headers that the caller wrote.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from mcp.server.transport_security import (
+    RequestBodyLimitMiddleware,
+    TransportSecurityMiddleware,
+    TransportSecuritySettings,
+)
+from starlette.requests import Request
+
+from limpet.doors.http import policy, refusals
+from limpet.doors.http.principal import Level, Principal
+from limpet.errors import LimpetError, StoreProblem
+from limpet.protocol import jsonrpc
+from limpet.upkeep.access_tokens import project_name
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from limpet.doors.http.credentials import Credentials
+    from limpet.doors.http.projects import Room, Rooms
+    from limpet.doors.http.rates import Rates
+
+VISIT = "limpet"  # where a request's scope holds its Visit
+PROJECT_HEADER = "limpet-project"
+SESSION_HEADER = "limpet-session"
+
+_log = logging.getLogger("limpet.http")
+
+
+class Challenge(NamedTuple):
+    """What a refused client is told about getting better credentials."""
+
+    metadata: str = ""  # the address of the resource's metadata, where there is an identity provider
+    scope_prefix: str = ""
+
+    def words(self) -> str:
+        return f', resource_metadata="{self.metadata}"' if self.metadata else ""
+
+
+class Visit(NamedTuple):
+    """A request that was let in: who it is, where they are, and what the path named."""
+
+    principal: Principal
+    room: Room | None  # for doors of a project
+    parts: Mapping[str, str]
+    challenge: Challenge
+
+    def refusal(self, what: str, needs: Level) -> ASGIApp | None:
+        """Why the visitor may not do something that takes this level; None if they may."""
+        if self.principal.level >= needs:
+            return None
+        prefix = self.challenge.scope_prefix
+        return refusals.forbidden(what, needs, self.principal.level, prefix, self.challenge.words())
+
+    def may_call(self, operation: str) -> ASGIApp | None:
+        """The same for an operation. One that the policy does not know is nobody's."""
+        needs = policy.OPERATIONS.get(operation)
+        if needs is None:
+            return refusals.no_route(operation)
+        if refusal := self.refusal(operation, needs):
+            return refusal
+        if operation in policy.IN_FOLDER and not (self.room and self.room.at_home):
+            return refusals.no_folder(operation)
+        return None
+
+
+Handler = Callable[[Request, Visit], Awaitable["ASGIApp"]]
+
+
+class Pages(NamedTuple):
+    """What pages for people need of the gate: who a cookie stands for, and a refusal that people can read."""
+
+    principal: Callable[[Request], Awaitable[Principal | None]]
+    refused: Callable[[Request, ASGIApp], ASGIApp]
+
+
+class Gate:
+    """`lifespan` is told when the server starts and stops."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        credentials: Credentials,
+        rooms: Rooms,
+        rates: Rates,
+        security: TransportSecuritySettings,
+        challenge: Challenge,
+        lifespan: ASGIApp,
+        pages: Pages,
+    ) -> None:
+        if odd := {route.name for route in policy.ROUTES} ^ handlers.keys():
+            raise LookupError(f"the policy and the handlers disagree about {', '.join(sorted(odd))}")
+        self._handlers = handlers
+        self._credentials = credentials
+        self._rooms = rooms
+        self._rates = rates
+        self._security = TransportSecurityMiddleware(security)
+        self._challenge = challenge
+        self._lifespan = lifespan
+        self._pages = pages
+        self._within = RequestBodyLimitMiddleware(self._serve, jsonrpc.MESSAGE_MAX_BYTES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(scope, receive, send)
+        elif scope["type"] == "http":
+            refusal = await self._security.validate_request(Request(scope))
+            await (refusal or self._enter)(scope, receive, send)
+
+    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        try:
+            found = await self._admit(request)
+        except StoreProblem as problem:
+            # Whoever this is was not recognised, so they are not told where the store is.
+            _log.warning("a request could not be admitted: %s", problem.message)
+            found = refusals.store_away()
+        except LimpetError as problem:
+            found = refusals.of(problem)
+        except Exception:
+            # The outermost frame of this door. Whoever cannot be told apart is not let in.
+            _log.exception("a request could not be admitted")
+            found = refusals.failed_inside()
+        if not isinstance(found, _Admitted):
+            if any(route.people for route, _ in policy.match(_split(scope["path"])[1])):
+                found = self._pages.refused(request, found)
+            await found(scope, receive, send)
+            return
+        principal = found.visit.principal
+        counted = request.method != "GET"  # a stream of events may stay for hours and holds no thread
+        if counted and (refusal := self._rates.begin(principal)):
+            await refusal(scope, receive, send)
+            return
+        try:
+            await self._within({**scope, "path": found.path, VISIT: found}, receive, send)
+        finally:
+            if counted:
+                self._rates.end(principal)
+
+    async def _admit(self, request: Request) -> _Admitted | ASGIApp:
+        project, path = _split(request.scope["path"])
+        routes = [found for found in policy.match(path) if project is None or found[0].per_project]
+        headers = request.headers.getlist("authorization")
+        public = routes and all(route.needs is Level.PUBLIC for route, _ in routes)
+        if not headers and not public and any(route.people for route, _ in routes):
+            principal = await self._pages.principal(request)
+        else:
+            principal = NOBODY if public else await self._credentials.principal(headers)
+        if principal is None:
+            return refusals.unauthorized(self._challenge.words(), given=bool(headers))
+        if refusal := self._rates.refusal(principal):
+            return refusal
+        chosen = [(route, parts) for route, parts in routes if request.method in route.methods]
+        if not chosen:
+            ways = {way for route, _ in routes for way in route.methods}
+            return refusals.no_method(request.method, ways) if ways else refusals.no_route(request.scope["path"])
+        route, parts = chosen[0]
+        visit = Visit(principal, None, parts, self._challenge)
+        return visit.refusal(f"{request.method} {path}", route.needs) or self._place(request, visit, route, project)
+
+    def _place(self, request: Request, visit: Visit, route: policy.Route, project: str | None) -> _Admitted | ASGIApp:
+        """The visit with its project, where the door is one of a project."""
+        if route.per_project:
+            room = self._room(visit.principal, project, request.headers.get(PROJECT_HEADER))
+            if not isinstance(room, tuple):
+                return room
+            visit = visit._replace(room=room)
+        return _Admitted(visit, route.name, _split(request.scope["path"])[1])
+
+    def _room(self, principal: Principal, in_path: str | None, in_header: str | None) -> Room | ASGIApp:
+        """The project that is meant, if the principal may use it."""
+        named = None if in_header is None else unquote(in_header)
+        if in_path is not None and named is not None and in_path != named:
+            return refusals.two_projects(in_path, named)
+        meant = in_path if in_path is not None else named
+        project = principal.only_project() if meant is None else project_name(meant)
+        if project is None:
+            return refusals.project_needed(principal.projects)
+        if not principal.may_use(project):
+            return refusals.wrong_project(project)
+        return self._rooms.enter(principal.tenant, project)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        admitted: _Admitted = scope[VISIT]
+        scope[VISIT] = admitted.visit
+        try:
+            answer = await self._handlers[admitted.name](Request(scope, receive), admitted.visit)
+        except LimpetError as problem:
+            answer = refusals.of(problem)
+        except Exception:
+            # The outermost frame of this door. Details stay in the log.
+            _log.exception("%s failed", admitted.name)
+            answer = refusals.failed_inside()
+        await answer(scope, receive, send)
+
+
+class _Admitted(NamedTuple):
+    visit: Visit
+    name: str  # of the route
+    path: str  # without the project
+
+
+NOBODY = Principal("", "", "", Level.PUBLIC, (), limited=False)
+
+
+def _split(path: str) -> tuple[str | None, str]:
+    """The project in front of a path, and the rest: /p/<project>/rest."""
+    if not path.startswith("/p/"):
+        return None, path
+    project, slash, rest = path[3:].partition("/")
+    return (project, slash + rest) if project and slash else (None, path)

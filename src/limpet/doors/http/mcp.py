@@ -1,0 +1,280 @@
+"""MCP over HTTP at /mcp: the same answers as on stdio.
+
+The official SDK carries the transport (sessions, both eras of the protocol, header rules) and checks every reply
+against its own models; what is said comes from `mcp_surface`. A transport session belongs to the credential and the
+project that opened it: with another one it is not there. A tool call of a session that the SDK has just served takes a
+shorter way past it (short.py), with the same answer.
+
+Which session a call works in, when it names none: the one given to the server; else the one the client names in `_meta`
+or in the header Limpet-Session; else the transport's own session, so that two clients of one server do not write into
+each other's notepad. Protocol 2026-07-28 has no transport session; there the last resort is the server's own session,
+or that of the token where there are several.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+from mcp.server import Server
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.methods import serialize_server_result
+from starlette.responses import JSONResponse, Response
+
+from limpet import __version__
+from limpet.doors.http import policy
+from limpet.doors.http.fast_path import CALL, SESSION_ID, Owner, Short, ShortCall
+from limpet.doors.http.gate import SESSION_HEADER, VISIT, Visit
+from limpet.doors.http.principal import Level
+from limpet.protocol import jsonrpc
+from limpet.protocol.mcp_server import Client, Surface
+
+if TYPE_CHECKING:
+    from mcp.server.transport_security import TransportSecuritySettings
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from limpet.api import Instructions, Limpet
+    from limpet.doors.http.quotas import Quotas
+    from limpet.doors.http.threads import Threads
+
+TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
+TRANSPORT_SESSIONS_MAX = 1_000  # open at once: far more than the agents of one person
+UNUSED_MAX = 1_000  # clients whose instructions are remembered until their first call
+BY = "agent/mcp"
+
+_log = logging.getLogger("limpet.mcp_http")
+Kind = type[Surface]
+
+
+class Asked(NamedTuple):
+    """A request, and who it comes from."""
+
+    method: str
+    params: jsonrpc.Json
+    revision: str
+    visit: Visit
+    session: str | None  # the one it works in when it names none itself
+    client: str  # which client this is, as well as can be told
+    checked: bool = False  # whether the reply is checked against the SDK's models, which also put it into their order
+
+
+class Answers:
+    """The SDK's middleware through which every request goes: it is answered here, by the surface."""
+
+    def __init__(
+        self, home: Limpet, profile: str, session: str | None, threads: Threads, kind: Kind, short: Short
+    ) -> None:
+        self._threads = threads
+        self._short = short
+        self._surfaces = {
+            (level, at_home): kind(
+                home, profile, session=session, allowed=_allowed(level, at_home), reader=level is Level.READ
+            )
+            for level in (Level.READ, Level.WRITE, Level.ADMIN)
+            for at_home in (True, False)
+        }
+        self._unused: OrderedDict[tuple[str, ...], Instructions] = OrderedDict()
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is None:
+            return await call_next(ctx)
+        visit: Visit | None = ctx.request.scope[VISIT] if ctx.request else None
+        if visit is None:  # nothing comes here but through the gate
+            raise MCPError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE)
+        transport = _transport_session(ctx)
+        if ctx.method == CALL and transport:
+            self._short.served(transport, owner(visit), ctx.protocol_version)
+        params = dict(ctx.params or {})
+        session, client = _session_in(ctx, visit), _client_in(ctx)
+        try:
+            return await self.answer(Asked(ctx.method, params, ctx.protocol_version, visit, session, client, True))
+        except jsonrpc.RpcError as problem:
+            raise MCPError(problem.code, problem.message, problem.data) from None
+
+    async def answer(self, asked: Asked) -> dict[str, Any]:
+        """The reply, or RpcError. Nothing else comes out of here."""
+        # One thread does one whole call. A client that goes away does not stop it half way: the
+        # thread is waited for, and what it wrote was one transaction.
+        tool = asked.params.get("name") if asked.method == CALL else None
+        return await self._threads.run(tool, lambda: self._answer(asked))
+
+    def _answer(self, asked: Asked) -> dict[str, Any]:
+        visit, room = asked.visit, asked.visit.room
+        client = Client(revision=asked.revision, session=asked.session)
+        who: tuple[str, ...] = (visit.principal.id, asked.client)
+        try:
+            if room is None:
+                raise LookupError("a request without a project came through the gate")
+            who = (visit.principal.id, *room.hold.scope, asked.client)
+            if asked.method == CALL:
+                client.unused = self._unused.pop(who, None)
+            surface = self._surfaces[visit.principal.level, room.at_home].over(room.hold, visit.principal.by(BY))
+            reply = surface.answer(asked.method, asked.params, client, asked.revision)
+            return (
+                serialize_server_result(asked.method, client.revision or asked.revision, reply)
+                if asked.checked
+                else reply
+            )
+        except jsonrpc.RpcError:
+            raise
+        except Exception as problem:
+            # The outermost frame of this door. Details stay in the log.
+            _log.exception("%s failed", asked.method)
+            raise jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE) from problem
+        finally:
+            self._remember(who, client.unused)
+
+    def _remember(self, who: tuple[str, ...], unused: Instructions | None) -> None:
+        if unused is not None:
+            self._unused[who] = unused
+            while len(self._unused) > UNUSED_MAX:
+                self._unused.popitem(last=False)
+
+
+def _allowed(level: Level, at_home: bool) -> Callable[[str], bool]:
+    def allowed(name: str) -> bool:
+        needs = policy.OPERATIONS.get(name)
+        return needs is not None and needs <= level and (at_home or name not in policy.IN_FOLDER)
+
+    return allowed
+
+
+def _transport_session(ctx: ServerRequestContext[Any, Any]) -> str | None:
+    # The id is in no header yet when a client initializes, so it is taken from where the SDK keeps it.
+    return ctx.session._connection.session_id
+
+
+def _session_in(ctx: ServerRequestContext[Any, Any], visit: Visit) -> str | None:
+    named: str | None = ctx.request.headers.get(SESSION_HEADER) if ctx.request else None
+    transport = _transport_session(ctx)
+    if named or transport:
+        return named or f"mcp-{transport}"
+    # A client without any name that asks who we are is a new reader, to whom a handoff may be shown.
+    if ctx.method == "server/discover":
+        return f"mcp-{uuid4().hex}"
+    return own_session(visit)
+
+
+def own_session(visit: Visit) -> str | None:
+    """The session of calls that name none: the server's own, or the credential's where there are several."""
+    return f"http-{visit.principal.id}" if visit.principal.limited else None
+
+
+def _client_in(ctx: ServerRequestContext[Any, Any]) -> str:
+    """Which client this is, as well as can be told: its transport session, else what it calls itself."""
+    known = ctx.session.client_params
+    return _transport_session(ctx) or (f"{known.client_info.name} {known.client_info.version}" if known else "")
+
+
+class McpDoor:
+    """`transport` is the SDK's own application; it must be told when the server starts and stops.
+
+    `kind` is what answers; tests put fixtures beside ours.
+    """
+
+    def __init__(
+        self,
+        home: Limpet,
+        profile: str,
+        *,
+        session: str | None,
+        security: TransportSecuritySettings,
+        quotas: Quotas,
+        threads: Threads,
+        kind: Kind = Surface,
+        stateless: bool = False,
+    ) -> None:
+        self._quotas = quotas
+        self._short = Short(stateless=stateless)
+        self._answers = Answers(home, profile, session, threads, kind, self._short)
+        server: Server[Any] = Server("limpet", version=__version__)
+        # In place of the SDK's own: it makes a span of each request, also where nobody asked for any, and names in it
+        # what the client sent and what it was told. Ours (watching.py) is one an operation, and holds neither.
+        server.middleware[:] = [self._answers]
+        self.transport: ASGIApp = server.streamable_http_app(
+            json_response=True,
+            stateless_http=stateless,
+            transport_security=security,
+            max_request_body_size=jsonrpc.MESSAGE_MAX_BYTES,
+            session_idle_timeout=None if stateless else TRANSPORT_IDLE_SECONDS,
+            max_sessions=None if stateless else TRANSPORT_SESSIONS_MAX,
+        )
+        # The gate has found the way already, so requests need not go through the routes of that application again.
+        self._requests: ASGIApp = server.session_manager.handle_request
+
+    async def handle(self, request: Request, visit: Visit) -> ASGIApp:
+        body = b""
+        if request.method == "POST":
+            body = await request.body()  # the gate has bounded it
+            # What the SDK would let through is refused: NaN, lone surrogates, deep nesting.
+            try:
+                message = jsonrpc.decode(body)
+            except jsonrpc.RpcError as problem:
+                return JSONResponse(jsonrpc.error(problem), status_code=400)
+            if refusal := await self._refusal(message, visit):
+                return refusal
+            # Half of a character is refused by the SDK in words of its own.
+            if not jsonrpc.may_hold_halves(body) and (call := self._short.call(request, message, owner(visit))):
+                return await self._called(request, call, visit)
+        request.scope["user"] = _user(visit)
+        return _replayed(self._short.ending(request, self._requests), body)
+
+    async def _called(self, request: Request, call: ShortCall, visit: Visit) -> ASGIApp:
+        """The answer to a tool call that went the short way."""
+        named = request.headers.get(SESSION_HEADER)
+        session = named or (f"mcp-{call.transport}" if call.transport else own_session(visit))
+        try:
+            asked = Asked(CALL, call.params, call.revision, visit, session, call.transport)
+            reply = jsonrpc.result(call.id, await self._answers.answer(asked))
+        except jsonrpc.RpcError as problem:
+            reply = jsonrpc.error(problem, call.id)
+        headers = {SESSION_ID: call.transport} if call.transport else None
+        return Response(jsonrpc.encode(reply), headers=headers, media_type="application/json")
+
+    async def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
+        """Why the visitor may not send this message. What is no message the SDK refuses itself."""
+        if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
+            return None
+        if refusal := visit.refusal(method, policy.METHODS.get(method, Level.READ)):
+            return refusal
+        params = message.get("params")
+        tool = params.get("name") if method == "tools/call" and isinstance(params, dict) else None
+        if not isinstance(tool, str) or tool not in policy.OPERATIONS:
+            return None
+        return visit.may_call(tool) or await self._quotas.refusal(visit, tool)
+
+
+def owner(visit: Visit) -> Owner:
+    """Whose a transport session is: the credential's, in one project."""
+    return visit.principal.id, "" if visit.room is None else f"{visit.room.hold.scope!r}"
+
+
+def _user(visit: Visit) -> AuthenticatedUser:
+    """The same in the SDK's words."""
+    principal, place = owner(visit)
+    return AuthenticatedUser(AccessToken(token="", client_id=principal, scopes=[], subject=place))
+
+
+def _replayed(app: ASGIApp, body: bytes) -> ASGIApp:
+    """The application, given a body that was read already."""
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        sent = not body
+
+        async def replay() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await app(scope, replay, send)
+
+    return run

@@ -1,0 +1,233 @@
+"""OAuth 2.1, as the server that is protected: access tokens of an identity provider, checked against its public keys.
+
+A token is a signed JWT. It is believed when one of the provider's published keys signed it, with an algorithm of our
+list that fits that key; when the provider issued it, for us and nobody else; and within its time. Shared secrets are
+never keys here, so a public key cannot be passed off as one. The keys are fetched when needed, kept for some minutes,
+and asked for again when a token names a key we have not seen, but not more often than every few seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import jwt
+
+from limpet import errors
+from limpet.doors.http.principal import LEVELS, Level, Principal
+from limpet.errors import BadInput
+from limpet.limits import ServerRules
+from limpet.upkeep import access_tokens
+
+TOKEN_MAX_CHARS = 16_384  # far above any real one; what is longer is not even looked at
+KEYS_MAX_BYTES = 1 << 20
+KEYS_MAX = 100  # of one provider; real ones publish two to ten
+KEYS_FRESH_SECONDS = 600  # after that they are fetched again with the next token
+KEYS_STALE_SECONDS = 24 * 3600  # how long old keys serve while the provider cannot be reached
+ASK_AGAIN_SECONDS = 10  # between two fetches, so that made-up key names do not turn us against the provider
+FETCH_SECONDS = 5
+LEEWAY_SECONDS = 30  # by which two clocks may differ
+RSA_MIN_BITS = 2_048
+
+# Algorithm: the kind of key it works with. There is no `none` and nothing with a shared secret (HS…) in here.
+ALGORITHMS: Mapping[str, str] = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
+    **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
+    "EdDSA": "OKP",
+}
+TYPES = (
+    None,
+    "jwt",
+    "at+jwt",
+    "application/at+jwt",
+)  # an identity token or a proof of another kind says something else
+
+_log = logging.getLogger("limpet.oauth")
+
+
+class _NotThem(Exception):
+    """The token is not good; the text is for the server's log."""
+
+
+class _Key(NamedTuple):
+    kind: str
+    algorithm: str | None  # the only one it is for, where it says so
+    key: Any
+
+
+class Keys:
+    """A provider's public keys, from an address or a file."""
+
+    def __init__(self, place: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._place = place
+        self._read = _fetch if "://" in place else _read_file
+        if "://" in place:
+            _check_address(place)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._keys: dict[str, _Key] = {}
+        self._fetched = self._asked = -float("inf")
+
+    def find(self, name: str) -> _Key | None:
+        now = self._clock()
+        old = now - self._fetched > KEYS_FRESH_SECONDS
+        if (old or name not in self._keys) and now - self._asked > ASK_AGAIN_SECONDS:
+            with self._lock:  # one asks, the others wait for what it learns
+                if self._clock() - self._asked > ASK_AGAIN_SECONDS:
+                    self._refresh()
+        if self._clock() - self._fetched > KEYS_STALE_SECONDS:
+            return None
+        return self._keys.get(name)
+
+    def _refresh(self) -> None:
+        try:
+            keys = _parse(self._read(self._place))
+        except (OSError, ValueError) as problem:
+            _log.warning("the keys at %s could not be read: %s", self._place, problem)
+        else:
+            self._keys, self._fetched = keys, self._clock()
+        self._asked = self._clock()
+
+
+class OAuth:
+    """`audience` is this server's own address, unless the settings name another one."""
+
+    def __init__(self, rules: ServerRules, *, audience: str, tenant: str, keys: Keys | None = None) -> None:
+        self.issuer = rules.issuer
+        self.audience = rules.audience or audience
+        if not self.audience:
+            raise errors.bad_setting("server.audience", "", "it must say what access tokens are for, or give --url")
+        if not rules.jwks:
+            raise errors.bad_setting("server.jwks", "", "it must be the address or file of the provider's keys")
+        self._rules = rules
+        self._tenant = tenant
+        self._keys = keys or Keys(rules.jwks)
+
+    def principal(self, token: str) -> Principal | None:
+        """Who the token speaks for; None when it is not good. May wait for the provider."""
+        try:
+            return self._who(self._claims(token))
+        except (_NotThem, jwt.PyJWTError, BadInput, ValueError, RecursionError) as problem:
+            _log.info("an access token was refused: %s", problem)
+            return None
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        if len(token) > TOKEN_MAX_CHARS or not token.isascii():
+            raise _NotThem("it is too long, or not a token at all")
+        header = jwt.get_unverified_header(token)
+        algorithm, name = header.get("alg"), header.get("kid")
+        kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else None
+        if kind is None or not isinstance(name, str):
+            raise _NotThem("its algorithm is not allowed, or it names no key")
+        said = header.get("typ")
+        if "crit" in header or (said.lower() if isinstance(said, str) else said) not in TYPES:
+            raise _NotThem("it is not an access token")
+        found = self._keys.find(name)
+        if found is None or found.kind != kind or found.algorithm not in (None, algorithm):
+            raise _NotThem("no key of the provider fits it")
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            found.key,
+            algorithms=[str(algorithm)],
+            audience=self.audience,
+            issuer=self.issuer,
+            leeway=LEEWAY_SECONDS,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
+        return claims
+
+    def _who(self, claims: Mapping[str, Any]) -> Principal:
+        subject = str(claims["sub"])
+        given = set(_words(claims.get("scope"))) | set(_words(claims.get("scp")))
+        levels = [level for name, level in LEVELS.items() if f"{self._rules.scope_prefix}{name}" in given]
+        tenant = self._tenant
+        if self._rules.tenant_claim:
+            named = claims.get(self._rules.tenant_claim)
+            if not isinstance(named, str):
+                raise _NotThem("it names no tenant")
+            tenant = access_tokens.tenant_name(named)
+        named_projects = claims.get(self._rules.projects_claim)
+        projects = self._rules.projects if named_projects is None else _words(named_projects)
+        # Two users are two principals whatever their names look like, and a name is shown only as far as it can be.
+        id = hashlib.sha256(json.dumps([self.issuer, tenant, subject]).encode()).hexdigest()[:24]
+        shown = "".join(letter if letter.isprintable() and letter != "/" else "_" for letter in subject)[:100]
+        return Principal(
+            f"user-{id}",
+            tenant,
+            shown or "_",
+            max(levels, default=Level.PUBLIC),
+            tuple(access_tokens.project_name(project) for project in projects),
+            expires_at=int(claims["exp"]) * 1_000,
+        )
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.split())
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _parse(body: bytes) -> dict[str, _Key]:
+    """The keys that verify signatures, by name. Those of other kinds are passed over."""
+    document = json.loads(body)
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise ValueError("it is not a set of keys")
+    found: dict[str, _Key] = {}
+    for one in listed[:KEYS_MAX]:
+        if not isinstance(one, dict) or one.get("use", "sig") != "sig" or not isinstance(one.get("kid"), str):
+            continue
+        kind, algorithm = one.get("kty"), one.get("alg")
+        if kind not in ALGORITHMS.values() or (algorithm is not None and ALGORITHMS.get(algorithm) != kind):
+            continue
+        try:
+            key = jwt.PyJWK(one, algorithm=algorithm or _usual(one)).key
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+            continue
+        if kind == "RSA" and key.key_size < RSA_MIN_BITS:
+            continue
+        found[one["kid"]] = _Key(str(kind), algorithm, key)
+    return found
+
+
+def _usual(key: Mapping[str, Any]) -> str:
+    """An algorithm that reads a key which does not say what it is for."""
+    curves = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
+    return "RS256" if key.get("kty") == "RSA" else curves.get(str(key.get("crv")), "EdDSA")
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """The keys are where the settings say, and nowhere a reply sends us."""
+
+    def redirect_request(self, *_given: Any) -> None:
+        return None
+
+
+_opener = build_opener(_NoRedirect)
+
+
+def _fetch(address: str) -> bytes:
+    with _opener.open(Request(address, headers={"Accept": "application/json"}), timeout=FETCH_SECONDS) as reply:  # noqa: S310 - checked in _check_address
+        body: bytes = reply.read(KEYS_MAX_BYTES + 1)
+    if len(body) > KEYS_MAX_BYTES:
+        raise ValueError("it is too big for a set of keys")
+    return body
+
+
+def _read_file(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(KEYS_MAX_BYTES)
+
+
+def _check_address(address: str) -> None:
+    parts = urlsplit(address)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+        raise errors.bad_setting("server.jwks", address, "it must be an https:// address or a file")

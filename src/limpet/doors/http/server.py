@@ -1,0 +1,268 @@
+"""The server put together, and served until it is told to stop.
+
+One port carries MCP, the JSON routes, the dashboard and health. A local server has one person, who holds the token of
+the run (or none); a server for teams knows its people by the tokens in the store and by those of an identity provider.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import socket
+from collections.abc import Callable, Sequence
+from threading import Event
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
+
+from limpet.doors.dashboard.app import Dashboard
+from limpet.doors.dashboard.sign_in import People
+from limpet.doors.http import api, refusals
+from limpet.doors.http import metrics as observed
+from limpet.doors.http.credentials import Credentials, Local
+from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
+from limpet.doors.http.mcp import Kind, McpDoor
+from limpet.doors.http.principal import Level, Principal
+from limpet.doors.http.projects import Rooms
+from limpet.doors.http.quotas import Quotas
+from limpet.doors.http.rates import Rates
+from limpet.doors.http.threads import Threads
+from limpet.errors import bad_setting
+from limpet.protocol.mcp_server import Surface
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from limpet.api import Limpet
+    from limpet.doors.http.oauth import OAuth
+    from limpet.telemetry import Metrics
+
+DEFAULT_PORT = 7438
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+TOKEN_MIN_CHARS = 16  # shorter ones can be guessed over a fast loopback
+SHUTDOWN_SECONDS = 5  # for requests under way; a waiting event stream would never end by itself
+ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anything that a header could not hold
+GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
+BACKLOG = 2_048  # connections that wait to be accepted, as uvicorn has it
+METADATA = "/.well-known/oauth-protected-resource"
+
+
+class Offer(NamedTuple):
+    """Whom a server lets in. With `team` nobody holds a token of the run, and `token` is not used."""
+
+    token: str | None = None  # None: everybody who can reach the server is its one person
+    team: bool = False
+    url: str = ""  # where clients reach the server from outside, without a path; empty: where it listens
+
+
+class Running(NamedTuple):
+    """How the server runs. One of several processes has no transport sessions: the next request may reach another."""
+
+    metrics: Metrics | None = None
+    listener: socket.socket | None = None  # already open, and shared
+    stateless: bool = False
+
+
+class Site(NamedTuple):
+    """The names this server goes by: values of the Host header, `name:port` or `name:*`, and of Origin."""
+
+    hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+    origins: tuple[str, ...] | None = None  # None: the same names over http
+
+
+def build_app(
+    hold: Limpet,
+    profile: str,
+    offer: Offer,
+    *,
+    session: str | None = None,
+    site: Site | None = None,
+    kind: Kind = Surface,
+    running: Running = Running(),  # noqa: B008  It is frozen.
+    stopping: Callable[[], bool] = lambda: False,
+) -> ASGIApp:
+    """The whole server as an ASGI application.
+
+    `kind` is what answers MCP; tests put fixtures beside ours. `stopping` says when streams that would go on must end.
+    """
+    site = site or Site()
+    origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
+    security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
+    oauth = _oauth(hold, offer)
+    quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
+    mcp = McpDoor(
+        hold,
+        profile,
+        session=session,
+        security=security,
+        quotas=quotas,
+        threads=threads,
+        kind=kind,
+        stateless=running.stateless,
+    )
+    known = _Known(oauth, offer.url)
+    local = _local(hold, offer)
+    credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
+    people = People(hold.store, credentials, clock=hold.clock, local=local, secure=offer.url.startswith("https:"))
+    dashboard = Dashboard(hold.store, people, clock=hold.clock, stopping=stopping)
+    handlers: dict[str, Handler] = {
+        "health": _health,
+        "resource_metadata": known.metadata,
+        "resource_metadata_mcp": known.metadata,
+        "mcp": mcp.handle,
+        "metrics": observed.Numbers(hold, running.metrics).handle,
+        **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
+        **dashboard.handlers(),
+    }
+    prefix = hold.bounds.server.scope_prefix if oauth else ""
+    gate = Gate(
+        handlers,
+        credentials=credentials,
+        rooms=Rooms(hold),
+        rates=Rates(hold.bounds.server),
+        security=security,
+        challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
+        lifespan=mcp.transport,
+        pages=Pages(people.principal, dashboard.refused),
+    )
+    return gate if running.metrics is None else observed.counted(gate, running.metrics)
+
+
+def _local(hold: Limpet, offer: Offer) -> Local | None:
+    if offer.team:
+        return None
+    if offer.token is not None and len(offer.token) < TOKEN_MIN_CHARS:
+        raise bad_setting("token", "…", f"it needs at least {TOKEN_MIN_CHARS} characters")
+    person = Principal("local", hold.scope.tenant, "", Level.ADMIN, (hold.scope.project,), limited=False)
+    return Local(person, None if offer.token is None else offer.token.encode())
+
+
+def _oauth(hold: Limpet, offer: Offer) -> OAuth | None:
+    rules = hold.bounds.server
+    if not (offer.team and rules.issuer):
+        return None
+    from limpet.doors.http.oauth import OAuth  # late: few have an identity provider, and it needs cryptography
+
+    return OAuth(rules, audience=f"{offer.url}/mcp" if offer.url else "", tenant=hold.scope.tenant)
+
+
+async def _health(_request: Request, _visit: Visit) -> ASGIApp:
+    return JSONResponse({"status": "ok"})
+
+
+class _Known:
+    """What anybody may know: where to get an access token, if there is such a place (RFC 9728)."""
+
+    def __init__(self, oauth: OAuth | None, url: str) -> None:
+        self._oauth = oauth
+        self._url = url
+
+    async def metadata(self, request: Request, visit: Visit) -> ASGIApp:
+        if self._oauth is None:
+            return refusals.no_route(request.scope["path"])
+        prefix = visit.challenge.scope_prefix
+        return JSONResponse(
+            {
+                "resource": self._oauth.audience,
+                "authorization_servers": [self._oauth.issuer],
+                "scopes_supported": [f"{prefix}{scope}" for scope in ("read", "write", "admin")],
+                "bearer_methods_supported": ["header"],
+                "resource_name": "Limpet",
+            }
+        )
+
+
+def settled() -> None:
+    """Spare a process that serves for long from going through what it began with, again and again.
+
+    Python looks for cycles of garbage whenever 700 objects more were made than went, which a single request can be.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_AFTER, *gc.get_threshold()[1:])
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells when the server can be reached, and when it begins to stop."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None], on_stopping: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+        self._on_stopping = on_stopping
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            settled()
+            self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stopping()
+        await super().shutdown(sockets)
+
+
+def serve(
+    hold: Limpet,
+    profile: str,
+    offer: Offer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    session: str | None = None,
+    on_ready: Callable[[str], None] = lambda url: None,
+    running: Running = Running(),  # noqa: B008  It is frozen.
+) -> None:
+    """Serve until SIGINT or SIGTERM. `on_ready` gets the address of the MCP endpoint once it can be reached.
+
+    `port=0` takes any free port.
+    """
+    local = host in ("127.0.0.1", "localhost", "::1")
+    if not local and offer.token is None and not offer.team:
+        raise bad_setting("host", host, "a server that other machines can reach needs a token")
+    shown_host = f"[{host}]" if ":" in host else host
+    with running.listener or listening(host, port) as listener:
+        port = listener.getsockname()[1]
+        names = (*LOOPBACK, shown_host) if local else (shown_host,)
+        site = site_of([*dict.fromkeys(f"{name}:{port}" for name in names)], offer.url)
+        here = offer._replace(url=(offer.url or f"http://{shown_host}:{port}").rstrip("/"))
+        stop = Event()
+        app = build_app(hold, profile, here, session=session, site=site, running=running, stopping=stop.is_set)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nothing here depends on where a request seems to come from
+            ws="none",
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+        _Uvicorn(config, lambda: on_ready(f"{here.url}/mcp"), stop.set).run(sockets=[listener])
+
+
+def site_of(listening: Sequence[str], url: str) -> Site:
+    """The names a server is reached by: where it listens, and its public address if it has one."""
+    origins = [f"http://{host}" for host in listening]
+    if not url:
+        return Site(tuple(listening), tuple(origins))
+    parts = urlsplit(url)
+    if not ADDRESS.fullmatch(url):
+        raise bad_setting("url", url, "it must be an address without a path, such as https://limpet.example.org")
+    return Site((*listening, parts.netloc), (*origins, f"{parts.scheme}://{parts.netloc}"))
+
+
+def listening(host: str, port: int) -> socket.socket:
+    # asyncio sends small packets at once only on a socket that says it is TCP. On another one each reply would wait
+    # 40 ms for the client to acknowledge its head.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as problem:
+        listener.close()
+        raise bad_setting("port", port, f"{host} cannot be listened on there ({problem.strerror})") from None
+    return listener

@@ -1,0 +1,1 @@
+"""In front of other MCP servers: wrap one, or many behind a gateway."""

@@ -1,0 +1,1 @@
+"""NOTES.md as a document: pure functions from text to text."""

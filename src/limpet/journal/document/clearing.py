@@ -1,0 +1,97 @@
+"""Which tool results have served once their findings are written down, and the one line that then stands for them.
+
+The raw text is kept as an output, so the line can always be turned back into it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from limpet.previews.core import Text
+from limpet.previews.detect import detect
+
+SEARCH, FILE, TREE, JSON, RUN = "search", "file", "tree", "json", "run"
+MOST_MATCHES = 20  # results of a search that may stay as they are
+MOST_LINES = 100  # lines of a file that may stay
+_SHAPES = {"grep": SEARCH, "listing": TREE, "json": JSON, "json lines": JSON, "run": RUN}
+_HIT = re.compile(r"^([^\s:]{1,300}):\d{1,8}[:-]", re.MULTILINE)
+_RESULT = re.compile(r"\b(\d{1,9}) (failed|failing|failures?|errors?|passed|passing|skipped|ok)\b", re.IGNORECASE)
+
+
+class Cleared(NamedTuple):
+    trigger: str
+    line: str
+
+
+def trigger(tool: str, content: str) -> str | None:
+    """Why a result should be cleared once its findings are noted; None when it is small enough to stay."""
+    text = Text(content)
+    kind = _SHAPES.get(detect(text, tool).name, FILE)
+    if kind == SEARCH:
+        return SEARCH if len(_HIT.findall(text.content)) > MOST_MATCHES else None
+    if kind == FILE:
+        return FILE if text.line_count > MOST_LINES else None
+    return kind
+
+
+def clear(tool: str, content: str, output: str = "") -> Cleared | None:
+    """The line that stands for a result; `output` is the id under which the whole of it is kept."""
+    why = trigger(tool, content)
+    if why is None:
+        return None
+    text = Text(content)
+    counted = {SEARCH: _search, FILE: _file, TREE: _tree, JSON: _json, RUN: _run}[why](text)
+    kept = f" Whole result: hold://{output}" if output else ""
+    return Cleared(why, f"{tool}: {counted}.{kept}")
+
+
+def _many(number: int, noun: str, more: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else more or noun + 's'}"
+
+
+def _search(text: Text) -> str:
+    files = _HIT.findall(text.content)
+    return f"{_many(len(files), 'match', 'matches')} in {_many(len(set(files)), 'file')}"
+
+
+def _file(text: Text) -> str:
+    return _many(text.line_count, "line")
+
+
+def _tree(text: Text) -> str:
+    return f"{_many(text.line_count, 'entry', 'entries')} listed"
+
+
+def _json(text: Text) -> str:
+    try:
+        value = json.loads(text.content)
+    except ValueError:
+        return _many(text.line_count, "JSON line")
+    if isinstance(value, list):
+        return f"a JSON list of {_many(len(value), 'item')}"
+    if isinstance(value, dict):
+        names = ", ".join(list(value)[:5])
+        return f"a JSON object with {_many(len(value), 'key')} ({names}{', …' if len(value) > 5 else ''})"
+    return "a JSON value"
+
+
+def _run(text: Text) -> str:
+    """How it ended. A run that says nothing of itself is told by the lines that say something failed."""
+    results = dict(_results(text))
+    failing = len(text.failures)
+    words = [f"{count:,} {name}" for name, count in results.items()]
+    if failing and not any(name.startswith(("fail", "error")) for name in results):
+        words.append(_many(failing, "failure line"))
+    return ", ".join(words) or f"{_many(text.line_count, 'line')}, no failure found"
+
+
+def _results(text: Text) -> Iterator[tuple[str, int]]:
+    """The counts of the last line that has any, failures first."""
+    for line in reversed(text.lines):
+        found = [(name.lower(), int(count)) for count, name in _RESULT.findall(line[:400])]
+        if found:
+            yield from sorted(found, key=lambda one: not one[0].startswith(("fail", "error")))
+            return

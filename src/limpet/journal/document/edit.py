@@ -1,0 +1,250 @@
+"""Changes of a journal: a text and an entry in, a new text out. Every byte outside the entry stays as it is.
+
+Each function may be put to another text again, so that a change can be repeated on what somebody else saved meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from limpet.journal.document import entries, markup
+from limpet.journal.document.entries import (
+    Archived,
+    Blocker,
+    Debt,
+    Decision,
+    Evidence,
+    Identifier,
+    Item,
+    LogRow,
+    Placed,
+    Table,
+    column,
+)
+from limpet.journal.document.markup import escape
+from limpet.journal.document.scan import Document, scan
+from limpet.journal.document.sections import (
+    ARCHIVE,
+    BLOCKERS,
+    BY_KEY,
+    CONTEXT,
+    DEBT,
+    DECISIONS,
+    GOALS,
+    IDENTIFIERS,
+    LOG,
+    QUESTIONS,
+    insert,
+    normal,
+    places,
+    table_head,
+    with_section,
+)
+
+Change = Callable[[str], str]
+TASK = ("Current Task", "current bead", "active task")
+CHECKPOINT = ("Last Checkpoint",)
+STATE = ("Reasoning State", "status", "next action")
+_LINE_END = re.compile(r"\r?\n\Z")
+_DEBT_ID = re.compile(r"TD-(\d{1,6})")
+
+
+# --- entries as Markdown ----------------------------------------------------------------------------------------------
+
+
+def decision_block(entry: Decision, level: int) -> str:
+    lines = [f"{'#' * min(level, 6)} {entry.at} - {escape(entry.title)}"]
+    lines += [f"**Decision**: {escape(entry.decision)}", f"**Rationale**: {escape(entry.rationale)}"]
+    text = "\n".join(lines) + "\n**Evidence**:\n" + "".join(map(evidence_block, entry.evidence))
+    scenarios = "".join(f"{number}. {escape(text)}\n" for number, text in enumerate(entry.scenarios, 1))
+    return f"{text}\n**Test Scenarios**:\n{scenarios}"
+
+
+def evidence_block(entry: Evidence) -> str:
+    if entry.ref is None:
+        return "- " + escape(f'"{entry.quote}" [user]') + "\n"
+    if "\n" in entry.quote:
+        return f"- [{entry.ref}]\n{markup.fence(entry.quote, '  ')}"
+    return f"- {markup.code_span(entry.quote)} [{entry.ref}]\n"
+
+
+def item_block(entry: Item) -> str:
+    text = _plain_end(escape(entry.text), entries.NOTE)
+    note = f" ({_in_parens(entry.note)})" if entry.note else ""
+    return f"- [{'x' if entry.done else ' '}] {text}{note}\n"
+
+
+def blocker_block(entry: Blocker) -> str:
+    text = _plain_end(escape(entry.text), entries.ETA)
+    eta = f" (ETA: {_in_parens(entry.eta)})" if entry.eta else ""
+    return f"- {'[RESOLVED] ' if entry.resolved else ''}{entry.state}: {text}{eta}\n"
+
+
+def _in_parens(text: str) -> str:
+    return escape(text).replace("(", "\\(").replace(")", "\\)")
+
+
+def _plain_end(text: str, pattern: re.Pattern[str]) -> str:
+    """A text that ends like a note of ours is kept from being read as one."""
+    found = pattern.search(text)
+    return text if found is None else f"{text[: found.start()]}\\{text[found.start() :]}"
+
+
+# --- adding -----------------------------------------------------------------------------------------------------------
+
+
+def add_decision(text: str, entry: Decision) -> str:
+    doc = with_section(scan(text), DECISIONS)
+    place = places(doc)[DECISIONS]
+    known = entries.decision_headings(doc)
+    level = known[0][0].level if known else place.heading.level + 1
+    at = _end_of_text(doc, place.heading.body, place.end)
+    return insert(doc, at, decision_block(entry, level), apart=True)
+
+
+def add_question(text: str, entry: Item) -> str:
+    return add_line(text, QUESTIONS, item_block(entry))
+
+
+def add_goal(text: str, entry: Item) -> str:
+    return add_line(text, GOALS, item_block(entry))
+
+
+def add_blocker(text: str, entry: Blocker) -> str:
+    return add_line(text, BLOCKERS, blocker_block(entry))
+
+
+def add_debt(text: str, entry: Debt) -> str:
+    named = [(names, value) for names, value in zip(entries.DEBT_COLUMNS, entry, strict=True)]
+    return _add_row(text, DEBT, named, 1)
+
+
+def add_identifier(text: str, entry: Identifier) -> str:
+    """Add a place, or bring its row up to date when it is listed already."""
+    doc = scan(text)
+    known = [row for row in entries.identifiers(doc) if row.entry.place == entry.place]
+    if known:
+        return set_cells(text, IDENTIFIERS, {known[0].start: {2: entry.verified, 1: entry.purpose}})
+    named = [(names, value) for names, value in zip(entries.IDENTIFIER_COLUMNS, entry, strict=True)]
+    return _add_row(text, IDENTIFIERS, named, 1)
+
+
+def add_log(text: str, entry: LogRow) -> str:
+    named = [(names, value) for names, value in zip(entries.LOG_COLUMNS, entry, strict=True)]
+    return _add_row(text, LOG, named, 2)
+
+
+def add_archived(text: str, entry: Archived) -> str:
+    named = [(names, value) for names, value in zip(entries.ARCHIVE_COLUMNS, entry, strict=True)]
+    return _add_row(text, ARCHIVE, named, 1)
+
+
+def next_debt_id(*texts: str) -> str:
+    """One more than the highest number anywhere, so that no id is ever given twice."""
+    numbers = [int(number) for text in texts for number in _DEBT_ID.findall(text)]
+    return f"TD-{max(numbers, default=0) + 1:03d}"
+
+
+def add_line(text: str, key: str, block: str) -> str:
+    doc = with_section(scan(text), key)
+    place = places(doc)[key]
+    known = entries.bullets(doc, place.heading.body, place.own_end)
+    if known:
+        return insert(doc, known[-1].end, block)
+    at = _end_of_text(doc, place.heading.body, place.own_end)
+    return insert(doc, at, block, apart=not doc.is_hidden(max(0, at - 1)) and at > place.heading.body)
+
+
+def _add_row(text: str, key: str, named: Sequence[tuple[tuple[str, ...], str]], words: int) -> str:
+    """Put a row at the end of the section's table. What the table has no column for is added to its words."""
+    doc = with_section(scan(text), key)
+    place = places(doc)[key]
+    table = entries.first_table(doc, place)
+    if table is None or column(table, *named[0][0]) is None:
+        at = _end_of_text(doc, place.heading.body, place.own_end)
+        block = table_head(BY_KEY[key].columns) + markup.row([value for _, value in named]) + "\n"
+        return insert(doc, at, block, apart=True)
+    return insert(doc, table.end, markup.row(_fitted(table, named, words)) + "\n")
+
+
+def _fitted(table: Table, named: Sequence[tuple[tuple[str, ...], str]], words: int) -> list[str]:
+    cells = [""] * len(table.columns)
+    homeless = []
+    main = column(table, *named[words][0])
+    for at, (names, value) in enumerate(named):
+        where = column(table, *names)
+        if where is not None:
+            cells[where] = value
+        elif value:
+            homeless.append(value if at == words else f"{names[0]}: {value}")
+    if homeless:
+        where = main if main is not None else len(cells) - 1
+        cells[where] = " ".join(part for part in (cells[where], f"({', '.join(homeless)})") if part)
+    return cells
+
+
+def _end_of_text(doc: Document, start: int, end: int) -> int:
+    """After the last line of a span that is not blank; blank lines before the next heading stay behind it."""
+    last = start
+    for line in doc.lines(start, doc.before_unclosed(end)):
+        if line.text.strip():
+            last = line.end
+    return last
+
+
+# --- changing ---------------------------------------------------------------------------------------------------------
+
+
+def set_context(text: str, names: tuple[str, ...], value: str) -> str:
+    """Set a field of Active Context; `names` are its own and what others call it."""
+    doc = with_section(scan(text), CONTEXT)
+    wanted = {normal(name) for name in names}
+    for field in entries.context(doc):
+        name = field.entry[0]
+        if normal(name) in wanted:
+            line_end = _LINE_END.search(doc.text[: field.end])
+            kept = line_end.group() if line_end else ""
+            return f"{doc.text[: field.start]}- **{name}**: {escape(value)}{kept}{doc.text[field.end :]}"
+    return add_line(doc.text, CONTEXT, f"- **{names[0]}**: {escape(value)}\n")
+
+
+def tick(text: str, entry: Placed[Item]) -> str:
+    """Mark a question or goal as done: one character changes, or a box is put in."""
+    doc = scan(text)
+    bullet = entries.bullets(doc, entry.start, entry.end)[0]
+    if bullet.box is not None:
+        return f"{text[: bullet.box]}x{text[bullet.box + 1 :]}"
+    after = entry.start + len(text[entry.start : entry.end]) - len(text[entry.start : entry.end].lstrip(" -*+\t"))
+    return f"{text[:after]}[x] {text[after:]}"
+
+
+def resolve(text: str, entry: Placed[Blocker]) -> str:
+    """Mark a blocker as resolved; its words stay."""
+    line = text[entry.start : entry.end]
+    after = entry.start + len(line) - len(line.lstrip(" -*+\t"))
+    if text[after : after + 4] == "[ ] ":
+        return f"{text[: after + 1]}x{text[after + 2 :]}"
+    return f"{text[:after]}[RESOLVED] {text[after:]}"
+
+
+def set_cells(text: str, key: str, rows: dict[int, dict[int, str]]) -> str:
+    """Set cells of a section's tables: by where a row begins, by the place of the field in our own order."""
+    doc = scan(text)
+    place = places(doc).get(key)
+    names = {IDENTIFIERS: entries.IDENTIFIER_COLUMNS, DEBT: entries.DEBT_COLUMNS}[key]
+    changes: list[tuple[int, int, str]] = []
+    for table in [] if place is None else entries.tables(doc, place.heading.body, place.own_end):
+        for row in table.rows:
+            for field, value in rows.get(row.start, {}).items():
+                where = column(table, *names[field])
+                if where is not None and where < len(row.cells):
+                    cell = row.cells[where]
+                    changes.append((cell.start, cell.end, escape(value, cell=True)))
+    return spliced(text, changes)
+
+
+def spliced(text: str, changes: list[tuple[int, int, str]]) -> str:
+    for start, end, value in sorted(changes, reverse=True):
+        text = text[:start] + value + text[end:]
+    return text

@@ -1,0 +1,438 @@
+"""What stands in the sections, as typed entries, each with the span of the text it was read from.
+
+People write freely: what is no entry is passed over here and left alone by every edit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from limpet.journal.document import markup
+from limpet.journal.document.markup import Cell, clean, unescape
+from limpet.journal.document.scan import Document, Heading, Line
+from limpet.journal.document.sections import (
+    ARCHIVE,
+    BLOCKERS,
+    CONTEXT,
+    DEBT,
+    DECISIONS,
+    GOALS,
+    IDENTIFIERS,
+    LOG,
+    QUESTIONS,
+    Place,
+    normal,
+    places,
+)
+
+ROOT = "${PROJECT_ROOT}/"
+T = TypeVar("T")
+
+
+class Ref(NamedTuple):
+    """A place in a file of the project. `rooted`: written with ${PROJECT_ROOT}, as it should be."""
+
+    path: str
+    first: int
+    last: int
+    rooted: bool = True
+
+    def __str__(self) -> str:
+        lines = f"{self.first}" if self.last == self.first else f"{self.first}-{self.last}"
+        return f"{ROOT if self.rooted else ''}{self.path}" + (f":{lines}" if self.first else "")
+
+
+class Evidence(NamedTuple):
+    """A word-for-word quote and where it stands; without a place, what a person said."""
+
+    quote: str
+    ref: Ref | None
+
+
+class Decision(NamedTuple):
+    at: str
+    title: str
+    decision: str
+    rationale: str
+    evidence: tuple[Evidence, ...] = ()
+    scenarios: tuple[str, ...] = ()
+
+
+class Item(NamedTuple):
+    """A question or a goal. `note` is what a goal waits for, `(blocking: …)` or `(depends on: …)`."""
+
+    text: str
+    done: bool = False
+    note: str = ""
+
+
+class Blocker(NamedTuple):
+    state: str  # Waiting or Blocked
+    text: str
+    eta: str = ""
+    resolved: bool = False
+
+
+class Debt(NamedTuple):
+    id: str
+    description: str
+    severity: str = ""
+    found_by: str = ""
+    sprint: str = ""
+
+
+class Identifier(NamedTuple):
+    place: str  # as written
+    purpose: str
+    verified: str = ""
+
+
+class LogRow(NamedTuple):
+    at: str
+    agent: str
+    summary: str
+
+
+class Archived(NamedTuple):
+    at: str
+    decision: str
+    rationale: str = ""
+    by: str = ""
+
+
+class Placed(NamedTuple, Generic[T]):
+    entry: T
+    start: int
+    end: int
+
+
+class Row(NamedTuple):
+    cells: tuple[Cell, ...]
+    start: int
+    end: int
+
+
+class Table(NamedTuple):
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    start: int
+    end: int
+
+
+class Bullet(NamedTuple):
+    """An item of a list: its text as written, and where the mark in its box is, if it has one."""
+
+    raw: str
+    start: int
+    end: int
+    box: int | None = None
+    done: bool = False
+
+
+_FIELD = re.compile(r" {0,3}\*\*([^*]{1,60}?)(?::\*\*|\*\*[ \t]*:)[ \t]*(.*)$")
+_BULLET = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|$)")
+_BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
+_DELIMITER = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_DATED = re.compile(r"(\d{4}-\d\d\S*(?: \d\d:\d\d\S*)?)(?:[ \t]+(?:[-–—:][ \t]+)?(.*))?$")  # noqa: RUF001
+_REF = re.compile(r"\[(.+):(\d{1,9})(?:-(\d{1,9}))?\]\Z")
+_PLACE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?$|(.+)$")
+_SAID = re.compile(r'"(.*)" \[user\]$', re.DOTALL)
+NOTE = re.compile(r"\((?i:blocking|depends on): ((?:\\.|[^\\()])*)\)[ \t]*$")
+ETA = re.compile(r"\(ETA: ((?:\\.|[^\\()])*)\)[ \t]*$")
+_STATE = re.compile(r"(?:\[RESOLVED\][ \t]*)?(Waiting|Blocked|Resolved)[ \t]*:[ \t]*", re.IGNORECASE)
+
+
+# --- lists and tables -------------------------------------------------------------------------------------------------
+
+
+def bullets(doc: Document, start: int, end: int) -> list[Bullet]:
+    """The items of the lists in a span; what is indented below an item belongs to it."""
+    found: list[Bullet] = []
+    lines: list[str] = []
+    open_at, open_end, indent = -1, -1, 0
+
+    def close() -> None:
+        if open_at >= 0:
+            found.append(_bullet(doc, lines, open_at, open_end))
+
+    for line in doc.lines(start, end):
+        item = None if line.hidden else _BULLET.match(line.text)
+        blank = not line.text.strip()
+        if item and (open_at < 0 or len(item[1]) < indent + 2):
+            close()
+            open_at, open_end, indent = line.start, line.end, len(item[1])
+            lines = [item[2] or ""]
+        elif open_at >= 0 and not blank and _continues(line, lines):
+            lines.append(line.text)
+            open_end = line.end
+        elif open_at >= 0 and blank:
+            lines.append("")
+        elif open_at >= 0:
+            close()
+            open_at = -1
+    close()
+    return found
+
+
+def _continues(line: Line, lines: list[str]) -> bool:
+    """Indented lines belong to the item; others only directly below its text, and only if they are plain words."""
+    if line.text.startswith(("  ", "\t")):
+        return True
+    return bool(lines[-1]) and not line.hidden and not _FIELD.match(line.text) and line.text[:1] not in "|#<>"
+
+
+def _bullet(doc: Document, lines: list[str], start: int, end: int) -> Bullet:
+    while lines and not lines[-1]:
+        lines.pop()
+    raw = "\n".join(lines)
+    box = _BOX.match(raw)
+    if box is None:
+        return Bullet(raw, start, end)
+    mark = doc.text.index("[", start) + 1
+    return Bullet(raw[box.end() :], start, end, mark, box[1] in "xX")
+
+
+def item_text(raw: str) -> str:
+    """The words of an item, its further lines without their indent."""
+    return clean("\n".join(unescape(line.strip()) for line in raw.split("\n")))
+
+
+def tables(doc: Document, start: int, end: int) -> Iterator[Table]:
+    lines = [line for line in doc.lines(start, end) if not line.hidden]
+    at = 0
+    while at + 1 < len(lines):
+        head, under = lines[at], lines[at + 1]
+        if "|" not in head.text or not _DELIMITER.match(under.text) or under.start != head.end:
+            at += 1
+            continue
+        columns = tuple(cell.raw for cell in markup.cells(head.text))
+        at += 2
+        rows, last = [], under.end
+        while at < len(lines) and lines[at].start == last and "|" in lines[at].text:
+            line = lines[at]
+            rows.append(Row(markup.cells(line.text, line.start, columns=len(columns)), line.start, line.end))
+            last, at = line.end, at + 1
+        yield Table(columns, tuple(rows), head.start, last)
+
+
+def first_table(doc: Document, place: Place | None) -> Table | None:
+    return None if place is None else next(tables(doc, place.heading.body, place.own_end), None)
+
+
+def column(table: Table, *names: str) -> int | None:
+    """The place of the column that has one of these names."""
+    titles = [normal(title) for title in table.columns]
+    return next((titles.index(name) for name in names if name in titles), None)
+
+
+def _records(doc: Document, place: Place | None, names: tuple[tuple[str, ...], ...]) -> Iterator[Placed[list[str]]]:
+    """The rows of a section's tables, each as the texts of the columns named, by title and else by position."""
+    if place is None:
+        return
+    for table in tables(doc, place.heading.body, place.own_end):
+        at = [column(table, *known) for known in names]
+        if at[0] is None:
+            at = [position if position < len(table.columns) else None for position in range(len(names))]
+        for row in table.rows:
+            texts = [
+                unescape(row.cells[where].raw) if where is not None and where < len(row.cells) else "" for where in at
+            ]
+            yield Placed(texts, row.start, row.end)
+
+
+# --- the sections -----------------------------------------------------------------------------------------------------
+
+DEBT_COLUMNS = (("id",), ("description", "item"), ("severity", "priority"), ("found by",), ("sprint",))
+IDENTIFIER_COLUMNS = (("identifier", "path"), ("purpose",), ("last verified", "verified"))
+LOG_COLUMNS = (("timestamp", "date"), ("agent",), ("summary",))
+ARCHIVE_COLUMNS = (("date", "timestamp"), ("decision",), ("rationale", "why"), ("decided by", "by"))
+
+
+def debts(doc: Document) -> list[Placed[Debt]]:
+    return [Placed(Debt(*row.entry), row.start, row.end) for row in _records(doc, places(doc).get(DEBT), DEBT_COLUMNS)]
+
+
+def identifiers(doc: Document) -> list[Placed[Identifier]]:
+    found = _records(doc, places(doc).get(IDENTIFIERS), IDENTIFIER_COLUMNS)
+    return [Placed(Identifier(uncoded(row.entry[0]), *row.entry[1:]), row.start, row.end) for row in found]
+
+
+def log_rows(doc: Document) -> list[Placed[LogRow]]:
+    return [Placed(LogRow(*row.entry), row.start, row.end) for row in _records(doc, places(doc).get(LOG), LOG_COLUMNS)]
+
+
+def archived(doc: Document) -> list[Placed[Archived]]:
+    found = _records(doc, places(doc).get(ARCHIVE), ARCHIVE_COLUMNS)
+    return [Placed(Archived(*row.entry), row.start, row.end) for row in found]
+
+
+def items(doc: Document, key: str) -> list[Placed[Item]]:
+    """Questions or goals."""
+    place = places(doc).get(key)
+    found = [] if place is None else bullets(doc, place.heading.body, place.own_end)
+    return [Placed(_item(bullet, key), bullet.start, bullet.end) for bullet in found if bullet.raw]
+
+
+def questions(doc: Document) -> list[Placed[Item]]:
+    return items(doc, QUESTIONS)
+
+
+def goals(doc: Document) -> list[Placed[Item]]:
+    return items(doc, GOALS)
+
+
+def _item(bullet: Bullet, key: str) -> Item:
+    raw, note = bullet.raw, ""
+    if key == GOALS and (found := NOTE.search(raw)) and not _escaped(raw, found.start()):
+        raw, note = raw[: found.start()], unescape(found.group()[1 : found.group().rindex(")")])
+    return Item(item_text(raw), bullet.done, note)
+
+
+def blockers(doc: Document) -> list[Placed[Blocker]]:
+    place = places(doc).get(BLOCKERS)
+    found = [] if place is None else bullets(doc, place.heading.body, place.own_end)
+    return [Placed(_blocker(bullet), bullet.start, bullet.end) for bullet in found if bullet.raw]
+
+
+def _blocker(bullet: Bullet) -> Blocker:
+    raw, eta, state = bullet.raw, "", "Blocked"
+    resolved = bullet.done or raw.startswith(("[RESOLVED]", "~~"))
+    if (found := ETA.search(raw)) and not _escaped(raw, found.start()):
+        raw, eta = raw[: found.start()], unescape(found[1])
+    if named := _STATE.match(raw):
+        raw = raw[named.end() :]
+        state, resolved = ("Blocked", True) if named[1].lower() == "resolved" else (named[1].capitalize(), resolved)
+    else:
+        raw = raw.removeprefix("[RESOLVED]")
+    return Blocker(state, item_text(raw), eta, resolved)
+
+
+def context(doc: Document) -> list[Placed[tuple[str, str]]]:
+    """The fields of Active Context, as name and text."""
+    place = places(doc).get(CONTEXT)
+    found = []
+    for bullet in [] if place is None else bullets(doc, place.heading.body, place.own_end):
+        first, _, rest = bullet.raw.partition("\n")
+        if field := _FIELD.match(first):
+            text = item_text("\n".join(part for part in (field[2], rest) if part))
+            found.append(Placed((field[1].strip(), text), bullet.start, bullet.end))
+    return found
+
+
+def decision_headings(doc: Document) -> list[tuple[Heading, int]]:
+    """The headings below the decision log, and where each one's text ends."""
+    place = places(doc).get(DECISIONS)
+    if place is None:
+        return []
+    inside = [one for one in doc.headings if place.heading.start < one.start < place.end]
+    level = min((one.level for one in inside), default=0)
+    return [(one, doc.end_of(one)) for one in inside if one.level == level]
+
+
+def decisions(doc: Document) -> list[Placed[Decision]]:
+    return [Placed(decision(doc, heading, end), heading.start, end) for heading, end in decision_headings(doc)]
+
+
+def decision(doc: Document, heading: Heading, end: int) -> Decision:
+    dated = _DATED.match(heading.title)
+    at, title = (dated[1], dated[2] or "") if dated else ("", heading.title)
+    texts: dict[str, str] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    name = ""
+    for line in doc.lines(heading.body, end):
+        field = None if line.hidden else _FIELD.match(line.text)
+        if field:
+            name = normal(field[1])
+            texts.setdefault(name, field[2])
+            spans.setdefault(name, (line.end, line.end))
+        elif name:
+            spans[name] = (spans[name][0], line.end)
+    return Decision(
+        at,
+        unescape(title),
+        _prose(doc, texts, spans, "decision"),
+        _prose(doc, texts, spans, "rationale"),
+        tuple(map(evidence, _listed(doc, texts, spans, "evidence"))),
+        tuple(item_text(raw) for raw in _listed(doc, texts, spans, "test scenarios", "scenarios")),
+    )
+
+
+def _prose(doc: Document, texts: dict[str, str], spans: dict[str, tuple[int, int]], name: str) -> str:
+    if name not in texts:
+        return ""
+    return item_text(texts[name] + "\n" + doc.text[slice(*spans[name])].replace("\r", ""))
+
+
+def _listed(doc: Document, texts: dict[str, str], spans: dict[str, tuple[int, int]], *names: str) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        if name in texts:
+            found += [texts[name]] if texts[name].strip() else []
+            found += [bullet.raw for bullet in bullets(doc, *spans[name]) if bullet.raw]
+    return found
+
+
+def evidence(raw: str) -> Evidence:
+    """An item of evidence: `quote` [place], a place with the quote fenced below it, or plain words."""
+    first, _, rest = raw.partition("\n")
+    span = markup.leading_span(first)
+    # The place is what stands behind the quote; without a quote in code, behind the last words.
+    split = span[1] if span else max(0, 0 if first[:1] == "[" else first.rfind(" ["))
+    ref = _REF.match(first[split:].strip(" \t"))
+    if ref is None:
+        said = _SAID.match(item_text(raw))
+        return Evidence(said[1] if said else item_text(raw), None)
+    at = as_ref(ref[1], int(ref[2]), int(ref[3] or ref[2]))
+    if split == 0 and rest:
+        return Evidence(_fenced(rest), at)
+    return Evidence(span[0] if span else unescape(first[:split].strip()), at)
+
+
+def _fenced(rest: str) -> str:
+    """The lines between the fences, without the indent that puts them below their item."""
+    lines = [line.removeprefix("  ") for line in rest.split("\n")]
+    ticks = lines[0].strip()
+    closed = len(lines) > 1 and lines[-1].strip() == ticks
+    return "\n".join(lines[1:-1] if closed else lines[1:]) if ticks[:3] == "```" else "\n".join(lines)
+
+
+def as_ref(path: str, first: int, last: int) -> Ref:
+    """A place as it is written."""
+    rooted = path.startswith(ROOT)
+    return Ref(path.removeprefix(ROOT), first, last, rooted)
+
+
+def place_ref(text: str) -> Ref | None:
+    """A place such as ${PROJECT_ROOT}/src/a.py:3-9 or src/a.py:3; without lines it is the whole file."""
+    found = _PLACE.match(text.strip())
+    if found is None:
+        return None
+    if found[4] is not None:
+        return as_ref(found[4], 0, 0)
+    return as_ref(found[1], int(found[2]), int(found[3] or found[2]))
+
+
+def rooted(ref: Ref, root: str) -> Ref | None:
+    """The place written from the project's root; None when it is not inside the project."""
+    path = ref.path
+    if path.startswith("/"):
+        home = root.rstrip("/") + "/"
+        if not root or not path.startswith(home):
+            return None
+        path = path.removeprefix(home)
+    path = os.path.normpath(path)
+    return None if path.startswith(("..", "/", "~", "$")) else ref._replace(path=path, rooted=True)
+
+
+def uncoded(text: str) -> str:
+    span = markup.leading_span(text)
+    return span[0] if span and span[1] == len(text) else text
+
+
+def _escaped(text: str, at: int) -> bool:
+    """Whether an odd number of backslashes stands before this place."""
+    before = text[:at]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1

@@ -1,0 +1,141 @@
+"""What is not as it should be in a journal, each with its line, and the text with what can be mended mended."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from limpet import limits
+from limpet.journal.document import edit, entries
+from limpet.journal.document.entries import ROOT, Decision, Placed, Ref, rooted
+from limpet.journal.document.recover import moment
+from limpet.journal.document.scan import Document, scan
+from limpet.journal.document.sections import BY_KEY, DEBT, IDENTIFIERS, SECTIONS, key_of, places, with_section
+
+_TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)")
+_DEBT_ID = re.compile(r"TD-\d{3,}")
+
+
+class Finding(NamedTuple):
+    line: int
+    rule: str
+    message: str
+    fixable: bool = False
+
+
+def lint(text: str, root: str = "") -> list[Finding]:
+    """Everything that is wrong, in the order of the text. `root` is the project's folder, to know paths inside it."""
+    doc = scan(text)
+    found = [*_structure(doc), *_decisions(doc, root), *_identifiers(doc, root), *_debts(doc), *_times(doc)]
+    return sorted(found)
+
+
+def fixed(text: str, root: str = "") -> str:
+    """The text with missing sections added and paths written from the project's root."""
+    doc = scan(text)
+    for section in SECTIONS:
+        doc = with_section(doc, section.key)
+    changes = []
+    for start, end, ref in _written_refs(doc):
+        mended = rooted(ref, root)
+        if not ref.rooted and mended is not None:
+            written = doc.text[start:end]
+            changes.append((start, end, written.replace(str(ref), str(mended), 1)))
+    return edit.spliced(doc.text, changes)
+
+
+def _structure(doc: Document) -> Iterator[Finding]:
+    found = places(doc)
+    for section in SECTIONS:
+        if section.key not in found:
+            yield Finding(1, "section", f"the section {section.title!r} is missing", True)
+    seen: Counter[str] = Counter()
+    for heading in doc.headings:
+        key = key_of(heading)
+        if key is not None:
+            seen[key] += 1
+            if seen[key] > 1:
+                name = BY_KEY[key].title
+                yield Finding(doc.line_number(heading.start), "section-twice", f"{name!r} is here a second time")
+    for at in doc.unclosed:
+        yield Finding(
+            doc.line_number(at), "unclosed", "code or a comment begins here and never ends; the rest is hidden"
+        )
+    for start, _ in doc.clashes:
+        yield Finding(doc.line_number(start), "conflict", "two versions stand here; keep one and remove the marks")
+
+
+def _decisions(doc: Document, root: str) -> Iterator[Finding]:
+    for placed in entries.decisions(doc):
+        line = doc.line_number(placed.start)
+        for rule, message in _decision(placed.entry):
+            yield Finding(line, rule, message)
+    for start, _, ref in _written_refs(doc):
+        if not ref.rooted:
+            mendable = rooted(ref, root) is not None
+            yield Finding(doc.line_number(start), "path", f"{str(ref)!r} does not begin with {ROOT}", mendable)
+
+
+def _decision(entry: Decision) -> Iterator[tuple[str, str]]:
+    if moment(entry.at) is None:
+        yield "decision-time", "a decision's heading begins with an ISO 8601 time, as 2026-03-02T10:15:00Z"
+    if not entry.title:
+        yield "decision-title", "the decision has no title"
+    for name in ("decision", "rationale", "evidence", "scenarios"):
+        if not getattr(entry, name):
+            yield f"decision-{name}", f"the decision {entry.title!r} has no {name}"
+    if entry.evidence and not any(one.quote.strip() for one in entry.evidence):
+        yield "decision-quote", f"the evidence of {entry.title!r} quotes nothing"
+    if 0 < len(entry.scenarios) < limits.JOURNAL_SCENARIOS:
+        yield "decision-scenarios", f"the decision {entry.title!r} has {len(entry.scenarios)} of 3 test scenarios"
+
+
+def _identifiers(doc: Document, root: str) -> Iterator[Finding]:
+    for row in entries.identifiers(doc):
+        line = doc.line_number(row.start)
+        if row.entry.verified and not (_TIME.fullmatch(row.entry.verified) or moment(row.entry.verified)):
+            yield Finding(line, "time", f"{row.entry.verified!r} is no ISO 8601 time")
+
+
+def _debts(doc: Document) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for row in entries.debts(doc):
+        line = doc.line_number(row.start)
+        if not _DEBT_ID.fullmatch(row.entry.id):
+            yield Finding(line, "debt-id", f"{row.entry.id!r} is no id of the form TD-001")
+        elif row.entry.id in seen:
+            yield Finding(line, "debt-id", f"{row.entry.id} is there twice")
+        seen.add(row.entry.id)
+    for key in (DEBT, IDENTIFIERS):
+        table = entries.first_table(doc, places(doc).get(key))
+        for cells in table.rows if table else ():
+            if table and len(cells.cells) != len(table.columns):
+                message = f"the row has {len(cells.cells)} cells, the table {len(table.columns)} columns"
+                yield Finding(doc.line_number(cells.start), "cells", message)
+
+
+def _times(doc: Document) -> Iterator[Finding]:
+    rows: list[Placed[str]] = [Placed(one.entry.at, one.start, one.end) for one in entries.log_rows(doc)]
+    rows += [Placed(one.entry.at, one.start, one.end) for one in entries.archived(doc)]
+    for row in rows:
+        if moment(row.entry) is None:
+            yield Finding(doc.line_number(row.start), "time", f"{row.entry!r} is no ISO 8601 time")
+
+
+def _written_refs(doc: Document) -> Iterator[tuple[int, int, Ref]]:
+    """Every place that evidence and identifiers name, with the span of the line or cell that names it."""
+    for placed in entries.decisions(doc):
+        for line in doc.lines(placed.start, placed.end):
+            one = entries.evidence(line.text.strip()[2:]) if line.text.lstrip().startswith("- ") else None
+            if one is not None and one.ref is not None and not line.hidden:
+                yield line.start, line.end, one.ref
+    table = entries.first_table(doc, places(doc).get(IDENTIFIERS))
+    where = entries.column(table, *entries.IDENTIFIER_COLUMNS[0]) if table else None
+    for row in table.rows if table and where is not None else ():
+        if where is not None and where < len(row.cells):
+            cell = row.cells[where]
+            ref = entries.place_ref(entries.uncoded(cell.raw))
+            if ref is not None:
+                yield cell.start, cell.end, ref

@@ -1,0 +1,199 @@
+"""Two versions of a journal put together, from the version both came from. Nothing either side wrote is lost.
+
+What is compared is not lines but pieces: a decision with all its lines, an item with what is indented below it, a row,
+a line. So two decisions that were added at the same place stay whole, one behind the other. Where both sides changed
+the same piece, both versions stay in the text between conflict markers, and are reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from limpet.journal.document.scan import scan
+
+THEIRS = "<<<<<<< changed by hand"
+BETWEEN = "======="
+OURS = ">>>>>>> changed by an agent"
+_ENTRY = re.compile(r"#{2,6}[ \t]+\d{4}-\d\d")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
+
+_ALIKE = 0.7  # from this likeness on two insertions may be one entry that both sides changed
+_COMPARED = 2_000  # characters of changed lines that are compared closely
+
+Span = tuple[int, int, int, int]  # of the base, then of the side
+
+
+class Conflict(NamedTuple):
+    ours: str
+    theirs: str
+
+
+class Merged(NamedTuple):
+    text: str
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def merge(base: str, ours: str, theirs: str) -> Merged:
+    if theirs in (ours, base):
+        return Merged(ours)
+    if base == ours:
+        return Merged(theirs)
+    newline = "\r\n" if theirs.count("\r\n") * 2 > theirs.count("\n") else "\n"
+    ours = ours.replace("\r\n", "\n").replace("\n", newline)
+    root, left, right = (list(pieces(text)) for text in (base, ours, theirs))
+    keys = [[_key(piece) for piece in side] for side in (root, left, right)]
+    made: list[str] = []
+    conflicts: list[Conflict] = []
+    at = at_theirs = 0
+    for low, high, mine, other in _regions(_changes(keys[0], keys[1]), _changes(keys[0], keys[2])):
+        made += right[at_theirs : at_theirs + low - at]  # untouched by both; line ends as the person has them
+        at_theirs += low - at
+        ours_part = left[mine[0] : mine[1]]
+        theirs_part = right[other[0] : other[1]]
+        made += _resolved(root[low:high], ours_part, theirs_part, conflicts)
+        at, at_theirs = high, other[1]
+    made += right[at_theirs:]
+    return Merged(_joined(made, newline), tuple(conflicts))
+
+
+def nearest(states: Sequence[str], text: str) -> int:
+    """Which state the text was most likely made from, of states that are given newest first.
+
+    The one it differs from in the fewest lines; of several the one whose changed lines are most alike.
+    """
+    wanted = Counter(text.split("\n"))
+    ranked: list[tuple[int, int, str, str]] = []
+    for at, state in enumerate(states):
+        if state == text:
+            return at
+        known = Counter(state.split("\n"))
+        added, missing = wanted - known, known - wanted
+        lines = "\n".join(added.elements())[:_COMPARED], "\n".join(missing.elements())[:_COMPARED]
+        ranked.append((added.total() + missing.total(), at, *lines))
+    tied = [one for one in ranked if one[0] == min(ranked)[0]]
+    return max(tied, key=lambda one: (_likeness(one[2], one[3]), -one[1]))[1] if len(tied) > 1 else tied[0][1]
+
+
+def _likeness(one: str, other: str) -> float:
+    import difflib  # noqa: PLC0415  Late: most saves meet nobody, and it takes as long to load as all of this.
+
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in pieces that belong together; joined they are the text again."""
+    lines = text.split("\n")
+    lines = [f"{line}\n" for line in lines[:-1]] + lines[-1:]
+    doc = scan(text)
+    headings = {heading.start for heading in doc.headings}
+    ends = headings.union(doc.unclosed)  # where an editor puts what comes behind an entry
+    places = list(accumulate(map(len, lines), initial=0))
+    at = 0
+    while at < len(lines):
+        end = at + 1
+        if places[at] in headings and _ENTRY.match(lines[at]):
+            while end < len(lines) and places[end] not in ends:
+                end += 1
+            while not lines[end - 1].strip():
+                end -= 1
+        elif _ITEM.match(lines[at]):
+            while end < len(lines) and lines[end][:2] == "  " and lines[end].strip():
+                end += 1
+        if piece := "".join(lines[at:end]):
+            yield piece
+        at = end
+
+
+def _key(piece: str) -> str:
+    """A piece without regard to how its lines end. A last line may end with half of a line end: others complete it."""
+    return piece.replace("\r\n", "\n").removesuffix("\n").removesuffix("\r")
+
+
+def _changes(base: list[str], side: list[str]) -> list[Span]:
+    """Where a side differs from the base."""
+    head = 0
+    while head < min(len(base), len(side)) and base[head] == side[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(base), len(side)) - head and base[-1 - tail] == side[-1 - tail]:
+        tail += 1
+    import difflib  # noqa: PLC0415  as above
+
+    middle = base[head : len(base) - tail], side[head : len(side) - tail]
+    matcher = difflib.SequenceMatcher(None, *middle, autojunk=False)
+    found = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
+    return [(b1 + head, b2 + head, s1 + head, s2 + head) for b1, b2, s1, s2 in found]
+
+
+def _regions(ours: list[Span], theirs: list[Span]) -> Iterator[tuple[int, int, tuple[int, int], tuple[int, int]]]:
+    """The spans of the base that somebody changed, each with what it is on either side. Those that meet are one."""
+    drift = [0, 0]  # how much longer each side is up to here
+    queues = [list(ours), list(theirs)]
+    while queues[0] or queues[1]:
+        first = min((queue[0][:2], who) for who, queue in enumerate(queues) if queue)[1]
+        low, high = queues[first][0][:2]
+        taken: list[list[Span]] = [[], []]
+        grew = True
+        while grew:
+            grew = False
+            for who, queue in enumerate(queues):
+                while queue and _meet(low, high, queue[0][0], queue[0][1]):
+                    span = queue.pop(0)
+                    taken[who].append(span)
+                    high = max(high, span[1])
+                    grew = True
+        sides = []
+        for who in (0, 1):
+            begin = low + drift[who]
+            drift[who] += sum((span[3] - span[2]) - (span[1] - span[0]) for span in taken[who])
+            sides.append((begin, high + drift[who]))
+        yield low, high, sides[0], sides[1]
+
+
+def _meet(low: int, high: int, start: int, end: int) -> bool:
+    """Whether two changes of the base are one. Side by side is not meeting; two insertions at one place are."""
+    if low == high and start == end:
+        return low == start
+    if start == end:
+        return low < start < high
+    return start < low < end if low == high else max(low, start) < min(high, end)
+
+
+def _resolved(base: list[str], ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> list[str]:
+    keys = [[_key(piece) for piece in side] for side in (base, ours, theirs)]
+    if keys[1] == keys[2] or keys[1] == keys[0]:
+        return theirs
+    if keys[2] == keys[0]:
+        return ours
+    if not base:
+        return _union(ours, theirs, conflicts)
+    conflicts.append(Conflict("".join(ours), "".join(theirs)))
+    return [THEIRS, *theirs, BETWEEN, *ours, OURS]
+
+
+def _union(ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> list[str]:
+    """Both insertions, what is in both of them once. Two that are nearly alike may be one entry: that is reported."""
+    import difflib  # noqa: PLC0415  as above
+
+    keys = [_key(piece) for piece in ours], [_key(piece) for piece in theirs]
+    made: list[str] = []
+    for kind, o1, o2, t1, t2 in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+        made += theirs[t1:t2]
+        if kind != "equal":
+            made += ours[o1:o2]
+        if kind == "replace":
+            mine, other = "".join(ours[o1:o2]), "".join(theirs[t1:t2])
+            if _likeness(mine[:_COMPARED], other[:_COMPARED]) >= _ALIKE:
+                conflicts.append(Conflict(mine, other))
+    return made
+
+
+def _joined(made: list[str], newline: str) -> str:
+    """The pieces as a text; one that was the last of its side gets the line end it now needs."""
+    ended = [piece if piece.endswith("\n") else piece + newline for piece in made]
+    text = "".join(ended)
+    return text if not made or made[-1] == OURS or made[-1].endswith("\n") else text.removesuffix(newline)

@@ -1,0 +1,85 @@
+"""Whether what an entry points at still stands: the quote at its place, or lines that are as they were when last seen.
+
+fresh: there. moved: the same words at other lines, which are given. drifted: the file is there, the words are not.
+gone: no such file inside the project.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limpet.journal.document.entries import Ref
+
+FRESH, MOVED, DRIFTED, GONE = "fresh", "moved", "drifted", "gone"
+
+
+class Verdict(NamedTuple):
+    state: str
+    ref: Ref  # where it stands now
+    detail: str = ""
+
+
+def judge(quote: str, ref: Ref, text: str | None) -> Verdict:
+    """The verdict on a quote; `text` is what the file says, None when there is none."""
+    if text is None:
+        return Verdict(GONE, ref)
+    wanted = [line.strip() for line in quote.split("\n")]
+    lines = [line.strip() for line in text.split("\n")]
+    found = [at for at in range(len(lines) - len(wanted) + 1) if _stands(lines, wanted, at)]
+    if not found:
+        return Verdict(DRIFTED, ref)
+    if not ref.first or any(ref.first <= at + 1 and at + len(wanted) <= max(ref.last, ref.first) for at in found):
+        return Verdict(FRESH, ref)
+    near = min(found, key=lambda at: abs(at + 1 - ref.first)) + 1
+    return Verdict(MOVED, ref._replace(first=near, last=near + len(wanted) - 1))
+
+
+def _stands(lines: list[str], wanted: list[str], at: int) -> bool:
+    """Whether the lines from here on are the quote; its first and last line may be parts of theirs."""
+    if len(wanted) == 1:
+        return wanted[0] in lines[at]
+    inner = all(lines[at + further] == wanted[further] for further in range(1, len(wanted) - 1))
+    return inner and lines[at].endswith(wanted[0]) and lines[at + len(wanted) - 1].startswith(wanted[-1])
+
+
+def judge_lines(digest: str | None, ref: Ref, text: str | None) -> Verdict:
+    """The verdict on lines that are not quoted, by what they were when they were last verified."""
+    if text is None:
+        return Verdict(GONE, ref)
+    lines = text.split("\n")
+    first, last = ref.first or 1, ref.last or len(lines)
+    size = last - first + 1
+    if digest is None:
+        return Verdict(FRESH if size > 0 and last <= len(lines) else DRIFTED, ref, "seen for the first time")
+    if digest_of(lines[first - 1 : last]) == digest:
+        return Verdict(FRESH, ref)
+    if not ref.first or size < 1:
+        return Verdict(DRIFTED, ref)
+    opening = digest.partition("-")[0]
+    places = [at for at in range(len(lines) - size + 1) if _short(lines[at]) == opening]
+    for at in sorted(places, key=lambda place: abs(place + 1 - first)):
+        if digest_of(lines[at : at + size]) == digest:
+            return Verdict(MOVED, ref._replace(first=at + 1, last=at + size))
+    return Verdict(DRIFTED, ref)
+
+
+def digest_of(lines: list[str]) -> str:
+    """What lines say, without regard to their ends; the first one apart, so that they are found again quickly."""
+    text = "\n".join(line.rstrip() for line in lines)
+    return f"{_short(lines[0] if lines else '')}-{_hash(text)}"
+
+
+def _short(line: str) -> str:
+    return _hash(line.rstrip())[:8]
+
+
+def _hash(text: str) -> str:
+    import hashlib  # noqa: PLC0415  Late: level 1 is waited for, and hashes nothing.
+
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def lines_of(text: str, ref: Ref) -> list[str]:
+    """The lines a place names; all of them when it names none."""
+    lines = text.split("\n")
+    return lines[ref.first - 1 : ref.last] if ref.first else lines

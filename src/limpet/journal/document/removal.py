@@ -1,0 +1,125 @@
+"""Taking entries out of a journal that were once added to it, and putting them back where they were. Pure.
+
+What was added is known by its text as it was kept. In the file it may have been ticked, resolved or moved to the
+archive since; what somebody has reworded is no longer what was added, and stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from limpet.journal.document import entries
+from limpet.journal.document.markup import one_line, unescape
+from limpet.journal.document.scan import Document, scan
+
+CONTEXT_CHARS = 200  # before a piece, by which its place is found again
+_BULLET = re.compile(r"\s*[-*+]\s+(?:\[RESOLVED\]\s+|\[[ xX]\]\s+)?")
+_FIELD = re.compile(r"\s*[-*+]\s+\*\*[^*\n]{1,60}\*\*:\s")
+_SEVERITY = re.compile(r" \([A-Z]+\)\Z")
+
+
+class Piece(NamedTuple):
+    """A part of a text: where it began, what stood before it, and what it said."""
+
+    at: int
+    before: str
+    text: str
+
+
+class Taken(NamedTuple):
+    text: str
+    pieces: tuple[tuple[int, Piece], ...]  # which of the entries it was, by its number; in the order of the text
+
+
+def without(text: str, kept: Sequence[str]) -> Taken:
+    """The text without those of the entries that stand in it."""
+    doc = scan(text)
+    wanted = {form: number for number, content in enumerate(kept) for form in _kept_forms(content)}
+    spans = sorted({(start, end, wanted[form]) for form, start, end in _standing(doc) if form in wanted})
+    pieces = []
+    for start, end, number in spans:
+        pieces.append((number, Piece(start, text[max(0, start - CONTEXT_CHARS) : start], text[start:end])))
+    for start, end, _ in reversed(spans):
+        text = text[:start] + text[end:]
+    return Taken(text, tuple(pieces))
+
+
+def authors(doc: Document, kept: Sequence[tuple[str, str]]) -> dict[int, str]:
+    """Whose words the entries of a journal are that were added to it, by where they begin. `kept`: content, origin."""
+    known = {form: origin for content, origin in kept for form in _kept_forms(content)}
+    return {start: known[form] for form, start, _ in _standing(doc) if form in known}
+
+
+def put_back(text: str, pieces: Sequence[Piece]) -> str:
+    """The text with the pieces where they were, as far as it is still known where that is; else at its end."""
+    for piece in sorted(pieces):
+        at = _place(text, piece)
+        if not text.startswith(piece.text, at):  # it may be back already
+            text = text[:at] + piece.text + text[at:]
+    return text
+
+
+def _place(text: str, piece: Piece) -> int:
+    """Where what stood before it stands now: all of it, or else its last line, wherever that is nearest."""
+    if text[: piece.at].endswith(piece.before):
+        return piece.at
+    line = piece.before[piece.before.rstrip("\n").rfind("\n") + 1 :]
+    for known in (piece.before, line):
+        ends = [found.end() for found in re.finditer(re.escape(known), text)] if known.strip() else []
+        if ends:
+            return min(ends, key=lambda end: abs(end - piece.at))
+    return len(text)
+
+
+def from_json(value: Any) -> Piece:
+    return Piece(int(value["at"]), str(value["before"]), str(value["text"]))
+
+
+# --- the same entry, kept and standing --------------------------------------------------------------------------------
+
+
+def _kept_forms(content: str) -> Iterator[str]:
+    """What an entry that was kept may be called in the file."""
+    if content.startswith("#"):
+        title = scan(content).headings[0].title
+        yield f"decision {_plain(title)}"
+        day, _, name = title.partition(" - ")
+        yield f"index {day[:10]} {_plain(name)}"
+    elif field := _FIELD.match(content):
+        yield f"field {_plain(content[field.end() :])}"
+    elif bullet := _BULLET.match(content):
+        yield f"item {_plain(content[bullet.end() :])}"
+    else:
+        yield f"row {_plain(content)}"
+        yield f"row {_plain(_SEVERITY.sub('', content))}"
+
+
+def _standing(doc: Document) -> Iterator[tuple[str, int, int]]:
+    """The entries of a journal or its archive, each as it may be called."""
+    for heading, end in entries.decision_headings(doc):
+        yield f"decision {_plain(heading.title)}", heading.start, end
+    for heading in doc.headings:
+        if heading.title == "Index":
+            for table in entries.tables(doc, heading.body, doc.own_end(heading)):
+                for row in table.rows:
+                    yield f"index {' '.join(_plain(cell.raw) for cell in row.cells)}", row.start, row.end
+    spans = [(item.start, item.end) for item in (*entries.questions(doc), *entries.goals(doc))]
+    for start, end in (*spans, *((blocker.start, blocker.end) for blocker in entries.blockers(doc))):
+        raw = doc.text[start:end]
+        bullet = _BULLET.match(raw)
+        yield f"item {_plain(raw[bullet.end() if bullet else 0 :])}", start, end
+    for field in entries.context(doc):
+        yield f"field {_plain(field.entry[1])}", field.start, field.end
+    for debt in entries.debts(doc):
+        yield f"row {_plain(f'{debt.entry.id}: {debt.entry.description}')}", debt.start, debt.end
+    for place in entries.identifiers(doc):
+        yield f"row {_plain(f'{place.entry.place}: {place.entry.purpose}')}", place.start, place.end
+    for log in entries.log_rows(doc):
+        yield f"row {_plain(f'{log.entry.at} {log.entry.agent}: {log.entry.summary}')}", log.start, log.end
+
+
+def _plain(text: str) -> str:
+    """One line, however it is escaped: put to both sides, so that it need not be exact."""
+    return one_line(unescape(text))

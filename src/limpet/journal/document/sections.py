@@ -1,0 +1,179 @@
+"""The sections of the journal: their names and order, what each holds when it is new, and where it is in a text."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from limpet.journal.document.scan import BOM, Document, Heading, scan
+
+CONTINUITY = "continuity"
+CONTEXT = "context"
+IDENTIFIERS = "identifiers"
+DECISIONS = "decisions"
+QUESTIONS = "questions"
+GOALS = "goals"
+DEBT = "debt"
+BLOCKERS = "blockers"
+LOG = "log"
+ARCHIVE = "archive"
+
+TITLE = "# Agent Working Memory"
+ABOUT = (
+    "> What the next session needs: where the work stands, what was decided and why, what is open.\n"
+    "> Agents add entries; people edit freely, and nothing they write is overwritten.\n"
+)
+
+
+class Section(NamedTuple):
+    key: str
+    title: str
+    level: int
+    note: str  # a comment below the heading of a new section
+    columns: tuple[str, ...] = ()  # of its table
+    also: tuple[str, ...] = ()  # other titles people give it
+
+
+SECTIONS = (
+    Section(CONTINUITY, "Session Continuity", 2, "Read this first: it is made to be short."),
+    Section(CONTEXT, "Active Context", 3, "The work at hand and where it stands.", also=("current focus",)),
+    Section(
+        IDENTIFIERS,
+        "Lightweight Identifiers",
+        3,
+        "Places to look, as ${PROJECT_ROOT}/path:lines. Read them when they are needed.",
+        ("Identifier", "Purpose", "Last Verified"),
+        ("identifiers",),
+    ),
+    Section(
+        DECISIONS,
+        "Decision Log",
+        3,
+        "Newest last. Each says what, why, a word-for-word quote as evidence, and three test scenarios.",
+        also=("decisions",),
+    ),
+    Section(QUESTIONS, "Pending Questions", 3, "Open until somebody answers.", also=("open questions", "questions")),
+    Section(GOALS, "Active Sub-Goals", 2, "What is being worked towards.", also=("sub goals", "goals")),
+    Section(
+        DEBT,
+        "Discovered Technical Debt",
+        2,
+        "Found on the way, to be mended later.",
+        ("ID", "Description", "Severity", "Found By", "Sprint"),
+        ("technical debt", "debt"),
+    ),
+    Section(BLOCKERS, "Blockers & Dependencies", 2, "What the work waits for.", also=("blockers", "dependencies")),
+    Section(
+        LOG,
+        "Session Continuity Log",
+        2,
+        "One row a session; rows are added, never changed.",
+        ("Timestamp", "Agent", "Summary"),
+        ("session log",),
+    ),
+    Section(
+        ARCHIVE,
+        "Decision Archive",
+        2,
+        "Decisions in one line each, kept for reference.",
+        ("Date", "Decision", "Rationale", "Decided By"),
+    ),
+)
+BY_KEY = {section.key: section for section in SECTIONS}
+_PARENTS = {section.key: CONTINUITY for section in SECTIONS if section.level == 3}
+_NOT_WORDS = re.compile(r"[^\w]+|\band\b|_+")
+
+
+class Place(NamedTuple):
+    """Where a section is: its heading, its own text, and its text with everything below it."""
+
+    section: Section
+    heading: Heading
+    own_end: int
+    end: int
+
+
+def normal(title: str) -> str:
+    """A title without case, signs and pictures."""
+    return " ".join(_NOT_WORDS.sub(" ", title.casefold()).split())
+
+
+_NAMES = {normal(name): section.key for section in SECTIONS for name in (section.title, *section.also)}
+
+
+def key_of(heading: Heading) -> str | None:
+    """Which section a heading begins. The title of the file itself is none, whatever it says."""
+    if heading.level == 1 or heading.title[:1].isdigit():  # no section's name begins with a digit, decisions' titles do
+        return None
+    return _NAMES.get(normal(heading.title))
+
+
+def places(doc: Document) -> dict[str, Place]:
+    """The sections that are there; of two with the same name the first counts."""
+    found: dict[str, Place] = {}
+    for heading in doc.headings:
+        key = key_of(heading)
+        if key is not None and key not in found:
+            found[key] = Place(BY_KEY[key], heading, doc.own_end(heading), doc.end_of(heading))
+    return found
+
+
+def new_section(section: Section, level: int) -> str:
+    """A section without entries."""
+    text = f"{'#' * level} {section.title}\n<!-- {section.note} -->\n"
+    return text + (table_head(section.columns) if section.columns else "")
+
+
+def table_head(columns: tuple[str, ...]) -> str:
+    return f"| {' | '.join(columns)} |\n|{'|'.join('---' for _ in columns)}|\n"
+
+
+def template() -> str:
+    """A new journal."""
+    parts = [f"{TITLE}\n\n{ABOUT}"]
+    parts += [new_section(section, section.level) for section in SECTIONS]
+    return "\n".join(parts)
+
+
+def with_section(doc: Document, key: str) -> Document:
+    """The document with this section in it, put where it belongs when it was missing."""
+    found = places(doc)
+    if key in found:
+        return doc
+    parent = _PARENTS.get(key)
+    if parent is not None:
+        doc = with_section(doc, parent)
+        found = places(doc)
+    section = BY_KEY[key]
+    level = found[parent].heading.level + 1 if parent else section.level
+    at = doc.before_unclosed(_where(doc, found, key, parent))
+    return scan(insert(doc, at, new_section(section, level), apart=True))
+
+
+def _where(doc: Document, found: dict[str, Place], key: str, parent: str | None) -> int:
+    """After the nearest section before it in our order, else before the next one after it, else at the end."""
+    order = [section.key for section in SECTIONS if _PARENTS.get(section.key) == parent]
+    place = order.index(key)
+    for before in reversed(order[:place]):
+        if before in found:
+            return found[before].end
+    if parent is not None:
+        return found[parent].own_end
+    for after in order[place + 1 :]:
+        if after in found:
+            return found[after].heading.start
+    return len(doc.text)
+
+
+def insert(doc: Document, at: int, block: str, *, apart: bool = False) -> str:
+    """The text with whole lines put in at the beginning of a line; `apart`: with an empty line on either side."""
+    before, after = doc.text[:at], doc.text[at:]
+    lead = ""
+    if before and before != BOM and not before.endswith("\n"):
+        lead = "\n" if before.endswith("\r") else doc.newline  # half a line end is completed
+    if apart:
+        if before.strip("\ufeff\r\n") and not before.endswith(("\n\n", "\r\n\r\n")):
+            block = "\n" + block
+        if after and not after.startswith(("\n", "\r\n")):
+            block += "\n"
+    return before + lead + block.replace("\n", doc.newline) + after

@@ -1,0 +1,443 @@
+"""The journal's file, which people edit at the same time: read, changed and replaced so that no save of theirs is lost.
+
+A change is a function from text to text. Under a lock it is put to what the file says now; the result is written beside
+the file and *exchanged* with it, so that what stood there is in our hands and not overwritten. If that is not what was
+read, somebody saved in between: it is merged in and exchanged again. An editor that opened the file before the exchange
+may still write into what was displaced, so displaced files are kept for a while and looked at again. An editor that
+saves an old buffer drops what we wrote since; the texts seen last are kept, so that the next change finds which of them
+the buffer came from and merges. All of this lies in a folder of ours, `.limpet/journal/` in a project.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.journal.document import problems
+from limpet.journal.document.merge import Conflict, merge, nearest
+
+Change = Callable[[str], str]
+_SEEN, _LATE, _LOCK = "seen", "displaced", "lock"
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+_HERE = -100  # AT_FDCWD
+
+
+class Place(NamedTuple):
+    """The file itself, links followed, and our own folder for it."""
+
+    path: str
+    side: str
+    name: str  # as people call it
+
+    def within(self, *names: str) -> str:
+        return os.path.join(self.side, *names)
+
+
+class Saved(NamedTuple):
+    text: str
+    before: str  # what it was put to
+    merged: bool = False  # somebody else had changed the file as well
+    conflicts: tuple[Conflict, ...] = ()
+    written: bool = True
+
+
+def find(root: str, file: str, side: str) -> Place:
+    """Where the journal is, with `side` as our folder for it. It must lie inside the project, wherever links lead."""
+    home = os.path.realpath(root)
+    path = os.path.realpath(os.path.join(home, file))
+    if not path.startswith(home.rstrip(os.sep) + os.sep):
+        raise problems.journal_outside(file)
+    return Place(path, os.path.join(home, side), file)
+
+
+def read(place: Place) -> str | None:
+    """What the file says; None when there is none. An editor that is just saving is waited for."""
+    text = _read(place, place.path)
+    if text is None or not text.strip() or not text.endswith("\n"):
+        text = _settled(place, place.path, "".join(states(place, 1)))
+    return text
+
+
+def update(place: Place, change: Change, new: Callable[[], str] | None = None) -> Saved:
+    """Put a change to the file. `new` gives the text of a file that never was; without it one must be there."""
+    try:
+        with _locked(place):
+            return _update(place, change, new)
+    except OSError as problem:
+        raise _trouble(place, problem) from problem
+
+
+def revive(place: Place, text: str) -> bool:
+    """Give an empty or missing file a text. False when it is not empty: then it is left as it is."""
+    try:
+        with _locked(place):
+            current = _read(place, place.path)
+            if current is not None and current.strip():
+                return False
+            _remember(place, text)
+            displaced = _exchange(place, text, current)
+            if displaced and displaced.strip():  # somebody was faster
+                _update(place, lambda now: merge("", now, displaced).text, None)
+            return True
+    except OSError as problem:
+        raise _trouble(place, problem) from problem
+
+
+def states(place: Place, most: int | None = None) -> list[str]:
+    """The texts seen last, newest first."""
+    found = []
+    for name in _names(place)[:most]:
+        try:
+            with open(place.within(_SEEN, name), "rb") as file:
+                text = file.read().decode("utf-8", "surrogateescape")
+        except FileNotFoundError:
+            continue  # another process has just tidied up
+        if name.endswith(f"-{_digest(text)}.md"):  # older versions could leave half of one
+            found.append(text)
+    return found
+
+
+def forget(place: Place, texts: Sequence[str]) -> None:
+    """Remove what was kept of the file to merge from, wherever one of the texts stands in it.
+
+    Whoever still has the file open as it was, and saves it, brings them back: nothing is left to see that by.
+    """
+    gone = [text.encode("utf-8", "surrogateescape") for text in texts]
+    try:
+        with _locked(place):
+            for folder in (_SEEN, _LATE):
+                for name in os.listdir(place.within(folder)):
+                    path = place.within(folder, name)
+                    with open(path, "rb") as file:
+                        kept = file.read()
+                    if any(text in kept for text in gone):
+                        os.unlink(path)
+    except OSError as problem:
+        raise _trouble(place, problem) from problem
+
+
+# --- one change -------------------------------------------------------------------------------------------------------
+
+
+def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Saved:
+    # The newest state holds everything known; every older one is an ancestor of it. So whatever text turns up, from a
+    # buffer however old, is merged from the state it came from, and the result is the newest state again.
+    newest = next(iter(states(place)), "")
+    late = list(_late_texts(place, newest))
+    if not newest.strip():
+        late = []  # without a state nobody can tell an older text, which says nothing, from a newer one
+    current = _settled(place, place.path, newest)
+    if current is None and (new is None or newest.strip()):
+        raise problems.journal_missing(place.name)
+    if current is not None and not current.strip() and newest.strip():
+        raise problems.journal_emptied(place.name)
+    conflicts: list[Conflict] = []
+    head = newest if newest.strip() else current if current is not None or new is None else new()
+    head = head or ""
+    for theirs in late:
+        head = _taken_in(place, head, theirs, conflicts)
+    if current is not None and not newest.strip():
+        _remember(place, current)  # the first time we see it: what is written from here on came from this
+    elif current is not None and current != head:
+        head = current if _is_meant(place, current) else _taken_in(place, head, current, conflicts)
+    before, merged = head, current is not None and head != current
+    wanted = change(head)
+    while wanted != current:
+        _remember(place, wanted)
+        displaced = _exchange(place, wanted, current)
+        if displaced is None or displaced == current or _says_nothing_new(place, displaced):
+            return Saved(wanted, before, merged, tuple(conflicts))
+        # Somebody saved after we had read. Their text is out of the file now and must go back into what is there.
+        wanted, merged = _taken_in(place, wanted, displaced, conflicts), True
+        current = _settled(place, place.path, wanted)
+        wanted = wanted if current is None else _taken_in(place, wanted, current, conflicts)
+    _remember(place, wanted)
+    return Saved(wanted, before, merged, tuple(conflicts), written=merged)
+
+
+def _is_meant(place: Place, current: str) -> bool:
+    """Whether the file is what it once was because somebody wants it so: taken back by hand, or by git.
+
+    Right after our write it is rather an editor that saved an old buffer unchanged, and what we wrote comes back.
+    """
+    names = _names(place)
+    if not names or not any(name.endswith(f"-{_digest(current)}.md") for name in names[1:]):
+        return False
+    ours_at = os.stat(place.within(_SEEN, names[0])).st_mtime
+    return os.stat(place.path).st_mtime - ours_at > limits.JOURNAL_STALE_SECONDS
+
+
+def _taken_in(place: Place, head: str, theirs: str, conflicts: list[Conflict]) -> str:
+    """Everything known with what somebody saved, whichever state they had begun from."""
+    known = states(place)
+    if not known:
+        _remember(place, theirs)
+        return theirs
+    if theirs in known:
+        return head
+    found = merge(known[nearest(known, theirs)], head, theirs)
+    conflicts += found.conflicts
+    _remember(place, theirs, found.text)
+    return found.text
+
+
+def _says_nothing_new(place: Place, displaced: str) -> bool:
+    """Whether a save was caught in the middle: the beginning of what we know. Its end is looked for later."""
+    return any(state.startswith(displaced) for state in states(place))
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _read(place: Place, path: str) -> str | None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise _trouble(place, problem) from problem
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            raise problems.journal_not_a_file(place.name)
+        if info.st_size > limits.JOURNAL_MAX_BYTES:
+            raise problems.journal_too_big(place.name, info.st_size, limits.JOURNAL_MAX_BYTES)
+        with open(handle, "rb", closefd=False) as file:
+            return file.read().decode("utf-8", "surrogateescape")
+    finally:
+        os.close(handle)
+
+
+def _settled(place: Place, path: str, known: str) -> str | None:
+    """What a file says, once nobody is in the middle of saving it, as far as that can be seen from outside."""
+    text = _read(place, path)
+    until = time.monotonic() + limits.JOURNAL_SETTLE_SECONDS
+    calm = 0
+    while _in_the_middle(text, known) and calm < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+        again = _read(place, path)
+        calm = calm + 1 if again == text and again else 0
+        text = again
+    return text
+
+
+def _in_the_middle(text: str | None, known: str) -> bool:
+    if not known:
+        return False
+    if text is None or not text.strip():
+        return True
+    return text != known and (len(text) < 0.7 * len(known) or (known.endswith("\n") and not text.endswith("\n")))
+
+
+# --- what was seen ----------------------------------------------------------------------------------------------------
+
+
+def _digest(text: str) -> str:
+    import hashlib  # noqa: PLC0415  Late: reading a calm file needs none.
+
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _names(place: Place) -> list[str]:
+    """The files of the states, newest first."""
+    try:
+        return sorted((name for name in os.listdir(place.within(_SEEN)) if name.endswith(".md")), reverse=True)
+    except FileNotFoundError:
+        return []
+
+
+def _remember(place: Place, *texts: str) -> None:
+    """Keep texts to merge from, the last one as the newest: it is what the file says now."""
+    for text in texts:
+        names = _names(place)
+        if names and names[0].endswith(f"-{_digest(text)}.md"):
+            continue
+        number = int(names[0].split("-")[0]) + 1 if names else 1
+        data = text.encode("utf-8", "surrogateescape")
+        path = place.within(_SEEN, f"{number:010d}-{_digest(text)}")
+        with open(path, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # before the journal itself: a power cut must not leave it without its ancestors
+        os.rename(path, f"{path}.md")
+        _sync(place.within(_SEEN))
+        kept = min(limits.JOURNAL_STATES, max(8, limits.JOURNAL_STATES_BYTES // max(1, len(data))))
+        for name in names[kept - 1 :]:
+            os.unlink(place.within(_SEEN, name))
+
+
+def _late_texts(place: Place, newest: str) -> Iterator[str]:
+    """What was written into displaced files since they were put aside. Old ones nobody touched are removed."""
+    folder = place.within(_LATE)
+    beside = os.path.dirname(place.path)
+    for name in os.listdir(beside):  # left by a process that was stopped in the middle
+        if name.startswith(_temporary(place)):
+            _put_aside(place, os.path.join(beside, name), "left")
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        put_aside, _, digest = name.partition("-")
+        info = os.stat(path)
+        # A clock of the file system may be coarse: what was written shortly before is read again to be sure.
+        if digest == "left" or info.st_mtime_ns > int(put_aside) - 100_000_000:
+            text = _read(place, path) or ""
+            if text.strip() and _digest(text) != digest:
+                text = _settled(place, path, newest) or ""
+            if text.strip() and _digest(text) != digest and not _says_nothing_new(place, text):
+                os.rename(path, os.path.join(folder, f"{time.time_ns()}-{_digest(text)}"))
+                yield text
+                continue
+        if time.time_ns() - int(put_aside) > limits.JOURNAL_DISPLACED_SECONDS * 1_000_000_000:
+            os.unlink(path)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _exchange(place: Place, text: str, known: str | None) -> str | None:
+    """Put the text in the file's place, durably. What stood there, None when nothing did."""
+    folder = os.path.dirname(place.path)
+    temporary = os.path.join(folder, f"{_temporary(place)}{os.getpid()}-{time.time_ns()}")
+    try:
+        _write(place, temporary, text)
+        gone = _swap(place, temporary, known)
+    except OSError:  # and nothing else: once they are exchanged, what has this name is somebody's text
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync(folder)
+    if not gone:
+        return None
+    displaced = _settled(place, temporary, known or "") or ""
+    _put_aside(place, temporary, _digest(displaced))
+    return displaced
+
+
+def _write(place: Place, path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    with os.fdopen(handle, "wb") as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+        file.flush()
+        try:
+            info = os.stat(place.path)
+            os.fchmod(handle, stat.S_IMODE(info.st_mode))
+            if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(handle, info.st_uid, info.st_gid)
+        except (FileNotFoundError, PermissionError):
+            pass  # a new file, or one that is somebody else's: it becomes ours, as with every editor
+        os.fsync(handle)
+
+
+def _swap(place: Place, temporary: str, known: str | None) -> bool:
+    """Exchange the two files. False when there was nothing to exchange with, and the file is new."""
+    until = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if known is not None else 0)
+    while True:
+        try:
+            _exchange_names(temporary, place.path)
+        except FileNotFoundError:
+            pass  # an editor has moved it away and will put another one there
+        else:
+            return True
+        if time.monotonic() >= until:
+            try:
+                os.link(temporary, place.path)
+            except FileExistsError:
+                continue
+            os.unlink(temporary)
+            return False
+        time.sleep(0.005)
+
+
+def _exchange_names(one: str, other: str) -> None:
+    import ctypes  # noqa: PLC0415  Late: only a write needs it.
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    code = errno.ENOSYS
+    if hasattr(libc, "renameat2"):
+        code = ctypes.get_errno() if libc.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE) else 0
+    elif hasattr(libc, "renamex_np"):
+        code = ctypes.get_errno() if libc.renamex_np(*names, _EXCHANGE) else 0
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        _replace_names(one, other)
+    elif code:
+        raise OSError(code, os.strerror(code), other)
+
+
+def _replace_names(one: str, other: str) -> None:
+    """Where names cannot be exchanged: keep what is there under a second name, then replace it."""
+    spare = f"{one}-old"
+    os.link(other, spare)
+    os.rename(one, other)
+    os.rename(spare, one)
+
+
+def _put_aside(place: Place, path: str, digest: str) -> None:
+    """Keep a displaced file where a later change looks at it again: an editor may still have it open."""
+    target = place.within(_LATE, f"{time.time_ns()}-{digest}")
+    try:
+        os.rename(path, target)
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+        os.unlink(path)  # on another file system it cannot be kept; its text is among the states
+
+
+def _temporary(place: Place) -> str:
+    return f".{os.path.basename(place.path)}.limpet-"
+
+
+def _sync(folder: str) -> None:
+    """A new name is durable only when its folder is."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# --- the lock ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _locked(place: Place) -> Iterator[None]:
+    import fcntl  # noqa: PLC0415  Late: reading needs no lock.
+
+    _make_side(place)
+    handle = os.open(place.within(_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        until = time.monotonic() + limits.LOCK_WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise problems.journal_busy(place.name, limits.LOCK_WAIT_SECONDS) from None
+                time.sleep(0.002)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _make_side(place: Place) -> None:
+    for name in (_SEEN, _LATE):
+        os.makedirs(place.within(name), mode=0o700, exist_ok=True)
+    ignore = place.within(".gitignore")
+    if not os.path.exists(ignore):
+        with open(ignore, "w", encoding="utf-8") as file:
+            file.write("# What Limpet has seen of the journal lately, so that nothing is lost.\n*\n")
+
+
+def _trouble(place: Place, problem: OSError) -> errors.LimpetError:
+    why = problem.strerror or str(problem)
+    if problem.errno in (errno.EISDIR, errno.ENXIO, errno.ENOTDIR):
+        return problems.journal_not_a_file(place.name)
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return errors.store_full(place.name)
+    return problems.journal_unwritable(place.name, why)

@@ -1,0 +1,1 @@
+"""What a project keeps: notes, keyed memory, handoffs, state and skills."""

@@ -1,0 +1,89 @@
+"""What a session is told of a project's memory when it starts, and the activity log, which is read from history.
+
+Apart from the rest of memory because hooks need nothing else of it, and start many times a minute.
+"""
+
+from __future__ import annotations
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context
+from limpet.model import MEMORY, Digest, Memory, milliseconds, moment
+from limpet.store import EventQuery, Listing
+from limpet.text import tokens
+from limpet.text.quote import as_data
+
+DAY_MS = 86_400_000
+LOG = "activity-log-"
+HEADING = "## Memory of this project"
+NAMED_TOKENS = 24  # for the names of what did not fit
+
+
+def activity_log(ctx: Context, day: str) -> Memory:
+    """The writes to memory on one day (UTC), oldest first. Nothing is stored for it: history has it."""
+    try:
+        start = milliseconds(f"{day}T00:00:00+00:00")
+    except ValueError:
+        raise errors.bad_name("day", day, "a day is written YYYY-MM-DD") from None
+    query = EventQuery(MEMORY, operation="write_memory", since=start, until=start + DAY_MS, limit=limits.LIST_MAX)
+    events = ctx.store.events(ctx.scope, query)
+    lines = [
+        f"- [{moment(event.at):%H:%M:%S} UTC] write_memory key='{event.key}' mode='{event.detail['mode']}'"
+        for event in reversed(events)
+    ]
+    if not lines:
+        raise errors.no_entry("activity log", f"{LOG}{day}", "Nothing was written to memory on that day.")
+    return Memory(f"{LOG}{day}", "\n".join(lines), False, moment(events[0].at))
+
+
+def digest(ctx: Context, budget: int | None = None) -> Digest:
+    """Memory for the start of a session: pinned first, then newest, within a budget; what did not fit is named.
+
+    The day's activity log follows, in a budget of its own.
+    """
+    most = ctx.bounds.digest_budget_tokens if budget is None else budget
+    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
+    parts, left_out = [HEADING], []
+    used = tokens.count(HEADING)
+    for entry in sorted(page.entries, key=lambda entry: not entry.pinned):
+        text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
+        part = f"### {entry.key}\n{as_data(text, entry.origin)}" + (" […]" if cut else "")
+        used += tokens.count(part) + 1
+        if used > most:
+            left_out.append(entry.key)
+            used -= tokens.count(part) + 1
+        else:
+            parts.append(part)
+    unread = page.total - len(page.entries)
+    text = _assembled(parts, left_out, unread)
+    while tokens.count(text) > most and len(parts) > 1:  # the line that names the rest needs room too
+        left_out.insert(0, parts.pop().partition("\n")[0].removeprefix("### "))
+        text = _assembled(parts, left_out, unread)
+    text = "\n\n".join(part for part in (text, _todays_log(ctx)) if part)
+    return Digest(text, tokens.count(text), tuple(left_out))
+
+
+def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
+    """The digest's text; nothing at all when there is no memory."""
+    if len(parts) == 1 and not left_out:
+        return ""
+    if not left_out:
+        return "\n\n".join(parts)
+    names = list(left_out)
+    while len(names) > 1 and tokens.count(", ".join(names)) > NAMED_TOKENS:
+        names.pop()  # whole names only; the count says how many there are
+    more = f", {unread:,} older ones" if unread else ""
+    dots = " …" if len(names) < len(left_out) else ""
+    named = f"Not shown ({len(left_out)}): {', '.join(names)}{dots}{more}. search_memory reads them."
+    return "\n\n".join([*parts, named])
+
+
+def _todays_log(ctx: Context) -> str:
+    """The last lines of today's activity, in a budget of its own so that it never crowds out memory."""
+    try:
+        log = activity_log(ctx, f"{moment(ctx.now):%Y-%m-%d}")
+    except errors.NotFound:
+        return ""
+    lines = log.content.split("\n")[-limits.ACTIVITY_LINES :]
+    while lines and tokens.count("\n".join(lines)) > limits.ACTIVITY_BUDGET_TOKENS:
+        del lines[0]
+    return "\n".join([f"### {log.key}", *lines])

@@ -1,0 +1,133 @@
+"""The handoff: what one session leaves for the next. Always one, first to be read, used up only by being used."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import TRUST, Context, Json, Operation, Param, a_name, bounded, trust_json
+from limpet.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
+from limpet.store import Listing
+from limpet.text.quote import as_data
+
+MAIN = "main"  # the line of work when none is named
+HEADING = "## Handoff from the last session"
+
+
+class Left(NamedTuple):
+    handoff: Handoff
+    replaced: bool
+
+
+def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> Left:
+    return leave(ctx, content, line)
+
+
+def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) -> Left:
+    """Leave a handoff. `sources` says whose words are in it besides those of whoever leaves it."""
+    origin = lowest(ctx.who, *sources) if sources else ""
+    extra = {"written_at": ctx.now, **derived(ctx.who, *sources)}
+    draft = Draft(checked(content), ctx.session, extra=extra, origin=origin, anew=True)
+    name = a_name("line", line, limits.KEY_MAX_CHARS)
+    change = ctx.store.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
+    return Left(as_handoff(change.entry), change.before is not None)
+
+
+def checked(content: str) -> str:
+    advice = "Keep what the next session needs first."
+    return bounded("handoff", content.strip(), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
+
+
+def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:
+    entry = ctx.store.read(ctx.scope, HANDOFF, a_name("line", line, limits.KEY_MAX_CHARS))
+    if entry is None:
+        raise errors.no_entry("handoff for", line, "write_session_handoff leaves one.")
+    return as_handoff(entry)
+
+
+def waiting(ctx: Context, line: str = MAIN) -> Handoff | None:
+    """The handoff this session should see: one that another session left and that no third session has used."""
+    entry = ctx.store.read(ctx.scope, HANDOFF, line)
+    if entry is None or entry.session == ctx.session:
+        return None
+    handoff = as_handoff(entry)
+    return handoff if handoff.used_by in (None, ctx.session) else None
+
+
+def use_handoff(ctx: Context, seen: Handoff) -> None:
+    """Mark it used by this session. Called after the context that held it really served, never before."""
+
+    def decide(before: Entry | None) -> Draft | None:
+        # A newer handoff may have been written since; that one has not been read and stays.
+        if before is None or before.done or as_handoff(before) != seen:
+            return None
+        extra = {**before.extra, "used_by": ctx.session}
+        return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
+
+    if seen.used_by is None:
+        ctx.store.edit(ctx.scope, HANDOFF, seen.line, decide, ctx.stamp("use_handoff"))
+
+
+def other_lines(ctx: Context, line: str = MAIN) -> tuple[str, ...]:
+    """Other lines of work for which a handoff from another session waits."""
+    page = ctx.store.list(ctx.scope, Listing((HANDOFF,), limit=limits.NOTES_SHOWN))
+    return tuple(entry.key for entry in page.entries if entry.key != line and entry.session != ctx.session)
+
+
+def section(handoff: Handoff | None, others: tuple[str, ...] = ()) -> str:
+    """The prompt section; empty when nothing waits. Handoffs of other lines are only named."""
+    parts = [] if handoff is None else [f"{HEADING}\n{as_data(handoff.content, handoff.origin)}"]
+    if others:
+        parts.append(f"A handoff also waits for: {', '.join(others)} (`limpet handoff show --line NAME`).")
+    return "\n\n".join(parts)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def handoff_json(value: Handoff) -> Json:
+    return {
+        "content": value.content,
+        "line": value.line,
+        "written_by": value.written_by,
+        "written_at": iso(value.written_at),
+        "used_by": value.used_by,
+        **trust_json(value.origin),
+    }
+
+
+def _left(value: Left) -> Json:
+    return {"status": "ok", "replaced": value.replaced}
+
+
+_LINE = Param("line")
+
+OPERATIONS = (
+    Operation(
+        "write_session_handoff",
+        write_session_handoff,
+        _left,
+        (Param("content", required=True), _LINE),
+        {"status": "string", "replaced": "boolean"},
+        ("core", "full"),
+        destructive=True,
+        idempotent=True,
+    ),
+    Operation(
+        "read_handoff",
+        read_handoff,
+        handoff_json,
+        (_LINE,),
+        {
+            "content": "string",
+            "line": "string",
+            "written_by": "string",
+            "written_at": "string",
+            "used_by": "",
+            **TRUST,
+        },
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+)

@@ -1,0 +1,124 @@
+"""Items: memory seen as JSON values under a path of names, as key-value stores of frameworks have it.
+
+An item is an entry of memory whose key is the path, so tools, recall and the digest know it too. What an agent wrote by
+key is an item as well: its value is `{"content": …}`, and without a path in its key it stands under `memory`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from limpet import limits
+from limpet.catalogue.operation import Context
+from limpet.memory.memory import memory_key
+from limpet.model import MEMORY, Draft, Entry
+from limpet.recall.order import memory_score
+from limpet.store import GONE, Decide, Listing
+
+PLAIN = ("memory",)  # where memory stands whose key has no path
+CONTENT = "content"
+FIELD = "item"  # of an entry's extra
+SAFE = " !#$&'()*+,:;=?@[]{}|^~"  # signs of a name that may stand in a key as they are
+
+Path = tuple[str, ...]
+
+
+class Item(NamedTuple):
+    path: Path
+    name: str
+    value: Mapping[str, Any]
+    created_at: int  # milliseconds
+    updated_at: int
+
+
+class Put(NamedTuple):
+    """A change: the value an item gets, or None for an item that goes."""
+
+    path: Path
+    name: str
+    value: Mapping[str, Any] | None
+
+
+def read_item(ctx: Context, path: Path, name: str) -> Item | None:
+    entry = ctx.store.read(ctx.scope, MEMORY, _key(path, name))
+    return None if entry is None else _item(entry)
+
+
+def put_items(ctx: Context, puts: Sequence[Put]) -> None:
+    """All of the changes or none."""
+    edits = [(MEMORY, _key(put.path, put.name), _decision(put)) for put in puts]
+    if edits:
+        ctx.store.edit_all(ctx.scope, edits, ctx.stamp("write_memory", {"mode": "replace"}))
+
+
+def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[int, Item]]:
+    """The items below a path, newest first; with a query those that fit it, best first, each with its score."""
+    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
+    found = []
+    for entry in page.entries:
+        item = _item(entry)
+        if item.path[: len(prefix)] == prefix:
+            found.append((memory_score(query, entry.key, entry.content) if query.strip() else 0, item))
+    return sorted((one for one in found if one[0]), key=lambda one: -one[0]) if query.strip() else found
+
+
+def _decision(put: Put) -> Decide:
+    if put.value is None:
+        return lambda before: GONE
+    text = _text(put.value)
+    own: Mapping[str, Any] = {}
+    if not _plain(put.value) or _split(_key(put.path, put.name)) != (put.path, put.name):
+        own = {FIELD: {"path": list(put.path), "name": put.name, "value": put.value}}
+    return lambda before: Draft(text, pinned=before.pinned if before else False, extra=own)
+
+
+def _plain(value: Mapping[str, Any]) -> bool:
+    """Whether a text by its key says all of it."""
+    text = value.get(CONTENT)
+    return (
+        len(value) == 1
+        and isinstance(text, str)
+        and text == text.strip() != ""
+        and len(text) <= limits.MEMORY_MAX_CHARS
+    )
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    """What is read and searched of it: the text itself, or the value as JSON."""
+    if _plain(value):
+        return str(value[CONTENT])
+    return json.dumps(value, ensure_ascii=False, indent=0, default=str)[: limits.MEMORY_MAX_CHARS]
+
+
+def _item(entry: Entry) -> Item:
+    own = entry.extra.get(FIELD)
+    if own is None:
+        path, name = _split(entry.key)
+        return Item(path, name, {CONTENT: entry.content}, entry.created_at, entry.updated_at)
+    return Item(tuple(own["path"]), own["name"], own["value"], entry.created_at, entry.updated_at)
+
+
+def _key(path: Path, name: str) -> str:
+    """The key of an item in memory: its path as people write one. A path that is too long ends in its checksum."""
+    names = (name,) if path == PLAIN else (*path, name)
+    key = "/".join(map(_quoted, names))
+    if len(key) > limits.KEY_MAX_CHARS:
+        key = f"{key[: limits.KEY_MAX_CHARS - 17]}~{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    return memory_key(key)
+
+
+def _split(key: str) -> tuple[Path, str]:
+    """The path and the name that a key stands for."""
+    *path, name = map(unquote, key.split("/"))
+    if path and _key(tuple(path), name) == key:
+        return tuple(path), name
+    return PLAIN, key
+
+
+def _quoted(name: str) -> str:
+    """A name without slashes; letters of all languages stay as they are."""
+    return "".join(sign if sign.isalnum() or sign in SAFE or sign in "-_." else quote(sign, safe="") for sign in name)

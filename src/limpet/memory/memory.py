@@ -1,0 +1,231 @@
+"""Keyed memory of a project and the task scratchpad."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import TRUST, Context, Json, Operation, Param, a_name, bounded, trust_json
+from limpet.memory.digest import LOG, activity_log
+from limpet.memory.duplicates import RESULT, Twin, twin, twin_json
+from limpet.memory.notes import Written, add_note, written_json
+from limpet.model import MEMORY, SCRATCHPAD, Draft, Entry, Memory, as_memory, iso, trusted
+from limpet.recall.order import memory_score
+from limpet.recall.recall import related
+from limpet.store import Listing
+from limpet.text.quote import as_data
+
+_LOG_KEY = re.compile(r"activity-log-(\d{4}-\d{2}-\d{2})")
+RESERVED = {
+    "session-handoff": "Use write_session_handoff to leave a handoff.",
+    "scratchpad": "Use scratch_note with a mode to work on the scratchpad.",
+}
+LOG_ADVICE = "The activity log is written by Limpet whenever memory is written. Choose another key."
+SCRATCH_HEADING = "## Scratchpad of the present task"
+CANDIDATES = 200  # entries that hold the query and are put in order
+
+
+class Stored(NamedTuple):
+    memory: Memory
+    mode: str
+    twin: Twin | None = None  # another key, or this one, that says the same already
+
+
+class Matches(NamedTuple):
+    query: str
+    matches: tuple[Memory, ...]
+
+
+class Scratch(NamedTuple):
+    content: str
+
+
+def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") -> Stored:
+    name = memory_key(key)
+    text = content.strip()
+    bounded("content", text, limits.MEMORY_MAX_CHARS, "Split it over several keys.", blank="Write what is to be kept.")
+
+    def decide(before: Entry | None) -> Draft:
+        whole = _appended(before, text) if mode == "append" else text
+        bounded("content", whole, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
+        return Draft(whole, pinned=before.pinned if before else False, anew=mode == "replace")
+
+    other = twin(ctx, MEMORY, text, name)
+    change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
+    if other is None and mode == "append" and ctx.bounds.report_duplicates:
+        other = _said_before(change.before, text)
+    return Stored(as_memory(change.entry), mode, other)
+
+
+def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT) -> Matches:
+    asked = query.strip()
+    bounded("query", asked, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
+    if log := _LOG_KEY.fullmatch(asked):
+        return Matches(query, (activity_log(ctx, log[1]),))
+    # What holds the query word for word comes first; beyond it, what recall finds, in its order.
+    held = ctx.store.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), asked).entries
+    first = sorted(held, key=lambda one: (memory_score(asked, one.key, one.content), one.updated_at, one.key))
+    found = first[::-1][:limit]
+    if len(found) < limit:
+        found += related(ctx, asked, MEMORY, besides=frozenset(entry.key for entry in found))
+    return Matches(query, tuple(map(as_memory, found[:limit])))
+
+
+def read_memory(ctx: Context, key: str) -> Memory:
+    """One entry by its key; the keys of activity logs work too."""
+    name = a_name("key", key, limits.KEY_MAX_CHARS)
+    if log := _LOG_KEY.fullmatch(name):
+        return activity_log(ctx, log[1])
+    entry = ctx.store.read(ctx.scope, MEMORY, name)
+    if entry is None:
+        raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
+    return as_memory(entry)
+
+
+def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
+    """Pinned memory comes first in the digest. Only people pin; agents have no tool for it."""
+    name = memory_key(key)
+
+    def decide(before: Entry | None) -> Draft:
+        if before is None:
+            raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
+        if pinned and not trusted(before.origin):
+            rule = f"its text came from {before.origin}, and such text is never pinned; say it in your words first"
+            raise errors.bad_name("key", name, rule)
+        return Draft(before.content, before.session, before.tags, before.done, pinned, before.extra)
+
+    change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("pin_memory", {"pinned": pinned}))
+    return as_memory(change.entry)
+
+
+def scratch_note(ctx: Context, content: str | None = None, mode: str | None = None) -> Written | Scratch:
+    """Without a mode a quick note without tags; with one, the session's scratchpad for the task at hand."""
+    if mode is None:
+        if content is None:
+            raise errors.missing("scratch_note", "content")
+        return add_note(ctx, content, operation="scratch_note")
+    if mode == "read":
+        entry = ctx.store.read(ctx.scope, SCRATCHPAD, ctx.session)
+        return Scratch(entry.content if entry else "")
+    if mode != "clear" and (content is None or not content.strip()):
+        raise errors.needs("scratch_note", f"mode {mode}", "content (not empty)")
+    text = (content or "").strip()
+
+    def decide(before: Entry | None) -> Draft | None:
+        if mode == "clear":
+            return None if before is None else Draft("", ctx.session, anew=True)
+        whole = _appended(before, text) if mode == "append" else text
+        bounded("scratchpad", whole, limits.SCRATCHPAD_MAX_CHARS, "Keep only what the present task needs.")
+        return Draft(whole, ctx.session, anew=mode == "replace")
+
+    change = ctx.store.edit(ctx.scope, SCRATCHPAD, ctx.session, decide, ctx.stamp("scratch_note", {"mode": mode}))
+    return Scratch(change.after.content if change.after else "")
+
+
+def scratch_section(ctx: Context) -> str:
+    """The prompt section of the scratchpad; empty when it is."""
+    entry = ctx.store.read(ctx.scope, SCRATCHPAD, ctx.session)
+    return f"{SCRATCH_HEADING}\n{as_data(entry.content, entry.origin)}" if entry and entry.content else ""
+
+
+def memory_key(key: str) -> str:
+    name = a_name("key", key, limits.KEY_MAX_CHARS)
+    plain = name.casefold()
+    if plain in RESERVED:
+        raise errors.reserved_key(name, RESERVED[plain])
+    if plain.startswith(LOG):
+        raise errors.reserved_key(name, LOG_ADVICE)
+    return name
+
+
+def _said_before(before: Entry | None, text: str) -> Twin | None:
+    """Whether the lines that were added stood there already, as when a session learns the same thing again."""
+    there = before is not None and f"\n{text}\n" in f"\n{before.content}\n"
+    return Twin(before.key, True) if before is not None and there else None
+
+
+def _appended(before: Entry | None, text: str) -> str:
+    kept = before.content.rstrip() if before else ""
+    return f"{kept}\n{text}" if kept else text
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def memory_json(memory: Memory) -> Json:
+    shown: Json = {"key": memory.key, "content": memory.content, "updated_at": iso(memory.updated_at)}
+    return shown | ({"pinned": True} if memory.pinned else {}) | trust_json(memory.origin)
+
+
+def _stored(value: Stored) -> Json:
+    size = len(value.memory.content.encode())
+    shown: Json = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
+    return shown | twin_json(value.twin)
+
+
+def _matches(value: Matches) -> Json:
+    return {
+        "status": "ok",
+        "query": value.query,
+        "match_count": len(value.matches),
+        "matches": [memory_json(memory) for memory in value.matches],
+    }
+
+
+def _scratch(value: Written | Scratch) -> Json:
+    if isinstance(value, Scratch):
+        return {"status": "ok", "content": value.content, "empty": not value.content}
+    return written_json(value)
+
+
+_KEY = Param("key", required=True)
+_ENTRY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?", **TRUST}
+
+OPERATIONS = (
+    Operation(
+        "search_memory",
+        search_memory,
+        _matches,
+        (Param("query", required=True), Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True)),
+        {"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
+        ("core", "full"),
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "write_memory",
+        write_memory,
+        _stored,
+        (_KEY, Param("content", required=True), Param("mode", choices=("replace", "append"))),
+        {"status": "string", "key": "string", "mode": "string", "bytes_written": "integer", **RESULT},
+        ("core", "full"),
+        destructive=True,
+    ),
+    Operation(
+        "scratch_note",
+        scratch_note,
+        _scratch,
+        (Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
+        {
+            "note_id": "string?",
+            "total_notes": "integer?",
+            "total_tags": "integer?",
+            "status": "string?",
+            "content": "string?",
+            "empty": "boolean?",
+            **RESULT,
+        },
+        destructive=True,
+    ),
+    Operation("read_memory", read_memory, memory_json, (_KEY,), _ENTRY, (), in_session=False, read_only=True),
+    Operation(
+        "pin_memory",
+        pin_memory,
+        memory_json,
+        (_KEY, Param("pinned", "boolean")),
+        _ENTRY,
+        (),
+        idempotent=True,
+    ),
+)

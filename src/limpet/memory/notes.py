@@ -1,0 +1,271 @@
+"""Notes: short tagged texts that an agent writes down in a session and finds again."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param, bounded, trust_json
+from limpet.memory.duplicates import RESULT, Twin, twin, twin_json
+from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
+from limpet.recall.recall import related
+from limpet.recall.words import fold, words
+from limpet.store import GONE, Gone, Listing, Words
+
+FEW_WORDS = 3  # a query of so few words is first looked for with all of them
+
+
+class Written(NamedTuple):
+    note: Note
+    tally: Tally
+    twin: Twin | None = None  # another note that says the same
+
+
+class Found(NamedTuple):
+    notes: tuple[Note, ...]
+    related: tuple[Note, ...]
+    left_out: int
+    query: str
+    tags: tuple[str, ...]
+    session: str  # where it was looked; notes of another one say which
+
+
+class Listed(NamedTuple):
+    notes: tuple[Note, ...]
+    left_out: int
+    tag: str | None
+    session: str
+
+
+class Tags(NamedTuple):
+    tags: tuple[TagCount, ...]
+    total_notes: int
+
+
+def add_note(ctx: Context, content: str, tags: tuple[str, ...] = (), operation: str = "add_note") -> Written:
+    draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
+    other = twin(ctx, NOTE, content)
+    change = ctx.store.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
+    return Written(as_note(change.entry), change.tally, other)
+
+
+def update_note(
+    ctx: Context, id: str, content: str | None = None, tags: tuple[str, ...] | None = None, done: bool | None = None
+) -> Written:
+    if content is None and tags is None and done is None:
+        raise errors.nothing_to_update("update_note", "content, tags or done")
+    if content is not None:
+        checked(ctx, content)
+    cleaned = None if tags is None else clean_tags(tags, ctx.bounds.note_max_tags)
+
+    def decide(before: Entry | None) -> Draft:
+        if before is None:
+            raise errors.no_note(id)
+        return Draft(
+            before.content if content is None else content,
+            before.session,
+            before.tags if cleaned is None else cleaned,
+            before.done if done is None else done,
+            before.pinned,
+            before.extra,
+        )
+
+    change = ctx.store.edit(ctx.scope, NOTE, id, decide, ctx.stamp("update_note"))
+    return Written(as_note(change.entry), change.tally)
+
+
+def delete_note(ctx: Context, id: str) -> Written:
+    def decide(before: Entry | None) -> Gone:
+        if before is None:
+            raise errors.no_note(id)
+        return GONE
+
+    change = ctx.store.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note"))
+    return Written(as_note(change.entry), change.tally)
+
+
+def list_notes(
+    ctx: Context, tag: str | None = None, include_done: bool = False, limit: int = limits.NOTES_SHOWN
+) -> Listed:
+    tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
+    page = ctx.store.list(ctx.scope, Listing((NOTE,), ctx.one_session(), tags, include_done, limit))
+    return Listed(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session)
+
+
+def search_notes(
+    ctx: Context,
+    query: str = "",
+    tags: tuple[str, ...] = (),
+    include_done: bool = False,
+    limit: int = limits.NOTES_SHOWN,
+) -> Found:
+    bounded("query", query, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.")
+    wanted = clean_tags(tags, ctx.bounds.note_max_tags)
+    here = Listing((NOTE,), ctx.one_session(), tuple(map(fold, wanted)), include_done, limit)
+    if not query.strip():
+        page = ctx.store.list(ctx.scope, here)
+        return Found(tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, wanted, ctx.session)
+    page = ctx.store.containing(ctx.scope, here, query.strip())
+    room = min(limits.RELATED_SHOWN, limit - len(page.entries))
+    more: list[Entry] = []
+    if room:
+        shown = frozenset(entry.key for entry in page.entries)
+        more = _with_every_word(ctx, query, here, shown)
+        if len(more) < room:
+            more = related(ctx, query, NOTE, tags=here.tags, include_done=include_done, besides=shown)
+    left_out = page.total - len(page.entries)
+    notes, others = tuple(map(as_note, page.entries)), tuple(map(as_note, more[:room]))
+    return Found(notes, others, left_out, query, wanted, ctx.session)
+
+
+def _with_every_word(ctx: Context, query: str, here: Listing, shown: frozenset[str]) -> list[Entry]:
+    """The newest notes of any session with all the words of a short query. Where they fill the answer, recall need not
+    be asked: that keeps a search among very many notes fast, and nothing could fit better than every word."""
+    found = list(dict.fromkeys(words(fold(query))))
+    if not 0 < len(found) <= FEW_WORDS:
+        return []
+    anywhere = here._replace(session=None, limit=len(shown) + limits.RELATED_SHOWN)
+    entries = ctx.store.matching(ctx.scope, anywhere, Words(tuple((word,) for word in found)))
+    return [entry for entry in entries if entry.key not in shown]
+
+
+def list_tags(ctx: Context) -> Tags:
+    session = ctx.one_session() or ""  # the store counts the whole project under the empty session
+    return Tags(ctx.store.tags(ctx.scope, NOTE, session), ctx.store.tally(ctx.scope, NOTE, session).total)
+
+
+def clean_tags(tags: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """Trimmed, each once (the first spelling wins), none blank."""
+    kept: dict[str, str] = {}
+    for position, tag in enumerate(tags, 1):
+        name = " ".join(tag.split())
+        if not name:
+            raise errors.blank_tag(position)
+        if len(name) > limits.TAG_MAX_CHARS:
+            raise errors.too_long(f"tag {position}", len(name), limits.TAG_MAX_CHARS, "Use a word or two.")
+        kept.setdefault(fold(name), name)
+    if len(kept) > most:
+        raise errors.too_many_tags(len(kept), most)
+    return tuple(kept.values())
+
+
+def checked(ctx: Context, content: str) -> str:
+    return bounded(
+        "note content",
+        content,
+        ctx.bounds.note_max_chars,
+        "Split it into several notes, or write the long part to the notepad.",
+        blank="Write down what is worth keeping.",
+    )
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def note_json(note: Note, session: str | None = None) -> Json:
+    shown: Json = {"id": note.id, "content": note.content, "tags": list(note.tags)}
+    if note.done:
+        shown["done"] = True
+    if session is not None and note.session != session:
+        shown["session"] = note.session
+    return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)} | trust_json(note.origin)
+
+
+def written_json(value: Written) -> Json:
+    shown: Json = {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
+    return shown | twin_json(value.twin)
+
+
+def _updated(value: Written) -> Json:
+    return written_json(value) | {"note": note_json(value.note)}
+
+
+def _found(value: Found) -> Json:
+    answer: Json = {
+        "notes": [note_json(note, value.session) for note in value.notes],
+        "result_count": len(value.notes),
+        "query": value.query,
+        "tags": list(value.tags),
+    }
+    if value.left_out:
+        answer["left_out"] = value.left_out
+    if value.related:
+        answer["related"] = [note_json(note, value.session) for note in value.related]
+    return answer
+
+
+def _listed(value: Listed) -> Json:
+    answer: Json = {
+        "notes": [note_json(note, value.session) for note in value.notes],
+        "note_count": len(value.notes),
+        "tag_filter": value.tag,
+    }
+    return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+def _tags(value: Any) -> Json:
+    return {
+        "tags": [{"tag": item.tag, "count": item.notes} for item in value.tags],
+        "tag_count": len(value.tags),
+        "total_notes": value.total_notes,
+    }
+
+
+_LIMIT = Param("limit", "integer", low=1, high=limits.LIST_MAX)
+_ID = Param("id", required=True)
+_WRITTEN = {"note_id": "string", "total_notes": "integer", "total_tags": "integer"}
+
+OPERATIONS = (
+    Operation(
+        "add_note",
+        add_note,
+        written_json,
+        (Param("content", required=True), Param("tags", "strings")),
+        {**_WRITTEN, **RESULT},
+        ("core", "full"),
+    ),
+    Operation(
+        "search_notes",
+        search_notes,
+        _found,
+        (Param("query"), Param("tags", "strings"), Param("include_done", "boolean"), _LIMIT),
+        {
+            "notes": "array",
+            "result_count": "integer",
+            "query": "string",
+            "tags": "array",
+            "left_out": "integer?",
+            "related": "array?",
+        },
+        ("core", "full"),
+        every_session=True,
+        read_only=True,
+    ),
+    Operation(
+        "list_notes",
+        list_notes,
+        _listed,
+        (Param("tag"), Param("include_done", "boolean"), _LIMIT),
+        {"notes": "array", "note_count": "integer", "tag_filter": "", "left_out": "integer?"},
+        every_session=True,
+        read_only=True,
+    ),
+    Operation(
+        "update_note",
+        update_note,
+        _updated,
+        (_ID, Param("content"), Param("tags", "strings"), Param("done", "boolean")),
+        {**_WRITTEN, "note": "object"},
+        idempotent=True,
+    ),
+    Operation("delete_note", delete_note, written_json, (_ID,), _WRITTEN, destructive=True),
+    Operation(
+        "list_tags",
+        list_tags,
+        _tags,
+        (),
+        {"tags": "array", "tag_count": "integer", "total_notes": "integer"},
+        every_session=True,
+        read_only=True,
+    ),
+)

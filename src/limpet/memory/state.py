@@ -1,0 +1,137 @@
+"""State: JSON values by key that an agent keeps for the whole project, outside the window until it asks for one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param, a_name, bounded
+from limpet.model import STATE, Draft, Entry, iso
+from limpet.store import GONE, Gone, Listing, to_json
+
+ACTIONS = ("get", "set", "delete", "keys")
+LIST = 'agent_state with action "keys" lists those that exist.'
+USES = {"get": {"key"}, "set": {"key", "value", "expected_version"}, "delete": {"key"}, "keys": {"prefix"}}
+
+
+class Value(NamedTuple):
+    key: str
+    value: Any  # JSON
+    version: int
+    updated_at: int
+
+
+class Stored(NamedTuple):
+    key: str
+    version: int
+
+
+class Keys(NamedTuple):
+    keys: tuple[str, ...]
+    left_out: int  # the oldest ones, which were not looked at
+
+
+def agent_state(
+    ctx: Context,
+    action: str,
+    key: str | None = None,
+    value: Any = None,
+    prefix: str | None = None,
+    expected_version: int | None = None,
+) -> Value | Stored | Keys:
+    """Get, set or delete the value of a key, or list the keys."""
+    given = {"key": key, "value": value, "prefix": prefix, "expected_version": expected_version}
+    for name, argument in given.items():
+        if argument is not None and name not in USES[action]:
+            raise errors.not_used("agent_state", f"action {action}", name)
+    if action == "keys":
+        return _keys(ctx, prefix or "")
+    if key is None:
+        raise errors.needs("agent_state", f"action {action}", "key")
+    name = a_name("key", key, limits.KEY_MAX_CHARS)
+    if action == "get":
+        return _get(ctx, name)
+    if action == "delete":
+        return _delete(ctx, name)
+    if value is None:
+        raise errors.needs("agent_state", "action set", "value (anything but null; action delete forgets a key)")
+    return _set(ctx, name, value, expected_version)
+
+
+def _get(ctx: Context, key: str) -> Value:
+    entry = ctx.store.read(ctx.scope, STATE, key)
+    if entry is None:
+        raise errors.no_entry("state", key, LIST)
+    return Value(key, json.loads(entry.content), entry.version, entry.updated_at)
+
+
+def _set(ctx: Context, key: str, value: Any, expected_version: int | None) -> Stored:
+    content = bounded("value", to_json(value), limits.STATE_MAX_CHARS, "Keep what is large as an output or in a file.")
+
+    def decide(before: Entry | None) -> Draft:
+        version = before.version if before else 0
+        if expected_version is not None and expected_version != version:
+            raise errors.version_moved("state", expected_version, version)
+        return Draft(content, anew=True)
+
+    return Stored(key, ctx.store.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
+
+
+def _delete(ctx: Context, key: str) -> Stored:
+    def decide(before: Entry | None) -> Gone:
+        if before is None:
+            raise errors.no_entry("state", key, LIST)
+        return GONE
+
+    return Stored(key, ctx.store.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
+
+
+def _keys(ctx: Context, prefix: str) -> Keys:
+    page = ctx.store.list(ctx.scope, Listing((STATE,), limit=limits.LIST_MAX))
+    found = sorted(entry.key for entry in page.entries if entry.key.startswith(prefix))
+    return Keys(tuple(found), page.total - len(page.entries))
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _answer(value: Value | Stored | Keys) -> Json:
+    if isinstance(value, Value):
+        return {
+            "ok": True,
+            "key": value.key,
+            "value": value.value,
+            "version": value.version,
+            "updated_at": iso(value.updated_at),
+        }
+    if isinstance(value, Stored):
+        return {"ok": True, "key": value.key, "version": value.version}
+    answer: Json = {"ok": True, "keys": list(value.keys)}
+    return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+OPERATIONS = (
+    Operation(
+        "agent_state",
+        agent_state,
+        _answer,
+        (
+            Param("action", required=True, choices=ACTIONS),
+            Param("key"),
+            Param("value", "json"),
+            Param("prefix"),
+            Param("expected_version", "integer"),
+        ),
+        {
+            "ok": "boolean",
+            "key": "string?",
+            "value": "?",
+            "version": "integer?",
+            "updated_at": "string?",
+            "keys": "array?",
+            "left_out": "integer?",
+        },
+        destructive=True,
+    ),
+)

@@ -1,0 +1,149 @@
+"""Outputs in an export: a line that says what an output is, one for each of its chunks, and one for each that is gone.
+
+{"output": {…}} comes before its {"chunk": {"id": …, "number": …, "zstd": base64}} lines; {"tombstone": {…}} is alone.
+An import puts these lines aside, in a file that has no name, until it has read all of them: what is wrong with one is
+found before anything is written, and nobody waits for a slow pipe with the store locked.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from limpet import errors, limits
+from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
+from limpet.model import Output, Tombstone
+from limpet.store import Arriving, ArrivingOutput, ArrivingTombstone
+
+KINDS = frozenset({"output", "chunk", "tombstone"})
+SPOOL_BYTES = 4 << 20  # what stays in memory before a file is used
+_NUMBERS = {"size", "lines", "redacted", "created_at", "used_at", "uses", "gone_at"}
+_OUTPUT_TYPES = {name: int if name in _NUMBERS else str for name in Output._fields} | {"chunks": int}
+_TOMBSTONE_TYPES = {name: int if name in _NUMBERS else str for name in Tombstone._fields}
+_CHUNK_TYPES = {"id": str, "number": int, "zstd": str}
+
+
+def leaving(ctx: Context) -> Iterator[Json]:
+    """All outputs and tombstones of a project, as records of an export."""
+    for one in ctx.store.dump_outputs(ctx.scope):
+        if isinstance(one, Tombstone):
+            yield {"tombstone": one._asdict()}
+            continue
+        output, chunks = one
+        yield {"output": output._asdict() | {"chunks": len(chunks)}}
+        for number, body in enumerate(chunks):
+            yield {"chunk": {"id": output.id, "number": number, "zstd": base64.b64encode(body).decode()}}
+
+
+class Waiting:
+    """Lines of an import that are checked, and wait until all others are."""
+
+    def __init__(self) -> None:
+        import tempfile  # noqa: PLC0415  Late: every start would pay for what only an import needs.
+
+        self._file = tempfile.SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n")  # noqa: SIM115
+        self._seen: set[str] = set()
+        self._expected: tuple[str, int, int] | None = None  # the chunk that must come next: id, number, of how many
+        self.count = 0
+
+    def __enter__(self) -> Waiting:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def add(self, number: int, line: str, record: Mapping[str, Any]) -> None:
+        if "chunk" in record:
+            self._chunk(number, typed(number, record["chunk"], _CHUNK_TYPES))
+        else:
+            self.finish(number)
+            kind, types = ("output", _OUTPUT_TYPES) if "output" in record else ("tombstone", _TOMBSTONE_TYPES)
+            fields = typed(number, record[kind], types)
+            if fields["id"] in self._seen:
+                raise errors.bad_import(number, "it says again what an earlier line said")
+            self._seen.add(fields["id"])
+            if kind == "output":
+                if fields["size"] > limits.OUTPUT_MAX_BYTES:
+                    raise errors.bad_import(number, f"its output is bigger than {limits.OUTPUT_MAX_BYTES:,} bytes")
+                self._expected = (fields["id"], 0, fields["chunks"]) if fields["chunks"] else None
+        self.count += 1
+        self._file.write(f"{number} {line}\n")
+
+    def _chunk(self, number: int, fields: Mapping[str, Any]) -> None:
+        if self._expected is None or (fields["id"], fields["number"]) != self._expected[:2]:
+            raise errors.bad_import(number, "it is not the chunk that has to come next")
+        _decoded(number, fields["zstd"])
+        id, at, most = self._expected
+        self._expected = (id, at + 1, most) if at + 1 < most else None
+
+    def finish(self, number: int) -> None:
+        """Nothing may be missing of the last output."""
+        if self._expected is not None:
+            id, at, most = self._expected
+            raise errors.bad_import(number, f"chunk {at + 1:,} of {most:,} of the output {errors.shown(id)} is missing")
+
+    def arriving(self) -> Iterator[Arriving]:
+        """All of them again, an output with its chunks at a time."""
+        self._file.seek(0)
+        output: Output | None = None
+        line, missing = 0, 0
+        chunks: list[bytes] = []
+        for row in self._file:
+            number, _, text = row.partition(" ")
+            record = json.loads(text)
+            if "tombstone" in record:
+                fields = record["tombstone"]
+                yield ArrivingTombstone(int(number), Tombstone(**{name: fields[name] for name in Tombstone._fields}))
+                continue
+            if "output" in record:
+                fields = record["output"]
+                output, line, missing = (
+                    Output._make(fields[name] for name in Output._fields),
+                    int(number),
+                    fields["chunks"],
+                )
+                chunks = []
+            else:
+                chunks.append(_decoded(int(number), record["chunk"]["zstd"]))
+                missing -= 1
+            if output is not None and missing == 0:
+                yield ArrivingOutput(line, output, tuple(chunks))
+                output = None
+
+
+def _decoded(number: int, text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise errors.bad_import(number, "its zstd is not base64") from None
+
+
+def typed(number: int, record: object, types: Mapping[str, type]) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise errors.bad_import(number, "it is not a JSON object")
+    for name, wanted in types.items():
+        if type(record.get(name)) is not wanted:
+            raise errors.bad_import(number, f"its field {name} is missing or not {wanted.__name__}")
+        if wanted is int and not 0 <= record[name] <= INTEGER_MAX:
+            raise errors.bad_import(number, f"its field {name} is out of range")
+    try:
+        _all_storable(record)
+    except errors.BadInput as problem:
+        raise errors.bad_import(number, problem.message.partition(",")[0]) from None
+    return record
+
+
+def _all_storable(value: object) -> None:
+    """Every text in it, however deep."""
+    if isinstance(value, str):
+        storable("a text", value)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            _all_storable(name)
+            _all_storable(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _all_storable(inner)

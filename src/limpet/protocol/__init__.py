@@ -1,0 +1,1 @@
+"""What the MCP doors share: the JSON-RPC codec and the MCP server's answers."""

@@ -1,0 +1,443 @@
+"""What the MCP server says: every reply of both MCP doors is built here, as plain dictionaries.
+
+The doors only carry messages. A request comes in as a method, its params and a `Client`, and goes
+out as a result, shaped for the revision of the protocol that the client speaks: an older client
+never gets a field its revision does not know.
+
+Five revisions are spoken. Four begin with a handshake (`initialize`). 2026-07-28 has none: each
+request names its revision in `_meta`, and `server/discover` tells what the handshake used to tell.
+Revisions are dates, so "at least 2025-06-18" is a comparison of strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from limpet import __version__
+from limpet import prompts as texts
+from limpet.api import Instructions
+from limpet.catalogue.table import profile as operations_of
+from limpet.errors import BadInput, LimpetError, NotFound, shown
+from limpet.memory import handoff
+from limpet.protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    Json,
+    RpcError,
+    dumps,
+)
+
+if TYPE_CHECKING:
+    from limpet.api import Limpet
+    from limpet.catalogue.operation import Operation
+
+HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN = ("2026-07-28",)
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+
+# How long a client of 2026-07-28 may keep a list without asking again. Lists change with the
+# version or the profile only; what is read from the store may change at any moment.
+_LIST_TTL_MS = 3_600_000
+_CACHE = {
+    "tools/list": (_LIST_TTL_MS, "private"),  # which tools there are may depend on who asks
+    "prompts/list": (_LIST_TTL_MS, "public"),
+    "resources/list": (_LIST_TTL_MS, "public"),
+    "resources/templates/list": (_LIST_TTL_MS, "public"),
+    "resources/read": (0, "private"),
+    "server/discover": (0, "private"),
+}
+
+_BY = "agent/mcp"  # who changed something, in the history
+
+_NOTEPAD_OF = "limpet://notepad/"
+_MARKDOWN = "text/markdown"
+_JSON = "application/json"
+_RESOURCES = (
+    ("limpet://notepad", "notepad", "Notepad", _MARKDOWN, "The notepad of this session."),
+    ("limpet://notes", "notes", "Notes", _JSON, "The open notes of this session."),
+    ("limpet://handoff", "handoff", "Handoff", _MARKDOWN, "What the last session left for the next one."),
+)
+_SESSION_ARGUMENT = "The session to take up; without it, the session this server works in."
+_PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoint": ()}
+
+
+class Client:
+    """What is remembered about one client between its requests."""
+
+    __slots__ = ("revision", "session", "unused")
+
+    def __init__(self, *, revision: str | None = None, session: str | None = None) -> None:
+        self.revision = revision  # agreed by a handshake; None before it, and for 2026-07-28
+        self.session = session  # the client's own name for its session, where it has one
+        self.unused: Instructions | None = None  # given to the client, and not known to be read yet
+
+
+def revision_of(method: str, params: Json, client: Client) -> str:
+    """The revision a request is to be answered in, or RpcError.
+
+    Each request decides for itself. So a client whose `server/discover` came back too late for
+    it can still fall back to `initialize`, and nothing is locked by what it tried first.
+    """
+    if method == "initialize":
+        return HANDSHAKE[-1]
+    meta = params.get("_meta")
+    if isinstance(meta, dict) and _VERSION_KEY in meta:
+        return _modern_revision(meta)
+    if client.revision is None:
+        if method == "ping":
+            return HANDSHAKE[-1]
+        if method not in _HANDSHAKE_METHODS:
+            raise _unknown_method(method)
+        raise RpcError(
+            INVALID_REQUEST,
+            f"{method} came before initialize. Send initialize first, or name the protocol version in params._meta.",
+        )
+    return client.revision
+
+
+def _modern_revision(meta: Json) -> str:
+    version = meta[_VERSION_KEY]
+    if not isinstance(version, str):
+        raise RpcError(INVALID_PARAMS, f"{_VERSION_KEY} in params._meta is a string.")
+    if not isinstance(meta.get(_CAPABILITIES_KEY), dict):
+        raise RpcError(INVALID_PARAMS, f"params._meta needs the object {_CAPABILITIES_KEY}; it may be empty.")
+    if version not in MODERN:
+        raise RpcError(
+            UNSUPPORTED_PROTOCOL_VERSION,
+            "Unsupported protocol version",
+            data={"supported": list(MODERN), "requested": version[:100]},
+        )
+    return version
+
+
+def _unknown_method(method: str) -> RpcError:
+    return RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}")
+
+
+def session_named_by(meta: object) -> str | None:
+    """The session a client names in the `_meta` of a call, for the clients known to do so."""
+    if not isinstance(meta, dict):
+        return None
+    turn = meta.get("x-codex-turn-metadata")
+    for found in (meta.get("agent-session-id"), turn.get("session_id") if isinstance(turn, dict) else None):
+        if isinstance(found, str) and found:
+            return found
+    return None
+
+
+class Surface:
+    """One MCP server over one open Limpet. Holds no state of a client, so many may share it.
+
+    `allowed` says which tools there are for those it answers, `reader` that they change nothing: a handoff that is
+    shown to one who cannot take it up waits on for somebody who can.
+    """
+
+    def __init__(
+        self,
+        hold: Limpet,
+        profile: str,
+        *,
+        session: str | None = None,
+        handoff: bool = True,
+        allowed: Callable[[str], bool] = lambda name: True,
+        reader: bool = False,
+    ) -> None:
+        self._hold = hold
+        self._by = _BY
+        self._gives_handoff = handoff
+        self._reader = reader
+        self._profile = profile
+        self._session = session
+        self._operations = {found.name: found for found in operations_of(profile) if allowed(found.name)}
+        self._tools: dict[str, Json] = {}  # the answer to tools/list for each revision, built once
+
+    def over(self, hold: Limpet, by: str) -> Surface:
+        """The same server over another Limpet, for one caller. It shares what was built once."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__, _hold=hold, _by=by)
+        return other
+
+    def answer(self, method: str, params: Json, client: Client, revision: str) -> Json:
+        """The result of a request, or RpcError."""
+        meta = params.get("_meta")
+        if meta is not None and not isinstance(meta, dict):
+            raise RpcError(INVALID_PARAMS, f"params._meta of {method[:100]} is an object.")
+        reply = self.reply(method, params, client, revision)
+        return _finished(method, reply) if revision in MODERN else reply
+
+    def reply(self, method: str, params: Json, client: Client, revision: str) -> Json:
+        """The result without what a revision wants around every result."""
+        handler = (_MODERN_METHODS if revision in MODERN else _HANDSHAKE_METHODS).get(method)
+        if handler is None:
+            raise _unknown_method(method)
+        return handler(self, params, client, revision)
+
+    # --- getting to know each other -----------------------------------------------------------
+
+    def _ping(self, _params: Json, _client: Client, _revision: str) -> Json:
+        return {}
+
+    def _initialize(self, params: Json, client: Client, _revision: str) -> Json:
+        asked = params.get("protocolVersion")
+        if not isinstance(asked, str):
+            raise RpcError(INVALID_PARAMS, "initialize needs protocolVersion, a string.")
+        for name in ("capabilities", "clientInfo"):
+            if not isinstance(params.get(name), dict):
+                raise RpcError(INVALID_PARAMS, f"initialize needs {name}, an object.")
+        # A server that does not know the revision asked for offers its newest, and the client decides.
+        client.revision = asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        return {
+            "protocolVersion": client.revision,
+            "capabilities": _capabilities(),
+            "serverInfo": _server_info(client.revision),
+            "instructions": self._instructions(params, client),
+        }
+
+    def _discover(self, params: Json, client: Client, _revision: str) -> Json:
+        return {
+            "supportedVersions": list(MODERN),
+            "capabilities": _capabilities(),
+            "instructions": self._instructions(params, client),
+        }
+
+    def _instructions(self, params: Json, client: Client) -> str:
+        if not self._gives_handoff:
+            return self._hold.guidance(self._profile)
+        try:
+            session = self._session_of(params, client)
+            client.unused = self._hold.instructions(self._profile, session, guide=not self._reader)
+        except LimpetError as problem:
+            # A store in trouble must not keep the client from connecting: the agent should read why.
+            client.unused = None
+            return problem.message
+        return client.unused.text
+
+    def _session_of(self, params: Json, client: Client) -> str | None:
+        return self._session or session_named_by(params.get("_meta")) or client.session
+
+    # --- tools --------------------------------------------------------------------------------
+
+    def _list_tools(self, params: Json, _client: Client, revision: str) -> Json:
+        _refuse_cursor(params)
+        if revision not in self._tools:
+            self._tools[revision] = {
+                "tools": [_tool(found, revision, self._profile) for found in self._operations.values()]
+            }
+        return self._tools[revision]
+
+    def _call_tool(self, params: Json, client: Client, revision: str) -> Json:
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str):
+            raise RpcError(INVALID_PARAMS, "tools/call needs name, a string.")
+        if arguments is None:
+            arguments = {}
+        if not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, "arguments of tools/call is an object.")
+        if name not in self._operations:
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {shown(name)}. The tools are {', '.join(self._operations)}.")
+        self._mark_used(client)
+        try:
+            reply = self._hold.call(name, arguments, session=self._session_of(params, client), by=self._by)
+        except LimpetError as problem:
+            # The agent can act on this, so it is the tool's result and not a failure of the protocol.
+            return {"content": [_text(problem.message)], "isError": True}
+        answer: Json = {"content": [_text(dumps(reply))]}
+        if revision >= "2025-06-18":
+            answer["structuredContent"] = reply
+        return answer
+
+    def _mark_used(self, client: Client) -> None:
+        """A client that calls a tool has read its instructions, and the handoff in them."""
+        if client.unused is None or self._reader:
+            return
+        try:
+            client.unused.used()
+        except LimpetError:
+            return  # the call itself will tell what is wrong with the store; the next one tries again
+        client.unused = None
+
+    # --- resources ----------------------------------------------------------------------------
+
+    def _list_resources(self, params: Json, _client: Client, revision: str) -> Json:
+        _refuse_cursor(params)
+        return {"resources": [_resource(*row, "uri", revision) for row in _RESOURCES]}
+
+    def _list_templates(self, params: Json, _client: Client, revision: str) -> Json:
+        _refuse_cursor(params)
+        uri = _NOTEPAD_OF + "{session_id}"
+        row = (uri, "session notepad", "Notepad of a session", _MARKDOWN, "The notepad of the session named.")
+        return {"resourceTemplates": [_resource(*row, "uriTemplate", revision)]}
+
+    def _read_resource(self, params: Json, client: Client, revision: str) -> Json:
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            raise RpcError(INVALID_PARAMS, "resources/read needs uri, a string.")
+        try:
+            found = self._resource_text(uri, self._session_of(params, client))
+        except LimpetError as problem:
+            raise _refusal(problem) from None
+        if found is None:
+            known = ", ".join(row[0] for row in _RESOURCES)
+            code = INVALID_PARAMS if revision in MODERN else RESOURCE_NOT_FOUND
+            text = f"Resource not found: {uri[:100]}. The resources are {known}."
+            raise RpcError(code, text, data={"uri": uri[:1000]})
+        kind, text = found
+        return {"contents": [{"uri": uri, "mimeType": kind, "text": text}]}
+
+    def _resource_text(self, uri: str, session: str | None) -> tuple[str, str] | None:
+        if uri == "limpet://notes":
+            return _JSON, dumps(self._hold.call("list_notes", {}, session=session, by=self._by))
+        if uri == "limpet://handoff":
+            return _MARKDOWN, self._handoff()
+        if uri == "limpet://notepad":
+            return _MARKDOWN, self._notepad(session)
+        if uri.startswith(_NOTEPAD_OF) and len(uri) > len(_NOTEPAD_OF):
+            from urllib.parse import unquote  # here, because few clients ever read a template
+
+            return _MARKDOWN, self._notepad(unquote(uri[len(_NOTEPAD_OF) :]))
+        return None
+
+    def _handoff(self) -> str:
+        """The latest handoff, used or not; empty when there never was one."""
+        try:
+            return str(self._hold.call("read_handoff", {}, by=self._by)["content"])
+        except NotFound:
+            return ""
+
+    def _notepad(self, session: str | None) -> str:
+        return str(self._hold.call("read_notepad", {}, session=session, by=self._by)["content"])
+
+    # --- prompts ------------------------------------------------------------------------------
+
+    def _list_prompts(self, params: Json, _client: Client, revision: str) -> Json:
+        _refuse_cursor(params)
+        prompts: list[Json] = []
+        for name, arguments in _PROMPTS.items():
+            prompt: Json = {"name": name, "description": _prompt_parts(name)[0]}
+            if revision >= "2025-06-18":
+                prompt["title"] = name.capitalize()
+            if arguments:
+                prompt["arguments"] = [
+                    {"name": argument, "description": _SESSION_ARGUMENT, "required": False} for argument in arguments
+                ]
+            prompts.append(prompt)
+        return {"prompts": prompts}
+
+    def _get_prompt(self, params: Json, client: Client, _revision: str) -> Json:
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str) or name not in _PROMPTS:
+            raise RpcError(INVALID_PARAMS, f"Unknown prompt: {shown(name)}. The prompts are {', '.join(_PROMPTS)}.")
+        given = {} if arguments is None else arguments
+        if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+            raise RpcError(INVALID_PARAMS, "arguments of prompts/get is an object of strings.")
+        for argument in given:
+            if argument not in _PROMPTS[name]:
+                raise RpcError(INVALID_PARAMS, f"The prompt {name} has no argument {shown(argument)}.")
+        description, body = _prompt_parts(name)
+        if name == "resume":
+            try:
+                kept = self._kept(given.get("session_id") or self._session_of(params, client), client)
+            except LimpetError as problem:
+                raise _refusal(problem) from None
+            body = body.replace("{kept}", kept)
+        return {"description": description, "messages": [{"role": "user", "content": _text(body)}]}
+
+    def _kept(self, session: str | None, client: Client) -> str:
+        """All there is to take up: what a session starts with, and the last handoff even if it was used before."""
+        work = self._hold.session(session, by=self._by)
+        context = work.context()
+        if context.startswith(handoff.HEADING):
+            client.unused = Instructions(context, work.used)
+        elif last := self._handoff():
+            context = f"## The last handoff, taken up before\n{last}\n\n{context}"
+        return context
+
+
+def _finished(method: str, reply: Json) -> Json:
+    """What 2026-07-28 wants around every result: its type, how long it keeps, and who answered."""
+    whole = {**reply, "resultType": "complete"}
+    if method in _CACHE:
+        whole["ttlMs"], whole["cacheScope"] = _CACHE[method]
+    whole["_meta"] = {_SERVER_KEY: _server_info(MODERN[-1])}
+    return whole
+
+
+def _capabilities() -> Json:
+    return {"tools": {}, "resources": {}, "prompts": {}}
+
+
+def _server_info(revision: str) -> Json:
+    info: Json = {"name": "limpet", "version": __version__}
+    if revision >= "2025-06-18":
+        info["title"] = "Limpet"
+    return info
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _tool(operation: Operation, revision: str, profile: str) -> Json:
+    tool: Json = {
+        "name": operation.name,
+        "description": operation.description(),
+        "inputSchema": operation.input_schema(),
+    }
+    # The small profiles are for clients that count every byte: there the schema only names what is always in a reply.
+    if revision >= "2025-06-18":
+        tool["outputSchema"] = operation.output_schema(brief=profile in ("core", "coding"))
+    hints = operation.annotations()
+    if hints and revision >= "2025-03-26":
+        tool["annotations"] = hints
+    return tool
+
+
+def _resource(uri: str, name: str, title: str, kind: str, description: str, key: str, revision: str) -> Json:
+    resource: Json = {key: uri, "name": name, "description": description, "mimeType": kind}
+    if revision >= "2025-06-18":
+        resource["title"] = title
+    return resource
+
+
+def _prompt_parts(name: str) -> tuple[str, str]:
+    """A prompt file: its first paragraph describes it to people, the rest is what the agent reads."""
+    description, _, body = texts.prompt(name).strip().partition("\n\n")
+    return " ".join(description.split()), body
+
+
+def _refuse_cursor(params: Json) -> None:
+    if params.get("cursor") is not None:
+        page = shown(params["cursor"])
+        raise RpcError(INVALID_PARAMS, f"There is no page {page}: the first page holds all. Leave cursor out.")
+
+
+def _refusal(problem: LimpetError) -> RpcError:
+    """A problem outside of a tool call, where the protocol has no other place for it."""
+    return RpcError(INVALID_PARAMS if isinstance(problem, BadInput | NotFound) else INTERNAL_ERROR, problem.message)
+
+
+_Handler = Callable[[Surface, Json, Client, str], Json]
+
+_SHARED_METHODS: dict[str, _Handler] = {
+    "tools/list": Surface._list_tools,
+    "tools/call": Surface._call_tool,
+    "resources/list": Surface._list_resources,
+    "resources/templates/list": Surface._list_templates,
+    "resources/read": Surface._read_resource,
+    "prompts/list": Surface._list_prompts,
+    "prompts/get": Surface._get_prompt,
+}
+_HANDSHAKE_METHODS: dict[str, _Handler] = {
+    "initialize": Surface._initialize,
+    "ping": Surface._ping,
+    **_SHARED_METHODS,
+}
+_MODERN_METHODS: dict[str, _Handler] = {"server/discover": Surface._discover, **_SHARED_METHODS}

@@ -1,0 +1,1 @@
+"""One question over everything that is kept: words, candidates, ranking, snippets, embeddings."""

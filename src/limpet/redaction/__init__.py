@@ -1,0 +1,190 @@
+"""Secrets are masked before a text is stored, so that no copy, index or backup can give them away.
+
+Three finders know what a secret looks like (`formats`), what stands around one (`blocks`) and what one is called
+(`named`). All take linear time. A placeholder says the kind and, where nobody could guess the secret from it, a short
+hash, so that the same secret is recognisable wherever it turns up: `[redacted:github-token:3f9a1c]`. Passwords and
+other values that people choose get no hash: `[redacted:password]`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from limpet.redaction import signs
+from limpet.redaction.blocks import key_blocks, surrounded
+from limpet.redaction.formats import known
+from limpet.redaction.named import named
+from limpet.redaction.spans import Span, settle
+
+if TYPE_CHECKING:
+    from limpet.text.marks import Marks
+
+_MASKED = re.compile(r"\[redacted:[a-z0-9-]{1,40}(?::[0-9a-f]{6})?\]")
+_JSON_ESCAPE = re.compile(r"\\u00([2-7][0-9a-fA-F])")
+_URL_ESCAPE = re.compile(r"%(0[aAdD]|[2-7][0-9a-fA-F])")
+_SPACE = re.compile(r"\s")
+_RUN = re.compile(r"[A-Za-z0-9+/=_.%~,@:|-]*")
+# Characters that a finder may look at before a sign, after one, and after a command; after these, to a run's end.
+_BEFORE, _AFTER, _AFTER_COMMAND = 400, 800, 2400
+_APART = "\n-----\0\n"  # no finder reads across this
+# Masking one secret can make its neighbour stand free. Looking again until nothing is found makes a second call change
+# nothing; the bound keeps a text built to need many rounds from costing more than these.
+_ROUNDS = 32
+
+
+class Redacted(NamedTuple):
+    """The text without secrets, how many places were masked, and their kinds in alphabetical order."""
+
+    text: str
+    count: int  # type: ignore[assignment]  # the name is the contract's; nobody needs tuple.count here
+    kinds: tuple[str, ...]
+
+
+def redact(text: str, found: Marks | None = None) -> Redacted:
+    """Mask every secret of a known kind. `found` is what one pass over the text has found, when somebody made it."""
+    count = 0
+    kinds: set[str] = set()
+    for _ in range(_ROUNDS):
+        spans = _secrets(text, found)
+        if not spans:
+            break
+        text, found = _masked(text, spans), None
+        count += len(spans)
+        kinds.update(span.kind for span in spans)
+    return Redacted(text, count, tuple(sorted(kinds)))
+
+
+def _secrets(text: str, found: Marks | None) -> list[Span]:
+    spans = _find(text, found)
+    if "\\" in text and "\\u00" in text:
+        spans += _find_escaped(text, _JSON_ESCAPE)
+    if "%" in text:
+        spans += _find_escaped(text, _URL_ESCAPE)
+    if spans and "[redacted:" in text:
+        spans = _outside(spans, [match.span() for match in _MASKED.finditer(text)])
+    return settle(spans)
+
+
+def _find(text: str, found: Marks | None = None) -> list[Span]:
+    """All secrets, looked for where there is a sign of one."""
+    from limpet.text.marks import marks  # noqa: PLC0415 - which is made of this room's patterns
+
+    found = found or marks(text.encode("utf-8", "surrogatepass"))
+    keys = any(signs.key_block(found.data[start:end]) for start, end in found.secrets)
+    spans = list(key_blocks(text)) if keys else []
+    parts = _parts(text, found)
+    if not parts:
+        return spans  # as it is with nearly every text
+    if sum(end - start for start, end in parts) * 2 > len(text):
+        return spans + _look(text)
+    starts = [0]
+    for start, end in parts:
+        starts.append(starts[-1] + end - start + len(_APART))
+    for span in _look(_APART.join(text[start:end] for start, end in parts)):
+        at = bisect_right(starts, span.start) - 1
+        (start, end), move = parts[at], parts[at][0] - starts[at]
+        if span.end + move > end - 2 and end < len(text):
+            return spans + _look(text)  # it may go on where this part ends
+        spans.append(span._replace(start=span.start + move, end=span.end + move))
+    return spans
+
+
+def _parts(text: str, found: Marks) -> list[tuple[int, int]]:
+    """Where to look: around each sign, as far as a finder looks at most."""
+    data = found.data
+    parts: list[tuple[int, int]] = []
+    ascii = len(data) == len(text)
+    byte = place = 0  # `place` is the character at this byte
+    for start, end in found.secrets:
+        hit = data[start:end]
+        if signs.key_block(hit) or (signs.command(hit) and signs.idle(data, start)):
+            continue
+        place += start - byte if ascii else len(data[byte:start].decode("utf-8", "surrogatepass"))
+        byte = start
+        after = _AFTER_COMMAND if signs.command(hit) else _AFTER
+        low, high = max(0, place - _BEFORE), min(len(text), place + end - start + after)
+        if parts and low <= parts[-1][1]:
+            low, reach = parts.pop()
+            high = max(high, reach)
+        else:
+            reach = 0
+        run = _RUN.match(text, high) if high > reach else None
+        parts.append((low, run.end() if run else high))
+    return parts
+
+
+def _look(text: str) -> list[Span]:
+    # The twin has a question mark for every other character, so positions are the same, searches are fast, and small
+    # letters never change its length.
+    twin = text if text.isascii() else text.encode("ascii", "replace").decode("ascii")
+    lower = twin.lower()
+    return [*known(twin), *surrounded(text, lower), *named(text, lower)]
+
+
+def _find_escaped(text: str, escape: re.Pattern[str]) -> list[Span]:
+    """Secrets with letters written as escapes: found in the plain reading, masked in the text as it is.
+
+    Only the words with an escape in them are read, each apart from the next.
+    """
+    parts: list[str] = []
+    plain_at, text_at = [0], [0]  # where each stretch without escapes begins, in both readings
+    done = plain = word_end = 0
+
+    def take(part: str, at: int, following: int) -> None:
+        nonlocal plain, done
+        parts.append(part)
+        plain_at.append(plain)
+        text_at.append(at)
+        plain += len(part)
+        done = following
+
+    for match in escape.finditer(text):
+        if match.start() >= word_end:
+            take(text[done:word_end] + _APART, done, word_end)
+            start, word_end = _word(text, match.start(), done)
+            done = start
+        take(text[done : match.start()], done, match.start())
+        take(chr(int(match.group(1), 16)), match.start(), match.end())
+    take(text[done:word_end], done, word_end)
+
+    def place(position: int) -> int:
+        stretch = bisect_right(plain_at, position) - 1
+        return text_at[stretch] + position - plain_at[stretch]
+
+    spans = _find("".join(parts)) if word_end else []
+    return [Span(place(span.start), place(span.end), span.kind, span.token) for span in spans]
+
+
+def _word(text: str, position: int, lowest: int) -> tuple[int, int]:
+    """Where the word around this place begins and ends, looking no further than a secret is long."""
+    lowest = max(lowest, position - 400)
+    start = max(text.rfind(space, lowest, position) + 1 for space in " \n\t")
+    end = _SPACE.search(text, position, position + 4000)
+    return max(start, lowest), end.start() if end else min(len(text), position + 4000)
+
+
+def _outside(spans: list[Span], masked: list[tuple[int, int]]) -> list[Span]:
+    """Those that do not touch what is masked already."""
+    starts = [start for start, _ in masked]
+    ends = [end for _, end in masked]
+    return [span for span in spans if bisect_left(starts, span.end) == bisect_right(ends, span.start)]
+
+
+def _masked(text: str, spans: list[Span]) -> str:
+    parts: list[str] = []
+    done = 0
+    for span in spans:
+        parts += (text[done : span.start], _placeholder(span))
+        done = span.end
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+def _placeholder(span: Span) -> str:
+    if span.token is None:
+        return f"[redacted:{span.kind}]"
+    digest = hashlib.sha256(span.token.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"[redacted:{span.kind}:{digest[:6]}]"

@@ -1,0 +1,163 @@
+"""Secrets that can be told by what stands around them: key blocks, addresses, headers and command lines."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+
+from limpet.redaction.spans import Span
+from limpet.redaction.values import mixed, placeholder
+
+# A block ends at the next row of five dashes: what comes after belongs to the next block, so no text is read twice.
+_PEM_HEAD = re.compile(r"-----BEGIN[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
+_PEM_BODY = re.compile(r"(?:[^-]|-(?!----))*")
+_PEM_TAIL = re.compile(r"-----END[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
+_PEM_TORN = re.compile(r"(?:[A-Za-z0-9+/=]|\s|\\{1,4}[nr])*")
+_PEM_NOISE = re.compile(r"\\{1,4}[nr]|[^A-Za-z0-9+/=]")
+_PEM_LINE = re.compile(r"[ \t>|]{0,16}[A-Za-z0-9+/]{1,76}={0,2}[ \t\r]{0,4}")
+# "-----BEGIN" in base64, as in a kubeconfig or a variable of a build server.
+_PEM_BASE64 = "LS0tLS1CRUdJTi"
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*+={0,2}")
+_PUTTY = re.compile(r"Private-Lines: [0-9]{1,4}\s{1,4}((?:[A-Za-z0-9+/]{1,76}={0,2}\s{0,2})++)")
+
+# The last @ before a slash ends the password: an unencoded one may be part of it.
+_URL = re.compile(r":(?://|\\/\\/)([^\s:/@\"'<>`\\]{0,256}):([^\s/\"'<>`?#\\]{1,256})@(?=[\w\[.{$-])", re.ASCII)
+_SCHEME_END = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
+
+_VALUE = r"[a-z0-9._~+/=|:%-]"
+_AUTHORIZATION = re.compile(
+    r"authorization\\{0,4}[\"']?\s{0,4}(?:[:=,]|%3a)\s{0,4}\\{0,4}[\"']?"
+    r"(?:(basic|bearer|token|apikey|api-key|key|negotiate|ntlm|bot|oauth|geniekey|sso-key|splunk)"
+    r"(?:[ \t+]|%20){1,4})?"
+    rf"({_VALUE}++)"
+)
+_BEARER = re.compile(rf"bearer(?:[ \t+]|%20){{1,4}}({_VALUE}{{16,}}+)")
+_BASIC = re.compile(r"basic(?:[ \t+]|%20){1,4}([a-z0-9+/]{8,}+={0,2})")
+_AUTH_FIELD = re.compile(r"auth\\{0,4}[\"']?\s{0,4}[:=]\s{0,4}\\{0,4}[\"']?([a-z0-9+/]{8,}+={0,2})")
+
+_CURL = re.compile(r"\s(?:-u|--user|--proxy-user)[ =]?[\"']?([^\s:\"']{0,64}):([^\s\"'\\]{1,128})")
+_MYSQL = re.compile(r"\s-p([^\s\"'\\-][^\s\"'\\]{0,127}|\"[^\"\n]{1,128}\"|'[^'\n]{1,128}')")
+_SSHPASS = re.compile(r"-p ?(\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[^\s\"'\\]{1,128})")
+_COMMANDS = (("curl ", _CURL, 2), ("mysql", _MYSQL, 1), ("sshpass ", _SSHPASS, 1))
+_NETRC = re.compile(r"login\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(\S{1,256})")
+
+
+def key_blocks(text: str) -> Iterator[Span]:
+    """Every private key in a block of its own, which may be as long as the text."""
+    if "PRIVATE" in text:
+        yield from _pem(text)
+    if _PEM_BASE64 in text:
+        yield from _pem_base64(text)
+    for match in _PUTTY.finditer(text) if "Private-Lines: " in text else ():
+        yield Span(match.start(1), match.end(1), "private-key", _PEM_NOISE.sub("", match.group(1)))
+
+
+def surrounded(text: str, lower: str) -> Iterator[Span]:
+    """Every other secret told by its surroundings; `lower` is the text in small letters, of equal length."""
+    for mark in ("://", ":\\/\\/"):
+        if mark in text:
+            yield from _urls(text, lower, mark)
+    yield from _headers(text, lower)
+    yield from _commands(text, lower)
+
+
+def _pem(text: str) -> Iterator[Span]:
+    position = text.find("-----BEGIN")
+    ends = []
+    while position >= 0:
+        following = position + 10
+        if head := _PEM_HEAD.match(text, position):
+            body = _PEM_BODY.match(text, head.end())
+            tail = _PEM_TAIL.match(text, body.end()) if body else None
+            if not tail:  # cut off: what looks like the key's lines goes, the text after it stays
+                body = _PEM_TORN.match(text, head.end())
+            following = tail.end() if tail else body.end() if body else head.end()
+            token = _PEM_NOISE.sub("", body.group()) if body else ""
+            if len(token) >= 16 and not placeholder(token):
+                ends.append(following)
+                yield Span(position, following, "private-key", token)
+        position = text.find("-----BEGIN", following)
+    yield from _pem_ends(text, frozenset(ends))
+
+
+def _pem_ends(text: str, known: frozenset[int]) -> Iterator[Span]:
+    """The end of a block whose beginning is in another text."""
+    for tail in _PEM_TAIL.finditer(text):
+        start = tail.start()
+        while tail.end() not in known and start > 0 and text[start - 1] == "\n":
+            line = max(text.rfind("\n", max(0, start - 100), start - 1) + 1, start - 100, 0)
+            if not _PEM_LINE.fullmatch(text, line, start - 1):
+                break
+            start = line
+        if start < tail.start():
+            yield Span(start, tail.end(), "private-key", _PEM_NOISE.sub("", text[start : tail.start()]))
+
+
+def _pem_base64(text: str) -> Iterator[Span]:
+    position = text.find(_PEM_BASE64)
+    while position >= 0:
+        match = _BASE64.match(text, position)
+        end = match.end() if match else position + len(_PEM_BASE64)
+        if "PRIVATE KEY" in _decoded(text[position : min(end, position + 80)]):
+            yield Span(position, end, "private-key", text[position:end])
+        position = text.find(_PEM_BASE64, end)
+
+
+def _urls(text: str, lower: str, mark: str) -> Iterator[Span]:
+    position = text.find(mark)
+    while position >= 0:
+        following = position + len(mark)
+        match = _URL.match(text, position) if position > 0 and lower[position - 1] in _SCHEME_END else None
+        if match and not placeholder(match.group(2)):
+            following = match.end()
+            yield Span(match.start(2), match.end(2), "password")
+        position = text.find(mark, following)
+
+
+def _headers(text: str, lower: str) -> Iterator[Span]:
+    for match in _AUTHORIZATION.finditer(lower) if "authorization" in lower else ():
+        value = text[match.start(2) : match.end(2)]
+        if len(set(value)) < 5:
+            continue  # a row of zeros
+        basic = match.group(1) == "basic"
+        enough = mixed(value) and len(value) >= (8 if match.group(1) else 20)
+        if (enough or (match.group(1) and len(value) >= (8 if basic else 24))) and not placeholder(value):
+            yield Span(match.start(2), match.end(2), "password" if basic else "secret")
+    for match in _BEARER.finditer(lower) if "bearer" in lower else ():
+        value = text[match.start(1) : match.end(1)]
+        if mixed(value) and not placeholder(value):
+            yield Span(match.start(1), match.end(1), "secret")
+    for word, pattern in (("basic", _BASIC), ("auth", _AUTH_FIELD)):
+        for match in pattern.finditer(lower) if word in lower else ():
+            if ":" in _decoded(text[match.start(1) : match.end(1)]):
+                yield Span(match.start(1), match.end(1), "password")
+
+
+def _commands(text: str, lower: str) -> Iterator[Span]:
+    for command, pattern, group in _COMMANDS:
+        position = lower.find(command)
+        while position >= 0:
+            line = lower.find("\n", position, position + 2000)
+            end = line if line >= 0 else min(len(text), position + 2000)
+            for match in pattern.finditer(text, position + len(command) - 1, end):
+                value = match.group(group)
+                user = match.group(1) if group == 2 else ""
+                if not placeholder(value.strip("\"'")) and not (user.isdigit() and value.isdigit()):
+                    yield Span(*match.span(group), "password")
+            position = lower.find(command, end)
+    for match in _NETRC.finditer(text) if "login" in lower else ():
+        if not placeholder(match.group(1)):
+            yield Span(match.start(1), match.end(1), "password")
+
+
+def _decoded(value: str) -> str:
+    """What base64 text says, or nothing when it is no base64 of readable text."""
+    whole = value[: len(value) - len(value) % 4] if "=" not in value else value
+    try:
+        plain = base64.b64decode(whole, altchars=b"-_" if "-" in whole or "_" in whole else None, validate=True)
+        text = plain.decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    return text if text.replace("\n", "").replace("\r", "").isprintable() else ""

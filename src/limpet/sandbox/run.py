@@ -1,0 +1,228 @@
+"""The sandbox: agent-written Python over kept outputs and the notepad, of which only what it says enters the window.
+
+What the code changes it changes through the same operations as everybody: each write of the notepad is a change of its
+own, acknowledged, versioned and in the history. A run that fails later does not take them back; it says they stand.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param, bounded, checked
+from limpet.model import TOOL, Output, lowest
+from limpet.outputs import outputs
+from limpet.sandbox import monty
+from limpet.session import notepad
+from limpet.store import to_json
+from limpet.text import tokens
+
+NAME = "run_sandbox_code"
+PRINTED_CHARS = 400  # of what was printed, in an error
+SOURCE_CHARS = 80  # of the line that failed
+CALL_CHARS = 2_000  # of the code, as what made an output that is kept
+# What the code finds. JSON and lines are taken apart inside: a value that crosses takes many times its memory.
+PRELUDE = """
+import json as _json
+
+class Notepad:
+    def read(self):
+        return _notepad_read()
+    def write(self, text):
+        return _notepad_write(text)
+    def append(self, text):
+        return _notepad_append(text)
+
+class Session:
+    def __init__(self):
+        self.notepad = Notepad()
+
+class Outputs:
+    def read(self, id, **how):
+        return _outputs_read(id, how)
+    def lines(self, id, first=1, last=None):
+        text = _outputs_lines(id, first, last)
+        return text.removesuffix("\\n").split("\\n") if text else []
+    def json(self, id):
+        return _json.loads(_outputs_read(id, {}))
+    def search(self, id, query):
+        return _outputs_read(id, {"query": query})
+    def list(self):
+        return _outputs_list()
+
+session = Session()
+outputs = Outputs()
+"""
+TAKEN = ("session", "outputs")
+LESS = "Do less at a time: outputs.lines(id, first, last) reads a part."
+STOPPED = {  # by limit: what happened, and what to do
+    "time": ("it ran longer than {seconds} seconds", LESS),
+    "memory": ("it needed more than {memory} MB of memory", LESS),
+    "calls": (
+        f"it called outputs and session.notepad more than {limits.SANDBOX_CALLS:,} times",
+        "Read more with each call.",
+    ),
+    "sleep": ("it wanted to sleep", "There is nothing to wait for; leave it out."),
+    "printed": (
+        f"it printed more than {outputs.size(limits.SANDBOX_PRINTED_BYTES)}",
+        "Print what you need to see; the rest stays in the output it came from.",
+    ),
+    "result": (
+        f"its result is larger than {limits.SANDBOX_RESULT_CHARS:,} characters or nested too deeply",
+        "Return what you need to see.",
+    ),
+    "crash": ("its process ended without an answer", LESS),
+}
+
+
+class Ran(NamedTuple):
+    output: str  # what it printed, or a reference to that
+    result: Any  # JSON, or a reference to it
+    warning: str | None
+
+
+def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None = None) -> Ran:
+    advice = "Split the work into several runs."
+    bounded("code", code, limits.SANDBOX_CODE_MAX_CHARS, advice, blank="Write the Python to run.")
+    for name in inputs or {}:
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or name in TAKEN:
+            rule = f"inputs are variables of the code: a Python name without _ first, and none of {', '.join(TAKEN)}"
+            raise errors.bad_name("input", name, rule)
+    api = _Api(ctx._replace(by=f"{ctx.who}/sandbox"))
+    rules = monty.Rules(ctx.bounds.sandbox_seconds, ctx.bounds.sandbox_memory_mb << 20)
+    done = monty.run(code, PRELUDE, inputs or {}, api.functions(), rules)
+    if isinstance(done, monty.Broke):
+        raise _problem(done, ctx.bounds, api.writes)
+    output = _within(ctx, done.printed, code)
+    written = to_json(done.result)
+    shown = _within(ctx, written, code)
+    return Ran(output, done.result if shown == written else shown, api.warning)
+
+
+class _Api:
+    """What the code can reach, each function an operation or a part of one."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._touched: set[str] = set()
+        self.writes = 0
+        self.warning: str | None = None
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "_notepad_read": self._pad,
+            "_notepad_write": lambda text: self._write("write_notepad", {"content": text}),
+            "_notepad_append": lambda text: self._write("update_notepad", {"operation": "append", "content": text}),
+            "_outputs_read": self._read,
+            "_outputs_lines": self._lines,
+            "_outputs_list": self._list,
+        }
+
+    def _write(self, name: str, arguments: Json) -> Json:
+        operation = _operation(notepad.OPERATIONS, name)
+        answer = operation.show(operation.run(self._ctx, **checked(operation, arguments)))
+        self.writes += 1
+        self.warning = answer.get("warning")
+        return answer
+
+    def _heard(self, origin: str) -> None:
+        """From here on, what the code writes may hold what it read: it is no better than that."""
+        self._ctx = self._ctx._replace(by=f"{lowest(self._ctx.who, origin)}/sandbox")
+
+    def _pad(self) -> str:
+        pad = notepad.read_notepad(self._ctx)
+        self._heard(pad.origin)
+        return pad.content
+
+    def _read(self, id: Any, how: Json) -> str:
+        """The part asked for, or all of it. Nothing of it enters the window, so it is not cut to fit one."""
+        self._heard(TOOL)
+        operation = _operation(outputs.OPERATIONS, "scratchpad_read")
+        given = checked(operation, {"id": id, **how})
+        if not any(name in given for name in outputs.KINDS_OF_READ):
+            output = self._found(id)
+            return self._text(output.id, 0, output.size)
+        usual = limits.OUTPUT_QUERY_TOKENS if "query" in given else limits.OUTPUT_MAX_BYTES
+        return outputs.scratchpad_read(self._ctx, **{"tokens": usual, **given}).content
+
+    def _lines(self, id: Any, first: Any, last: Any) -> str:
+        output = self._found(id)
+        end = output.lines if last is None else last
+        for name, value in (("first", first), ("last", end)):
+            if type(value) is not int:
+                raise errors.wrong_type("outputs.lines", name, value, "a whole number, counted from 1")
+        if first < 1 or end < first:
+            return ""
+        body = self._ctx.store.output_lines(self._ctx.scope, output.id, first, min(end, output.lines))
+        return body.decode("utf-8", "replace")
+
+    def _list(self) -> list[Json]:
+        self._heard(TOOL)  # previews say what is in them
+        return [outputs.output_json(item) for item in outputs.scratchpad_list(self._ctx, limits.LIST_MAX).outputs]
+
+    def _found(self, id: Any) -> Output:
+        self._heard(TOOL)
+        operation = _operation(outputs.OPERATIONS, "scratchpad_read")
+        output = outputs.find_output(self._ctx, checked(operation, {"id": id})["id"])
+        if output.id not in self._touched:  # one run is one use
+            self._touched.add(output.id)
+            self._ctx.store.touch_output(self._ctx.scope, output.id, self._ctx.now)
+        return output
+
+    def _text(self, id: str, start: int, stop: int) -> str:
+        # Half a character can be kept, but is no text that the sandbox could hold.
+        return self._ctx.store.output_bytes(self._ctx.scope, id, start, stop).decode("utf-8", "replace")
+
+
+def _operation(known: tuple[Operation, ...], name: str) -> Operation:
+    return next(operation for operation in known if operation.name == name)
+
+
+def _within(ctx: Context, text: str, code: str) -> str:
+    """A text if it is short enough for the window; otherwise it is kept as an output, and this is the reference."""
+    if tokens.count(text) <= limits.SANDBOX_OUTPUT_TOKENS:
+        return text
+    always = ctx.bounds.outputs._replace(threshold_bytes=1)
+    kept = outputs.keep_output(ctx._replace(bounds=ctx.bounds._replace(outputs=always)), NAME, text, code[:CALL_CHARS])
+    if kept.output is not None:
+        return kept.text
+    beginning, _ = tokens.cut(text, limits.SANDBOX_OUTPUT_TOKENS)
+    return f"{beginning}\n[cut here: {len(text):,} characters in all, and outputs are not kept in this project]"
+
+
+def _problem(broke: monty.Broke, bounds: limits.Bounds, writes: int) -> errors.BadInput:
+    stand = "It had changed nothing."
+    if writes:
+        stand = f"What it wrote to the notepad before that stands ({writes} changes)."
+    printed = broke.printed.strip()
+    said = f" It had printed: {errors.shown(printed[-PRINTED_CHARS:], PRINTED_CHARS + 50)}." if printed else ""
+    if broke.limit:
+        what, advice = STOPPED[broke.limit]
+        counted = what.format(seconds=bounds.sandbox_seconds, memory=bounds.sandbox_memory_mb)
+        return errors.sandbox_limit(counted, advice, stand + said)
+    line = f" at line {broke.line}, {errors.shown(broke.source, SOURCE_CHARS)}" if broke.line else ""
+    return errors.sandbox_failed(broke.message.rstrip(" ."), line, stand + said)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _ran(value: Ran) -> Json:
+    answer: Json = {"output": value.output}
+    if value.result is not None:
+        answer["result"] = value.result
+    return answer | ({"warning": value.warning} if value.warning else {})
+
+
+OPERATIONS = (
+    Operation(
+        NAME,
+        run_sandbox_code,
+        _ran,
+        (Param("code", required=True), Param("inputs", "object")),
+        {"output": "string", "result": "?", "warning": "string?"},
+        destructive=True,
+    ),
+)

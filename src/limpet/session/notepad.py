@@ -1,0 +1,317 @@
+"""The notepad: one free text a session, in every window, each write a version.
+
+And how such a text is read, edited in place, listed and restored: a `Sheet` says which one it is. The system prompt is
+another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import TRUST, Context, Json, Operation, Param, bounded, trust_json
+from limpet.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, lowest, moment
+from limpet.store import EventQuery
+from limpet.text import tokens
+from limpet.text.quote import as_data
+
+HEADING = "## Session Notepad"
+EMPTY_HINT = (
+    "(empty — use write_notepad or update_notepad to save working notes, findings, and task progress; "
+    "content here survives context compaction)"
+)
+EDITS = ("find_replace", "append", "prepend", "delete")
+TRIM_SHOWN = 3  # sections named when the notepad is over its budget
+
+
+class Sheet(NamedTuple):
+    """One text that is edited in place, and its bounds."""
+
+    kind: str
+    what: str  # as it is called in messages
+    key: str
+    session: str
+    max_chars: int
+    budget: int  # tokens; soft
+    advice: str  # where the long part belongs
+
+
+class Edited(NamedTuple):
+    notepad: Notepad
+    warning: str | None
+
+
+class Versions(NamedTuple):
+    versions: tuple[Version, ...]
+    diff: str
+
+
+def read_notepad(ctx: Context) -> Notepad:
+    return read(ctx, pad(ctx))
+
+
+def write_notepad(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
+    return edit(ctx, pad(ctx), "write_notepad", lambda before: content, expected_version, anew=True)
+
+
+def update_notepad(
+    ctx: Context,
+    operation: str,
+    content: str | None = None,
+    find: str | None = None,
+    replace: str | None = None,
+    replace_all: bool = False,
+    expected_version: int | None = None,
+) -> Edited:
+    change = text_edit("update_notepad", "notepad", operation, content, find, replace, replace_all)
+    return edit(ctx, pad(ctx), "update_notepad", change, expected_version)
+
+
+def notepad_history(ctx: Context, version: int | None = None, limit: int = limits.HISTORY_SHOWN) -> Versions:
+    """Versions, newest first; with `version`, also what changed from it to now."""
+    return versions(ctx, pad(ctx), version, limit)
+
+
+def restore_notepad(ctx: Context, version: int) -> Edited:
+    return restore(ctx, pad(ctx), "restore_notepad", version)
+
+
+def copy_notepad(ctx: Context, session: str) -> None:
+    """Give another session a copy of this one's notepad. It stays the word of whoever wrote it."""
+    here = read_notepad(ctx)
+    if here.content:
+        there = ctx._replace(session=session)
+        edit(there, pad(there), "write_notepad", lambda before: here.content, None, source=here.origin)
+
+
+def section(notepad: Notepad) -> str:
+    """The prompt section. Its bytes change only when the notepad does."""
+    return f"{HEADING}\n{as_data(notepad.content, notepad.origin) or EMPTY_HINT}"
+
+
+def text_edit(
+    name: str,
+    what: str,
+    operation: str,
+    content: str | None,
+    find: str | None,
+    replace: str | None,
+    replace_all: bool,
+) -> Callable[[str], str]:
+    """One of the four edits as a function of the text. Everything is literal: no pattern, no escape means anything."""
+    given = f"operation {operation}"
+    if operation == "find_replace":
+        if not find or replace is None:
+            raise errors.needs(name, given, "find (not empty) and replace")
+        if content is not None:
+            raise errors.not_used(name, given, "content")
+        return lambda text: _found(what, text, find).replace(find, replace, -1 if replace_all else 1)
+    if find is not None or replace is not None:
+        raise errors.not_used(name, given, "find and replace")
+    if not content:
+        raise errors.needs(name, given, "content (not empty)")
+    if operation == "append":
+        return lambda text: text + content
+    if operation == "prepend":
+        return lambda text: content + text
+    return lambda text: _found(what, text, content).replace(content, "", -1 if replace_all else 1)
+
+
+def _found(what: str, text: str, find: str) -> str:
+    if find not in text:
+        raise errors.text_not_found(what, find, _hint(text, find))
+    return text
+
+
+def _hint(text: str, find: str) -> str:
+    if not text:
+        return "It is empty."
+    from limpet.text import closest  # noqa: PLC0415  Late: only a mistake needs it, and every hook would load it.
+
+    close = closest.nearest(text, find)
+    if close is None:
+        return "Nothing in it is similar; read it first."
+    return f"Line {close.line} is near ({close.reason}): {errors.shown(close.text, 130)}. Copy the text from there."
+
+
+def pad(ctx: Context) -> Sheet:
+    budget, advice = ctx.bounds.notepad_budget_tokens, "Move the long part to notes or memory."
+    return Sheet(NOTEPAD, "notepad", ctx.session, ctx.session, limits.NOTEPAD_MAX_CHARS, budget, advice)
+
+
+# --- the same for every sheet -----------------------------------------------------------------------------------------
+
+
+def read(ctx: Context, sheet: Sheet) -> Notepad:
+    return _notepad(ctx.store.read(ctx.scope, sheet.kind, sheet.key))
+
+
+def edit(
+    ctx: Context,
+    sheet: Sheet,
+    operation: str,
+    change: Callable[[str], str],
+    expected_version: int | None,
+    *,
+    anew: bool = False,
+    source: str = "",
+) -> Edited:
+    """`anew`: nothing of what was there is left. `source`: whose word the text was where it is taken from."""
+    origin = lowest(source, ctx.who) if source else ""
+
+    def decide(before: Entry | None) -> Draft:
+        version = before.version if before else 0
+        if expected_version is not None and expected_version != version:
+            raise errors.version_moved(sheet.what, expected_version, version)
+        content = change(before.content if before else "")
+        bounded(sheet.what, content, sheet.max_chars, sheet.advice)
+        return Draft(content, sheet.session, extra={"tokens": tokens.count(content)}, origin=origin, anew=anew)
+
+    done = ctx.store.edit(ctx.scope, sheet.kind, sheet.key, decide, ctx.stamp(operation))
+    notepad = _notepad(done.after)
+    return Edited(notepad, _over_budget(notepad, sheet))
+
+
+def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Versions:
+    found = _versions(ctx, sheet, limit)
+    if version is None:
+        return Versions(found, "")
+    from limpet.text import diff  # noqa: PLC0415  Late, for the same reason.
+
+    old, now = _at_version(ctx, sheet, version), read(ctx, sheet)
+    then, today = f"version {version}", f"version {now.version}"
+    return Versions(found, diff.unified(old.content, now.content, before_name=then, after_name=today))
+
+
+def restore(ctx: Context, sheet: Sheet, operation: str, version: int) -> Edited:
+    old = _at_version(ctx, sheet, version)
+    return edit(ctx, sheet, operation, lambda before: old.content, None, source=old.origin)
+
+
+def _notepad(entry: Entry | None) -> Notepad:
+    if entry is None:
+        return Notepad("", 0, 0)
+    counted = entry.extra.get("tokens")  # when it was written: it is read far more often
+    size = tokens.count(entry.content) if counted is None else counted
+    return Notepad(entry.content, entry.version, size, entry.origin)
+
+
+def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
+    """What to say when the text costs more than it should: nothing is dropped, but the agent hears what to trim."""
+    if notepad.tokens <= sheet.budget:
+        return None
+    sections = [part for part in re.split(r"(?m)^(?=#{1,6} )", notepad.content) if part.strip()]
+    sizes = sorted(((tokens.count(part), part.split("\n", 1)[0].strip()) for part in sections), reverse=True)
+    largest = ", ".join(f"{errors.shown(title, 42)} ({size:,})" for size, title in sizes[:TRIM_SHOWN])
+    return (
+        f"The {sheet.what} has about {notepad.tokens:,} tokens; its budget is {sheet.budget:,}, and it is sent with "
+        f"every model call. It was saved whole. Trim or move to notes, largest first: {largest}."
+    )
+
+
+def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
+    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=limit))
+    return tuple(
+        Version(event.version, event.after.content if event.after else "", moment(event.at), event.by, event.operation)
+        for event in found
+    )
+
+
+def _at_version(ctx: Context, sheet: Sheet, version: int) -> Notepad:
+    entry = ctx.store.read(ctx.scope, sheet.kind, sheet.key)
+    newest = entry.version if entry else 0
+    if not 1 <= version <= newest:
+        raise errors.no_version(sheet.what, version, newest)
+    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=newest))
+    wanted = [event.after for event in found if event.version == version]
+    if not wanted:
+        raise errors.no_version(sheet.what, version, newest)
+    return _notepad(wanted[0])
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def shown(value: Notepad) -> Json:
+    answer: Json = {"content": value.content, "tokens": value.tokens, "version": value.version}
+    return answer | trust_json(value.origin)
+
+
+def ok(value: Edited) -> Json:
+    answer: Json = {"ok": True, "tokens": value.notepad.tokens, "version": value.notepad.version}
+    return answer | ({"warning": value.warning} if value.warning else {})
+
+
+def listed(value: Versions) -> Json:
+    shown = [
+        {"version": v.version, "at": iso(v.at), "by": v.by, "operation": v.operation, "characters": len(v.content)}
+        for v in value.versions
+    ]
+    return {"versions": shown, "diff": value.diff}
+
+
+OK = {"ok": "boolean", "tokens": "integer", "version": "integer", "warning": "string?"}
+EXPECTED = Param("expected_version", "integer")
+EDIT_PARAMS = (
+    Param("operation", required=True, choices=EDITS),
+    Param("content"),
+    Param("find"),
+    Param("replace"),
+    Param("replace_all", "boolean"),
+    EXPECTED,
+)
+HISTORY_PARAMS = (Param("version", "integer"), Param("limit", "integer", low=1, high=limits.LIST_MAX))
+READ = {"content": "string", "tokens": "integer", "version": "integer", **TRUST}
+LISTED = {"versions": "array", "diff": "string"}
+
+OPERATIONS = (
+    Operation(
+        "read_notepad",
+        read_notepad,
+        shown,
+        (),
+        READ,
+        ("core", "full"),
+        read_only=True,
+    ),
+    Operation(
+        "write_notepad",
+        write_notepad,
+        ok,
+        (Param("content", required=True), EXPECTED),
+        OK,
+        ("core", "full"),
+        destructive=True,
+        idempotent=True,
+    ),
+    Operation(
+        "update_notepad",
+        update_notepad,
+        ok,
+        EDIT_PARAMS,
+        OK,
+        ("core", "full"),
+        destructive=True,
+    ),
+    Operation(
+        "notepad_history",
+        notepad_history,
+        listed,
+        HISTORY_PARAMS,
+        LISTED,
+        (),
+        read_only=True,
+    ),
+    Operation(
+        "restore_notepad",
+        restore_notepad,
+        ok,
+        (Param("version", "integer", required=True),),
+        OK,
+        (),
+        destructive=True,
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,101 @@
+"""The system prompt: a project's lasting instructions to its agents, edited and versioned as the notepad is."""
+
+from __future__ import annotations
+
+from limpet import limits
+from limpet.catalogue.operation import Context, Operation, Param
+from limpet.model import SYSTEM_PROMPT, Notepad
+from limpet.session import notepad
+from limpet.session.notepad import Edited, Sheet, Versions
+from limpet.text.quote import as_data
+
+ADVICE = "Move the long part to a skill or to memory."
+SHEET = Sheet(SYSTEM_PROMPT, "system prompt", "main", "", limits.PROMPT_MAX_CHARS, limits.PROMPT_BUDGET_TOKENS, ADVICE)
+
+
+def system_prompt(ctx: Context) -> str:
+    """The text for the next model call, empty when there is none. Its bytes change only when it is edited."""
+    kept = read_system_prompt(ctx)
+    return as_data(kept.content, kept.origin)
+
+
+def read_system_prompt(ctx: Context) -> Notepad:
+    return notepad.read(ctx, SHEET)
+
+
+def write_system_prompt(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
+    return notepad.edit(ctx, SHEET, "write_system_prompt", lambda before: content, expected_version, anew=True)
+
+
+def edit_system_prompt(
+    ctx: Context,
+    operation: str,
+    content: str | None = None,
+    find: str | None = None,
+    replace: str | None = None,
+    replace_all: bool = False,
+    expected_version: int | None = None,
+) -> Edited:
+    change = notepad.text_edit("edit_system_prompt", SHEET.what, operation, content, find, replace, replace_all)
+    return notepad.edit(ctx, SHEET, "edit_system_prompt", change, expected_version)
+
+
+def system_prompt_history(ctx: Context, version: int | None = None, limit: int = limits.HISTORY_SHOWN) -> Versions:
+    """Versions, newest first; with `version`, also what changed from it to now."""
+    return notepad.versions(ctx, SHEET, version, limit)
+
+
+def restore_system_prompt(ctx: Context, version: int) -> Edited:
+    return notepad.restore(ctx, SHEET, "restore_system_prompt", version)
+
+
+OPERATIONS = (
+    Operation(
+        "read_system_prompt",
+        read_system_prompt,
+        notepad.shown,
+        (),
+        notepad.READ,
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "edit_system_prompt",
+        edit_system_prompt,
+        notepad.ok,
+        notepad.EDIT_PARAMS,
+        notepad.OK,
+        destructive=True,
+    ),
+    # Agents edit; to write it anew is for the people whose agents they are.
+    Operation(
+        "write_system_prompt",
+        write_system_prompt,
+        notepad.ok,
+        (Param("content", required=True), notepad.EXPECTED),
+        notepad.OK,
+        (),
+        destructive=True,
+        idempotent=True,
+    ),
+    Operation(
+        "system_prompt_history",
+        system_prompt_history,
+        notepad.listed,
+        notepad.HISTORY_PARAMS,
+        notepad.LISTED,
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "restore_system_prompt",
+        restore_system_prompt,
+        notepad.ok,
+        (Param("version", "integer", required=True),),
+        notepad.OK,
+        (),
+        destructive=True,
+        idempotent=True,
+    ),
+)

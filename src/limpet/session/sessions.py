@@ -1,0 +1,146 @@
+"""Sessions: who works on what. A session comes to exist with its first write and can be archived, never deleted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param, a_name, bounded
+from limpet.memory import digest, memory
+from limpet.memory import handoff as handoffs
+from limpet.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
+from limpet.session import notepad
+from limpet.store import Listing
+
+
+class Shown(NamedTuple):
+    session: SessionInfo
+    notes: int
+    notepad: str
+
+
+class Sessions(NamedTuple):
+    sessions: tuple[SessionInfo, ...]
+    left_out: int
+
+
+def begin_session(ctx: Context, task: str = "") -> SessionInfo:
+    """Begin this session, or resume it; an archived one becomes active again. A task given replaces the earlier one."""
+    bounded("task", task, limits.NOTE_MAX_CHARS, "Name the work in a sentence.")
+
+    def decide(before: Entry | None) -> Draft:
+        if before is None:
+            return Draft(task)
+        if outcome := before.extra.get("outcome"):
+            raise errors.session_over(ctx.session, outcome)
+        extra = {name: value for name, value in before.extra.items() if name != "archived_at"}
+        return Draft(task or before.content, before.session, before.tags, False, before.pinned, extra)
+
+    change = ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp("begin_session"))
+    return as_session(change.entry)
+
+
+def archive_session(ctx: Context, id: str) -> SessionInfo:
+    def decide(before: Entry | None) -> Draft | None:
+        if before is None:
+            raise _no_session(id)
+        if before.done:
+            return None
+        extra = {**before.extra, "archived_at": ctx.now}
+        return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
+
+    change = ctx.store.edit(ctx.scope, SESSION, id, decide, ctx.stamp("archive_session"))
+    return as_session(change.entry)
+
+
+def show_session(ctx: Context, id: str) -> Shown:
+    entry = ctx.store.read(ctx.scope, SESSION, id)
+    if entry is None:
+        raise _no_session(id)
+    there = ctx._replace(session=id)
+    return Shown(as_session(entry), ctx.store.tally(ctx.scope, NOTE, id).total, notepad.read_notepad(there).content)
+
+
+def list_sessions(ctx: Context, include_archived: bool = False, limit: int = limits.HISTORY_SHOWN) -> Sessions:
+    page = ctx.store.list(ctx.scope, Listing((SESSION,), include_done=include_archived, limit=limit))
+    return Sessions(tuple(map(as_session, page.entries)), page.total - len(page.entries))
+
+
+def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) -> str:
+    """What a session starts with, in order: the handoff, the notepad, the scratchpad if any, and memory."""
+    first = handoffs.section(handoff, handoffs.other_lines(ctx, line))
+    from limpet.session import tree  # late: it comes with outputs, and every server starts with this module
+
+    parts = [part for part in (first, tree.capsule(ctx)) if part]
+    parts.append(notepad.section(notepad.read_notepad(ctx)))
+    parts += [memory.scratch_section(ctx), digest.digest(ctx).text]
+    return "\n\n".join(part for part in parts if part)
+
+
+def session_name(text: str) -> str:
+    return a_name("session_id", text, limits.SESSION_MAX_CHARS)
+
+
+def _no_session(id: str) -> errors.NotFound:
+    return errors.no_entry("session", id, "`limpet session list` shows those that exist.")
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def session_json(value: SessionInfo) -> Json:
+    return {
+        "id": value.id,
+        "task": value.task,
+        "parent": value.parent,
+        "state": value.state,
+        "created_at": iso(value.created_at),
+        "archived_at": None if value.archived_at is None else iso(value.archived_at),
+    }
+
+
+def _shown(value: Shown) -> Json:
+    return session_json(value.session) | {"notes": value.notes, "notepad": value.notepad}
+
+
+def _sessions(value: Sessions) -> Json:
+    answer: Json = {"sessions": [session_json(item) for item in value.sessions]}
+    return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+_ID = Param("id", required=True)
+_SESSION = {
+    "id": "string",
+    "task": "string",
+    "parent": "string",
+    "state": "string",
+    "created_at": "string",
+    "archived_at": "",
+}
+
+OPERATIONS = (
+    Operation("begin_session", begin_session, session_json, (Param("task"),), _SESSION, (), idempotent=True),
+    Operation(
+        "archive_session", archive_session, session_json, (_ID,), _SESSION, (), in_session=False, idempotent=True
+    ),
+    Operation(
+        "show_session",
+        show_session,
+        _shown,
+        (_ID,),
+        {**_SESSION, "notes": "integer", "notepad": "string"},
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "list_sessions",
+        list_sessions,
+        _sessions,
+        (Param("include_archived", "boolean"), Param("limit", "integer", low=1, high=limits.LIST_MAX)),
+        {"sessions": "array", "left_out": "integer?"},
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+)

@@ -1,0 +1,152 @@
+"""Tasks: a stretch of work that becomes one line when it ends, with a ledger of what was done in it.
+
+A task remembers the position at which it began. When it ends, everything since then is folded behind
+`[Task: description — summary]`; the messages stay in the transcript. Forgetting to end one does no harm.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param, bounded
+from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
+from limpet.store import Listing
+from limpet.text import terminal
+
+OPEN, ENDED, CANCELLED = "open", "ended", "cancelled"
+ADVICE = "Say it in a sentence or two."
+
+
+class Begun(NamedTuple):
+    task_id: str
+    depth: int
+
+
+class Ended(NamedTuple):
+    task_id: str
+    messages_collapsed: int
+
+
+class Tasks(NamedTuple):
+    tasks: tuple[Entry, ...]
+    left_out: int
+
+
+def begin_task(ctx: Context, description: str) -> Begun:
+    text = _one_line("description", description)
+    depth = len(open_tasks(ctx)) + 1
+    if depth > limits.TASK_DEPTH_MAX:
+        raise errors.tasks_too_deep(limits.TASK_DEPTH_MAX)
+    first = ctx.store.tally(ctx.scope, MESSAGE, ctx.session).total
+    draft = Draft(text, ctx.session, extra={"state": OPEN, "depth": depth, "first": first})
+    change = ctx.store.edit(ctx.scope, TASK, None, lambda before: draft, ctx.stamp("begin_task"))
+    return Begun(change.entry.key, depth)
+
+
+def end_task(ctx: Context, summary: str) -> Ended:
+    return _close(ctx, "end", ENDED, _one_line("summary", summary))
+
+
+def cancel_task(ctx: Context, reason: str) -> Ended:
+    """Without a reason nothing would keep the next attempt from being the same one."""
+    return _close(ctx, "cancel", CANCELLED, _one_line("reason", reason))
+
+
+def list_tasks(ctx: Context, limit: int = limits.HISTORY_SHOWN) -> Tasks:
+    """Tasks of the session, newest first."""
+    page = ctx.store.list(ctx.scope, Listing((TASK,), ctx.session, include_done=True, limit=limit))
+    return Tasks(page.entries, page.total - len(page.entries))
+
+
+def open_tasks(ctx: Context) -> list[Entry]:
+    """Those that are open, the innermost last."""
+    page = ctx.store.list(ctx.scope, Listing((TASK,), ctx.session, limit=limits.LIST_MAX))
+    return sorted(page.entries, key=lambda entry: (entry.extra["depth"], entry.key))
+
+
+def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
+    # What reads messages is imported when a task ends: every server starts with this module, and most end none.
+    from limpet.window import transcript
+    from limpet.window.plan.ledger import ledger
+
+    found = open_tasks(ctx)
+    if not found:
+        raise errors.no_open_task(verb)
+    task = found[-1]
+    first, total = task.extra["first"], transcript.count(ctx)
+    inside = [one.message for one in transcript.messages(ctx, first, total)]
+    done = {
+        "state": state,
+        "outcome": outcome,
+        "last": total - 1,
+        "ledger": terminal.storable(ledger(inside, limits.LEDGER_TOKENS)),
+        "ended_at": ctx.now,
+    }
+
+    def decide(before: Entry | None) -> Draft:
+        if before is None or before.done:
+            raise errors.no_open_task(verb)  # another process was faster
+        origin = lowest(before.origin, transcript.origin_of(ctx, inside))  # the ledger tells what tools said
+        extra = {**before.extra, **done}
+        return Draft(before.content, before.session, before.tags, True, before.pinned, extra, origin)
+
+    ctx.store.edit(ctx.scope, TASK, task.key, decide, ctx.stamp(f"{verb}_task"))
+    return Ended(task.key, total - first)
+
+
+def _one_line(name: str, text: str) -> str:
+    """It stands in brackets in the window, so it is one line."""
+    plain = " ".join(text.split())
+    return bounded(name, plain, limits.NOTE_MAX_CHARS, ADVICE, blank=ADVICE)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _begun(value: Begun) -> Json:
+    return {"task_id": value.task_id, "depth": value.depth}
+
+
+def _ended(value: Ended) -> Json:
+    return {"ok": True, "messages_collapsed": value.messages_collapsed}
+
+
+def _listed(value: Tasks) -> Json:
+    shown = [
+        {
+            "task_id": entry.key,
+            "description": entry.content,
+            "state": entry.extra["state"],
+            "depth": entry.extra["depth"],
+            "outcome": entry.extra.get("outcome", ""),
+            "ledger": entry.extra.get("ledger", ""),
+            "created_at": iso(entry.created_at),
+        }
+        for entry in value.tasks
+    ]
+    return {"tasks": shown} | ({"left_out": value.left_out} if value.left_out else {})
+
+
+_ENDED = {"ok": "boolean", "messages_collapsed": "integer"}
+
+OPERATIONS = (
+    Operation(
+        "begin_task",
+        begin_task,
+        _begun,
+        (Param("description", required=True),),
+        {"task_id": "string", "depth": "integer"},
+    ),
+    Operation("end_task", end_task, _ended, (Param("summary", required=True),), _ENDED, destructive=True),
+    Operation("cancel_task", cancel_task, _ended, (Param("reason", required=True),), _ENDED, destructive=True),
+    Operation(
+        "list_tasks",
+        list_tasks,
+        _listed,
+        (Param("limit", "integer", low=1, high=limits.LIST_MAX),),
+        {"tasks": "array", "left_out": "integer?"},
+        (),
+        read_only=True,
+    ),
+)

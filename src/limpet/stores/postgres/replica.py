@@ -1,0 +1,292 @@
+"""Searches answered by a read-only streaming replica, whenever it has all that is kept of the project.
+
+Nobody may miss what was acknowledged before the question came, whichever process wrote it. So the primary is asked
+first for the *mark* of the project, one row by its key, and the replica reads its own mark in the transaction in which
+it searches. The mark is the project's row as it lies on the disk: its place, the transaction that wrote it, and its
+numbers. Every change of a project writes that row (it is the lock that writers stand in line for), and a streaming
+replica is the same byte for byte; so two marks are the same if and only if the replica has every change, and nothing
+newer. A replica that is behind by what other projects wrote still answers.
+
+The primary answers in every other case, and nobody is told but the counts: a replica is for speed, never for truth. One
+that could not be reached is left alone for a while. What is merely noted without the row, as the last use of an output,
+may be a moment older on a replica.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import psycopg
+
+from limpet import errors
+from limpet.model import Scope
+from limpet.store import Finding
+from limpet.stores.postgres.connections import CONFLICTS, POOL_MAX, Server, after_fork, lost, read_address
+from limpet.stores.postgres.schema import SCHEMA, Con
+from limpet.stores.postgres.tenants import BYPASSES, VIEW, begin
+
+T = TypeVar("T")
+SETTING = "store_replica"
+CONNECT_SECONDS = 2  # the least that libpq knows; the primary is there meanwhile, and the caller waits
+ANSWER_SECONDS = 10  # a search takes milliseconds; a replica that takes longer than this is in trouble
+LOCK_SECONDS = 1  # what is replayed may lock a table; the primary does not wait for that
+IDLE_SECONDS = 60  # what lies unused for longer may have been cut on the way, which takes seconds to find out
+REST_SECONDS = 10  # a replica that does not answer costs one caller the seconds above, and no more often than this
+
+# Where a search was answered: by the replica, or by the primary and why.
+REPLICA = "replica"
+BEHIND, AWAY, BUSY, CONFLICT = "behind", "away", "busy", "conflict"
+PROMOTED, SCHEMA_DIFFERS, REFUSED, UNMARKED = "promoted", "schema", "refused", "unmarked"
+UNPROTECTED, DAMAGED = "unprotected", "damaged"
+
+# The last is no part of the mark: whether the server keeps tenants apart for the role that asks.
+MARK = (
+    "SELECT xmin::text, ctid::text, seq, clock, row_security_active('projects') FROM projects "
+    "WHERE tenant = %s AND project = %s"
+)
+NO_MARK = ("0",)  # a row that lies on another server has no transaction here
+# One row always: a replica may have that table already, and what stands in it not yet.
+STANDING = "SELECT pg_is_in_recovery(), (SELECT max(version) FROM limpet_schema)"
+WRITTEN = "SELECT pg_current_wal_lsn()::text"
+REPLAYED = (
+    "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn())::bigint, "
+    "extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
+)
+Rows = list[tuple[Any, ...]]
+
+
+class Elsewhere(Exception):
+    """The replica does not answer this one; `why` is one of the words above."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Replica:
+    def __init__(self, url: str, primary: Server) -> None:
+        self._address = read_address(url, SETTING, connect=CONNECT_SECONDS, lock=LOCK_SECONDS, statement=ANSWER_SECONDS)
+        self.place = self._address.place
+        self._primary = primary
+        self._counts: Counter[str] = Counter()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._idle: list[Con] = []  # the one used last comes last
+        self._used = 0.0  # when that was, of time.monotonic()
+        self._out = 0  # connections in use
+        self._closed = False
+        self._rest_until = 0.0  # of time.monotonic(); 0 while it answers
+
+    def counts(self) -> Mapping[str, int]:
+        with self._lock:
+            return dict(self._counts)
+
+    def view(self, scope: Scope, work: Callable[[Con], T]) -> T:
+        """Several reads of one moment that has every change of the project. Elsewhere, when that is not to be had."""
+        if self._pid != os.getpid():
+            after_fork.append(self._idle)  # they belong to the parent
+            self._begin()
+        try:
+            result = self._view(scope, work)
+        except Elsewhere as other:
+            self._count(other.why)
+            raise
+        self._count(REPLICA)
+        return result
+
+    def _count(self, where: str) -> None:
+        with self._lock:
+            self._counts[where] += 1
+
+    def _view(self, scope: Scope, work: Callable[[Con], T]) -> T:
+        if self._resting():
+            raise Elsewhere(AWAY)
+        mark = self._mark(scope)
+        with self._connection() as con, _ended_in_time(con):
+            begin(con, VIEW, scope.tenant)
+            with con.pipeline():
+                standing = con.execute(STANDING)
+                found = con.execute(MARK, scope)
+            if why := _why_not(standing.fetchall(), found.fetchall(), mark):
+                raise Elsewhere(why)
+            try:
+                result = work(con)
+            except errors.StoreDamaged as problem:
+                raise Elsewhere(DAMAGED) from problem  # the primary may have it whole, and else says so itself
+            con.execute("COMMIT")
+            return result
+
+    def _mark(self, scope: Scope) -> Rows:
+        try:
+            mark = self._primary.rows(scope.tenant, MARK, tuple(scope))
+        except errors.StoreDamaged:  # the engine does not know such a thing
+            mark = [NO_MARK]
+        if mark and mark[0][0] == NO_MARK[0]:
+            self._rest()  # that stays so
+            raise Elsewhere(UNMARKED)
+        return mark
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _connection(self) -> Iterator[Con]:
+        """A connection for this thread alone. What goes wrong with it comes out as Elsewhere."""
+        if time.monotonic() > self._used + IDLE_SECONDS:
+            self._drop_idle()
+        with self._lock:
+            if self._out >= POOL_MAX or self._closed:
+                raise Elsewhere(BUSY)
+            self._out += 1
+            con = self._idle.pop() if self._idle else None
+        try:
+            con = con or psycopg.connect(self._address.conninfo, autocommit=True)
+            yield con
+            self._answered()
+        except Elsewhere:
+            self._answered()
+            raise
+        except psycopg.Error as problem:
+            raise Elsewhere(self._failed(con, problem)) from problem
+        finally:
+            self._put_back(con)
+
+    def _put_back(self, con: Con | None) -> None:
+        if con is not None and not con.closed and con.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            with suppress(psycopg.Error), _ended_in_time(con):
+                con.execute("ROLLBACK")
+        usable = con is not None and con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with self._lock:
+            self._out -= 1
+            if con is not None and usable and not self._closed:
+                self._idle.append(con)
+                self._used = time.monotonic()
+                return
+        if con is not None:
+            con.close()
+
+    def _failed(self, con: Con | None, problem: psycopg.Error) -> str:
+        if problem.sqlstate in CONFLICTS:
+            return CONFLICT  # what it replays had to take away what the search was reading
+        self._rest()
+        slow = problem.sqlstate in ("57014", "55P03")
+        return AWAY if con is None or slow or lost(con, problem) else REFUSED
+
+    # --- whether it is there ------------------------------------------------------------------------------------------
+
+    def _resting(self) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            if now < self._rest_until:
+                return True
+            if self._rest_until:
+                self._rest_until = now + REST_SECONDS  # this caller looks whether it is back; others need not wait too
+            return False
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._rest_until = time.monotonic() + REST_SECONDS
+        self._drop_idle()  # where one broke, the others may be broken too
+
+    def _drop_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for con in idle:
+            con.close()
+
+    def _answered(self) -> None:
+        with self._lock:
+            self._rest_until = 0.0
+
+    def close(self) -> None:
+        if self._pid != os.getpid():
+            return
+        with self._lock:
+            self._closed = True
+        self._drop_idle()
+
+    def check(self) -> Finding:
+        """Whether it answers, and how far it is behind."""
+        written = self._primary.rows("", WRITTEN, ())[0][0]
+        try:
+            with psycopg.connect(self._address.conninfo, autocommit=True) as con, _ended_in_time(con):
+                standby, version = con.execute(STANDING).fetchall()[0]
+                superuser, bypasses = con.execute(BYPASSES).fetchall()[0]
+                role = con.info.user
+                bytes_behind, seconds = con.execute(REPLAYED, (written,)).fetchall()[0]
+        except psycopg.Error as problem:
+            said = f"{self.place} does not answer ({self._address.why(problem)}), so the primary answers every search"
+            return Finding(REPLICA, False, said)
+        if not standby:
+            return Finding(REPLICA, False, f"{self.place} is no replica, or was promoted; the primary answers instead")
+        if version != SCHEMA:
+            there = "no schema" if version is None else f"schema {version}"
+            return Finding(REPLICA, False, f"{self.place} has {there} and not {SCHEMA}; the primary answers")
+        if superuser or bypasses:
+            return Finding(REPLICA, False, f"row-level security does not hold for the role {role} there")
+        if bytes_behind <= 0:
+            return Finding(REPLICA, True, f"{self.place} answers, and has everything")
+        since = f"; the newest change it has is {seconds:,.0f} seconds old" if seconds is not None else ""
+        return Finding(REPLICA, True, f"{self.place} answers, and is {bytes_behind:,} bytes behind{since}")
+
+
+def _why_not(standing: Rows, found: Rows, mark: Rows) -> str:
+    """Why a replica cannot answer, if so."""
+    if standing[0][0] is not True:
+        return PROMOTED
+    if standing[0][1] != SCHEMA:
+        return SCHEMA_DIFFERS
+    if [row[:-1] for row in found] != [row[:-1] for row in mark]:
+        return BEHIND
+    # Another role may be asked for there, and one that passes the rule must not do the work of one that does not.
+    return "" if found == mark else UNPROTECTED
+
+
+@contextmanager
+def _ended_in_time(con: Con) -> Iterator[None]:
+    """Hang up on a replica that does not even say that it takes too long, because it or its machine stands still."""
+    timer = threading.Timer(ANSWER_SECONDS + 1, _hang_up, (con,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _hang_up(con: Con) -> None:
+    with suppress(OSError, psycopg.Error), socket.fromfd(con.fileno(), socket.AF_INET, socket.SOCK_STREAM) as wire:
+        wire.shutdown(socket.SHUT_RDWR)
+
+
+class PostgresNear:
+    """Reads that a replica may answer."""
+
+    _server: Server
+    _replica: Replica | None = None
+
+    def _near(self, scope: Scope, work: Callable[[Con], T]) -> T:
+        """Several reads of a project. Only a replica's are of one moment: that is how it is known what it has."""
+        with suppress(Elsewhere):
+            if self._replica is not None:
+                return self._replica.view(scope, work)
+        return self._server.reads(scope.tenant, work)
+
+    def _near_rows(self, scope: Scope, sql: str, values: tuple[Any, ...], made: Callable[[Rows], T]) -> T:
+        """What is made of all rows of one read."""
+        with suppress(Elsewhere):
+            if self._replica is not None:
+                return self._replica.view(scope, lambda con: made(con.execute(sql, values).fetchall()))
+        return made(self._server.rows(scope.tenant, sql, values))
+
+    def searches(self) -> Mapping[str, int]:
+        return self._replica.counts() if self._replica is not None else {}

@@ -1,0 +1,101 @@
+"""The tables of a PostgreSQL store: whether they are ours, how new they are, and how they come to be.
+
+Any number of processes may start at once on an empty database: one makes the tables, the others wait for it. A database
+that was made by a later Limpet, or whose tables belong to another program, is left untouched.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import psycopg
+
+from limpet import errors
+from limpet.stores.postgres import problems
+
+Con = psycopg.Connection[tuple[Any, ...]]
+SCHEMA = 6  # the newest migration; a test keeps it equal to the files
+MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
+TABLES = (
+    *("limpet_schema", "projects", "entries", "entry_tags", "tallies", "events"),
+    *("outputs", "output_chunks", "output_tombstones", "output_pieces"),
+    *("output_calls", "output_reads", "output_savings"),
+    *("vectors", "vectors_waiting", "vector_models"),
+)
+# The lock of a project, for changes that leave its row as it is. It is written all the same: on a server where a
+# transaction sees one moment, whoever waited for it would otherwise go on with what was true before the wait.
+TAKE_PROJECT = "UPDATE projects SET clock = clock WHERE tenant = %s AND project = %s RETURNING 1"
+# Whether tables of ours have rows on other servers: docs/spread.sql puts them there.
+SPREAD = (
+    "SELECT EXISTS (SELECT FROM pg_inherits i JOIN pg_class part ON part.oid = i.inhrelid AND part.relkind = 'f' "
+    "JOIN pg_class c ON c.oid = i.inhparent AND c.relnamespace = current_schema()::regnamespace "
+    "WHERE c.relname = ANY(%s))"
+)
+LOCK_NUMBER = 0x486F6C6466617374  # "Limpet": the name of our advisory lock, as a number
+
+
+def prepare(con: Con, place: str) -> None:
+    """Make sure that the tables are there and known to us. Usually this is one look. `con` is in autocommit mode."""
+    try:
+        version = _version(con, place)
+    except psycopg.errors.UndefinedTable:
+        version = 0
+    if version < SCHEMA:
+        with con.transaction():
+            _migrate(con, place)
+
+
+def _version(con: Con, place: str) -> int:
+    try:
+        found = con.execute("SELECT version FROM limpet_schema").fetchall()
+    except (psycopg.errors.UndefinedColumn, psycopg.errors.WrongObjectType) as problem:
+        raise errors.not_a_store(place, "its table limpet_schema is not ours") from problem
+    if len(found) != 1 or not isinstance(found[0][0], int):
+        raise errors.not_a_store(place, "its table limpet_schema is not ours")
+    version: int = found[0][0]
+    if version > SCHEMA:
+        raise errors.store_too_new(place, version, SCHEMA)
+    return version
+
+
+def _migrate(con: Con, place: str) -> None:
+    """Inside a transaction: all migrations that are missing, or none. Waits for a process that is already at it."""
+    con.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_NUMBER,))
+    con.execute("SET LOCAL statement_timeout = 0")  # making an index on what is there may take its time
+    there = con.execute("SELECT to_regclass('limpet_schema') IS NOT NULL").fetchone()
+    version = _version(con, place) if there == (True,) else _nothing_of_others(con, place)
+    if version == SCHEMA:
+        return
+    if con.execute(SPREAD, (list(TABLES),)).fetchone() == (True,):
+        # A migration would change what is said here of the rows, and leave them as they are.
+        raise problems.store_spread(place, version, SCHEMA)
+    for number in range(version + 1, SCHEMA + 1):
+        try:
+            con.execute(migration(number))
+        except psycopg.errors.DuplicateTable as problem:  # made by others since we made ours
+            raise errors.not_a_store(place, f"{problem.diag.message_primary}, made by another program") from problem
+    con.execute("DELETE FROM limpet_schema")
+    con.execute("INSERT INTO limpet_schema (version) VALUES (%s)", (SCHEMA,))
+
+
+def _nothing_of_others(con: Con, place: str) -> int:
+    """Version 0, once it is sure that we would not mix with tables of another program."""
+    (encoding,) = con.execute("SELECT current_setting('server_encoding')").fetchall()[0]
+    if encoding != "UTF8":
+        raise errors.not_a_store(place, f"its encoding is {encoding}, and Limpet needs a database in UTF8")
+    taken = con.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = current_schema() AND c.relname = ANY(%s) ORDER BY 1",
+        (list(TABLES),),
+    ).fetchall()
+    if taken:
+        raise errors.not_a_store(place, f"it has a table {taken[0][0]} of another program")
+    return 0
+
+
+def migration(number: int) -> str:
+    """The text of a migration."""
+    (name,) = [name for name in os.listdir(MIGRATIONS) if name.startswith(f"{number:04d}_")]
+    with open(os.path.join(MIGRATIONS, name), encoding="utf-8") as file:
+        return file.read()

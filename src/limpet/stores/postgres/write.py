@@ -1,0 +1,221 @@
+"""Changes of entries in PostgreSQL: the rows that one change touches, in the transaction that holds the project's lock.
+
+Because of that lock, what was read before is still so. So a row is inserted or replaced by what is known of it, and
+never by leaving that to the server (ON CONFLICT DO UPDATE): it needs an index over all rows of a table, which a table
+that is spread over several servers does not have. Where nobody knows, what is there is changed, and the rest is made.
+
+One change is one statement, whose parts (WITH) do not see each other's rows: each touches rows of its own and looks for
+none that another one changes, because on other servers it would see the change. Counts that must hold afterwards are
+read in the last part, which is done first, and what is added to them is added there. A statement costs both sides as
+much as the rows that it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from limpet.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
+from limpet.recall import words
+from limpet.store import Gone, to_json
+from limpet.stores.postgres.connections import Proof
+from limpet.stores.postgres.recall import vector
+from limpet.stores.postgres.schema import Con
+from limpet.stores.postgres.vectors import WAITS, forgotten
+from limpet.stores.shared import rows
+from limpet.stores.shared.drafts import next_entry
+from limpet.stores.shared.rows import FIELDS, Row
+
+# The texts of this module are put together from constants of ours only; every value is a parameter.
+ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
+LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {ONE}"  # noqa: S608
+LOCK = "SELECT seq, clock FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
+NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
+
+# The parts of a change. Their values have names: most are those of the columns of an entry, and stand in several parts.
+THIS = "tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND key = %(key)s"
+COLUMNS = ("tenant", "project", *FIELDS.split(", "), "folded")
+NEW_ENTRY = (
+    f"INSERT INTO entries ({', '.join(COLUMNS)}, terms) VALUES ({', '.join(f'%({name})s' for name in COLUMNS)}, "  # noqa: S608
+    "CAST(%(terms)s AS tsvector))"
+)
+REPLACE_ENTRY = (
+    f"UPDATE entries SET {', '.join(f'{name} = %({name})s' for name in COLUMNS[4:])}, "  # noqa: S608
+    f"terms = CAST(%(terms)s AS tsvector) WHERE {THIS}"
+)
+DELETE_ENTRY = f"DELETE FROM entries WHERE {THIS}"  # noqa: S608
+NEW_TAGS = (
+    "INSERT INTO entry_tags SELECT %(tenant)s, %(project)s, %(kind)s, tag, %(key)s "
+    "FROM unnest(%(new_tags)s::text[]) AS tag"
+)
+OLD_TAGS = f"DELETE FROM entry_tags WHERE {THIS} AND tag = ANY(%(old_tags)s)"  # noqa: S608
+NOTED = (
+    "INSERT INTO events VALUES (%(tenant)s, %(project)s, %(seq)s, %(clock)s, %(by)s, %(operation)s, %(in_session)s, "
+    "%(kind)s, %(key)s, %(event_version)s, %(detail)s, %(before)s)"
+)
+NEXT = "UPDATE projects SET seq = %(seq)s, clock = %(clock)s WHERE tenant = %(tenant)s AND project = %(project)s"
+STEPS = (  # of tallies, for the two parts after it
+    "steps AS MATERIALIZED (SELECT * FROM json_to_recordset(%(steps)s::json) "
+    "AS s (kind text, session text, tag text, label text, step bigint))"
+)
+COUNT = (
+    "counted AS (UPDATE tallies t SET count = t.count + s.step FROM steps s "
+    "WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
+    "AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
+    # Said twice, because another server can be asked this and not what is joined here.
+    "AND t.kind = ANY(%(kinds)s) AND t.session = ANY(%(sessions)s) AND t.tag = ANY(%(tags_counted)s) "
+    "RETURNING t.kind, t.session, t.tag)"
+)
+NEW_TALLIES = (
+    "INSERT INTO tallies SELECT %(tenant)s, %(project)s, s.kind, s.session, s.tag, s.label, s.step FROM steps s "
+    "WHERE NOT EXISTS (SELECT 1 FROM counted c WHERE c.kind = s.kind AND c.session = s.session AND c.tag = s.tag)"
+)
+TALLY = (
+    "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0)::bigint, count(*) FILTER (WHERE tag <> '' AND count > 0) "
+    "FROM tallies WHERE tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND session = %(of_session)s"
+)
+NEXT_TALLY = (  # with the steps, which are not to be seen in the table yet
+    "SELECT coalesce(sum(n.count) FILTER (WHERE n.tag = ''), 0)::bigint, "
+    "count(*) FILTER (WHERE n.tag <> '' AND n.count > 0) FROM (SELECT b.tag, sum(b.count) AS count FROM ("
+    "SELECT t.tag, t.count FROM tallies t WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
+    "AND t.kind = %(kind)s AND t.session = %(of_session)s UNION ALL "
+    "SELECT s.tag, s.step FROM steps s WHERE s.kind = %(kind)s AND s.session = %(of_session)s) b GROUP BY b.tag) n"
+)
+EVENT = ("tenant", "project", "seq", "clock", "by", "operation", "in_session", "kind", "key", "event_version")
+SAME_EVENT = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND " + " AND ".join(  # noqa: S608
+    f"{name} = %s" for name in rows.EVENT_FIELDS
+)
+
+
+class Writer:
+    """The changes of one transaction. It counts on from the project's row, which `finish` writes back."""
+
+    def __init__(self, con: Con, scope: Scope, seq: int, clock: int) -> None:
+        self._con = con
+        self._scope = scope
+        self.seq = seq
+        self.clock = clock
+        self.proof: Proof = ()
+
+    def next_key(self, kind: str, now: int) -> str:
+        """The key that an entry gets which has none, unless it is taken."""
+        return f"{kind}_{max(self.clock + 1, now)}"
+
+    def write(
+        self,
+        name: tuple[str, str | None],
+        version: int,
+        before: Entry | None,
+        wanted: Draft | Gone,
+        stamp: Stamp,
+        doc: int | None = None,
+    ) -> tuple[Entry | None, Tally]:
+        """One change, its event and the project's row. The entry as it is afterwards, and the tally of its session.
+
+        Without a key one is made, and `version` says whether that of `next_key` is free: it is 1 then. `doc` is the
+        number of the text before.
+        """
+        kind, key = name
+        self.seq += 1
+        if key is None:
+            self.clock, key = self._made(kind, stamp.now, free=version == 1)
+            version = 1
+        else:
+            self.clock = max(self.clock, stamp.now)
+        after = None
+        if isinstance(wanted, Draft):
+            after = next_entry(kind, key, before, wanted, stamp, self.clock, version)
+        event = (*self._scope, self.seq, self.clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
+        parts, values = _changes(self._scope, before, after)
+        parts += [f"noted AS ({NOTED})", f"counts_on AS ({NEXT})"]
+        values |= dict(zip(EVENT, event, strict=True))
+        values |= {"detail": to_json(dict(stamp.detail)), "before": rows.keep(self._scope, before), "doc": doc}
+        some = after or before
+        values["of_session"] = some.session if some else ""
+        answer = TALLY
+        if counts := [(kind, *count) for count in rows.counts(before, after)]:
+            parts += [STEPS, COUNT, f"made AS ({NEW_TALLIES})"]
+            values |= _counting(counts)
+            answer = NEXT_TALLY
+        found = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()
+        self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
+        return after, Tally(*found[0])
+
+    def _made(self, kind: str, now: int, *, free: bool) -> tuple[int, str]:
+        """The time and the key of a new entry. A key that somebody brought along (an import) may be ahead of us."""
+        clock = max(self.clock + 1, now)
+        while not free:
+            free = not _number(self._con, LAST_VERSION, (*self._scope, kind, f"{kind}_{clock}"))
+            clock += not free
+        return clock, f"{kind}_{clock}"
+
+    def begin(self, stamp: Stamp) -> None:
+        """The stamp's session, which is not there yet."""
+        first = stamp._replace(operation="begin_session", detail=EMPTY)
+        version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
+        self.write((SESSION, stamp.session), version, None, Draft(""), first)
+
+    def put(self, entry: Entry) -> None:
+        """The row and the tags of a new entry."""
+        parts, values = _changes(self._scope, None, entry)
+        self._con.execute(f"WITH {', '.join(parts)} SELECT", values)
+
+    def finish(self) -> None:
+        self._con.execute(NEXT, {**self._scope._asdict(), "seq": self.seq, "clock": self.clock})
+
+
+def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> tuple[list[str], dict[str, Any]]:
+    """The parts of a statement that bring the row and its tags from `before` to `after`, and their values."""
+    some = before or after
+    if some is None:
+        return [], {}
+    values: dict[str, Any] = {**scope._asdict(), "kind": some.kind, "key": some.key}
+    parts = forgotten(before, after)
+    if after is None:
+        parts.append(f"gone AS ({DELETE_ENTRY})")
+    else:
+        values |= zip(COLUMNS, (*rows.to_row(scope, after), words.fold(rows.sought_text(after))), strict=True)
+        values["terms"] = vector(words.terms(words.index_words(rows.indexed_text(after))))
+        change = NEW_ENTRY if before is None else REPLACE_ENTRY
+        if rows.indexed_text(before) != rows.indexed_text(after):
+            parts += [f"changed AS ({change} RETURNING tenant, project, doc)", f"waits AS ({WAITS})"]
+        else:
+            parts.append(f"changed AS ({change})")
+    old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
+    if old - new:
+        parts.append(f"untagged AS ({OLD_TAGS})")
+        values["old_tags"] = list(old - new)
+    if new - old:
+        parts.append(f"tagged AS ({NEW_TAGS})")
+        values["new_tags"] = list(new - old)
+    return parts, values
+
+
+class Tallies:
+    """The counts of many new entries. Written once each: a row that changes ten thousand times in one go is slow."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, str], tuple[str, int]] = {}
+
+    def add(self, entry: Entry) -> None:
+        for count in rows.counts(None, entry):
+            name = (entry.kind, count.session, count.tag)
+            label, sum_ = self._counts.get(name, (count.label, 0))
+            self._counts[name] = (label, sum_ + count.step)
+
+    def write(self, con: Con, scope: Scope) -> None:
+        if self._counts:
+            values = _counting([(*name, *counted) for name, counted in self._counts.items()])
+            con.execute(f"WITH {STEPS}, {COUNT} {NEW_TALLIES}", values | scope._asdict())
+
+
+def _counting(counts: Sequence[tuple[str, str, str, str, int]]) -> dict[str, Any]:
+    """The values of STEPS and COUNT, from steps that are given as kind, session, tag, label and step."""
+    steps = [dict(zip(("kind", "session", "tag", "label", "step"), count, strict=True)) for count in counts]
+    kinds, sessions, tags = ([*dict.fromkeys(count[at] for count in counts)] for at in range(3))
+    return {"steps": to_json(steps), "kinds": kinds, "sessions": sessions, "tags_counted": tags}
+
+
+def _number(con: Con, sql: str, values: Row) -> int:
+    number: int = con.execute(sql, values).fetchall()[0][0]
+    return number

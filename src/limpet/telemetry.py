@@ -1,0 +1,185 @@
+"""What people who run a server see of its calls: numbers for Prometheus, spans for OpenTelemetry, a log line a call.
+
+All of it is off unless asked for, and none of it ever holds an argument, an answer or a problem's sentence: these can
+repeat what is stored. A call is its operation, who called, how it ended (`ok`, or the code of the problem) and how long
+it took.
+
+The numbers are written in Prometheus's text form here: it is a few lines, and the client library would be one more
+package with a registry of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limpet import errors
+from limpet.errors import LimpetError
+from limpet.model import iso
+
+if TYPE_CHECKING:
+    from limpet.api import Limpet, Watch
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+OK, FAILED = "ok", "failed_inside"
+
+
+class Called(NamedTuple):
+    operation: str
+    by: str
+    project: str
+    outcome: str
+    seconds: float
+
+
+See = Callable[[Called], None]
+
+
+def watch(hold: Limpet, sees: Sequence[See], *, traces: bool = False) -> None:
+    """Show every call that goes through this memory, and those made from it, to all of `sees`, and as a span."""
+    work: Watch = _timed(sees)
+    hold.watch = _spans(work) if traces else work if sees else None
+
+
+def _timed(sees: Sequence[See]) -> Watch:
+    def watched(operation: str, by: str, project: str, work: Callable[[], Any]) -> Any:
+        began, outcome = time.perf_counter(), FAILED
+        try:
+            answer = work()
+            outcome = OK
+        except LimpetError as problem:
+            outcome = problem.code
+            raise
+        finally:
+            called = Called(operation, by, project, outcome, time.perf_counter() - began)
+            for see in sees:
+                see(called)
+        return answer
+
+    return watched
+
+
+# --- a line a call ----------------------------------------------------------------------------------------------------
+
+
+def log_line(called: Called) -> None:
+    """One JSON object on standard error, in one write, so that lines of several threads and processes stay whole."""
+    milliseconds = round(called.seconds * 1_000, 3)
+    at = iso(time.time_ns() // 1_000_000)
+    told = called._asdict() | {"at": at, "ms": milliseconds}
+    del told["seconds"]
+    sys.stderr.write(json.dumps(told) + "\n")
+    sys.stderr.flush()
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+class Metrics:
+    """Counted since the start of this process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._slots: dict[str, list[int]] = {}  # of an operation: calls by the bound they kept, the last kept none
+        self._seconds: dict[str, float] = {}
+        self._answers: Counter[int] = Counter()
+
+    def see(self, called: Called) -> None:
+        with self._lock:
+            self._calls[called.operation, called.outcome] += 1
+            slots = self._slots.setdefault(called.operation, [0] * (len(BOUNDS) + 1))
+            slots[bisect_left(BOUNDS, called.seconds)] += 1
+            self._seconds[called.operation] = self._seconds.get(called.operation, 0.0) + called.seconds
+
+    def answered(self, status: int) -> None:
+        with self._lock:
+            self._answers[status] += 1
+
+    def text(self, gauges: Mapping[str, tuple[str, int]], searches: Mapping[str, int] | None = None) -> str:
+        """Everything, and what was looked up for this answer: a gauge's words and value by its name, and searches by
+        where they were answered."""
+        lines: list[str] = []
+        for name, (words, value) in gauges.items():
+            lines += [*_head(name, "gauge", words), f"limpet_{name} {value}"]
+        if searches:
+            lines += _head("searches_total", "counter", "Searches by who answered, and why not the replica.")
+            lines += [f"limpet_searches_total{_where(one)} {count}" for one, count in sorted(searches.items())]
+        with self._lock:
+            lines += _head("calls_total", "counter", "Calls of operations, by how they ended.")
+            for (operation, outcome), count in sorted(self._calls.items()):
+                lines.append(f'limpet_calls_total{{operation="{operation}",outcome="{outcome}"}} {count}')
+            lines += _head("call_seconds", "histogram", "How long calls took.")
+            for operation, slots in sorted(self._slots.items()):
+                lines += _histogram(operation, slots, self._seconds[operation])
+            lines += _head("http_answers_total", "counter", "Answers over HTTP; 400 and above are refusals.")
+            lines += [f'limpet_http_answers_total{{status="{one}"}} {n}' for one, n in sorted(self._answers.items())]
+        return "\n".join([*lines, ""])
+
+
+def _head(name: str, kind: str, words: str) -> list[str]:
+    return [f"# HELP limpet_{name} {words}", f"# TYPE limpet_{name} {kind}"]
+
+
+def _where(answered: str) -> str:
+    return '{by="replica"}' if answered == "replica" else f'{{by="primary",why="{answered}"}}'
+
+
+def _histogram(operation: str, slots: list[int], seconds: float) -> list[str]:
+    lines, total = [], 0
+    for bound, count in zip((*map(str, BOUNDS), "+Inf"), slots, strict=True):
+        total += count
+        lines.append(f'limpet_call_seconds_bucket{{operation="{operation}",le="{bound}"}} {total}')
+    label = f'{{operation="{operation}"}}'
+    return [*lines, f"limpet_call_seconds_sum{label} {seconds:.6f}", f"limpet_call_seconds_count{label} {total}"]
+
+
+# --- spans ------------------------------------------------------------------------------------------------------------
+
+
+def _spans(inner: Watch) -> Watch:
+    """A span around each call, made by whatever provider is set; only here is OpenTelemetry imported."""
+    from opentelemetry import trace
+
+    tracer = trace.get_tracer("limpet")
+
+    def watched(operation: str, by: str, project: str, work: Callable[[], Any]) -> Any:
+        known = {"limpet.operation": operation, "limpet.by": by, "limpet.project": project}
+        # The sentence of a problem can repeat what is stored, so exceptions are not recorded; their codes are.
+        with tracer.start_as_current_span(
+            f"limpet {operation}", attributes=known, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                answer = inner(operation, by, project, work)
+            except BaseException as problem:
+                code = problem.code if isinstance(problem, LimpetError) else FAILED
+                span.set_attribute("limpet.outcome", code)
+                span.set_status(trace.StatusCode.ERROR, code)
+                raise
+            span.set_attribute("limpet.outcome", OK)
+            return answer
+
+    return watched
+
+
+def send_spans() -> None:
+    """Send spans to where the usual OTEL_… variables say, unless somebody has set a provider already."""
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as problem:
+        raise errors.not_installed("--traces", "otel") from problem
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        provider = TracerProvider(resource=Resource.create({"service.name": "limpet"}))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        trace.set_tracer_provider(provider)

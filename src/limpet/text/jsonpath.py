@@ -1,0 +1,286 @@
+"""A place inside JSON: a JSON pointer (`/items/0/name`) or a JSONPath (`$.items[*].name`, `$..name`, `$['a'][-1]`).
+
+Of JSONPath there are names, indexes, lists of both, slices, `*`, `..` and filters that compare a member with a value or
+ask whether it is there (`[?(@.price < 10 && @.name)]`). JSON Lines are read as one list. What does not fit the cap is
+shortened from the inside, and every shortening says how much it left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from limpet.text import tokens
+from limpet.text.slices import BadSlice, Part
+
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_STEP = re.compile(
+    rf"""\.\.(?P<deep>\w[\w-]*|\*|(?=\[))
+    | \.(?P<name>\w[\w-]*|\*)
+    | \[\s*(?P<all>\*)\s*\]
+    | \[\s*(?P<index>-?\d{{1,9}}(?:\s*,\s*-?\d{{1,9}})*)\s*\]
+    | \[\s*(?P<slice>-?\d{{0,9}}\s*:\s*-?\d{{0,9}}(?:\s*:\s*-?\d{{0,9}})?)\s*\]
+    | \[\s*(?P<names>(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))*)\s*\]
+    | \[\s*\?\s*(?P<filter>(?:[^\[\]'"]|{_QUOTED}|\[[^\[\]]*\])+)\]""",
+    re.X,
+)
+_STRING = re.compile(_QUOTED)
+_TEST = re.compile(
+    rf"""\s*(?P<not>!)?\s*@(?P<path>(?:\.\w[\w-]*|\[\s*(?:{_QUOTED}|-?\d{{1,9}})\s*\])*)
+    \s*(?:(?P<sign>==|!=|<=|>=|<|>)\s*(?P<value>{_QUOTED}|[^\s&|()]+))?\s*""",
+    re.X,
+)
+_FOUND_MOST = 10_000  # values one path may name; work stops there
+_SEEN_MOST = 1_000_000  # values one step may look at
+_PATH_MOST = 1_000  # characters of a path
+_DEEPEST = 12  # levels of a value that are shown when it is shortened
+# What is kept of a value that does not fit, from much to little: items of a list, members, characters of a string.
+_SHORTER = ((100, 200, 2_000), (50, 100, 600), (20, 50, 300), (10, 40, 160), (5, 25, 80), (3, 15, 40), (1, 6, 20))
+_ABSENT = object()
+
+
+def read(text: str, path: str, cap: int) -> Part:
+    """What the path names, as compact JSON: the value itself, or a list when a JSONPath may name several."""
+    if len(path) > _PATH_MOST:
+        raise BadSlice("path", path, f"it has more than {_PATH_MOST:,} characters", "Shorten it.")
+    value = _parsed(text, path)
+    if path in ("", "$"):
+        shown = value
+    elif path.startswith("/"):
+        shown = _pointer(value, path)
+    elif path.startswith("$"):
+        found = _path(value, path)
+        shown = found[0] if len(found) == 1 and not _several(path) else found
+    else:
+        raise BadSlice("path", path, "a path begins with / or $", "Write /items/0/name or $.items[0].name.")
+    return _fitting(shown, cap)
+
+
+def _parsed(text: str, path: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        lines = [json.loads(line) for line in text.split("\n") if line.strip()]
+    except (ValueError, RecursionError):
+        lines = []
+    if len(lines) > 1:
+        return lines
+    raise BadSlice("path", path, "the text is not JSON", "Use lines, match or query instead.")
+
+
+def _fitting(value: Any, cap: int) -> Part:
+    shown = _compact(value)
+    if tokens.count(shown) <= cap:
+        return Part(shown, None, "")
+    about = f"{_about(value)}, {len(shown):,} characters in all; choose a narrower path"
+    for kept in _SHORTER:
+        shown = _compact(_shortened(value, kept))
+        if tokens.count(shown) <= cap:
+            return Part(shown, None, f"shortened: {about}")
+    return Part(tokens.cut(shown, cap)[0], None, f"cut: {about}")
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _shortened(value: Any, kept: tuple[int, int, int], depth: int = 0) -> Any:
+    items, members, characters = kept
+    if isinstance(value, str) and len(value) > characters:
+        return f"{value[:characters]}… {len(value) - characters:,} more characters"
+    if isinstance(value, list | dict) and depth > _DEEPEST:
+        return f"… {_about(value)}"
+    if isinstance(value, list):
+        short = [_shortened(one, kept, depth + 1) for one in value[:items]]
+        return [*short, f"… {len(value) - items:,} more"] if len(value) > items else short
+    if isinstance(value, dict):
+        names = list(value)[:members]
+        more = {"…": f"{len(value) - members:,} more members"} if len(value) > members else {}
+        return {**{name: _shortened(value[name], kept, depth + 1) for name in names}, **more}
+    return value
+
+
+def _pointer(value: Any, path: str) -> Any:
+    for raw in path[1:].split("/"):
+        step = raw.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and re.fullmatch(r"0|[1-9]\d{0,11}", step) and int(step) < len(value):
+            value = value[int(step)]
+        elif isinstance(value, dict) and step in value:
+            value = value[step]
+        else:
+            raise BadSlice("path", path, f"there is no {step[:60]!r} in {_about(value)}", "Choose from what is there.")
+    return value
+
+
+def _several(path: str) -> bool:
+    """Whether a path may name more than one value, whatever the JSON is."""
+    return re.fullmatch(rf"\$(?:\.\w[\w-]*|\[\s*(?:-?\d+|{_QUOTED})\s*\])*", path) is None
+
+
+def _path(value: Any, path: str) -> list[Any]:
+    found, at = [value], 1
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            rule = f"{path[at:][:20]!r} is no step of a path"
+            raise BadSlice("path", path, rule, "Steps are .name, ['name'], [0], [1:3], [*], ..name and [?(@.x == 1)].")
+        inside = _chooser(step, path)
+        seen = _bounded(one for outer in found for one in inside(outer))
+        found = [one for one in seen if one is not _ABSENT][:_FOUND_MOST]
+        at = step.end()
+    if not found:
+        raise BadSlice("path", path, f"nothing is there in {_about(value)}", "Choose from what is there.")
+    return found
+
+
+def _bounded(values: Iterator[Any]) -> Iterator[Any]:
+    """The first values of a step. Those that a filter refuses come as absent, so that they count as looked at."""
+    kept = 0
+    for seen, one in enumerate(values):
+        if seen >= _SEEN_MOST or kept >= _FOUND_MOST:
+            return
+        kept += one is not _ABSENT
+        yield one
+
+
+def _chooser(step: re.Match[str], path: str) -> Callable[[Any], Iterator[Any]]:
+    """What a step takes of a value."""
+    if step["deep"] is not None:
+        deep = step["deep"]
+        return (lambda value: _named(value, deep)) if deep else _everything
+    if step["slice"]:
+        numbers = [int(part) if part.strip() else None for part in step["slice"].split(":")]
+        if numbers[2:] == [0]:
+            raise BadSlice("path", path, "a slice cannot have a stride of 0", "Leave the stride out.")
+        return lambda value: iter(value[slice(*numbers)] if isinstance(value, list) else ())
+    if step["filter"]:
+        test = _condition(step["filter"].strip(), path)
+        return lambda value: (one if test(one) else _ABSENT for one in _inside(value, "*"))
+    if step["index"]:
+        wanted: list[str | int] = [int(index) for index in step["index"].split(",")]
+    elif step["names"]:
+        wanted = [_unquoted(name) for name in _STRING.findall(step["names"])]
+    else:
+        wanted = [step["all"] or step["name"]]
+        if wanted == ["*"]:
+            return lambda value: _inside(value, "*")
+    return lambda value: (one for key in wanted if (one := _member(value, key)) is not _ABSENT)
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1])
+
+
+def _inside(value: Any, wanted: str) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from (inner for name, inner in value.items() if wanted in (name, "*"))
+    elif isinstance(value, list) and wanted == "*":
+        yield from value
+
+
+def _member(value: Any, key: str | int) -> Any:
+    if isinstance(key, int):
+        return value[key] if isinstance(value, list) and -len(value) <= key < len(value) else _ABSENT
+    return value.get(key, _ABSENT) if isinstance(value, dict) else _ABSENT
+
+
+def _everything(value: Any) -> Iterator[Any]:
+    yield value
+    yield from _below(value)
+
+
+def _named(value: Any, wanted: str) -> Iterator[Any]:
+    """Every value of that name, however deep, in the order of the text."""
+    for one in _everything(value):
+        if isinstance(one, dict) or wanted == "*":
+            yield from _inside(one, wanted)
+        else:
+            yield _ABSENT
+
+
+def _below(value: Any) -> Iterator[Any]:
+    """All that a value encloses. A stack and not a recursion: JSON may be deeper than Python likes."""
+    stack = [_inside(value, "*")]
+    while stack:
+        one = next(stack[-1], _ABSENT)
+        if one is _ABSENT:
+            stack.pop()
+            continue
+        yield one
+        if isinstance(one, dict | list):
+            stack.append(_inside(one, "*"))
+
+
+def _condition(text: str, path: str) -> Callable[[Any], bool]:
+    """A filter: tests joined by || and &&, the latter binding closer."""
+    if text.startswith("(") and text.endswith(")"):
+        text = text[1:-1]
+    # Signs inside strings join nothing.
+    bare = _STRING.sub(lambda match: "s" * len(match.group()), text)
+    either = [[_test(text[a + c : a + d], path) for c, d in _cuts(bare[a:b], "&&")] for a, b in _cuts(bare, "||")]
+    return lambda value: any(all(test(value) for test in tests) for tests in either)
+
+
+def _cuts(bare: str, sign: str) -> Iterator[tuple[int, int]]:
+    at = 0
+    for part in bare.split(sign):
+        yield at, at + len(part)
+        at += len(part) + len(sign)
+
+
+def _test(text: str, path: str) -> Callable[[Any], bool]:
+    match = _TEST.fullmatch(text)
+    if match is None:
+        rule = f"{text.strip()!r} is no filter"
+        raise BadSlice("path", path, rule, "Filters are [?(@.name)], [?(@.name == 'x')], [?(@.a > 1 && @.b != 2)].")
+    keys = [
+        word[1:]
+        if word[0] == "."
+        else _unquoted(word[1:-1].strip())
+        if word[1:-1].strip()[0] in "'\""
+        else int(word[1:-1])
+        for word in re.findall(rf"\.\w[\w-]*|\[\s*(?:{_QUOTED}|-?\d+)\s*\]", match["path"])
+    ]
+
+    def member(value: Any) -> Any:
+        for key in keys:
+            value = _member(value, key)
+        return value
+
+    sign, negated = match["sign"], bool(match["not"])
+    if sign is None:
+        return lambda value: (member(value) is _ABSENT) == negated
+    wanted = _literal(match["value"], path)
+    return lambda value: _compared(member(value), sign, wanted) != negated
+
+
+def _literal(text: str, path: str) -> Any:
+    if text[0] in "'\"":
+        return _unquoted(text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        rule = f"{text!r} is no value to compare with"
+        raise BadSlice("path", path, rule, "Put text in quotes; numbers, true, false and null need none.") from None
+
+
+def _compared(value: Any, sign: str, wanted: Any) -> bool:
+    same = value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+    if sign in ("==", "!="):
+        return bool(same) == (sign == "==")
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (value, wanted))
+    if not numbers and not (isinstance(value, str) and isinstance(wanted, str)):
+        return False
+    low, high = (value, wanted) if sign[0] == "<" else (wanted, value)
+    return bool(low < high) or (sign.endswith("=") and bool(same))
+
+
+def _about(value: Any) -> str:
+    if isinstance(value, dict):
+        names = ", ".join(list(map(str, value))[:8])
+        return f"an object with {names}{' …' if len(value) > 8 else ''}"
+    return f"a list of {len(value):,}" if isinstance(value, list) else "a plain value"

@@ -1,0 +1,177 @@
+"""Audit: what a project keeps that somebody should look at. It reads everything and changes nothing.
+
+Only what the store knows is told. Who read an entry is not recorded, so nothing is said about entries that nobody
+reads; outputs count their uses. A secret is named by what it is, never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param
+from limpet.model import HANDOFF, MEMORY, NOTE, OUTPUT, PIN, STATE, Entry, iso
+from limpet.recall import alike
+from limpet.store import entry_from
+
+DAY_MS = 86_400_000
+SECRET, DUPLICATE, UNREAD, STALE = "secret", "duplicate", "unread", "stale"
+FINDINGS = (SECRET, DUPLICATE, UNREAD, STALE)
+COMPARED = (NOTE, MEMORY)  # kinds in which saying a thing twice is no use
+AGEING = (NOTE, MEMORY, PIN, STATE, HANDOFF)
+NOT_KNOWN = "Who read an entry is not recorded; of outputs it is counted. Outputs are not searched for secrets."
+
+
+class Found(NamedTuple):
+    """One thing to look at. `change` is the number of the change, for what only history holds."""
+
+    finding: str
+    kind: str
+    key: str
+    reason: str
+    of: str = ""  # the entry that is said again
+    change: int = 0
+
+
+class Audit(NamedTuple):
+    found: tuple[Found, ...]
+    counts: Mapping[str, int]
+    left_out: int
+    entries: int
+    changes: int
+    outputs: int
+    skipped: tuple[str, ...]  # what was not looked at because there is too much of it
+
+
+class _Walk:
+    """What one pass over a project gathers."""
+
+    def __init__(self, only: frozenset[str], oldest: int) -> None:
+        self.only = only
+        self.oldest = oldest
+        self.found: list[Found] = []
+        self.compared: list[Entry] = []
+        self.entries = self.changes = self.read = 0
+        self.skipped: set[str] = set()
+        self._former: dict[tuple[str, str], Found] = {}
+
+    def entry(self, entry: Entry) -> None:
+        self.entries += 1
+        if SECRET in self.only and (why := self._secret(entry)):
+            self.found.append(Found(SECRET, entry.kind, entry.key, why))
+        if DUPLICATE in self.only and entry.kind in COMPARED and not entry.done:
+            if len(self.compared) < limits.AUDIT_COMPARED:
+                self.compared.append(entry)
+            else:
+                self.skipped.add(f"only the first {limits.AUDIT_COMPARED:,} notes and memories were compared")
+        if STALE in self.only and entry.updated_at < self.oldest and _ages(entry):
+            what = "waits unused" if entry.kind == HANDOFF else "open, not changed"
+            self.found.append(Found(STALE, entry.kind, entry.key, f"{what} since {iso(entry.updated_at)[:10]}"))
+
+    def change(self, seq: int, before: Entry | None) -> None:
+        """What an entry was. Of an entry with a secret in several versions, the last is named."""
+        self.changes += 1
+        if before is not None and SECRET in self.only and (why := self._secret(before)):
+            name = (before.kind, before.key)
+            self._former[name] = Found(SECRET, *name, f"{why}, in an earlier version", change=seq)
+
+    def _secret(self, entry: Entry) -> str:
+        # Late, because its patterns take a while to compile and only this question needs them.
+        from limpet.redaction import redact  # noqa: PLC0415
+
+        text = "\n".join((entry.key, entry.content, *entry.tags))
+        self.read += len(text)
+        if self.read > limits.AUDIT_CHARS:
+            self.skipped.add(f"only the first {limits.AUDIT_CHARS >> 20} million characters were searched for secrets")
+            return ""
+        return ", ".join(redact(text).kinds)
+
+    def all(self) -> list[Found]:
+        twins = []
+        for group in alike.groups([entry.content for entry in self.compared]):
+            first, *others = sorted((self.compared[at] for at in group), key=lambda one: (one.created_at, one.key))
+            for other in others:
+                exact = alike.exact(first.content) == alike.exact(other.content)
+                why = f"says {'' if exact else 'nearly '}the same as {first.kind} {first.key}"
+                twins.append(Found(DUPLICATE, other.kind, other.key, why, first.key))
+        return [*self.found, *self._former.values(), *twins]
+
+
+def _ages(entry: Entry) -> bool:
+    """What is done is past anyway, and memory is pinned because it holds for long."""
+    return entry.kind in AGEING and not entry.done and not (entry.kind == MEMORY and entry.pinned)
+
+
+def audit(
+    ctx: Context,
+    only: tuple[str, ...] = (),
+    stale_days: int = limits.AUDIT_STALE_DAYS,
+    limit: int = limits.HISTORY_SHOWN,
+) -> Audit:
+    """At most `limit` findings of each sort, and how many there are."""
+    for name in only:
+        if name not in FINDINGS:
+            raise errors.not_one_of("audit", "only", name, FINDINGS)
+    walk = _Walk(frozenset(only or FINDINGS), ctx.now - stale_days * DAY_MS)
+    for what, record in ctx.store.dump(ctx.scope):
+        if what == "entry":
+            walk.entry(entry_from(record))
+        elif SECRET in walk.only:
+            walk.change(record["seq"], record["before"] and entry_from(record["before"]))
+        else:
+            break  # nothing else is looked for in history
+    page = ctx.store.outputs(ctx.scope, limits.AUDIT_OUTPUTS)
+    if page.total > len(page.outputs):
+        walk.skipped.add(f"only {len(page.outputs):,} of {page.total:,} outputs were looked at")
+    if UNREAD in walk.only:
+        for one in page.outputs:
+            if not one.uses and one.created_at < ctx.now - DAY_MS:
+                why = f"{one.tool}, {one.size:,} bytes, never used since {iso(one.created_at)[:10]}"
+                walk.found.append(Found(UNREAD, OUTPUT, one.id, why))
+    found = walk.all()
+    counts = {name: sum(one.finding == name for one in found) for name in FINDINGS if name in walk.only}
+    shown = [one for name in counts for one in [one for one in found if one.finding == name][:limit]]
+    looked = (walk.entries, walk.changes, len(page.outputs))
+    return Audit(tuple(shown), counts, len(found) - len(shown), *looked, tuple(sorted(walk.skipped)))
+
+
+def _found(one: Found) -> Json:
+    shown: Json = {"finding": one.finding, "kind": one.kind, "id": one.key, "reason": one.reason}
+    return shown | ({"of": one.of} if one.of else {}) | ({"change": one.change} if one.change else {})
+
+
+def _audit(value: Audit) -> Json:
+    answer: Json = {
+        "findings": [_found(one) for one in value.found],
+        "counts": dict(value.counts),
+        "looked_at": {"entries": value.entries, "changes": value.changes, "outputs": value.outputs},
+        "not_known": NOT_KNOWN,
+    }
+    answer |= {"left_out": value.left_out} if value.left_out else {}
+    return answer | ({"skipped": list(value.skipped)} if value.skipped else {})
+
+
+OPERATIONS = (
+    Operation(
+        "audit",
+        audit,
+        _audit,
+        (
+            Param("only", "strings"),
+            Param("stale_days", "integer", low=1, high=36_500),
+            Param("limit", "integer", low=1, high=limits.LIST_MAX),
+        ),
+        {
+            "findings": "array",
+            "counts": "object",
+            "looked_at": "object",
+            "not_known": "string",
+            "left_out": "integer?",
+            "skipped": "array?",
+        },
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+)

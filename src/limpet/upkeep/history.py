@@ -1,0 +1,197 @@
+"""History and undo, the same for every kind: both only read events, and undo writes one more."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param
+from limpet.journal.document import problems
+from limpet.model import FOLD, JOURNAL, KINDS, SESSION, Draft, Entry, Event, iso
+from limpet.store import GONE, Decide, EventQuery, Gone, entry_record
+
+NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
+EXCERPT = 120  # characters of a content in a listing
+
+
+class History(NamedTuple):
+    events: tuple[Event, ...]
+
+
+class Undone(NamedTuple):
+    event: Event
+    seq: int
+    restored: int = 0  # entries that are back, when a purge was undone
+
+
+def history(
+    ctx: Context,
+    kind: str | None = None,
+    key: str | None = None,
+    before_seq: int | None = None,
+    limit: int = limits.HISTORY_SHOWN,
+) -> History:
+    """Changes of the project, newest first."""
+    return History(ctx.store.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
+
+
+def undo(ctx: Context, seq: int | None = None) -> Undone:
+    """Take one change back: the one named, or the newest that is not itself an undo or undone."""
+    event = _last(ctx) if seq is None else ctx.store.event(ctx.scope, seq)
+    if event is None:
+        raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
+
+    if event.detail.get("erased"):
+        raise errors.change_erased(event.seq)
+    if event.operation == "purge":
+        return _unpurge(ctx, event)
+    if event.kind == SESSION and event.before is None:
+        raise errors.sessions_stay(event.key)
+    if event.kind == JOURNAL:
+        raise problems.journal_stays(event.seq)
+
+    def decide(now: Entry | None) -> Draft | Gone:
+        # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
+        if _state(now) != _state(event.after):
+            raise errors.changed_since(event.seq, event.kind, event.key)
+        return _as_it_was(event)
+
+    stamp = ctx.stamp("undo", {"of": event.seq})
+    change = ctx.store.edit(ctx.scope, event.kind, event.key, decide, stamp)
+    return Undone(event, change.seq)
+
+
+def _unpurge(ctx: Context, event: Event) -> Undone:
+    """Bring back all that one purge took out, but for what was written anew since or is erased."""
+    purge = event.detail["purge"]
+    stamp = ctx.stamp("undo", {"of": event.seq, "purge": purge})
+    restored: dict[tuple[str, str], int] = {}
+    _journal_back(ctx, purge)
+    before_seq: int | None = None
+    while events := ctx.store.events(
+        ctx.scope, EventQuery(operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
+    ):
+        taken = [one for one in events if one.detail["purge"] == purge and not one.detail.get("erased")]
+        changes = ctx.store.edit_all(ctx.scope, [(one.kind, one.key, _back(one)) for one in taken], stamp)
+        restored |= {(change.entry.kind, change.entry.key): change.seq for change in changes if change.seq}
+        before_seq = events[-1].seq
+    if not restored:
+        raise errors.changed_since(event.seq, event.kind, event.key)
+    return Undone(event, max(restored.values()), len(restored))
+
+
+def _journal_back(ctx: Context, purge: str) -> None:
+    """First the journal's file: should that fail, nothing has happened yet."""
+    taken: list[Event] = []
+    before_seq: int | None = None
+    while events := ctx.store.events(
+        ctx.scope, EventQuery(JOURNAL, operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
+    ):
+        taken += [one for one in events if one.detail["purge"] == purge and one.after is None]
+        before_seq = events[-1].seq
+    if taken:
+        from limpet.upkeep import purge_journal  # noqa: PLC0415 - few have a journal that was purged
+
+        purge_journal.put_back(ctx, taken)
+
+
+def _back(event: Event) -> Decide:
+    return lambda now: _as_it_was(event) if _state(now) == _state(event.after) else None
+
+
+def _as_it_was(event: Event) -> Draft | Gone:
+    """What the entry was before, with whoever wrote it then: bringing a text back does not make it ours."""
+    state = _state(event.before)
+    return GONE if state is None or event.before is None else state._replace(origin=event.before.origin)
+
+
+def _state(entry: Entry | None) -> Draft | None:
+    if entry is None:
+        return None
+    return Draft(entry.content, entry.session, entry.tags, entry.done, entry.pinned, entry.extra)
+
+
+def _last(ctx: Context) -> Event | None:
+    """The newest change that still stands. What an undo took back is passed over, and so are undos themselves.
+
+    Folds are passed over too: they happen by themselves, and nobody who says "undo" thinks of them.
+    """
+    undone: set[int] = set()
+    purges: set[str] = set()
+    before_seq: int | None = None
+    while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq)):
+        for event in events:
+            if event.operation == "undo":
+                if event.seq not in undone:
+                    undone.add(event.detail["of"])
+                    purges.add(event.detail.get("purge", ""))
+            elif event.operation == "purge":
+                if event.detail["purge"] not in purges and not event.detail.get("erased"):
+                    return event
+            elif event.operation not in NOBODYS and event.kind not in (FOLD, JOURNAL) and event.seq not in undone:
+                return event
+        before_seq = events[-1].seq
+    return None
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def event_json(event: Event, *, whole: bool = False) -> Json:
+    """A change as JSON. Listings show the beginning of contents; `whole` shows the entries in full."""
+
+    def side(entry: Entry | None) -> object:
+        if entry is None:
+            return None
+        return entry_record(entry) if whole else entry.content[:EXCERPT]
+
+    return {
+        "seq": event.seq,
+        "at": iso(event.at),
+        "by": event.by,
+        "operation": event.operation,
+        "session": event.session,
+        "kind": event.kind,
+        "key": event.key,
+        "version": event.version,
+        "before": side(event.before),
+        "after": side(event.after),
+    }
+
+
+def _history(value: History) -> Json:
+    return {"events": [event_json(event) for event in value.events]}
+
+
+def _undone(value: Undone) -> Json:
+    shown: Json = {"undone": event_json(value.event), "seq": value.seq}
+    return shown | ({"restored": value.restored} if value.restored else {})
+
+
+OPERATIONS = (
+    Operation(
+        "history",
+        history,
+        _history,
+        (
+            Param("kind", choices=KINDS),
+            Param("key"),
+            Param("before_seq", "integer"),
+            Param("limit", "integer", low=1, high=limits.LIST_MAX),
+        ),
+        {"events": "array"},
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "undo",
+        undo,
+        _undone,
+        (Param("seq", "integer"),),
+        {"undone": "object", "seq": "integer", "restored": "integer?"},
+        (),
+        in_session=False,
+        destructive=True,
+    ),
+)

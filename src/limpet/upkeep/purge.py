@@ -1,0 +1,381 @@
+"""Purge: take out what came from an origin that is no longer trusted, everywhere at once.
+
+The origin of an entry is who wrote its last version, that of an output the tool that printed it; both are set by us.
+What is taken out leaves an event, so that `undo` brings it back. `forever` takes out what the events keep as well, and
+every earlier version from that origin.
+
+What was said in a conversation keeps its place, because a provider refuses a call without its result: its texts are
+blanked. So are the summaries, folds and tasks that speak of it. Lines of the journal that came from the origin go from
+its file, as one edit of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple, TypeVar
+
+from limpet import limits
+from limpet.catalogue.operation import Context, Json, Operation, Param, a_name
+from limpet.model import (
+    FOLD,
+    HANDOFF,
+    JOURNAL,
+    MEMORY,
+    MESSAGE,
+    NOTE,
+    NOTEPAD,
+    OUTPUT,
+    PIN,
+    SCRATCHPAD,
+    SESSION,
+    STATE,
+    SYSTEM_PROMPT,
+    TASK,
+    TOOL,
+    Draft,
+    Entry,
+    Event,
+    iso,
+)
+from limpet.recall.recall import moment_of
+from limpet.store import GONE, Decide, EventQuery, Gone, Listing, entry_from
+
+T = TypeVar("T")
+PURGED = "[purged]"  # in the place of what was said
+MAKERS = 20  # changes that are looked through for the one that gave an entry its text
+TAKEN_OUT = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, STATE, SYSTEM_PROMPT, PIN, JOURNAL)
+OUTPUTS_STAY_GONE = "Outputs cannot be brought back; each leaves a tombstone that says what it was."
+REWORDED = "{count} entries of the journal no longer stand in its file as they were added: look there by hand."
+JOURNAL_OPEN = (
+    "Whoever has the journal open and saves it as it was brings its lines back; so does an older commit of it."
+)
+NO_NAMES = "Summaries, notepads and handoffs made of results do not say of which tool: tool alone finds those too."
+COPIES = "Exports and backups made before still hold it."
+LEFTOVERS = "Unused parts of the store's files may still hold it until they are written anew."
+
+
+class Origin(NamedTuple):
+    """What is looked for: a who (`agent`, `person`, `import`, `tool`) or one with more said (`agent/sandbox`)."""
+
+    name: str
+    since: int
+    session: str | None
+
+    @property
+    def who(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def more(self) -> str:
+        return self.name.partition("/")[2]
+
+    def may_be(self, entry: Entry) -> bool:
+        """Whether the entry itself does not speak against it."""
+        result = entry.kind == MESSAGE and entry.extra.get("role") == TOOL  # kept before messages had origins
+        origins = (TOOL if result else entry.origin, *entry.extra.get("sources", ()))
+        return self.who in origins and entry.updated_at >= self.since
+
+    def is_of(self, entry: Entry, maker: Event | None) -> bool:
+        """… and whether the change that made it, where there is one, says the same."""
+        by = not self.more or (maker is not None and fnmatchcase(maker.by, self.name))
+        sessions = (entry.session, maker.session if maker is not None else entry.session)
+        return by and (self.session is None or self.session in sessions)
+
+
+class Name(NamedTuple):
+    kind: str
+    key: str
+    session: str
+    updated_at: int
+    version: int
+
+
+class Purged(NamedTuple):
+    origin: str
+    dry_run: bool
+    names: tuple[Name, ...]  # the first of them
+    counts: Mapping[str, int]
+    purge: str  # what the events of this purge have in common; empty when there are none
+    erased: int  # changes whose text is gone for good
+    remarks: tuple[str, ...]
+
+
+def purge(
+    ctx: Context,
+    origin: str,
+    since: str | None = None,
+    session: str | None = None,
+    dry_run: bool = False,
+    forever: bool = False,
+) -> Purged:
+    wanted = Origin(
+        a_name("origin", origin, limits.SESSION_MAX_CHARS),
+        0 if since is None else moment_of("since", since, ctx.now),
+        None if session is None else a_name("session", session, limits.SESSION_MAX_CHARS),
+    )
+    known, outputs = _entries(ctx, wanted), _outputs(ctx, wanted)
+    entries = list(dict.fromkeys([*known, *_speaking_of(ctx, known)]))
+    names = (*entries, *outputs)
+    remarks = _remarks(wanted, names)
+    if dry_run:
+        counts = Counter(name.kind for name in names)
+        return Purged(origin, True, names[: limits.HISTORY_SHOWN], counts, "", 0, tuple(remarks))
+    id = f"purge-{os.urandom(6).hex()}"
+    stamp = ctx.stamp("purge", {"purge": id, "origin": wanted.name})
+    pieces, told = _out_of_the_file(ctx, entries)
+    remarks += told
+    counts = Counter()
+    for batch in _batches(entries):
+        edits = [edit for name in batch for edit in _edits(wanted, name, pieces.get(name.key, ()))]
+        changes = ctx.store.edit_all(ctx.scope, edits, stamp)
+        done = {(change.entry.kind, change.entry.key) for change in changes if change.seq}
+        counts.update(kind for kind, _ in done)
+    for batch in _batches(outputs):
+        counts[OUTPUT] += ctx.store.purge_outputs(ctx.scope, [name.key for name in batch], stamp)
+    erased = 0
+    if forever:
+        for seqs in _batches(list(_remembering(ctx, wanted, id, entries))):
+            erased += ctx.store.erase(ctx.scope, seqs)
+        remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_out_of_the_states(ctx, pieces)]
+    return Purged(origin, False, names[: limits.HISTORY_SHOWN], +counts, id if entries else "", erased, tuple(remarks))
+
+
+# --- what there is ----------------------------------------------------------------------------------------------------
+
+
+def _entries(ctx: Context, wanted: Origin) -> list[Name]:
+    found: list[tuple[Name, Entry | None]] = []  # without an entry where nothing more needs to be asked
+    tools = _Tools(wanted)
+    for what, record in ctx.store.dump(ctx.scope):
+        if what != "entry":
+            break
+        entry = entry_from(record)
+        if entry.kind == MESSAGE:
+            if tools.said(entry) and wanted.may_be(entry) and wanted.session in (None, entry.session):
+                found.append((_name(entry), None))
+        elif entry.kind == SESSION:
+            if cleared(wanted, entry) is not None and wanted.session in (None, entry.key):
+                found.append((_name(entry), None))
+        elif entry.kind in (*TAKEN_OUT, TASK) and entry.content != PURGED and wanted.may_be(entry):
+            found.append((_name(entry), entry._replace(content="")))
+    return [name for name, entry in found if entry is None or wanted.is_of(entry, _maker(ctx, wanted, entry))]
+
+
+class _Tools:
+    """Which tool a message is of, where that is asked for: the call before it says so. Messages come in order."""
+
+    def __init__(self, wanted: Origin) -> None:
+        self.pattern = wanted.more if wanted.who == TOOL else ""
+        self.calls: dict[tuple[str, str], str] = {}
+
+    def said(self, entry: Entry) -> bool:
+        if not self.pattern:
+            return True
+        # Imported late: few have conversations, and every server starts with this module.
+        from limpet.window.transcript import message_of  # noqa: PLC0415
+
+        message = message_of(entry)
+        self.calls |= {(entry.session, call.id): call.name for call in message.calls()}
+        names = [self.calls.get((entry.session, result.call_id), "") for result in message.results()]
+        return any(fnmatchcase(name, self.pattern) for name in names)
+
+
+def cleared(wanted: Origin, entry: Entry) -> Draft | None:
+    """A session without what it says from this origin: its task, its result, and what was said before a compaction."""
+    extra, content = dict(entry.extra), entry.content
+    if wanted.may_be(entry) and not wanted.more:
+        content = PURGED if content else ""
+        extra |= {"result": PURGED} if extra.get("result") else {}
+    hosted = extra.get("hosted") or {}
+    said = bool(hosted.get("checkpoint")) and hosted.get("checkpoint") != PURGED
+    if said and hosted.get("source", entry.origin) == wanted.who and hosted.get("at", entry.updated_at) >= wanted.since:
+        extra["hosted"] = {**hosted, "checkpoint": PURGED}
+    if (content, extra) == (entry.content, dict(entry.extra)):
+        return None
+    return Draft(content, entry.session, entry.tags, entry.done, entry.pinned, extra)
+
+
+def _name(entry: Entry) -> Name:
+    return Name(entry.kind, entry.key, entry.session, entry.updated_at, entry.version)
+
+
+def _maker(ctx: Context, wanted: Origin, entry: Entry, before_seq: int | None = None) -> Event | None:
+    """The change that gave it its text, looked up only where it matters."""
+    if not wanted.more and wanted.session is None:
+        return None
+    events = ctx.store.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
+    for event in events:
+        if event.before is None or event.after is None or event.before.content != event.after.content:
+            return event
+    return events[-1] if events else None
+
+
+def _outputs(ctx: Context, wanted: Origin) -> list[Name]:
+    if wanted.who != TOOL:
+        return []
+    page = ctx.store.outputs(ctx.scope, max(1, ctx.store.output_stats(ctx.scope).entries))
+    return [
+        Name(OUTPUT, one.id, one.session, one.created_at, 1)
+        for one in page.outputs
+        if fnmatchcase(one.tool, wanted.more or "*")
+        and one.created_at >= wanted.since
+        and wanted.session in (None, one.session)
+    ]
+
+
+def _speaking_of(ctx: Context, entries: list[Name]) -> list[Name]:
+    """Folds and tasks that stand for messages among these: what they say was taken from them."""
+    said: dict[str, set[int]] = {}
+    for name in entries:
+        if name.kind == MESSAGE:
+            said.setdefault(name.session, set()).add(int(name.key.rpartition("#")[2]))
+    found = []
+    for session, places in said.items():
+        page = ctx.store.list(ctx.scope, Listing((FOLD, TASK), session, include_done=True, limit=limits.FOLDS_READ))
+        for entry in page.entries:
+            first, last = entry.extra.get("first", 0), entry.extra.get("last", -1)
+            if any(first <= place <= last for place in places):
+                found.append(_name(entry))
+    return found
+
+
+def _remembering(ctx: Context, wanted: Origin, id: str, entries: Sequence[Name]) -> Iterator[int]:
+    """The changes that keep a text from this origin, or one that was just taken out."""
+    summaries = {(name.kind, name.key) for name in entries if name.kind in (FOLD, TASK)}
+    before_seq: int | None = None
+    while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq, limit=limits.LIST_MAX)):
+        for event in events:
+            if event.before is None:
+                continue
+            told = event.kind == SESSION and wanted.session in (None, event.key) and cleared(wanted, event.before)
+            if (
+                told
+                or event.detail.get("purge") == id
+                or (event.kind, event.key) in summaries
+                or (
+                    event.kind in (*TAKEN_OUT, MESSAGE)
+                    and wanted.may_be(event.before)
+                    and wanted.is_of(event.before, _maker(ctx, wanted, event.before, event.seq))
+                )
+            ):
+                yield event.seq
+        before_seq = events[-1].seq
+
+
+def _batches(names: Sequence[T]) -> Iterator[Sequence[T]]:
+    for at in range(0, len(names), limits.PURGE_BATCH):
+        yield names[at : at + limits.PURGE_BATCH]
+
+
+# --- taking it out ----------------------------------------------------------------------------------------------------
+
+
+def _edits(wanted: Origin, name: Name, pieces: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Decide]]:
+    if pieces:  # noted first, so that the event of the deletion knows what went from the file
+        yield name.kind, name.key, _noting(name, pieces)
+        name = name._replace(version=name.version + 1)
+    yield name.kind, name.key, _taking_out(wanted, name)
+
+
+def _noting(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
+    def decide(before: Entry | None) -> Draft | None:
+        if before is None or before.version != name.version:
+            return None
+        extra = {**before.extra, "taken": [dict(piece) for piece in pieces]}
+        return Draft(before.content, before.session, before.tags, before.done, before.pinned, extra)
+
+    return decide
+
+
+def _taking_out(wanted: Origin, name: Name) -> Decide:
+    def decide(before: Entry | None) -> Draft | Gone | None:
+        if before is None or before.version != name.version:
+            return None  # somebody else was faster, and it is no longer what was looked at
+        if before.kind in TAKEN_OUT:
+            return GONE
+        if before.kind == SESSION:
+            return cleared(wanted, before)
+        # Imported late: few have conversations, and every server starts with this module.
+        from limpet.window.transcript import blanked  # noqa: PLC0415
+
+        return blanked(before)
+
+    return decide
+
+
+Pieces = Mapping[str, tuple[Mapping[str, Any], ...]]
+
+
+def _out_of_the_file(ctx: Context, entries: Sequence[Name]) -> tuple[Pieces, list[str]]:
+    """Take the journal's lines out of its file, before their entries go: should that fail, nothing has happened."""
+    kept = {}
+    for name in entries:
+        if name.kind == JOURNAL and (entry := ctx.store.read(ctx.scope, JOURNAL, name.key)):
+            kept[name.key] = entry.content
+    if not kept:
+        return {}, []
+    from limpet.upkeep import purge_journal  # noqa: PLC0415 - as above: few purge a journal
+
+    found = purge_journal.take_out(ctx, kept)
+    return found.pieces, [REWORDED.format(count=found.missing)] if found.missing else []
+
+
+def _out_of_the_states(ctx: Context, pieces: Pieces) -> list[str]:
+    """Take the same lines out of what is kept of the file to merge from."""
+    if not pieces:
+        return []
+    from limpet.upkeep import purge_journal  # noqa: PLC0415 - as above
+
+    purge_journal.forget(ctx, [str(one["text"]) for some in pieces.values() for one in some])
+    return [JOURNAL_OPEN]
+
+
+def _remarks(wanted: Origin, names: tuple[Name, ...]) -> list[str]:
+    kinds = {name.kind for name in names}
+    said = [OUTPUTS_STAY_GONE] if OUTPUT in kinds else []
+    return said + ([NO_NAMES] if wanted.who == TOOL and wanted.more else [])
+
+
+def _purged(value: Purged) -> Json:
+    answer: Json = {
+        "origin": value.origin,
+        "dry_run": value.dry_run,
+        "counts": dict(sorted(value.counts.items())),
+        "entries": [
+            {"kind": one.kind, "id": one.key, "session": one.session, "at": iso(one.updated_at)} for one in value.names
+        ],
+        "remarks": list(value.remarks),
+    }
+    answer |= {"purge": value.purge} if value.purge else {}
+    return answer | ({"erased": value.erased} if value.erased else {})
+
+
+OPERATIONS = (
+    Operation(
+        "purge",
+        purge,
+        _purged,
+        (
+            Param("origin", required=True),
+            Param("since"),
+            Param("session"),
+            Param("dry_run", "boolean"),
+            Param("forever", "boolean"),
+        ),
+        {
+            "origin": "string",
+            "dry_run": "boolean",
+            "counts": "object",
+            "entries": "array",
+            "remarks": "array",
+            "purge": "string?",
+            "erased": "integer?",
+        },
+        (),
+        in_session=False,
+        destructive=True,
+    ),
+)

@@ -1,0 +1,189 @@
+"""Seals: what the tools of other MCP servers looked like when they were first seen, so that a change is noticed.
+
+An agent trusts a tool by its definition, and a server can change that at any time. The first complete list of a
+server's tools is sealed: a hash of each whole definition, and one of each part of it to say what changed. What is
+different later stays so until a person approves it. One entry a server; its `extra` holds the tools.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json, Operation, Param, a_name
+from limpet.model import SEALS, Draft, Entry, iso
+from limpet.store import Listing
+
+PARTS = ("title", "description", "inputSchema", "outputSchema", "annotations")  # told apart; all else is "other"
+PART_DIGITS = 16  # of the hash of a part, which only says what changed; the whole definition's hash decides
+SEALED, CHANGED, NEW = "sealed", "changed", "new"
+
+
+class Seal(NamedTuple):
+    """One tool: whether it is as approved, and which parts of its definition are not."""
+
+    tool: str
+    state: str
+    parts: tuple[str, ...] = ()
+
+
+class Server(NamedTuple):
+    name: str
+    seals: tuple[Seal, ...]
+    updated_at: int
+
+
+class Approved(NamedTuple):
+    server: str
+    tools: tuple[str, ...]
+
+
+def fingerprint(definition: Mapping[str, Any]) -> Json:
+    """The hashes of a definition. The order of keys and the spaces between them do not count."""
+    parts = {name: definition[name] for name in PARTS if name in definition}
+    other = {name: value for name, value in definition.items() if name not in PARTS and name != "name"}
+    parts |= {"other": other} if other else {}
+    return {
+        "sha256": _hash(definition),
+        "parts": {name: _hash(value)[:PART_DIGITS] for name, value in parts.items()},
+    }
+
+
+def _hash(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def see_tools(ctx: Context, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool) -> tuple[Seal, ...]:
+    """Compare what a server lists with what is sealed. A server that is new is sealed once its list is complete."""
+    name = server_name(server)
+    found = {tool: fingerprint(definition) for tool, definition in tools.items()}
+    known = ctx.store.read(ctx.scope, SEALS, name)
+    if known is None and not complete:
+        return tuple(Seal(tool, SEALED) for tool in found)
+    if known is None or _noted(known, found) != known.extra:
+
+        def decide(before: Entry | None) -> Draft:
+            return Draft(name, extra=_noted(before, found))
+
+        known = ctx.store.edit(ctx.scope, SEALS, name, decide, ctx.stamp("see_tools")).entry
+    return tuple(_seal(tool, known.extra["tools"][tool]) for tool in found)
+
+
+def _noted(before: Entry | None, found: Mapping[str, Json]) -> Json:
+    """What is kept about a server after it listed these tools."""
+    if before is None:
+        return {"tools": {tool: {"seal": digest, "seen": digest} for tool, digest in found.items()}}
+    tools = dict(before.extra["tools"])
+    for tool, digest in found.items():
+        tools[tool] = {"seal": tools[tool]["seal"] if tool in tools else None, "seen": digest}
+    return {"tools": tools}
+
+
+def _seal(tool: str, kept: Json) -> Seal:
+    seal, seen = kept["seal"], kept["seen"]
+    if seal is None:
+        return Seal(tool, NEW)
+    if seal["sha256"] == seen["sha256"]:
+        return Seal(tool, SEALED)
+    names = sorted({*seal["parts"], *seen["parts"]})
+    return Seal(tool, CHANGED, tuple(name for name in names if seal["parts"].get(name) != seen["parts"].get(name)))
+
+
+def list_seals(ctx: Context, server: str | None = None) -> tuple[Server, ...]:
+    page = ctx.store.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
+    entries = page.entries if server is None else (_find(ctx, server),)
+    return tuple(
+        Server(entry.key, tuple(_seal(tool, kept) for tool, kept in entry.extra["tools"].items()), entry.updated_at)
+        for entry in entries
+    )
+
+
+def approve_seals(ctx: Context, server: str, tool: str | None = None) -> Approved:
+    """Seal the tools of a server, or one of them, as they were seen last. Only people do this; agents have no tool."""
+    name = _find(ctx, server).key
+    approved: list[str] = []
+
+    def decide(before: Entry | None) -> Draft:
+        tools = {} if before is None else dict(before.extra["tools"])
+        if tool is not None and tool not in tools:
+            raise errors.no_entry("tool", tool, f"`limpet seals list` names the tools of {name}.")
+        approved[:] = [one for one, kept in tools.items() if tool in (None, one) and _seal(one, kept).state != SEALED]
+        changed = {one: {"seal": tools[one]["seen"], "seen": tools[one]["seen"]} for one in approved}
+        return Draft(name, extra={"tools": {**tools, **changed}})
+
+    ctx.store.edit(ctx.scope, SEALS, name, decide, ctx.stamp("approve_seals", {"tool": tool} if tool else {}))
+    return Approved(name, tuple(approved))
+
+
+def _find(ctx: Context, server: str) -> Entry:
+    """The server of that name, or the only one whose name contains it."""
+    entry = ctx.store.read(ctx.scope, SEALS, server_name(server))
+    if entry is not None:
+        return entry
+    page = ctx.store.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
+    near = [one for one in page.entries if server in one.key]
+    if len(near) == 1:
+        return near[0]
+    known = ", ".join(errors.shown(one.key) for one in page.entries) or "none yet"
+    raise errors.no_entry("server", server, f"Servers whose tools are sealed: {known}.")
+
+
+def server_name(name: str) -> str:
+    """A name as it is kept: a command line may hold secrets, and may be long."""
+    from limpet.redaction import redact  # late: only where something is sealed
+
+    plain = " ".join(redact(name).text.split())
+    if len(plain) > limits.KEY_MAX_CHARS:
+        plain = f"{plain[: limits.KEY_MAX_CHARS - 17]}…{hashlib.sha256(plain.encode()).hexdigest()[:16]}"
+    return a_name("server", plain, limits.KEY_MAX_CHARS)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _servers(value: tuple[Server, ...]) -> Json:
+    return {
+        "servers": [
+            {
+                "server": server.name,
+                "updated_at": iso(server.updated_at),
+                "tools": [
+                    {"tool": seal.tool, "state": seal.state, **({"parts": list(seal.parts)} if seal.parts else {})}
+                    for seal in server.seals
+                ],
+            }
+            for server in value
+        ]
+    }
+
+
+def _approved(value: Approved) -> Json:
+    return {"server": value.server, "approved": list(value.tools)}
+
+
+OPERATIONS = (
+    Operation(
+        "list_seals",
+        list_seals,
+        _servers,
+        (Param("server"),),
+        {"servers": "array"},
+        (),
+        in_session=False,
+        read_only=True,
+    ),
+    Operation(
+        "approve_seals",
+        approve_seals,
+        _approved,
+        (Param("server", required=True), Param("tool")),
+        {"server": "string", "approved": "array"},
+        (),
+        in_session=False,
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,177 @@
+"""What the forms have in common: frames, media, texts for what a form cannot carry, legal ids and names.
+
+A *frame* is a native dictionary with our own words taken out. It keeps the order of the keys, the fields we do not know
+and whether a content was a string or a list; filled with our words again, it gives the native dictionary back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text
+from limpet.window.plan.pairs import Place, with_ids
+
+APART = "apart"  # in a message's raw: the form in which it stood alone although it could be joined to the one before
+WHOLE = "whole"  # in a message's raw: the form whose native message its only part holds as it was
+
+SYSTEM_PREFIX = "[System] "  # for a form that takes system messages at the beginning only
+OPENING = "[The conversation begins with the assistant.]"  # for a form in which the user speaks first
+
+Native = dict[str, Any]
+Words = Callable[[Native], Part | None]
+Writes = Callable[[Part], Any]
+
+
+def plain(value: Any) -> Any:
+    """A copy made of dictionaries, lists and bare values. The models of the official SDKs become dictionaries."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "to_dict"):
+        return plain(value.to_dict())
+    return value
+
+
+def frame(native: Mapping[str, Any], words: Collection[str]) -> Native:
+    """The native dictionary with our words taken out: an empty string or list stays where one was."""
+    return {key: _hollow(item) if key in words else plain(item) for key, item in native.items()}
+
+
+def _hollow(value: Any) -> Any:
+    if isinstance(value, str):
+        return ""
+    return [] if isinstance(value, list) else value
+
+
+def filled(own: Mapping[str, Any], **words: Any) -> Native:
+    out: Native = plain(own)
+    out.update(words)
+    return out
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal, and with the keys in the same order all the way down; 1, 1.0 and true are three things."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(item, other[key]) for key, item in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def blank(text: str) -> bool:
+    return not text.strip()
+
+
+def shown(parts: Sequence[Part]) -> str:
+    """The texts among the parts as one text."""
+    return "\n\n".join(part.text for part in parts if isinstance(part, Text) and not blank(part.text))
+
+
+def whole(role: str, form: str, native: Any) -> Message:
+    """A native message that our words cannot say exactly, kept as it is."""
+    return Message(role, (Other({form: native}),), {WHOLE: form})
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+def as_text(arguments: Any) -> str:
+    return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+
+
+def as_object(arguments: str) -> Native:
+    """The arguments as a JSON object. What is none (a custom tool's free text, broken JSON) becomes its `input`."""
+    try:
+        value = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"input": arguments}
+
+
+def as_object_text(arguments: str) -> str:
+    """The same as text, unchanged where it is an object already."""
+    try:
+        is_object = isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    return arguments if is_object else as_text(as_object(arguments))
+
+
+# --- media -----------------------------------------------------------------------------------------------------------
+
+
+def data_url(media: Media) -> str | None:
+    """An address for the bytes or the place of a medium, if it has one that any provider can use."""
+    if "data" in media.raw:
+        return f"data:{media.kind};base64,{media.raw['data']}"
+    url = media.raw.get("url")
+    return url if isinstance(url, str) else None
+
+
+def from_url(url: str, kind: str) -> tuple[str, Native]:
+    """The kind and the source of a medium that an address names or contains. A data address is taken apart."""
+    found = re.match(r"data:([\w.+-]+/[\w.+-]+);base64,", url)
+    if found:
+        return found[1], {"data": url[found.end() :]}
+    return kind, {"url": url}
+
+
+def named(part: Media | Other, form: str) -> Text:
+    """What stands in the place of something the form has no place for: its own text, or a line that names it."""
+    if isinstance(part, Media):
+        if isinstance(part.raw.get("text"), str) and not blank(part.raw["text"]):
+            return Text(part.raw["text"])
+        where = f" at {part.raw['url']}" if isinstance(part.raw.get("url"), str) else ""
+        return Text(f"[{part.kind}{where}: not shown, {form} cannot carry it here]")
+    for origin, native in part.raw.items():
+        kind = native.get("type") or native.get("role") if isinstance(native, Mapping) else None
+        return Text(f"[{origin} {kind or 'part'}: not shown, {form} cannot carry it]")
+    return Text(f"[a part that {form} cannot carry]")
+
+
+# --- ids and names ---------------------------------------------------------------------------------------------------
+
+
+def legal_ids(messages: Sequence[Message], form: str, longest: int, *, unique: bool = False) -> tuple[Message, ...]:
+    """Ids that the form accepts. Ids that came from the form stay; with `unique`, one used again gets a number."""
+    used: dict[str, int] = {}
+
+    def new_id(_place: Place, old: str, part: Part) -> str:
+        legal = old if form in part.raw or _legal(old, longest) else f"call_{_digest(old)}"
+        if not unique or isinstance(part, Result):
+            return legal
+        used[legal] = used.get(legal, 0) + 1
+        if used[legal] == 1:
+            return legal
+        again = f"call_{_digest(f'{legal} {used[legal]}')}"
+        used[again] = 1
+        return again
+
+    return with_ids(messages, new_id)
+
+
+def _legal(name: str, longest: int) -> bool:
+    return len(name) <= longest and re.fullmatch(r"[a-zA-Z0-9_-]+", name) is not None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def legal_name(call: Call, form: str, longest: int = 64) -> str:
+    if form in call.raw or _legal(call.name, longest):
+        return call.name
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:longest] or "tool"
+
+
+def read_part(form: str, native: Any, words: Words, write: Writes) -> Part:
+    """A part in our words, or, where they do not say it exactly, as it is."""
+    part = words(native) if isinstance(native, dict) else None
+    return Other({form: native}) if part is None or not same(write(part), native) else part

@@ -1,0 +1,1 @@
+"""What to send, warn about, clear or compact: pure decisions over messages."""
