@@ -14,7 +14,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test coverage torture torture-seeded test-slow test-spread test-clients test-browser bench docs run lock \
+.PHONY: help setup check house test coverage torture torture-seeded test-slow test-spread test-clients test-browser bench docs run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -28,6 +28,9 @@ check: $(STAMP) ## Lint, format, types, layers and the rules of the house
 	$(PY) -m mypy $(CODE)
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m pytest tests/test_house.py
+
+house: $(STAMP) ## Print the measures of the house
+	$(PY) tests/house_measures.py
 
 test: check ## All checks, then all tests
 	$(PY) -m pytest -n 2

@@ -31,6 +31,6 @@ def _own() -> Callable[[bytes], Any]:
 
 @lru_cache
 def _openssl() -> Callable[[bytes], Any]:
-    import hashlib  # noqa: PLC0415  Late: see above.
+    import hashlib
 
     return hashlib.sha256

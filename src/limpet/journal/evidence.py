@@ -87,7 +87,7 @@ def _quoted(item: str, text: str, place: Ref) -> str:
 
 
 def _checked(item: str, quote: str) -> str:
-    from limpet.redaction import redact  # noqa: PLC0415  Late: only a quote needs it.
+    from limpet.redaction import redact
 
     if quote.count("\n") >= limits.JOURNAL_QUOTE_MAX_LINES:
         raise problems.bad_evidence(item, f"it quotes more than {limits.JOURNAL_QUOTE_MAX_LINES} lines")
@@ -144,7 +144,7 @@ def committed(root: str, file: str) -> str | None:
 
 def git(root: str, *arguments: str) -> str | None:
     """The answer of git; None when there is no git, no repository, or it does not know."""
-    import subprocess  # noqa: PLC0415  Late: level 1 is waited for, and asks no git.
+    import subprocess
 
     command = ["git", "-C", root, "-c", "core.fsmonitor=false", "--literal-pathspecs", *arguments]
     try:

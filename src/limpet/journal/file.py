@@ -239,7 +239,7 @@ def _in_the_middle(text: str | None, known: str) -> bool:
 
 
 def _digest(text: str) -> str:
-    import hashlib  # noqa: PLC0415  Late: reading a calm file needs none.
+    import hashlib
 
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
@@ -354,7 +354,7 @@ def _swap(place: Place, temporary: str, known: str | None) -> bool:
 
 
 def _exchange_names(one: str, other: str) -> None:
-    import ctypes  # noqa: PLC0415  Late: only a write needs it.
+    import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
@@ -406,7 +406,7 @@ def _sync(folder: str) -> None:
 
 @contextmanager
 def _locked(place: Place) -> Iterator[None]:
-    import fcntl  # noqa: PLC0415  Late: reading needs no lock.
+    import fcntl
 
     _make_side(place)
     handle = os.open(place.within(_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -93,7 +93,7 @@ def stale(journal: Journal, doc: Document) -> dict[int, str]:
 
 
 def linted(journal: Journal, fix: bool) -> Linted:
-    from limpet.journal.document import lint  # noqa: PLC0415  Late: level 1 is waited for, and lints nothing.
+    from limpet.journal.document import lint
 
     found = lint.lint(journal.text(), journal.root)
     if fix and any(one.fixable for one in found):

@@ -75,7 +75,7 @@ def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) 
     before = ctx.store.output(ctx.scope, seen.id)
     if before is None or not rules.include_preview or max(before.size, output.size) > limits.OUTPUT_DIFF_BYTES:
         return None
-    from limpet.previews.core import shown  # noqa: PLC0415  Late: it comes with all that previews need.
+    from limpet.previews.core import shown
 
     old = ctx.store.output_bytes(ctx.scope, before.id, 0, before.size).decode("utf-8", "surrogatepass")
     change = small_change(

@@ -42,7 +42,7 @@ class Waiting:
     """Lines of an import that are checked, and wait until all others are."""
 
     def __init__(self) -> None:
-        import tempfile  # noqa: PLC0415  Late: every start would pay for what only an import needs.
+        import tempfile
 
         self._file = tempfile.SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n")  # noqa: SIM115
         self._seen: set[str] = set()

@@ -93,7 +93,7 @@ def failure_lines(
     """Every line that says that something failed, in order. `found` is what one pass over the content has found, and
     `number_at` which line begins at a byte, when somebody knows sooner than by counting."""
     if found is None:
-        from limpet.text.marks import marks  # noqa: PLC0415 - which is made of this module's pattern
+        from limpet.text.marks import marks
 
         found = marks(content.encode("utf-8", "surrogatepass"))
     data, failing = found.data, []

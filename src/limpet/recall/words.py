@@ -52,7 +52,7 @@ def words(folded: str) -> list[str]:
 
 @lru_cache
 def _stemmer() -> Any:
-    import Stemmer  # noqa: PLC0415  Late: what only reads entries by their names needs no stems, and starts sooner.
+    import Stemmer
 
     return Stemmer.Stemmer("english", 2_000)
 

@@ -70,7 +70,7 @@ def _secrets(text: str, found: Marks | None) -> list[Span]:
 
 def _find(text: str, found: Marks | None = None) -> list[Span]:
     """All secrets, looked for where there is a sign of one."""
-    from limpet.text.marks import marks  # noqa: PLC0415 - which is made of this room's patterns
+    from limpet.text.marks import marks
 
     found = found or marks(text.encode("utf-8", "surrogatepass"))
     keys = any(signs.key_block(found.data[start:end]) for start, end in found.secrets)

@@ -128,7 +128,7 @@ def _found(what: str, text: str, find: str) -> str:
 def _hint(text: str, find: str) -> str:
     if not text:
         return "It is empty."
-    from limpet.text import closest  # noqa: PLC0415  Late: only a mistake needs it, and every hook would load it.
+    from limpet.text import closest
 
     close = closest.nearest(text, find)
     if close is None:
@@ -178,7 +178,7 @@ def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Ver
     found = _versions(ctx, sheet, limit)
     if version is None:
         return Versions(found, "")
-    from limpet.text import diff  # noqa: PLC0415  Late, for the same reason.
+    from limpet.text import diff
 
     old, now = _at_version(ctx, sheet, version), read(ctx, sheet)
     then, today = f"version {version}", f"version {now.version}"

@@ -119,7 +119,7 @@ def _sharing_characters(lines: dict[int, str], sought: str) -> list[int]:
 
 def _likeness(sought: str, line: str) -> float:
     """The share of `sought` that the line has in the same order, in runs long enough to mean something."""
-    import difflib  # noqa: PLC0415  Late: only this error needs it, and it would double the start-up of `text`.
+    import difflib
 
     matcher = difflib.SequenceMatcher(None, line, sought, autojunk=False)
     run = 3 if len(sought) >= 16 else 2

@@ -22,7 +22,7 @@ def unified(before: str, after: str, *, before_name: str, after_name: str, conte
     """
     if before == after:
         return ""
-    import difflib  # noqa: PLC0415  Late: most calls never compare texts, and it would double the start-up of `text`.
+    import difflib
 
     lines = difflib.unified_diff(_lines(before), _lines(after), before_name, after_name, n=context, lineterm="\n")
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
@@ -36,7 +36,7 @@ def small_change(before: str, after: str, *, most_lines: int, most_chars: int, c
     start, rest = _edges(before, after)
     if max(_line_count(text[start : len(text) - rest]) for text in (before, after)) > most_lines:
         return None
-    import difflib  # noqa: PLC0415  Late, for the same reason as above.
+    import difflib
 
     for _ in range(context):
         start = before.rfind("\n", 0, max(0, start - 1)) + 1

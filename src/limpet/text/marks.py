@@ -51,7 +51,7 @@ def marks(data: bytes) -> Marks:
 @lru_cache
 def _engines() -> tuple[Any, Any]:
     # Imported here: a compiled library of several megabytes that only big outputs need.
-    import re2  # type: ignore[import-untyped]  # noqa: PLC0415
+    import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # bytes are bytes: no text is too broken to be looked at

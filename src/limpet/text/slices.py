@@ -322,7 +322,7 @@ def _line_end(text: str, at: int) -> int:
 
 def _regex_spans(text: str, pattern: str) -> list[Spans]:
     # Imported here: a compiled library of several megabytes, needed by this kind of read only.
-    import re2  # type: ignore[import-untyped]  # noqa: PLC0415
+    import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
     options.log_errors = False

@@ -78,7 +78,7 @@ class _Walk:
 
     def _secret(self, entry: Entry) -> str:
         # Late, because its patterns take a while to compile and only this question needs them.
-        from limpet.redaction import redact  # noqa: PLC0415
+        from limpet.redaction import redact
 
         text = "\n".join((entry.key, entry.content, *entry.tags))
         self.read += len(text)

@@ -90,7 +90,7 @@ def _journal_back(ctx: Context, purge: str) -> None:
         taken += [one for one in events if one.detail["purge"] == purge and one.after is None]
         before_seq = events[-1].seq
     if taken:
-        from limpet.upkeep import purge_journal  # noqa: PLC0415 - few have a journal that was purged
+        from limpet.upkeep import purge_journal
 
         purge_journal.put_back(ctx, taken)
 

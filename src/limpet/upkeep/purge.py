@@ -175,7 +175,7 @@ class _Tools:
         if not self.pattern:
             return True
         # Imported late: few have conversations, and every server starts with this module.
-        from limpet.window.transcript import message_of  # noqa: PLC0415
+        from limpet.window.transcript import message_of
 
         message = message_of(entry)
         self.calls |= {(entry.session, call.id): call.name for call in message.calls()}
@@ -299,7 +299,7 @@ def _taking_out(wanted: Origin, name: Name) -> Decide:
         if before.kind == SESSION:
             return cleared(wanted, before)
         # Imported late: few have conversations, and every server starts with this module.
-        from limpet.window.transcript import blanked  # noqa: PLC0415
+        from limpet.window.transcript import blanked
 
         return blanked(before)
 
@@ -317,7 +317,7 @@ def _out_of_the_file(ctx: Context, entries: Sequence[Name]) -> tuple[Pieces, lis
             kept[name.key] = entry.content
     if not kept:
         return {}, []
-    from limpet.upkeep import purge_journal  # noqa: PLC0415 - as above: few purge a journal
+    from limpet.upkeep import purge_journal
 
     found = purge_journal.take_out(ctx, kept)
     return found.pieces, [REWORDED.format(count=found.missing)] if found.missing else []
@@ -327,7 +327,7 @@ def _out_of_the_states(ctx: Context, pieces: Pieces) -> list[str]:
     """Take the same lines out of what is kept of the file to merge from."""
     if not pieces:
         return []
-    from limpet.upkeep import purge_journal  # noqa: PLC0415 - as above
+    from limpet.upkeep import purge_journal
 
     purge_journal.forget(ctx, [str(one["text"]) for some in pieces.values() for one in some])
     return [JOURNAL_OPEN]

@@ -79,7 +79,7 @@ def nearest(states: Sequence[str], text: str) -> int:
 
 
 def _likeness(one: str, other: str) -> float:
-    import difflib  # noqa: PLC0415  Late: most saves meet nobody, and it takes as long to load as all of this.
+    import difflib
 
     return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
 
@@ -121,7 +121,7 @@ def _changes(base: list[str], side: list[str]) -> list[Span]:
     tail = 0
     while tail < min(len(base), len(side)) - head and base[-1 - tail] == side[-1 - tail]:
         tail += 1
-    import difflib  # noqa: PLC0415  as above
+    import difflib
 
     middle = base[head : len(base) - tail], side[head : len(side) - tail]
     matcher = difflib.SequenceMatcher(None, *middle, autojunk=False)
@@ -177,7 +177,7 @@ def _resolved(base: list[str], ours: list[str], theirs: list[str], conflicts: li
 
 def _union(ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> list[str]:
     """Both insertions, what is in both of them once. Two that are nearly alike may be one entry: that is reported."""
-    import difflib  # noqa: PLC0415  as above
+    import difflib
 
     keys = [_key(piece) for piece in ours], [_key(piece) for piece in theirs]
     made: list[str] = []

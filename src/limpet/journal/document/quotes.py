@@ -74,7 +74,7 @@ def _short(line: str) -> str:
 
 
 def _hash(text: str) -> str:
-    import hashlib  # noqa: PLC0415  Late: level 1 is waited for, and hashes nothing.
+    import hashlib
 
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 

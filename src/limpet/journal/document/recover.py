@@ -68,7 +68,7 @@ def recover(
         return Recovered(1, found, tokens.count(found), "continuity")
     budget = max(limits.JOURNAL_LEVEL_1_LEAST, budgets[1])
     if query.strip():
-        from limpet.recall.ask import ask  # noqa: PLC0415  Late: level 1 is waited for, and searches nothing.
+        from limpet.recall.ask import ask
 
         answer = ask(shown(f"{text}\n{more}"), query, budget, tokens.count).content
         if answer.strip():

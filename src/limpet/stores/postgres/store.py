@@ -267,7 +267,7 @@ class PostgresStore(PostgresSearch, PostgresOutputs, PostgresRecall, PostgresVec
         return self._server.write(scope.tenant, work, repeatable=False)
 
     def backup(self, target: str) -> None:
-        from limpet.stores.shared import backup as whole  # noqa: PLC0415  Late: it knows both kinds of store.
+        from limpet.stores.shared import backup as whole
 
         whole.backup(self, target)
 

@@ -135,13 +135,13 @@ def restore(store: Store, source: str, told: Told = lambda count: None) -> Copie
 def _restored(store: Store, source: Source, told: Told) -> Copied:
     if isinstance(store, SqliteStore):
         return store._db.write(lambda con: _copy(source, _emptied(store, con), store.place, told))
-    from limpet.stores.postgres.backup import restored  # noqa: PLC0415  Late: nobody pays for the other store.
+    from limpet.stores.postgres.backup import restored
 
     return restored(store, lambda target: _copy(source, target, store.place, told))
 
 
 def _rows_into(store: Store, draft: str, told: Told) -> None:
-    from limpet.stores.postgres.backup import moment  # noqa: PLC0415  Late: nobody pays for the other store.
+    from limpet.stores.postgres.backup import moment
 
     def work(source: Source) -> None:
         _forget(draft)  # a connection that broke begins again, with another moment

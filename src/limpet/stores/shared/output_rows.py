@@ -71,7 +71,7 @@ def _zstd() -> Any:
 
 
 def digest_of(body: bytes) -> str:
-    import hashlib  # noqa: PLC0415  Late: most starts have no output, and for big ones OpenSSL is the faster one.
+    import hashlib
 
     return hashlib.sha256(body).hexdigest()
 
@@ -149,7 +149,7 @@ def _fingerprint(scope: Scope, output: Output, rest: Row) -> bytes:
 
 
 def _seal(scope: Scope, digest: str, number: int, small: bytes) -> bytes:
-    import hashlib  # noqa: PLC0415  Late, for the same reasons.
+    import hashlib
 
     seal = hashlib.sha256(to_json([*scope, digest, number]).encode())
     seal.update(small)
