@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from limpet.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
-from limpet.recall import words
 from limpet.store import GONE, Decide, Gone, Listing, Store
+from limpet.text import words
 from postgres import as_admin
 
 NOTES = Listing((NOTE,))

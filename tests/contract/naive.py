@@ -11,10 +11,10 @@ from typing import Any
 
 from limpet import errors
 from limpet.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from limpet.recall.words import fold, index_words, terms
 from limpet.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record
 from limpet.stores.shared.drafts import next_entry, unchanged
 from limpet.stores.shared.rows import indexed_text
+from limpet.text.words import fold, index_words, terms
 
 
 @dataclass

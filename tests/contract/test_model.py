@@ -12,8 +12,8 @@ from contract.kit import EVERYTHING, NOON, everything, nasty, new_scope, per_exa
 from contract.naive import NaiveStore
 from limpet import errors
 from limpet.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
-from limpet.recall.words import fold
 from limpet.store import GONE, EventQuery, Gone, Listing, Store, Words
+from limpet.text.words import fold
 
 Either = Store | NaiveStore
 Step = Callable[[Either, Scope], Any]

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from contract.kit import NOON, NOTES, contents_and_needle, keys, nasty, new_scope, note, per_example, put, query_words
 from contract.naive import NaiveStore
 from limpet.model import MEMORY, NOTE, Entry, Scope
-from limpet.recall.words import fold, terms
 from limpet.store import Listing, Page, Store, Words
 from limpet.stores.sqlite.store import SqliteStore
+from limpet.text.words import fold, terms
 from limpet.wiring import choose_store
 
 RUN = "QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 6  # as long as a key in base64

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import limpet
 from limpet.api import Limpet
 from limpet.model import Scope
-from limpet.recall.words import fold
+from limpet.text.words import fold
 
 # Words that share beginnings, endings and stems, characters that fold to several, scripts without spaces, and signs.
 WORDS = st.sampled_from(

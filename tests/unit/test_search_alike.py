@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.recall import alike, words
+from limpet.recall import alike
+from limpet.text import words
 
 WORDS = st.lists(st.sampled_from([f"w{number}" for number in range(24)]), min_size=1, max_size=22)
 

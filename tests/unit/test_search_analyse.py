@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.recall import words as analyse
-from limpet.recall.words import (
+from limpet.text import words as analyse
+from limpet.text.words import (
     LONG,
     WORD_MAX_CHARS,
     fold,

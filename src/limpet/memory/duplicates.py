@@ -13,8 +13,8 @@ from limpet import limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import MEMORY, Entry
 from limpet.recall import alike
-from limpet.recall import words as analyse
 from limpet.store import Listing, Words
+from limpet.text import words as analyse
 
 WORDS = 3  # of a text that are looked up, all of which must be there, and as many with digits
 

@@ -9,8 +9,8 @@ from limpet.catalogue.operation import Context, Json, Operation, Param, bounded,
 from limpet.memory.duplicates import RESULT, Twin, twin, twin_json
 from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from limpet.recall.recall import related
-from limpet.recall.words import fold, words
 from limpet.store import GONE, Gone, Listing, Words
+from limpet.text.words import fold, words
 
 FEW_WORDS = 3  # a query of so few words is first looked for with all of them
 

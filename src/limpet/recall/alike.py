@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-from limpet.recall import words as analyse
+from limpet.text import words as analyse
 
 ALIKE = 0.85  # share of words two texts have in common when one of them is enough
 READ_CHARS = 4_000  # of a text that are compared; its length must be alike too

@@ -14,10 +14,10 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import NamedTuple
 
-from limpet.recall import words
 from limpet.recall.ask_json import pointer
 from limpet.recall.ask_terms import Finder, Found, also, phrases, terms
 from limpet.recall.ask_units import Units
+from limpet.text import words
 
 _RANKED = 400  # units scored with what is around them; the others by their own words only
 _ALIKE = 40  # units that differ in numbers only, scored with what is around them

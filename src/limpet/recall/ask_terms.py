@@ -12,7 +12,7 @@ import unicodedata
 from math import log
 from typing import NamedTuple
 
-from limpet.recall import words
+from limpet.text import words
 
 _MOST_TERMS = 40  # of a question; the first ones are taken
 _COMMON = 20_000  # units; a term in more of them is not searched to its end

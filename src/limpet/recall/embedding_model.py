@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from limpet.recall import words as analyse
 from limpet.recall.question import STOP
+from limpet.text import words as analyse
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PACKAGE = "wordllama"

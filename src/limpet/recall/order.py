@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limpet.recall.words import fold
+from limpet.text.words import fold
 
 
 def memory_score(query: str, key: str, content: str) -> int:

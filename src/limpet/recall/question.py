@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from limpet.model import milliseconds, moment
-from limpet.recall import words as analyse
+from limpet.text import words as analyse
 
 MOST_WORDS = 40  # different words of a question that are looked for; the first ones are taken
 READ_CHARS = 4_000  # of a question that are looked at for names, times and literals

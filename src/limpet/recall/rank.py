@@ -18,9 +18,9 @@ from typing import NamedTuple, Protocol
 
 from limpet.limits import RecallRules
 from limpet.model import MESSAGE, NOTE
-from limpet.recall import words as analyse
 from limpet.recall.question import STOP, Question, dated
 from limpet.store import SOMEWHERE, Fact, Gathered, Places
+from limpet.text import words as analyse
 
 READ_MOST = 40  # texts that are read for a closer look
 BYTES_A_WORD = 6  # of English, with the space

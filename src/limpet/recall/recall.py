@@ -119,7 +119,7 @@ class Filter(NamedTuple):
         return OUTPUT in self.kinds and not self.tags
 
     def wants(self, fact: Fact) -> bool:
-        from limpet.recall.words import fold
+        from limpet.text.words import fold
 
         return (
             (self.include_done or not fact.done or fact.kind == HANDOFF)
@@ -188,7 +188,7 @@ def _filter(
     key_prefix: str = "",
     include_done: bool = False,
 ) -> Filter:
-    from limpet.recall.words import fold
+    from limpet.text.words import fold
 
     return Filter(
         _kinds(kinds),

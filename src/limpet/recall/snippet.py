@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from limpet.recall import words as analyse
 from limpet.recall.alike import alike, bag
+from limpet.text import words as analyse
 
 OPEN, CLOSE = "«", "»"  # around a word that was found
 READ_WORDS = 400  # of a long text, from the best stretch on

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from limpet.model import Entry, Scope
-from limpet.recall import words as analyse
 from limpet.store import SOMEWHERE, Fact, Gathered, Places, Seek
 from limpet.stores.postgres.replica import PostgresNear
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import numbers
 from limpet.stores.shared import candidates, rows
 from limpet.stores.shared.rows import Row
+from limpet.text import words as analyse
 
 TERM_MAX_BYTES = 2_046  # of one term in a tsvector; the server refuses longer ones
 TERMS_MAX_BYTES = 1_000_000  # of all terms of one text together, for the same reason

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from limpet.model import Entry, Scope
-from limpet.recall import words as analyse
 from limpet.store import Listing, Page, Words
 from limpet.stores.postgres.recall import array, lexeme, like
 from limpet.stores.postgres.replica import PostgresNear
@@ -19,6 +18,7 @@ from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import numbers
 from limpet.stores.shared import rows
 from limpet.stores.shared.rows import E_FIELDS, Row
+from limpet.text import words as analyse
 
 FEW = 1_000  # texts that are looked up by their numbers; more of them are read with the project
 LATEST = "e.updated_at DESC, e.key DESC"

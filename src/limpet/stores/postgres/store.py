@@ -15,7 +15,6 @@ import psycopg
 
 from limpet import errors
 from limpet.model import SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from limpet.recall import words
 from limpet.store import Arriving, Decide, EventQuery, Finding, Gone, entry_record
 from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, Proof, Server
 from limpet.stores.postgres.erase import PostgresErase
@@ -32,6 +31,7 @@ from limpet.stores.shared import rows
 from limpet.stores.shared.drafts import next_entry, unchanged
 from limpet.stores.shared.output_transfer import arrive
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, Row
+from limpet.text import words
 
 LOAD_BATCH = 200  # rows of a load that are on their way before we wait for the server
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from limpet.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
-from limpet.recall import words
 from limpet.store import Gone, to_json
 from limpet.stores.postgres.connections import Proof
 from limpet.stores.postgres.recall import vector
@@ -25,6 +24,7 @@ from limpet.stores.postgres.vectors import WAITS, forgotten
 from limpet.stores.shared import rows
 from limpet.stores.shared.drafts import next_entry
 from limpet.stores.shared.rows import FIELDS, Row
+from limpet.text import words
 
 # The texts of this module are put together from constants of ours only; every value is a parameter.
 ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"

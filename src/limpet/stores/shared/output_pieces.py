@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from limpet import limits
 from limpet.model import Output
-from limpet.recall import words
+from limpet.text import words
 
 HEAD_CHARS = 48
 CALL_CHARS = 500  # of the call that made an output; its words find it too

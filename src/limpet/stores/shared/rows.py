@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from limpet import errors
 from limpet.model import EMPTY, MEMORY, Entry, Event, Scope
-from limpet.recall.words import fold
 from limpet.store import EventQuery, entry_from, entry_record, fingerprint, to_json
+from limpet.text.words import fold
 
 Row = tuple[Any, ...]
 FIELDS = "kind, key, session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"

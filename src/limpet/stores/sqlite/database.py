@@ -28,7 +28,7 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from limpet import errors, limits
-from limpet.recall import words
+from limpet.text import words
 
 T = TypeVar("T")
 APPLICATION_ID = 0x486F6C64  # "Hold"

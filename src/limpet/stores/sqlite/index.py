@@ -18,8 +18,8 @@ from itertools import product
 import apsw
 
 from limpet.model import Entry
-from limpet.recall import words as analyse
 from limpet.stores.shared.rows import folded_tags, indexed_text
+from limpet.text import words as analyse
 
 KNOWN_WORDS = 20_000  # words this process has seen in the index; about 2 MB
 EXPAND_MAX = 300  # words a piece may stand for before reading everything is cheaper

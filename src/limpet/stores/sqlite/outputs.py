@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from limpet.model import MESSAGE, Scope
-from limpet.recall import words as analyse
 from limpet.store import Fact, Gathered, Seek
 from limpet.stores.shared.call_log import Calls
 from limpet.stores.shared.candidates import PIECE_FACTS, gathered, to_piece_fact
@@ -20,6 +19,7 @@ from limpet.stores.shared.outputs import ONE, Outputs, Proof, Sql
 from limpet.stores.sqlite.database import Database
 from limpet.stores.sqlite.index import may_contain, tidy
 from limpet.stores.sqlite.recall import Asked, words_in
+from limpet.text import words as analyse
 
 T = TypeVar("T")
 # Ids are digits and small letters of ASCII, so SQLite's own folding will do. The key of memory is part of its text.

@@ -10,7 +10,6 @@ import apsw
 
 from limpet import errors
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from limpet.recall import words as analyse
 from limpet.store import Arriving, Decide, EventQuery, Finding, Gone, Listing, Page, Words, entry_record, to_json
 from limpet.stores.shared import rows
 from limpet.stores.shared.drafts import next_entry, unchanged
@@ -23,6 +22,7 @@ from limpet.stores.sqlite.outputs import SqliteOutputs, SqliteSql
 from limpet.stores.sqlite.pages import SqlitePages
 from limpet.stores.sqlite.recall import PLACE, SqliteRecall
 from limpet.stores.sqlite.vectors import SqliteVectors, wait_for_vector
+from limpet.text import words as analyse
 
 T = TypeVar("T")
 ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608

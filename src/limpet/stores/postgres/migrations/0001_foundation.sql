@@ -19,7 +19,7 @@ CREATE TABLE projects (
     PRIMARY KEY (tenant, project)
 );
 
--- `folded` is the text as substring search compares it, `terms` what the word index holds (see recall/words.py).
+-- `folded` is the text as substring search compares it, `terms` what the word index holds (see text/words.py).
 CREATE TABLE entries (
     tenant text COLLATE "C" NOT NULL,
     project text COLLATE "C" NOT NULL,
