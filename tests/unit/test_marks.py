@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from limpet import redaction
 from limpet.previews import failures
-from limpet.redaction import Redacted, redact
+from limpet.redaction import Redacted, redact, signs
 from limpet.redaction.blocks import key_blocks
-from limpet.redaction.spans import settle
-from limpet.text.marks import marks
+from limpet.redaction.values import settle
+from limpet.text.marks import find_marks
 
 SECRET = "Qx7RtY2pLm9ZkW4vNc8sHd3fGj6bTa5e"
 # One for every way a finder tells a secret: its look, its surroundings, its name.
@@ -93,7 +93,7 @@ def test_a_secret_longer_than_the_part_looked_at_is_masked_whole() -> None:
 
 def test_a_text_without_hints_is_handed_back_as_it_is() -> None:
     text = "an ordinary line\n" * 1_000
-    found = marks(text.encode())
+    found = find_marks(text.encode(), failure=failures.PATTERN, secret=signs.pattern())
     assert found.secrets == []
     assert found.failures == []
     assert redact(text, found).text is text

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limpet.previews import failure_lines, preview
-from limpet.previews.core import Sheet, Text
+from limpet.previews.core import Sheet, Text, ordinal
 from limpet.previews.detect import SHAPES, Shape
 from limpet.text import tokens
 
@@ -186,3 +186,9 @@ def test_one_long_line_of_json_shows_its_rows() -> None:
     assert "array of 2,000" in shown.text
     assert '"item 777"' in shown.text
     assert "ms: 0 to 49" in shown.text
+
+
+def test_ordinals_end_as_they_are_spoken() -> None:
+    assert [ordinal(number) for number in (1, 2, 3, 4, 11, 12, 13, 21, 112, 251)] == [
+        *("1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th", "251st")
+    ]

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limpet.redaction import Redacted, redact
-from limpet.redaction.spans import Span, settle
+from limpet.redaction.values import Span, settle
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

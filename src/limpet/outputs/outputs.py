@@ -116,15 +116,15 @@ class _Drafted(NamedTuple):
 
 
 def _drafted(ctx: Context, tool: str, content: str, call: str, body: bytes, masks: bool) -> _Drafted:
-    from limpet.previews import preview
-    from limpet.redaction import Redacted, redact
-    from limpet.text.marks import marks
+    from limpet.previews import failures, preview
+    from limpet.redaction import Redacted, redact, signs
+    from limpet.text.marks import find_marks
 
-    found: Marks | None = marks(body)
+    found: Marks | None = find_marks(body, failure=failures.PATTERN, secret=signs.pattern())
     clean = redact(content, found) if masks else Redacted(content, 0, ())
     if clean.count:
         body, found = clean.text.encode("utf-8", "surrogatepass"), None
-    shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length, found=found)
+    shown = preview(clean.text, tool=tool, budget=ctx.bounds.outputs.preview_length, marks=found)
     masked = redact(call).text  # all of it, and cut only then: half a secret would not be known for one
     draft = OutputDraft(tool, masked[: limits.OUTPUT_CALL_CHARS], shown.shape, shown.text, clean.count)
     return _Drafted(draft, body, masked, clean.text, shown.failures)

@@ -75,7 +75,7 @@ def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) 
     before = ctx.store.output(ctx.scope, seen.id)
     if before is None or not rules.include_preview or max(before.size, output.size) > limits.OUTPUT_DIFF_BYTES:
         return None
-    from limpet.previews.core import shown
+    from limpet.previews.core import printable
 
     old = ctx.store.output_bytes(ctx.scope, before.id, 0, before.size).decode("utf-8", "surrogatepass")
     change = small_change(
@@ -87,7 +87,7 @@ def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) 
     lines = f"{change.added:,} lines added, {change.removed:,} removed{in_all}"
     return (
         f"{head}, changed since {before.id}, which the same call gave at {iso(seen.at)}: {lines}"
-        f"\n\n{shown(change.text)}\n\n"
+        f"\n\n{printable(change.text)}\n\n"
         f'Read more with scratchpad_read(id="{output.id}", …): query, lines, match, path or rows. '
         f"{before.id} is how it was."
     )

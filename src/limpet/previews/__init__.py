@@ -6,26 +6,22 @@ line of a preview says what the output is, how long it is and how many of its li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from limpet.previews import plain
 from limpet.previews.core import Preview, Sheet, Text, plural
 from limpet.previews.detect import detect
 from limpet.previews.failures import Line, failure_lines
 from limpet.text import tokens
-
-if TYPE_CHECKING:
-    from limpet.text.marks import Marks
+from limpet.text.marks import Marks
 
 __all__ = ["Line", "Preview", "failure_lines", "preview"]
 
 
-def preview(content: str, *, tool: str = "", budget: int = 400, found: Marks | None = None) -> Preview:
+def preview(content: str, *, tool: str = "", budget: int = 400, marks: Marks | None = None) -> Preview:
     """What an agent should see of an output: at most `budget` tokens, the same for the same content and tool.
 
     `found` is what one pass over the content has found, when somebody made it.
     """
-    text = Text(content, found)
+    text = Text(content, marks)
     failures = len(text.failures)
     shape = detect(text, tool)
     head = _head(shape.name, text, failures, budget)
@@ -33,11 +29,11 @@ def preview(content: str, *, tool: str = "", budget: int = 400, found: Marks | N
     if sheet.left > 0 and not text.empty:
         shape.render(text, sheet)
     body = sheet.text()
-    shown = f"{head}\n{body}" if body else head
+    text_shown = f"{head}\n{body}" if body else head
     # Counting both parts alone and together can differ by a token; the bound is kept in any case.
-    while tokens.count(shown) > budget and "\n" in shown:
-        shown = shown.rpartition("\n")[0]
-    return Preview(shape.name, shown, failures)
+    while tokens.count(text_shown) > budget and "\n" in text_shown:
+        text_shown = text_shown.rpartition("\n")[0]
+    return Preview(shape.name, text_shown, failures)
 
 
 def _head(shape: str, text: Text, failures: int, budget: int) -> str:

@@ -45,31 +45,31 @@ def score(text: Text) -> float:
 
 def render(text: Text, sheet: Sheet) -> None:
     """The outline with line numbers, then the beginning of the file."""
-    found = _python(text) or _patterns(text)
-    sheet.add(plural(len(found), "definition") + text.part, at=0)
+    definitions = _python(text) or _patterns(text)
+    sheet.add(plural(len(definitions), "definition") + text.part, at=0)
     lines = text.lines
     first = [at for at, line in enumerate(lines[:60]) if line.strip()]
     sheet.add_lines(((at, lines[at]) for at in first[:4]), at=1, share=0.2, length=140)
     # A kind that repeats (rows that are inserted) is shown once, with its count.
-    heads = Counter(_head(line) for _, _, line in found)
+    heads = Counter(_head(line) for _, _, line in definitions)
     outline: list[tuple[int, str]] = []
-    seen: set[str] = set()
-    for at, depth, line in sorted(found, key=lambda each: (each[1] > 0, each[0])):
+    heads_shown: set[str] = set()
+    for at, depth, line in sorted(definitions, key=lambda each: (each[1] > 0, each[0])):
         head = _head(line)
-        if head in seen and heads[head] > 20:
+        if head in heads_shown and heads[head] > 20:
             continue
-        seen.add(head)
+        heads_shown.add(head)
         times = f" (×{heads[head]})" if heads[head] > 20 else ""  # noqa: RUF001
         outline.append((at, f"{at + 1}: {'  ' * depth}{clip(line.strip(), 110)}{times}"))
     chosen = []
     floor = 30
-    for at, shown in outline:
+    for at, entry in outline:
         if sheet.left < floor:
             break
-        chosen.append((at, shown))
-        sheet.left -= len(shown) // 3 + 2
-    sheet.left += sum(len(shown) // 3 + 2 for _, shown in chosen)
-    sheet.add_all((shown for _, shown in sorted(chosen)), at=2)
+        chosen.append((at, entry))
+        sheet.left -= len(entry) // 3 + 2
+    sheet.left += sum(len(entry) // 3 + 2 for _, entry in chosen)
+    sheet.add_all((entry for _, entry in sorted(chosen)), at=2)
     if len(chosen) < len(outline):
         sheet.add(f"… {plural(len(outline) - len(chosen), 'more definition')}", at=3)
     sheet.add_lines(((at, lines[at]) for at in range(len(lines) - 1, max(0, len(lines) - 4), -1)), at=4, length=140)
@@ -89,24 +89,24 @@ def _python(text: Text) -> list[tuple[int, int, str]]:
             tree = ast.parse(text.content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    found: list[tuple[int, int, str]] = []
+    definitions: list[tuple[int, int, str]] = []
     queue: list[tuple[ast.stmt, int]] = [(node, 0) for node in tree.body]
     lines = text.content.split("\n")
     while queue:
         node, depth = queue.pop(0)
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            found.append((node.lineno - 1, depth, lines[node.lineno - 1]))
+            definitions.append((node.lineno - 1, depth, lines[node.lineno - 1]))
             if isinstance(node, ast.ClassDef):
                 queue.extend((each, depth + 1) for each in node.body)
-    return found
+    return definitions
 
 
 def _patterns(text: Text) -> list[tuple[int, int, str]]:
-    found = []
+    definitions = []
     for at, line in text.numbered():
         match = _DEFINITION.match(line[:400])
         if match:
-            found.append((at, min(3, len(match.group(1).expandtabs(4)) // 4), line))
+            definitions.append((at, min(3, len(match.group(1).expandtabs(4)) // 4), line))
         elif line[:1].isalpha() and _SIGNATURE.match(line[:400]):
-            found.append((at, 0, line))
-    return found
+            definitions.append((at, 0, line))
+    return definitions

@@ -8,14 +8,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from limpet.previews.failures import Line, failure_lines
-from limpet.previews.json_sample import Sample, sample
 from limpet.text import tokens
-
-if TYPE_CHECKING:
-    from limpet.text.marks import Marks
+from limpet.text.marks import Marks
 
 LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
@@ -42,8 +39,8 @@ class Preview(NamedTuple):
 class Text:
     """An output as the shapes look at it: no byte order mark, no colours, lines end with a line feed."""
 
-    def __init__(self, content: str, found: Marks | None = None) -> None:
-        given = content
+    def __init__(self, content: str, marks: Marks | None = None) -> None:
+        original = content
         content = content.removeprefix("\ufeff")
         self.size = len(content)
         if "\x1b" in content:
@@ -52,7 +49,7 @@ class Text:
             content = content.replace("\r\n", "\n").replace("\r", "\n")
         self.content = content
         self.big = len(content) > BIG
-        self._found = found if content is given else None
+        self._marks = marks if content is original else None
 
     @cached_property
     def lines(self) -> Sequence[str]:
@@ -82,11 +79,11 @@ class Text:
     @cached_property
     def failures(self) -> list[Line]:
         if not isinstance(self.lines, Lines):
-            return failure_lines(self.content, self._found)
+            return failure_lines(self.content, self._marks)
         # Where every character is a byte, the lines have been counted already.
-        found = failure_lines(self.content, self._found, self.lines.number_at if self.content.isascii() else None)
-        self.lines.known.update(found)
-        return found
+        lines = failure_lines(self.content, self._marks, self.lines.number_at if self.content.isascii() else None)
+        self.lines.cache.update(lines)
+        return lines
 
     @cached_property
     def sample(self) -> list[str]:
@@ -104,13 +101,13 @@ class Text:
     def _big_sample(self) -> list[str]:
         """The same without cutting all of the text into lines."""
         content, last = self._body, _SAMPLE_PARTS - 1
-        found = content[:_SAMPLE_PART].split("\n")[:_SAMPLE_LINES]
+        lines = content[:_SAMPLE_PART].split("\n")[:_SAMPLE_LINES]
         for part in range(1, last):
             start = content.find("\n", len(content) * part // last) + 1
-            found += content[start : start + _SAMPLE_PART].split("\n")[:_SAMPLE_LINES] if start else []
+            lines += content[start : start + _SAMPLE_PART].split("\n")[:_SAMPLE_LINES] if start else []
         if "\n" in content[-_SAMPLE_PART:]:
-            found += content[-_SAMPLE_PART:].split("\n")[1:][-_SAMPLE_LINES:]
-        return [line[:_SAMPLE_CHARS] for line in found if line.strip()]
+            lines += content[-_SAMPLE_PART:].split("\n")[1:][-_SAMPLE_LINES:]
+        return [line[:_SAMPLE_CHARS] for line in lines if line.strip()]
 
     def most(self, usual: int) -> int:
         """How many lines, rows or values a shape may look at, when this is what it usually looks at."""
@@ -134,11 +131,6 @@ class Text:
             return NO_JSON
         return value
 
-    @cached_property
-    def sampled(self) -> Sample | None:
-        """Rows of a JSON list that is too long to be parsed for a preview, or None."""
-        return sample(self.content) if self.big and self.bracketed else None
-
     def numbered(self) -> Iterator[tuple[int, str]]:
         """All lines with their numbers, or evenly chosen ones when there are very many."""
         lines = self.lines
@@ -151,7 +143,7 @@ class Text:
     @property
     def part(self) -> str:
         """What must be said beside a count that was made over `numbered` lines."""
-        return f" among every {self.step}th line" if self.step > 1 else ""
+        return f" among every {ordinal(self.step)} line" if self.step > 1 else ""
 
 
 class Lines(Sequence[str]):
@@ -160,7 +152,7 @@ class Lines(Sequence[str]):
     def __init__(self, content: str) -> None:
         self._content = content
         places = range(0, len(content), _BLOCK)
-        self.known: dict[int, str] = {}  # those that were asked for: most of them are asked for again
+        self.cache: dict[int, str] = {}  # those that were asked for: most of them are asked for again
         self._starts = [0, *accumulate(content.count("\n", at, at + _BLOCK) for at in places)]
         self._next = (0, 0)  # the line after the last that was cut out, and where it begins
 
@@ -185,9 +177,9 @@ class Lines(Sequence[str]):
 
     def _line(self, number: int) -> str:
         """The line after so many line ends, which is looked for in the block where the last of these is."""
-        known = self.known.get(number)
-        if known is not None:
-            return known
+        cached = self.cache.get(number)
+        if cached is not None:
+            return cached
         content, (following, start) = self._content, self._next
         if number != following:
             block = bisect_left(self._starts, number) - 1 if number else 0
@@ -198,7 +190,7 @@ class Lines(Sequence[str]):
         end = content.find("\n", start)
         end = len(content) if end < 0 else end
         self._next = number + 1, end + 1
-        line = self.known[number] = content[start:end]
+        line = self.cache[number] = content[start:end]
         return line
 
     def __iter__(self) -> Iterator[str]:
@@ -228,7 +220,7 @@ class Sheet:
 
     def add(self, text: str, at: int = 0) -> bool:
         """Put a line into the section `at` when it fits."""
-        text = shown(text)
+        text = printable(text)
         cost = tokens.count(text + "\n")
         if cost > self.left:
             return False
@@ -240,7 +232,7 @@ class Sheet:
         """Put a line of the output into the section `at`, where lines stand in the order of the output."""
         if number in self._taken:
             return True
-        text = shown(clip(text, length))
+        text = printable(clip(text, length))
         cost = tokens.count(text + "\n") + (2 if self.gaps else 0)  # for the sign that lines are missing before it
         if cost > self.left:
             return False
@@ -299,7 +291,7 @@ def _joined(parts: Sequence[tuple[int, int, int, str]], gaps: bool) -> str:
     return "\n".join(out)
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """The text without the signs that a terminal or a protocol could stumble over."""
     return _CONTROL.sub("\ufffd", text)
 
@@ -322,8 +314,14 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def spread(count: int, wanted: int) -> list[int]:
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 11th, 251st."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
+
+
+def spread(count: int, most: int) -> list[int]:
     """So many places, evenly over 0 … count - 1."""
-    if count <= wanted:
+    if count <= most:
         return list(range(count))
-    return sorted({round(at * (count - 1) / max(1, wanted - 1)) for at in range(wanted)})
+    return sorted({round(at * (count - 1) / max(1, most - 1)) for at in range(most)})

@@ -66,17 +66,17 @@ def scores(text: Text, tool: str = "") -> dict[str, float]:
         return {"text": 1.0}
     name = tool.lower()
     hinted = {shape for word, shape in _HINTS.items() if word in name}
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for shape in SHAPES:
         value = shape.score(text)
-        found[shape.name] = value + (_HINT if value and shape.name in hinted else 0.0)
+        results[shape.name] = value + (_HINT if value and shape.name in hinted else 0.0)
         if value >= _CERTAIN:
             break
-    return found
+    return results
 
 
 def detect(text: Text, tool: str = "") -> Shape:
     """The surest shape."""
-    found = scores(text, tool)
-    best = max(found.values())
-    return next(shape for shape in SHAPES if found.get(shape.name) == best)
+    results = scores(text, tool)
+    best = max(results.values())
+    return next(shape for shape in SHAPES if results.get(shape.name) == best)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from limpet.text.marks import Marks
+from limpet.text.marks import Marks, find_marks
 
 _LONGEST_LOOK = 20_000  # Of a longer line, only what is around each hint is looked at.
 _LOOKS_PER_LINE = 500  # And at most this many hints: one line with a million of them is one line.
@@ -88,18 +87,16 @@ class Line(NamedTuple):
 
 
 def failure_lines(
-    content: str, found: Marks | None = None, number_at: Callable[[int], int] | None = None
+    content: str, marks: Marks | None = None, number_at: Callable[[int], int] | None = None
 ) -> list[Line]:
     """Every line that says that something failed, in order. `found` is what one pass over the content has found, and
     `number_at` which line begins at a byte, when somebody knows sooner than by counting."""
-    if found is None:
-        from limpet.text.marks import marks
-
-        found = marks(content.encode("utf-8", "surrogatepass"))
-    data, failing = found.data, []
+    if marks is None:
+        marks = find_marks(content.encode("utf-8", "surrogatepass"), failure=PATTERN)
+    data, failing = marks.data, []
     end = number = counted = looks = 0
     start = -1
-    for at in found.failures:
+    for at in marks.failures:
         if at >= end or start < 0:
             start = data.rfind(b"\n", 0, at) + 1
             end = data.find(b"\n", at)
@@ -114,8 +111,8 @@ def failure_lines(
         if _fails(text):
             number = number_at(start) if number_at else number + data.count(b"\n", counted, start)
             counted, looks = start, -1
-            whole = data[start:end].decode("utf-8", "surrogatepass").rstrip("\r") if long else text
-            failing.append(Line(number, whole))
+            line = data[start:end].decode("utf-8", "surrogatepass").rstrip("\r") if long else text
+            failing.append(Line(number, line))
     return failing
 
 
@@ -131,9 +128,9 @@ def excerpt(line: str, length: int) -> str:
 
 def _first(line: str) -> int:
     """Where the line first says that something failed, or -1."""
-    for found in _WORD.finditer(line):
-        if not _NONE.search(line[max(0, found.start() - 5) : found.start()]):
-            return found.start()
+    for match in _WORD.finditer(line):
+        if not _NONE.search(line[max(0, match.start() - 5) : match.start()]):
+            return match.start()
     value = _VALUE.search(line)
     return value.start() if value else -1
 

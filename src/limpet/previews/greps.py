@@ -27,9 +27,9 @@ def render(text: Text, sheet: Sheet) -> None:
     sheet.gaps = False
     files: dict[str, list[int]] = {}
     for at, line in text.numbered():
-        found = _match(line[:700])
-        if found:
-            files.setdefault(found.group(1) or found.group(2), []).append(at)
+        match = _match(line[:700])
+        if match:
+            files.setdefault(match.group(1) or match.group(2), []).append(at)
     total = sum(map(len, files.values()))
     sheet.add(f"{plural(total, 'hit')} in {plural(len(files), 'file')}{text.part}", at=0)
     most = sorted(files.items(), key=lambda pair: (-len(pair[1]), pair[0]))

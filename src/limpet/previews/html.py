@@ -95,7 +95,7 @@ def _without(page: str, start: str, end: str) -> str:
 
 def _links(page: str) -> list[tuple[str, str]]:
     """Addresses with what is written on them: other sites first, each once."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for tag in _TAG.finditer(page):
         if tag.group(1).lower() != "a":
             continue
@@ -103,9 +103,9 @@ def _links(page: str) -> list[tuple[str, str]]:
         if address and not address.group(1).startswith(("#", "javascript:", "mailto:")):
             close = page.find("</a", tag.end(), tag.end() + 600)
             label = _plain(page[tag.end() : close]) if close > 0 else ""
-            if not found.get(address.group(1)):
-                found[address.group(1)] = clip(label, 60)
-    return sorted(found.items(), key=lambda pair: not pair[0].startswith("http"))
+            if not labels.get(address.group(1)):
+                labels[address.group(1)] = clip(label, 60)
+    return sorted(labels.items(), key=lambda pair: not pair[0].startswith("http"))
 
 
 def _text(page: str) -> list[str]:

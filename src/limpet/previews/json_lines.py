@@ -17,8 +17,8 @@ def score(text: Text) -> float:
     if text.content[:200].lstrip()[:1] not in {"{", "["}:
         return 0.0
     sample = [line.strip() for line in text.sample[:60]]
-    whole = [line for line in sample if line[:1] in "{[" and (line[-1:] in "}]" or len(line) >= 399)]
-    if len(sample) >= 2 and len(whole) * 5 >= len(sample) * 4:
+    complete = [line for line in sample if line[:1] in "{[" and (line[-1:] in "}]" or len(line) >= 399)]
+    if len(sample) >= 2 and len(complete) * 5 >= len(sample) * 4:
         return 0.95 if any(_value(line) is not None for line in text.lines[:5]) else 0.0
     return 0.85 if len(_values(text.content[:_MOST_FIRST], 2)) >= 2 else 0.0
 
@@ -38,9 +38,9 @@ def render(text: Text, sheet: Sheet) -> None:
             sheet.add(f"no JSON: {clip(bad, 120)}", at=1)
         rows: Rows | None = Rows("", records, None)
     else:
-        found = _values(text.content, _MOST_VALUES)
-        sheet.add(f"{plural(len(found), 'JSON value')} one after another", at=0)
-        joined = [each for value in found for each in (value if isinstance(value, list) else [value])]
+        sequence = _values(text.content, _MOST_VALUES)
+        sheet.add(f"{plural(len(sequence), 'JSON value')} one after another", at=0)
+        joined = [each for value in sequence for each in (value if isinstance(value, list) else [value])]
         rows = biggest(joined)
     if rows is not None:
         show_rows(rows, sheet, '": ' in text.content[:4000])
@@ -59,15 +59,15 @@ def _value(line: str) -> object:
 
 def _values(content: str, most: int) -> list[object]:
     decoder = json.JSONDecoder()
-    found: list[object] = []
+    values: list[object] = []
     at = len(content) - len(content.lstrip())
-    while at < len(content) and len(found) < most and content[at] in "{[":
+    while at < len(content) and len(values) < most and content[at] in "{[":
         try:
             value, end = decoder.raw_decode(content, at)
         except (ValueError, RecursionError):
             break
-        found.append(value)
+        values.append(value)
         at = end
         while at < len(content) and content[at] in " \n\t,":
             at += 1
-    return found
+    return values

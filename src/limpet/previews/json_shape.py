@@ -10,7 +10,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from limpet.previews.columns import MOST_ROWS, NESTED, as_number, opaque, profile
-from limpet.previews.core import Sheet, Text, clip, plural, shown, spread
+from limpet.previews.core import Sheet, Text, clip, plural, printable, spread
 from limpet.text import tokens
 
 _MOST_NODES = 60_000  # Values that are looked at when the biggest collection is searched.
@@ -23,8 +23,13 @@ _SAYS_LITTLE = re.compile(r": [\d,]{1,12} distinct(?:, [\d,]{1,12} empty)?$|: (?
 # What a reader calls a row by, best first.
 _TELLING = ("title", "name", "number", "login", "error", "message", "status", "state", "id", "key", "path", "version")
 
-
-_known: WeakKeyDictionary[Text, Big | None] = WeakKeyDictionary()  # both score and render ask, and it takes its time
+HEAD = 12_000  # Characters of the beginning that are parsed.
+ROWS = 40  # Rows from all over the list.
+_SPACE = " \t\r\n"
+_DECODER = json.JSONDecoder()
+_big_cache: WeakKeyDictionary[Text, Big | None] = (
+    WeakKeyDictionary()
+)  # both score and render ask, and it takes its time
 
 
 class Big(NamedTuple):
@@ -71,22 +76,22 @@ def render(text: Text, sheet: Sheet) -> None:
 
 def _big(text: Text) -> Big | None:
     """What is seen of a text that is too long to be parsed for a preview; None when it is not, or has no rows."""
-    if text not in _known:
-        _known[text] = _sampled(text)
-    return _known[text]
+    if text not in _big_cache:
+        _big_cache[text] = _sampled(text)
+    return _big_cache[text]
 
 
 def _sampled(text: Text) -> Big | None:
-    head = text.sampled
+    head = sample(text.content) if text.big and text.bracketed else None
     if head is None:
         return None
     rows = biggest(head.value)
     if rows is None or rows.path != head.path or rows.names is not None:
         return None
-    told = outline(head.value).replace(f"[{head.read}]", f"[about {head.total:,}]", 1)
+    summary = outline(head.value).replace(f"[{head.read}]", f"[about {head.total:,}]", 1)
     if isinstance(head.value, list):
-        told = f"array of about {head.total:,} (objects)"
-    return Big(told, Rows(rows.path, head.rows, None), head.total)
+        summary = f"array of about {head.total:,} (objects)"
+    return Big(summary, Rows(rows.path, head.rows, None), head.total)
 
 
 def outline(value: object) -> str:
@@ -105,10 +110,10 @@ def biggest(value: object) -> Rows | None:
     """The collection of objects with the most rows; the one nearer to the top when two have as many."""
     best: Rows | None = None
     queue: list[tuple[str, object]] = [("", value)]
-    seen = 0
-    while queue and seen < _MOST_NODES:
+    visited = 0
+    while queue and visited < _MOST_NODES:
         path, node = queue.pop(0) if len(queue) < 2000 else queue.pop()
-        seen += 1
+        visited += 1
         rows = _as_rows(path, node)
         if rows is not None and (best is None or len(rows.items) > 2 * len(best.items)):
             best = rows
@@ -140,16 +145,16 @@ def show_rows(rows: Rows, sheet: Sheet, spaced: bool, count: str = "") -> None:
     numbers = {key: list(map(as_number, column)) for key, column in values.items()}
     if len(flat) > 6:
         profiles = [clip(profile(clip(key, 60), values[key], numbers[key]), 140) for key in plain]
-        told = [each for each in profiles if not _SAYS_LITTLE.search(each)]
-        sheet.add_all(told, at=2, share=0.4)
+        informative = [each for each in profiles if not _SAYS_LITTLE.search(each)]
+        sheet.add_all(informative, at=2, share=0.4)
         rest = [each.split(":", 1)[0] for each in profiles if _SAYS_LITTLE.search(each)]
         if rest:
             sheet.add(clip("also " + ", ".join(rest), 160), at=2)
-    kept = _telling(plain, values) or plain or keys
-    order = _order(flat, [numbers[key] for key in kept[:12]])
+    telling = _telling(plain, values) or plain or keys
+    order = _order(flat, [numbers[key] for key in telling[:12]])
     shown_rows = 0
     for at in order:
-        row = {key: flat[at][key] for key in kept if key in flat[at] and flat[at][key] not in (None, "")}
+        row = {key: flat[at][key] for key in telling if key in flat[at] and flat[at][key] not in (None, "")}
         line = _fitting(row, spaced)
         if names is not None:
             line = f"{json.dumps(clip(names[at], 80), ensure_ascii=False)}{': ' if spaced else ':'}{line}"
@@ -180,7 +185,7 @@ def row_text(row: Mapping[str, object], spaced: bool, length: int) -> str:
     separators = (", ", ": ") if spaced else (",", ":")
     short = _nested({key: _short(value) for key, value in row.items()})
     text = json.dumps(short, ensure_ascii=False, separators=separators, default=str)
-    return clip(shown(text), length)
+    return clip(printable(text), length)
 
 
 def _nested(row: Mapping[str, object]) -> dict[str, object]:
@@ -297,10 +302,10 @@ def _dull(key: str, flat: Sequence[Mapping[str, object]]) -> bool:
 def _leaves(value: object, sheet: Sheet, spaced: bool) -> None:
     """An object without rows: its values, those nearer to the top first."""
     queue: list[tuple[str, object]] = [("", value)]
-    seen = 0
-    while queue and seen < 3000 and sheet.left > 8:
+    visited = 0
+    while queue and visited < 3000 and sheet.left > 8:
         path, node = queue.pop(0)
-        seen += 1
+        visited += 1
         items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
         for key, each in list(items)[:200]:
             where = f"{path}.{key}" if path else str(key)
@@ -338,3 +343,111 @@ def _brief(value: object) -> str:
     if isinstance(value, dict):
         return f"{{{len(value)}}}"
     return clip(json.dumps(_short(value), ensure_ascii=False), 40)
+
+
+# --- a list too long to be parsed for a preview -----------------------------------------------------------------------
+
+
+class Sample(NamedTuple):
+    """The value as far as its head tells, where its rows are, rows from all over them, and about how many there are."""
+
+    value: object
+    path: str
+    rows: list[dict[str, object]]
+    read: int  # rows in `value`
+    total: int
+
+
+class _Open(NamedTuple):
+    """The list that goes on beyond the head: where it stands, its items, and what is between two of them."""
+
+    path: str
+    items: list[object]
+    separator: str
+    start: int
+    end: int
+
+
+def sample(content: str) -> Sample | None:
+    """Rows of the list that makes most of the text; None when it is made otherwise."""
+    opened: list[_Open] = []
+    value = _partial(content[:HEAD], len(content) - len(content.lstrip()), "", opened)
+    rows = [item for item in opened[0].items if isinstance(item, dict)] if opened else []
+    if len(rows) < 3 or len(rows) < len(opened[0].items) or not opened[0].separator:
+        return None
+    cut, read, usual = opened[0], len(rows), set(rows[0])
+    places = [len(content) * number // ROWS for number in range(1, ROWS)]
+    for place in [*(place for place in places if place > cut.end), content.rfind(cut.separator)]:
+        # What is in a row may be separated as rows are, and has other members.
+        rows += [row for row in _row(content, cut.separator, place) if len(usual & set(row)) * 2 >= len(usual)]
+    alike = content.count(cut.separator, cut.start, cut.end) + 1
+    return Sample(value, cut.path, rows, read, round((content.count(cut.separator) + 1) * read / alike))
+
+
+def _row(content: str, separator: str, place: int) -> list[dict[str, object]]:
+    """The next row after this place, when one can be read there."""
+    at = content.find(separator, max(0, place))
+    try:
+        value, _ = _DECODER.raw_decode(content, at + len(separator) - 1) if at >= 0 else (None, 0)
+    except (ValueError, RecursionError):
+        return []
+    return [value] if isinstance(value, dict) else []
+
+
+def _partial(head: str, at: int, path: str, opened: list[_Open]) -> object:
+    """The value at this place. Of one that does not end in the head, what is there; the list that is cut is noted."""
+    try:
+        return _DECODER.raw_decode(head, at)[0]
+    except (ValueError, RecursionError):
+        pass
+    if path.count("/") > 20:
+        return None
+    if head[at : at + 1] == "[":
+        return _items(head, at + 1, path, opened)
+    return _members(head, at + 1, path, opened) if head[at : at + 1] == "{" else None
+
+
+def _items(head: str, at: int, path: str, opened: list[_Open]) -> list[object]:
+    items: list[object] = []
+    separator = ""
+    begun = ended = at = _skip(head, at, "")
+    while at < len(head):
+        try:
+            value, end = _DECODER.raw_decode(head, at)
+        except (ValueError, RecursionError):
+            break
+        items.append(value)
+        at = _skip(head, end, ",")
+        separator = head[end - 1 : at + 1]
+        ended = end
+    opened.append(_Open(path, items, separator, begun, ended))
+    return items
+
+
+def _members(head: str, at: int, path: str, opened: list[_Open]) -> dict[str, object]:
+    members: dict[str, object] = {}
+    at = _skip(head, at, "")
+    while at < len(head) and head[at] == '"' and not opened:
+        try:
+            name, end = _DECODER.raw_decode(head, at)
+        except ValueError:
+            break
+        at = _skip(head, end, ":")
+        try:
+            members[name], end = _DECODER.raw_decode(head, at)
+        except (ValueError, RecursionError):
+            members[name] = _partial(head, at, f"{path}/{name}", opened)
+            break
+        at = _skip(head, end, ",")
+    return members
+
+
+def _skip(head: str, at: int, sign: str) -> int:
+    """The place after blanks and at most one such sign."""
+    while at < len(head) and head[at] in _SPACE:
+        at += 1
+    if sign and head[at : at + 1] == sign:
+        at += 1
+        while at < len(head) and head[at] in _SPACE:
+            at += 1
+    return at

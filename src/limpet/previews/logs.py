@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from limpet.previews.core import Sheet, Text, clip
+from limpet.previews.core import Sheet, Text, clip, ordinal
 from limpet.previews.failures import excerpt
 
 _STAMP = re.compile(
@@ -69,7 +69,7 @@ def render(text: Text, sheet: Sheet) -> None:
     most = text.most(_MOST_LINES)
     step = 1 + len(lines) // most
     chosen = [at for at in range(0, len(lines), step) if lines[at].strip()]
-    part = f" (in every {step}th line)" if step > 1 else ""
+    part = f" (in every {ordinal(step)} line)" if step > 1 else ""
     levels, statuses = _levels(lines[at] for at in chosen)
     if statuses:
         sheet.add(
@@ -94,8 +94,8 @@ def render(text: Text, sheet: Sheet) -> None:
     rare = sorted(rest, key=lambda each: (each[1], each[0]))
     often = sorted(rest, key=lambda each: (-each[1], each[0]))
     mixed = [each for pair in zip(often, rare, strict=True) for each in pair]
-    seen = {id(each) for each in warn}
-    _show([each for each in dict.fromkeys(mixed) if id(each) not in seen], lines, sheet, 2, share=1.0)
+    warned = {id(each) for each in warn}
+    _show([each for each in dict.fromkeys(mixed) if id(each) not in warned], lines, sheet, 2, share=1.0)
 
 
 def fold_key(line: str) -> str:
@@ -104,12 +104,12 @@ def fold_key(line: str) -> str:
     if access:
         return _VARIABLE.sub("#", access.group(1)[:200]) + " " + access.group(2)
     stamp = _STAMP.search(line[:60])
-    said = line[stamp.end() if stamp else 0 :][:240]
+    body = line[stamp.end() if stamp else 0 :][:240]
     # The first words say what happened, later ones to whom: lines as long with the same beginning are alike.
-    if '"' not in said and "'" not in said:  # only what is quoted has blanks in it: there are as many words as before
-        words = said.split()
+    if '"' not in body and "'" not in body:  # only what is quoted has blanks in it: there are as many words as before
+        words = body.split()
         return f"{len(words)} " + _VARIABLE.sub("#", " ".join(words[:6]))
-    words = _VARIABLE.sub("#", said).split()
+    words = _VARIABLE.sub("#", body).split()
     return f"{len(words)} " + " ".join(words[:6])
 
 
@@ -161,16 +161,16 @@ def _levels(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
         if access:
             statuses[access.group(2)] += 1
             continue
-        found = _LEVEL.search(line[:160])
-        if found:
-            name = found.group().strip('[]=" ,').upper()
+        level = _LEVEL.search(line[:160])
+        if level:
+            name = level.group().strip('[]=" ,').upper()
             levels[_SAME.get(name, name)] += 1
     return levels, statuses
 
 
 def _first_stamp(lines: Iterable[str]) -> str:
     for line in lines:
-        found = _STAMP.search(line[:80])
-        if found:
-            return found.group().strip("[]")
+        stamp = _STAMP.search(line[:80])
+        if stamp:
+            return stamp.group().strip("[]")
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from limpet.previews.core import Sheet, Text, clip, plural, shown, spread
+from limpet.previews.core import Sheet, Text, clip, plural, printable, spread
 from limpet.previews.failures import excerpt
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
@@ -25,7 +25,7 @@ def binary(text: Text) -> bool:
 def render(text: Text, sheet: Sheet) -> None:
     """Head and tail, failures, totals, then lines from evenly chosen places."""
     if binary(text):
-        sheet.add(f"binary-looking; begins {clip(shown(text.content[:200]), 80)!a}", at=0)
+        sheet.add(f"binary-looking; begins {clip(printable(text.content[:200]), 80)!a}", at=0)
         return
     lines = text.lines
     if not lines:

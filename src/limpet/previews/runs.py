@@ -92,8 +92,8 @@ def render(text: Text, sheet: Sheet) -> None:
     sheet.add_lines(
         ((at, lines[at]) for at in dict.fromkeys([*tail, *closing, *early[:1]])), at=9, share=0.3, length=130
     )
-    shown = _failures(text, sheet)
-    more = len(text.failures) - shown
+    listed = _failures(text, sheet)
+    more = len(text.failures) - listed
     if more > 0:
         sheet.add(f"… and {plural(more, 'more failure line')}", at=5)
     warnings = [(at, line) for at, line in text.numbered() if _warns(line[:300])]
@@ -114,13 +114,13 @@ def _warns(line: str) -> bool:
 
 def _coverage(text: Text, sheet: Sheet) -> None:
     """A table of coverage: its header and the files that are covered least."""
-    found = [(int(hit.group(1)), at) for at, line in text.numbered() if (hit := _COVERED.match(line[:300]))]
-    if len(found) < 3:
+    covered = [(int(hit.group(1)), at) for at, line in text.numbered() if (hit := _COVERED.match(line[:300]))]
+    if len(covered) < 3:
         return
-    first = min(at for _, at in found)
+    first = min(at for _, at in covered)
     head = [(at, text.lines[at]) for at in range(max(0, first - 2), first)]
     sheet.add_lines(((at, line) for at, line in head if not _RULE.fullmatch(line[:300])), at=7, length=120)
-    sheet.add_lines(((at, text.lines[at]) for _, at in sorted(found)), at=7, length=100)
+    sheet.add_lines(((at, text.lines[at]) for _, at in sorted(covered)), at=7, length=100)
 
 
 def _failures(text: Text, sheet: Sheet) -> int:
@@ -137,8 +137,8 @@ def _failures(text: Text, sheet: Sheet) -> int:
     for line in order:
         if sheet.left <= floor or missed > 4:
             break
-        said = excerpt(line.text, length - 5) if len(line.text) > 2 * length else line.text
-        if sheet.add_line(line.number, said, at=5, length=length):
+        content = excerpt(line.text, length - 5) if len(line.text) > 2 * length else line.text
+        if sheet.add_line(line.number, content, at=5, length=length):
             numbers.add(line.number)
         else:
             missed += 1
@@ -154,12 +154,12 @@ def _failures(text: Text, sheet: Sheet) -> int:
 
 def _distinct(failures: Sequence[Line]) -> list[Line]:
     """Every text once, and rules and headings between `=====` last: they say nothing that the others do not."""
-    seen: dict[str, Line] = {}
+    first: dict[str, Line] = {}
     for line in failures:
-        seen.setdefault(line.text.strip(), line)
-    bare = [line for line in seen.values() if len(re.sub(r"[\W_]", "", line.text[:300])) < 12]
+        first.setdefault(line.text.strip(), line)
+    bare = [line for line in first.values() if len(re.sub(r"[\W_]", "", line.text[:300])) < 12]
     dull = {line.number for line in bare}
-    return [*(line for line in seen.values() if line.number not in dull), *bare]
+    return [*(line for line in first.values() if line.number not in dull), *bare]
 
 
 def _varied(failures: Sequence[Line]) -> Iterator[Line]:
@@ -183,8 +183,8 @@ def _junit(text: Text, sheet: Sheet) -> None:
     suites: list[str] = []
     case = ""
     most = BIG // 4 if text.big else _MOST_XML
-    for found in _TAG.finditer(text.content[:most]):
-        tag, raw = found.group(1), found.group(2)
+    for element in _TAG.finditer(text.content[:most]):
+        tag, raw = element.group(1), element.group(2)
         if tag.startswith("testsuite"):
             suites.append(f"<{tag} {raw.strip().rstrip('/')}>")
             continue
@@ -194,13 +194,13 @@ def _junit(text: Text, sheet: Sheet) -> None:
             seconds = attributes.get("time", "0")
             cases.append((float(seconds) if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", seconds) else 0.0, case))
         elif tag in {"failure", "error"}:
-            body = text.content[found.end() : found.end() + 200].split("</", 1)[0] if not found.group(3) else ""
+            body = text.content[element.end() : element.end() + 200].split("</", 1)[0] if not element.group(3) else ""
             failed.append(f"{tag}: {case}: {attributes.get('message') or ' '.join(body.split())}")
     counted = "" if len(text.content) <= most else " in the part that was read"
     sheet.add(f"JUnit report, {plural(len(cases), 'case')}, {len(failed):,} failed{counted}", at=0)
     sheet.add_all((excerpt(suite, 260) for suite in suites), at=1, share=0.4)
-    shown = sheet.add_all((excerpt(each, 200) for each in failed), at=2, share=0.8)
-    if len(failed) > shown:
-        sheet.add(f"… and {plural(len(failed) - shown, 'more failure')}", at=3)
+    listed = sheet.add_all((excerpt(each, 200) for each in failed), at=2, share=0.8)
+    if len(failed) > listed:
+        sheet.add(f"… and {plural(len(failed) - listed, 'more failure')}", at=3)
     slowest = sorted(cases, key=lambda each: -each[0])[:12]
     sheet.add_all((f"{seconds:.3f}s {name}" for seconds, name in slowest), at=4, share=0.8)

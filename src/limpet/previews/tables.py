@@ -68,18 +68,18 @@ def _order(text: Text, table: Table, columns: Sequence[Sequence[float | None]], 
     totals = [number for number in rows[-3:] if _TOTAL.search(text.lines[number][:200].strip("| "))]
     extremes: list[int] = []
     for column in columns:
-        found = [(value, at) for at, value in enumerate(column) if value is not None]
-        if len({value for value, _ in found}) > 8 and len(found) * 2 > len(column) and not _counts_up(found):
-            extremes.append(chosen[max(found, key=lambda pair: (pair[0], -pair[1]))[1]])
-            extremes.append(chosen[min(found, key=lambda pair: (pair[0], pair[1]))[1]])
+        numbers = [(value, at) for at, value in enumerate(column) if value is not None]
+        if len({value for value, _ in numbers}) > 8 and len(numbers) * 2 > len(column) and not _counts_up(numbers):
+            extremes.append(chosen[max(numbers, key=lambda pair: (pair[0], -pair[1]))[1]])
+            extremes.append(chosen[min(numbers, key=lambda pair: (pair[0], pair[1]))[1]])
     others = [rows[at] for at in spread(len(rows), 24)]
     order = [*list(failing.values())[:3], *totals, *rows[:2], *extremes[:1], *rows[-1:], *extremes, *others]
     return list(dict.fromkeys(order))
 
 
-def _counts_up(found: Sequence[tuple[float, int]]) -> bool:
+def _counts_up(pairs: Sequence[tuple[float, int]]) -> bool:
     """Whether the column only numbers the rows, so that its extremes are the first and the last."""
-    values = [value for value, _ in found]
+    values = [value for value, _ in pairs]
     return values == sorted(values)
 
 
@@ -142,8 +142,8 @@ def _delimited(text: Text, delimiter: str) -> Table:
     rows = list(read) or _filled(text)
 
     def cells(number: int) -> list[str]:
-        known = read.get(number)
-        return known if known is not None else next(iter(_parse([lines[number]], delimiter)), [])
+        parsed = read.get(number)
+        return parsed if parsed is not None else next(iter(_parse([lines[number]], delimiter)), [])
 
     header = cells(rows[0]) if rows else []
     named = bool(header) and all(cell.strip() and as_number(cell) is None for cell in header)
@@ -216,8 +216,8 @@ def _aligned(text: Text, sheet: Sheet) -> None:
 
 def _ranked(rows: Sequence[tuple[int, list[str]]], column: int) -> list[int]:
     """The numbers of the lines with a quantity in the column, the least first."""
-    found = [(_at(row, column), at) for at, row in rows]
-    return [at for _, at in sorted((value, at) for value, at in found if value is not None)]
+    quantities = [(_at(row, column), at) for at, row in rows]
+    return [at for _, at in sorted((value, at) for value, at in quantities if value is not None)]
 
 
 def _at(row: Sequence[str], column: int) -> float | None:

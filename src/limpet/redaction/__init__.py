@@ -11,16 +11,14 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from limpet.redaction import signs
 from limpet.redaction.blocks import key_blocks, surrounded
-from limpet.redaction.formats import known
+from limpet.redaction.formats import known_formats
 from limpet.redaction.named import named
-from limpet.redaction.spans import Span, settle
-
-if TYPE_CHECKING:
-    from limpet.text.marks import Marks
+from limpet.redaction.values import Span, settle
+from limpet.text.marks import Marks, find_marks
 
 _MASKED = re.compile(r"\[redacted:[a-z0-9-]{1,40}(?::[0-9a-f]{6})?\]")
 _JSON_ESCAPE = re.compile(r"\\u00([2-7][0-9a-fA-F])")
@@ -43,22 +41,22 @@ class Redacted(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def redact(text: str, found: Marks | None = None) -> Redacted:
+def redact(text: str, marks: Marks | None = None) -> Redacted:
     """Mask every secret of a known kind. `found` is what one pass over the text has found, when somebody made it."""
     count = 0
     kinds: set[str] = set()
     for _ in range(_ROUNDS):
-        spans = _secrets(text, found)
+        spans = _secrets(text, marks)
         if not spans:
             break
-        text, found = _masked(text, spans), None
+        text, marks = _masked(text, spans), None
         count += len(spans)
         kinds.update(span.kind for span in spans)
     return Redacted(text, count, tuple(sorted(kinds)))
 
 
-def _secrets(text: str, found: Marks | None) -> list[Span]:
-    spans = _find(text, found)
+def _secrets(text: str, marks: Marks | None) -> list[Span]:
+    spans = _find(text, marks)
     if "\\" in text and "\\u00" in text:
         spans += _find_escaped(text, _JSON_ESCAPE)
     if "%" in text:
@@ -68,14 +66,12 @@ def _secrets(text: str, found: Marks | None) -> list[Span]:
     return settle(spans)
 
 
-def _find(text: str, found: Marks | None = None) -> list[Span]:
+def _find(text: str, marks: Marks | None = None) -> list[Span]:
     """All secrets, looked for where there is a sign of one."""
-    from limpet.text.marks import marks
-
-    found = found or marks(text.encode("utf-8", "surrogatepass"))
-    keys = any(signs.key_block(found.data[start:end]) for start, end in found.secrets)
+    marks = marks or find_marks(text.encode("utf-8", "surrogatepass"), secret=signs.pattern())
+    keys = any(signs.key_block(marks.data[start:end]) for start, end in marks.secrets)
     spans = list(key_blocks(text)) if keys else []
-    parts = _parts(text, found)
+    parts = _parts(text, marks)
     if not parts:
         return spans  # as it is with nearly every text
     if sum(end - start for start, end in parts) * 2 > len(text):
@@ -92,13 +88,13 @@ def _find(text: str, found: Marks | None = None) -> list[Span]:
     return spans
 
 
-def _parts(text: str, found: Marks) -> list[tuple[int, int]]:
+def _parts(text: str, marks: Marks) -> list[tuple[int, int]]:
     """Where to look: around each sign, as far as a finder looks at most."""
-    data = found.data
+    data = marks.data
     parts: list[tuple[int, int]] = []
     ascii = len(data) == len(text)
     byte = place = 0  # `place` is the character at this byte
-    for start, end in found.secrets:
+    for start, end in marks.secrets:
         hit = data[start:end]
         if signs.key_block(hit) or (signs.command(hit) and signs.idle(data, start)):
             continue
@@ -121,7 +117,7 @@ def _look(text: str) -> list[Span]:
     # letters never change its length.
     twin = text if text.isascii() else text.encode("ascii", "replace").decode("ascii")
     lower = twin.lower()
-    return [*known(twin), *surrounded(text, lower), *named(text, lower)]
+    return [*known_formats(twin), *surrounded(text, lower), *named(text, lower)]
 
 
 def _find_escaped(text: str, escape: re.Pattern[str]) -> list[Span]:

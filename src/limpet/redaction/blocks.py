@@ -7,8 +7,7 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from limpet.redaction.spans import Span
-from limpet.redaction.values import mixed, placeholder
+from limpet.redaction.values import Span, mixed, placeholder
 
 # A block ends at the next row of five dashes: what comes after belongs to the next block, so no text is read twice.
 _PEM_HEAD = re.compile(r"-----BEGIN[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
@@ -82,11 +81,11 @@ def _pem(text: str) -> Iterator[Span]:
     yield from _pem_ends(text, frozenset(ends))
 
 
-def _pem_ends(text: str, known: frozenset[int]) -> Iterator[Span]:
+def _pem_ends(text: str, masked_ends: frozenset[int]) -> Iterator[Span]:
     """The end of a block whose beginning is in another text."""
     for tail in _PEM_TAIL.finditer(text):
         start = tail.start()
-        while tail.end() not in known and start > 0 and text[start - 1] == "\n":
+        while tail.end() not in masked_ends and start > 0 and text[start - 1] == "\n":
             line = max(text.rfind("\n", max(0, start - 100), start - 1) + 1, start - 100, 0)
             if not _PEM_LINE.fullmatch(text, line, start - 1):
                 break
@@ -154,9 +153,9 @@ def _commands(text: str, lower: str) -> Iterator[Span]:
 
 def _decoded(value: str) -> str:
     """What base64 text says, or nothing when it is no base64 of readable text."""
-    whole = value[: len(value) - len(value) % 4] if "=" not in value else value
+    quads = value[: len(value) - len(value) % 4] if "=" not in value else value
     try:
-        plain = base64.b64decode(whole, altchars=b"-_" if "-" in whole or "_" in whole else None, validate=True)
+        plain = base64.b64decode(quads, altchars=b"-_" if "-" in quads or "_" in quads else None, validate=True)
         text = plain.decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
         return ""

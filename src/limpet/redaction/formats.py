@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from limpet.redaction.spans import Span
-from limpet.redaction.values import mixed
+from limpet.redaction.values import Span, mixed
 
 _ALNUM = "[A-Za-z0-9]"
 _WORD = "[A-Za-z0-9_-]"
@@ -188,7 +187,7 @@ FORMATS = (
 _DISCORD = re.compile(rf"[MNO]{_WORD}{{23,27}}+\.{_WORD}{{6}}\.{_WORD}{{27,}}+")
 
 
-def known(text: str) -> Iterator[Span]:
+def known_formats(text: str) -> Iterator[Span]:
     """Every secret of a known look in an ASCII text."""
     stretches = "\n".join(_STRETCH.findall(text))
     for form in FORMATS:
@@ -197,7 +196,7 @@ def known(text: str) -> Iterator[Span]:
         place = text if form.gate else stretches
         for literal in form.literals:
             if literal in place:
-                yield from _found(form, literal, text)
+                yield from _matches(form, literal, text)
     if _DISCORD.search(stretches):
         for match in _DISCORD.finditer(text):
             if free(text, match.start()) and mixed(match.group()):
@@ -213,7 +212,7 @@ def free(text: str, start: int) -> bool:
     return start > 2 and text[start - 3] == "%" and text[start - 2] in _HEX and text[start - 1] in _HEX
 
 
-def _found(form: _Format, literal: str, text: str) -> Iterator[Span]:
+def _matches(form: _Format, literal: str, text: str) -> Iterator[Span]:
     position = text.find(literal)
     while position >= 0:
         start = position - form.back

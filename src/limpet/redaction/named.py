@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from limpet.redaction.spans import Span
-from limpet.redaction.values import secret_value, turns
+from limpet.redaction.values import Span, secret_value, turns
 
 # After the name: its closing quote or bracket, then what separates name and value. The word alone is the fast prefix.
 SUFFIXES = r"(?:[_-]?[0-9]{1,3}|[_-](?:prod|production|dev|staging|live|test|base|value|data|hash|old|new|default))?"
@@ -92,8 +91,8 @@ def _value(text: str, lower: str, match: re.Match[str]) -> Span | None:
         return None
     word_end = match.end("close") if match.group("close") else match.start("sep") if separator else match.end()
     password = match.group().startswith(("pass", "pwd"))
-    found = _read(text, match.end(), separator, text[start:word_end].strip("\"'`\\[] \t"), start, password)
-    return Span(*found, *_kind(text[found[0] : found[1]], name, match.group(), password)) if found else None
+    place = _read(text, match.end(), separator, text[start:word_end].strip("\"'`\\[] \t"), start, password)
+    return Span(*place, *_kind(text[place[0] : place[1]], name, match.group(), password)) if place else None
 
 
 def _kind(value: str, name: str, word: str, password: bool) -> tuple[str, str | None]:
@@ -155,19 +154,19 @@ def _unquoted(text: str, at: int, separator: str, name: str, start: int, passwor
     if not value:
         return None
     begin, end = value.span()
-    shown = value.group().rstrip(",;)}]")
-    if "(" in shown or not shown or not name:
+    bare = value.group().rstrip(",;)}]")
+    if "(" in bare or not bare or not name:
         return None
     line = loud or flag
     if not line and (tight or separator == ":") and _LINE_END.match(text, end):
         # A line of its own, as in a settings file: `password=word` or `password: word`.
         line = bool(_LINE_START.search(text, max(0, start - 40), start)) and (password or separator == "=")
-        line = line and "." not in shown and (not shown[0].isupper() or turns(shown) >= 6)
+        line = line and "." not in bare and (not bare[0].isupper() or turns(bare) >= 6)
     if name.lower().endswith("key") and not _KEYS.search(name.lower()[:-3]):
-        good = len(shown) >= 20 and secret_value(shown, password=False, quoted=False, plain_line=False)
+        good = len(bare) >= 20 and secret_value(bare, password=False, quoted=False, plain_line=False)
     else:
-        good = secret_value(shown, password=password, quoted=False, plain_line=line)
+        good = secret_value(bare, password=password, quoted=False, plain_line=line)
     if not good:
         return None
     rest = (_LINE_REST if loud or flag else _BARE_REST).match(text, end)
-    return begin, rest.end() if end - begin == _LONGEST and rest else begin + len(shown)
+    return begin, rest.end() if end - begin == _LONGEST and rest else begin + len(bare)

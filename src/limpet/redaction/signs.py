@@ -9,6 +9,7 @@ compares both.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from limpet.redaction.formats import FORMATS
 from limpet.redaction.named import KEY_WORDS, SUFFIXES
@@ -46,6 +47,7 @@ _OPTION = {b"curl": (b"-u", b"--user", b"--proxy-user"), b"mysq": (b"-p",), b"ss
 _COMMAND = 2000  # characters of a command line that its finder looks at
 
 
+@cache
 def pattern() -> str:
     """One alternative for every sign. Without captures, anchors or word boundaries: it says the same on a part."""
     looks = [_sign(form.pattern, form.literals, form.back) for form in FORMATS]

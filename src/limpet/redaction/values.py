@@ -1,9 +1,11 @@
-"""Whether a value that a name calls secret is one: not a placeholder, a type, a variable or a word."""
+"""What the finders share: the span of a secret, and whether a value is one and not a placeholder, a type or a word."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
+from typing import NamedTuple
 
 _STAND_IN = re.compile(
     r"\[redacted:"
@@ -110,3 +112,30 @@ def _by_chance(value: str) -> bool:
 def turns(value: str) -> int:
     """How often small and capital letters change places."""
     return sum(before.isupper() != after.isupper() for before, after in pairwise(value[:80]))
+
+
+# --- spans ------------------------------------------------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """A place to mask. `token` is what the placeholder's hash is made from; None for what could be guessed."""
+
+    start: int
+    end: int
+    kind: str
+    token: str | None = None
+
+
+def settle(spans: Iterable[Span]) -> list[Span]:
+    """In order and without overlaps; everything that any of them covers stays covered.
+
+    The wider one counts, and of two equally wide ones the one that can be told by its own look.
+    """
+    settled: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end, span.token is None, span.kind)):
+        if settled and span.start < settled[-1].end:
+            if span.end > settled[-1].end:
+                settled[-1] = settled[-1]._replace(end=span.end)
+            continue
+        settled.append(span)
+    return settled

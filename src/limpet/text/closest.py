@@ -17,7 +17,7 @@ WHITESPACE = "whitespace"
 PUNCTUATION = "punctuation"
 SIMILAR = "similar"
 
-_SHOWN = 120  # characters of the line that are returned
+_LINE_CHARS = 120  # characters of the line that are returned
 _READ = 200_000  # characters of the text that are looked at
 _SOUGHT = 10_000  # how far into what was looked for a line with a word may be
 _COMPARED = 160  # characters of a line that are compared closely
@@ -99,8 +99,8 @@ def _most_like(text: str, find: str) -> Near | None:
 
 def _sharing_words(lines: dict[int, str], sought: str) -> dict[int, int]:
     """The lines that share the most words with `sought`, rare ones first, and where in each it would begin."""
-    wanted = set(_WORD.findall(sought))
-    shared = [(index, wanted.intersection(_WORD.findall(line))) for index, line in lines.items()]
+    vocabulary = set(_WORD.findall(sought))
+    shared = [(index, vocabulary.intersection(_WORD.findall(line))) for index, line in lines.items()]
     often = Counter(word for _, words in shared for word in words)
     scored = [(sum(1 / often[word] for word in words), -index, words) for index, words in shared if words]
     starts = {}
@@ -128,6 +128,6 @@ def _likeness(sought: str, line: str) -> float:
 
 def _near(lines: list[str], index: int, reason: str, start: int = 0) -> Near:
     line = lines[index]
-    if len(line) <= _SHOWN:
+    if len(line) <= _LINE_CHARS:
         start = 0
-    return Near(index + 1, line[start : start + _SHOWN].strip(), reason)
+    return Near(index + 1, line[start : start + _LINE_CHARS].strip(), reason)

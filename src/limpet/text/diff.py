@@ -64,23 +64,23 @@ def _marked(sign: str, line: str, most: int) -> str:
     return f"{sign}{text if len(text) <= most else text[: most - 1] + '…'}"
 
 
-def _edges(one: str, other: str) -> tuple[int, int]:
+def _edges(before: str, after: str) -> tuple[int, int]:
     """How many characters both have alike at the beginning and, of what remains, at the end; whole lines only."""
-    start = one.rfind("\n", 0, _alike(one, other, lambda text, a, b: text[a:b])) + 1
-    one, other = one[start:], other[start:]
-    end = _alike(one, other, lambda text, a, b: text[len(text) - b : len(text) - a])
-    if any(text[-end - 1 : len(text) - end] not in ("", "\n") for text in (one, other)):
+    start = before.rfind("\n", 0, _alike(before, after, lambda text, a, b: text[a:b])) + 1
+    before, after = before[start:], after[start:]
+    end = _alike(before, after, lambda text, a, b: text[len(text) - b : len(text) - a])
+    if any(text[-end - 1 : len(text) - end] not in ("", "\n") for text in (before, after)):
         # It begins inside a line of at least one of them, so the next line is the first that both have whole.
-        end = len(one) - (one.find("\n", len(one) - end) + 1 or len(one))
+        end = len(before) - (before.find("\n", len(before) - end) + 1 or len(before))
     return start, end
 
 
-def _alike(one: str, other: str, cut: Callable[[str, int, int], str]) -> int:
+def _alike(left: str, right: str, cut: Callable[[str, int, int], str]) -> int:
     """How many characters are the same. Comparing by halves is many times faster than one by one."""
-    same, most = 0, min(len(one), len(other))
+    same, most = 0, min(len(left), len(right))
     reach = most
     while same < most:
-        if cut(one, same, reach) == cut(other, same, reach):
+        if cut(left, same, reach) == cut(right, same, reach):
             same, reach = reach, most
         else:
             most = reach - 1

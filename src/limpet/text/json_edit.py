@@ -113,8 +113,8 @@ def drop(text: str, path: Sequence[str], which: Callable[[str, Any], bool]) -> s
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def _line(text: str, at: int) -> int:
@@ -156,18 +156,18 @@ def _name(text: str, at: int, kind: str, number: int) -> tuple[str, int, int]:
     """The name of the next member, where the member begins, and where its value does."""
     if kind == "list":
         return str(number), at, at
-    found = _STRING.match(text, at)
-    colon = _skip(text, found.end()) if found else at
-    if found is None or text[colon : colon + 1] != ":":
+    name = _STRING.match(text, at)
+    colon = _skip(text, name.end()) if name else at
+    if name is None or text[colon : colon + 1] != ":":
         raise NotJson(f"line {_line(text, at)}: a name in quotes and a colon are missing")
-    return json.loads(found[0], strict=False), at, _skip(text, colon + 1)
+    return json.loads(name[0], strict=False), at, _skip(text, colon + 1)
 
 
 def _scalar(text: str, at: int) -> Node:
-    found = _STRING.match(text, at) or _PLAIN.match(text, at)
-    if found is None:
+    match = _STRING.match(text, at) or _PLAIN.match(text, at)
+    if match is None:
         raise NotJson(f"line {_line(text, at)}: a value is missing")
-    return Node(at, found.end(), "value")
+    return Node(at, match.end(), "value")
 
 
 def _write(new: Any, path: Sequence[str]) -> str:

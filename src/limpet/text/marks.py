@@ -1,8 +1,8 @@
-"""One pass over the bytes of an output that says where a secret or a failure may be.
+"""One pass over the bytes of an output that says where a failure or a secret may be.
 
-Keeping an output must cost little more than writing it, and a look at each line or a search for each of many words
-costs many times that. Both questions are therefore asked at once, of an engine that reads a byte once whatever is
-asked. What it finds are hints: redaction and failures look there, and nowhere else, with patterns of their own.
+Keeping an output must cost little more than writing it. A look at each line, or a search for each of many words, costs
+many times that, so both questions are asked at once of RE2, which reads each byte once however many alternatives the
+pattern has. The results are candidates: redaction and the failure finder check them with exact patterns.
 """
 
 from __future__ import annotations
@@ -10,54 +10,48 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from limpet.previews import failures
-from limpet.redaction import signs
-
-_ENGINE_BYTES = 64 << 20  # what the engine may take for what it has learnt of texts; ordinary ones need a hundredth
+_ENGINE_BYTES = 64 << 20  # memory RE2 may use for its automata; ordinary texts need a hundredth of it
 
 
 class Marks(NamedTuple):
-    """A text as bytes, where the hints of failures begin in them, and from where to where those of secrets are."""
+    """A text as bytes, the starts of possible failures in it, and the spans of possible secrets."""
 
     data: bytes
     failures: list[int]
     secrets: list[tuple[int, int]]
 
 
-def marks(data: bytes) -> Marks:
-    """All hints in the order of the text."""
-    both, secret = _engines()
-    failing: list[int] = []
-    hiding: list[tuple[int, int]] = []
-    # What was found so far, and whether it is a hint of a secret: much of what is found is the same.
-    kinds: dict[bytes, bool] = {}
-    search = both.search
-    found = search(data)
-    while found is not None:
-        start, end = found.span()
+def find_marks(data: bytes, *, failure: str = "", secret: str = "") -> Marks:
+    """All candidates in the order of the text, for one or both of the patterns."""
+    either, secret_only = _engines(failure, secret)
+    failures: list[int] = []
+    secrets: list[tuple[int, int]] = []
+    kinds: dict[bytes, bool] = {}  # whether matched bytes are a secret; the same ones turn up again and again
+    search = either.search
+    match = search(data)
+    while match is not None:
+        start, end = match.span()
         words = data[start:end]
-        kind = kinds.get(words)
-        if kind is None:
-            kind = kinds[words] = secret.fullmatch(words) is not None
-        if kind:
-            hiding.append((start, end))
+        is_secret = kinds.get(words)
+        if is_secret is None:
+            is_secret = kinds[words] = secret_only is not None and secret_only.fullmatch(words) is not None
+        if is_secret:
+            secrets.append((start, end))
         else:
-            failing.append(start)
-        # One hint may lie in another. None begins where another does, nor goes on matching from its second byte.
-        found = search(data, start + 1)
-    return Marks(data, failing, hiding)
+            failures.append(start)
+        # One candidate may overlap another. No two begin at the same byte, and none matches from its second byte on.
+        match = search(data, start + 1)
+    return Marks(data, failures, secrets)
 
 
 @lru_cache
-def _engines() -> tuple[Any, Any]:
-    # Imported here: a compiled library of several megabytes that only big outputs need.
+def _engines(failure: str, secret: str) -> tuple[Any, Any]:
+    """Both patterns as one, and that of secrets alone."""
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # bytes are bytes: no text is too broken to be looked at
+    options.encoding = re2.Options.Encoding.LATIN1  # bytes are bytes: no text is too broken to be searched
     options.never_capture = True
     options.max_mem = _ENGINE_BYTES
-    secret = signs.pattern()
-    patterns = (f"(?m){failures.PATTERN}|{secret}", secret)
-    both, alone = (re2.compile(pattern.encode(), options) for pattern in patterns)
-    return both, alone
+    either = "|".join(part for part in (f"(?m){failure}" if failure else "", secret) if part)
+    return re2.compile(either.encode(), options), re2.compile(secret.encode(), options) if secret else None

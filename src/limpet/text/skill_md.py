@@ -41,24 +41,24 @@ def parse(text: str) -> Parts:
     if end is None:
         raise BadSkill(f"its front matter is not closed by a line {FENCE}")
     fields = _fields(lines[1:end])
-    for wanted in ("name", "description"):
-        if not fields.get(wanted):
-            raise BadSkill(f"its front matter has no {wanted}")
+    for required in ("name", "description"):
+        if not fields.get(required):
+            raise BadSkill(f"its front matter has no {required}")
     return Parts(fields["name"], fields["description"], "\n".join(lines[end + 1 :]).strip("\r\n"))
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
     """The texts of the front matter by name, each in one line."""
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     name = ""
     for line in lines:
         if field := _FIELD.fullmatch(line.rstrip()):
             name = field[1]
             value = field[2] or ""
-            found[name] = [] if _BLOCK.fullmatch(value) else [value]
+            texts[name] = [] if _BLOCK.fullmatch(value) else [value]
         elif name and (line[:1] in " \t" or not line):
-            found[name].append(line.strip())
-    return {name: " ".join(_scalar(" ".join(parts).strip()).split()) for name, parts in found.items()}
+            texts[name].append(line.strip())
+    return {name: " ".join(_scalar(" ".join(parts).strip()).split()) for name, parts in texts.items()}
 
 
 def _scalar(value: str) -> str:

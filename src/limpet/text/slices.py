@@ -62,8 +62,8 @@ class BadSlice(ValueError):
 
     def __init__(self, what: str, value: object, rule: str, advice: str) -> None:
         text = repr(value)
-        shown = text if len(text) <= 60 else f"{text[:59]}…"
-        super().__init__(f"{what} {shown} cannot be read: {rule}. {advice}")
+        quoted = text if len(text) <= 60 else f"{text[:59]}…"
+        super().__init__(f"{what} {quoted} cannot be read: {rule}. {advice}")
 
 
 def spec(what: str, value: str, low: int) -> tuple[int | None, int | None]:
@@ -89,22 +89,22 @@ def line_count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def lines(text: Source | str, wanted: str, cap: int) -> Part:
+def lines(text: Source | str, interval: str, cap: int) -> Part:
     """Lines by number, from 1, both ends included."""
     source = _source(text)
-    first, last = line_range(wanted, source.lines)
+    first, last = line_range(interval, source.lines)
     if last < first:
         return Part("", None, f"no lines of {source.lines:,}")
     return _from_line(source, first, 0, last, cap)
 
 
-def line_range(wanted: str, total: int) -> tuple[int, int]:
+def line_range(interval: str, total: int) -> tuple[int, int]:
     """The first and the last line of a range, of so many lines."""
-    first, last = spec("lines", wanted, 1)
+    first, last = spec("lines", interval, 1)
     if first is None:
         return max(1, total - (last or 0) + 1), total
     if first > max(total, 1):
-        raise BadSlice("lines", wanted, f"the text has {total:,} lines", f"Choose from 1 to {total:,}.")
+        raise BadSlice("lines", interval, f"the text has {total:,} lines", f"Choose from 1 to {total:,}.")
     return first, total if last is None else min(last, total)
 
 
@@ -123,8 +123,8 @@ def _from_line(source: Source, first: int, skip: int, last: int, cap: int) -> Pa
     ended = content.rfind("\n") + 1
     offset = len(_encoded(content[ended:])) + (0 if ended else skip)
     cursor = to_cursor("l", line << _OFFSET_BITS | offset, last, source.size)
-    shown, broken = (line, " (the last one cut)") if offset else (line - 1, "")
-    return Part(content, cursor, f"lines {first:,}-{shown:,}{broken} of {first:,}-{last:,}, of {source.lines:,}")
+    last_shown, broken = (line, " (the last one cut)") if offset else (line - 1, "")
+    return Part(content, cursor, f"lines {first:,}-{last_shown:,}{broken} of {first:,}-{last:,}, of {source.lines:,}")
 
 
 def _line_start(body: bytes, number: int, total: int) -> int:
@@ -137,41 +137,43 @@ def _line_start(body: bytes, number: int, total: int) -> int:
             at = body.rfind(b"\n", 0, at)
         return at + 1
     at, left, stride = 0, number - 1, 1 << 16
-    while left > 0 and (found := body.count(b"\n", at, at + stride)) < left:
-        at, left = at + stride, left - found
+    while left > 0 and (count := body.count(b"\n", at, at + stride)) < left:
+        at, left = at + stride, left - count
     for _ in range(left):
         at = body.find(b"\n", at) + 1
     return at
 
 
-def chars(text: Source | str, wanted: str, cap: int) -> Part:
+def chars(text: Source | str, interval: str, cap: int) -> Part:
     """Characters by place: from 0, the end not included, so that 0-500 and 500-900 join."""
     source = _source(text)
-    whole = _decoded(source.read(0, source.size))
-    start, end = _bounds("chars", wanted, len(whole))
-    content = _cut(whole[start : min(end, start + cap * _TOKEN_CHARS)], cap)
+    full = _decoded(source.read(0, source.size))
+    start, end = _bounds("chars", interval, len(full))
+    content = _cut(full[start : min(end, start + cap * _TOKEN_CHARS)], cap)
     stop = start + len(content)
     cursor = None
     if stop < end:
-        at = len(_encoded(whole[:stop]))
-        cursor = to_cursor("p", at, at + len(_encoded(whole[stop:end])), source.size)
-    asked = "" if cursor is None else f" of {start:,}-{end:,}"
-    return Part(content, cursor, f"characters {start:,}-{stop:,}{asked} of {len(whole):,}")
+        at = len(_encoded(full[:stop]))
+        cursor = to_cursor("p", at, at + len(_encoded(full[stop:end])), source.size)
+    requested = "" if cursor is None else f" of {start:,}-{end:,}"
+    return Part(content, cursor, f"characters {start:,}-{stop:,}{requested} of {len(full):,}")
 
 
-def bytes_(text: Source | str | bytes, wanted: str, cap: int) -> Part:
+def bytes_(text: Source | str | bytes, interval: str, cap: int) -> Part:
     """Bytes of UTF-8 by place, from 0, the end not included. A character cut by the range is shown whole."""
     source = _source(text)
-    asked = _bounds("bytes", wanted, source.size)
-    low = max(0, asked[0] - 3)
-    before, after = source.read(low, asked[0] + 1), source.read(asked[1], asked[1] + 4)
-    start, end = asked
+    requested = _bounds("bytes", interval, source.size)
+    low = max(0, requested[0] - 3)
+    before, after = source.read(low, requested[0] + 1), source.read(requested[1], requested[1] + 4)
+    start, end = requested
     while start > low and before[start - low : start - low + 1] and before[start - low] & 0xC0 == 0x80:
         start -= 1
-    while end - asked[1] < len(after) and after[end - asked[1]] & 0xC0 == 0x80 and end - asked[1] < 3:
+    while end - requested[1] < len(after) and after[end - requested[1]] & 0xC0 == 0x80 and end - requested[1] < 3:
         end += 1
     content, stop = _capped(source, start, end, cap)
-    widened = "" if (start, end) == asked else f", widened from {asked[0]:,}-{asked[1]:,} to whole characters"
+    widened = (
+        "" if (start, end) == requested else f", widened from {requested[0]:,}-{requested[1]:,} to whole characters"
+    )
     left = f"; {end - stop:,} more asked for" if stop < end else ""
     cursor = to_cursor("p", stop, end, source.size) if stop < end else None
     return Part(content, cursor, f"bytes {start:,}-{stop:,} of {source.size:,}{widened}{left}")
@@ -189,13 +191,13 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _bounds(what: str, wanted: str, size: int) -> tuple[int, int]:
-    first, last = spec(what, wanted, 0)
+def _bounds(what: str, interval: str, size: int) -> tuple[int, int]:
+    first, last = spec(what, interval, 0)
     if first is None:
         return max(0, size - (last or 0)), size
     if first > size or (first == size and size > 0):
-        raise BadSlice(what, wanted, f"the text ends at {size:,}", f"Choose from 0 to {size:,}.")
-    if last == first and "-" not in wanted:
+        raise BadSlice(what, interval, f"the text ends at {size:,}", f"Choose from 0 to {size:,}.")
+    if last == first and "-" not in interval:
         last = first + 1
     return first, size if last is None else min(last, size)
 
@@ -218,7 +220,7 @@ def page(text: Source | str, cursor: str | None, cap: int) -> Part:
 def _capped(source: Source, start: int, end: int, cap: int) -> tuple[str, int]:
     """As much of these bytes as fits, and where the rest begins."""
     data = source.read(start, min(end, start + cap * _TOKEN_CHARS))
-    content = _cut(_decoded(data if start + len(data) >= end else _whole(data)), cap)
+    content = _cut(_decoded(data if start + len(data) >= end else _whole_characters(data)), cap)
     return content, min(end, start + len(_encoded(content)))
 
 
@@ -227,7 +229,7 @@ def _cut(window: str, cap: int) -> str:
     return tokens.cut(window, cap)[0] or window[:1]
 
 
-def _whole(data: bytes) -> bytes:
+def _whole_characters(data: bytes) -> bytes:
     """The bytes without the beginning of a character at their end."""
     for back in range(1, min(4, len(data)) + 1):
         if data[-back] < 0x80:
@@ -269,50 +271,50 @@ def match(text: str, pattern: str, regex: bool, context: int, cap: int, cursor: 
     if not 0 <= context <= _CONTEXT_MOST:
         raise BadSlice("context", context, f"it must be from 0 to {_CONTEXT_MOST}", "Choose a number in between.")
     begin = from_cursor(cursor, "m", len(text))[0] if cursor else 0
-    found, how = _found(text, pattern, regex)
-    if not found:
+    matches, how = _matches(text, pattern, regex)
+    if not matches:
         return Part("", None, f"no line of {line_count(text):,} matches")
-    rest = [spans for spans in found if spans[0][0] >= begin]
-    content, shown = _groups(text, rest, context, cap)
-    counted = f"{len(found):,}" + (" or more" if len(found) >= _COUNTED else "")
-    before = len(found) - len(rest)
-    if shown == len(found):
+    rest = [spans for spans in matches if spans[0][0] >= begin]
+    content, count = _groups(text, rest, context, cap)
+    counted = f"{len(matches):,}" + (" or more" if len(matches) >= _COUNTED else "")
+    before = len(matches) - len(rest)
+    if count == len(matches):
         return Part(content, None, f"all {counted} matching lines{how}")
-    following = to_cursor("m", rest[shown][0][0], len(text), len(text)) if shown < len(rest) else None
-    return Part(content, following, f"{before + 1:,}-{before + shown:,} of {counted} matching lines{how}")
+    following = to_cursor("m", rest[count][0][0], len(text), len(text)) if count < len(rest) else None
+    return Part(content, following, f"{before + 1:,}-{before + count:,} of {counted} matching lines{how}")
 
 
 Spans = list[tuple[int, int]]  # the matches in one line; of a long line a few, of a short one the first
 
 
-def _found(text: str, pattern: str, regex: bool) -> tuple[list[Spans], str]:
+def _matches(text: str, pattern: str, regex: bool) -> tuple[list[Spans], str]:
     """The matches by line, and how they were found when that is not as asked."""
     if regex:
         return _regex_spans(text, pattern), ""
-    found = _plain_spans(text, pattern)
-    if found or pattern.lower() == pattern.upper():
-        return found, ""
+    matches = _plain_spans(text, pattern)
+    if matches or pattern.lower() == pattern.upper():
+        return matches, ""
     low = text.lower()
     # Lower case has another length for a few letters; places would then not mean the same in the original.
     return (_plain_spans(low, pattern.lower()), ", in any case") if len(low) == len(text) else ([], "")
 
 
 def _plain_spans(text: str, pattern: str) -> list[Spans]:
-    found: list[Spans] = []
+    matches: list[Spans] = []
     end = -1
     at = text.find(pattern)
     while at >= 0:
         after = at + len(pattern)
         if at > end:
-            if len(found) >= _COUNTED:
+            if len(matches) >= _COUNTED:
                 break
-            found.append([])
+            matches.append([])
             end = _line_end(text, at)
-        found[-1].append((at, after))
+        matches[-1].append((at, after))
         # One match says enough about a short line; of a long one a few are shown.
-        done = len(found[-1]) > _IN_LINE or end - at < _AROUND
+        done = len(matches[-1]) > _IN_LINE or end - at < _AROUND
         at = text.find(pattern, max(after, end) if done else after)
-    return found
+    return matches
 
 
 def _line_end(text: str, at: int) -> int:
@@ -336,36 +338,36 @@ def _regex_spans(text: str, pattern: str) -> list[Spans]:
         advice = "Mend it, or leave regex out to look for the text itself."
         raise BadSlice("match", pattern, f"as a regular expression it is not valid ({why})", advice) from None
     data = text.encode("utf-8", "surrogatepass")
-    found: list[Spans] = []
+    matches: list[Spans] = []
     at, end, read, place = 0, -1, 0, 0  # `place` is the character at the byte `read`
     while at <= len(data) and (hit := engine.search(data, at)):
         first, last = hit.span()
         if first > end:
-            if len(found) >= _COUNTED or (first == len(data) and data.endswith(b"\n")):
+            if len(matches) >= _COUNTED or (first == len(data) and data.endswith(b"\n")):
                 break
-            found.append([])
+            matches.append([])
             end = data.find(b"\n", first)
             end = len(data) if end < 0 else end
         place, read = place + len(data[read:first].decode("utf-8", "surrogatepass")), first
-        found[-1].append((place, place + len(data[first:last].decode("utf-8", "surrogatepass"))))
-        done = len(found[-1]) > _IN_LINE or end - first < _AROUND
+        matches[-1].append((place, place + len(data[first:last].decode("utf-8", "surrogatepass"))))
+        done = len(matches[-1]) > _IN_LINE or end - first < _AROUND
         at = end + 1 if done else max(last, first + 1)
         while at < len(data) and data[at] & 0xC0 == 0x80:
             at += 1
-    return found
+    return matches
 
 
-def _groups(text: str, found: list[Spans], context: int, cap: int) -> tuple[str, int]:
+def _groups(text: str, matches: list[Spans], context: int, cap: int) -> tuple[str, int]:
     """Matching lines with what is around them, as much as fits, and how many of them that is."""
     parts: list[str] = []
     left = cap
     number, counted = 1, 0  # the number of the line that begins at `counted`
     done = 0  # what lies before is shown already
-    for index, spans in enumerate(found):
+    for index, spans in enumerate(matches):
         start = text.rfind("\n", 0, spans[0][0]) + 1
         number, counted = number + text.count("\n", counted, start), start
         # The context ends where the next match begins, which then goes on without a gap.
-        limit = text.rfind("\n", 0, found[index + 1][0][0]) + 1 if index + 1 < len(found) else len(text)
+        limit = text.rfind("\n", 0, matches[index + 1][0][0]) + 1 if index + 1 < len(matches) else len(text)
         before, first = _before(text, start, number, context, done)
         after, end = _after(text, _line_end(text, spans[0][0]) + 1, number, context, limit)
         block = f"{before}{number}: {_windows(text, start, _line_end(text, start), spans)}\n{after}"
@@ -379,27 +381,27 @@ def _groups(text: str, found: list[Spans], context: int, cap: int) -> tuple[str,
         left -= cost
         parts.append(block)
         done = end
-    return "".join(parts), len(found)
+    return "".join(parts), len(matches)
 
 
 def _before(text: str, start: int, number: int, context: int, done: int) -> tuple[str, int]:
     """The lines before a match that were not shown yet, and where they begin."""
-    shown: list[str] = []
-    while start > done and len(shown) < context:
+    lines_before: list[str] = []
+    while start > done and len(lines_before) < context:
         end = start - 1
         start = text.rfind("\n", 0, end) + 1
-        shown.append(f"{number - len(shown) - 1}- {_clip(text[start:end])}\n")
-    return "".join(reversed(shown)), start
+        lines_before.append(f"{number - len(lines_before) - 1}- {_clip(text[start:end])}\n")
+    return "".join(reversed(lines_before)), start
 
 
 def _after(text: str, start: int, number: int, context: int, limit: int) -> tuple[str, int]:
     """The lines after a match up to the next one, and where they end."""
-    shown: list[str] = []
-    while start < limit and len(shown) < context:
+    lines_after: list[str] = []
+    while start < limit and len(lines_after) < context:
         end = _line_end(text, start)
-        shown.append(f"{number + len(shown) + 1}- {_clip(text[start:end])}\n")
+        lines_after.append(f"{number + len(lines_after) + 1}- {_clip(text[start:end])}\n")
         start = end + 1
-    return "".join(shown), start
+    return "".join(lines_after), start
 
 
 def _clip(line: str) -> str:
@@ -411,22 +413,22 @@ def _windows(text: str, start: int, end: int, spans: Spans) -> str:
     """A matching line; of a long one what is around its matches, with the place of each in the whole text."""
     if end - start <= _LONG_LINE:
         return text[start:end].removesuffix("\r")
-    shown: list[str] = []
+    excerpts: list[str] = []
     reach = -1
     for first, last in spans[:_IN_LINE]:
         low, high = max(start, first - _AROUND), min(end, min(last, first + _AROUND) + _AROUND)
         if first > reach:
-            shown.append(f"[at {first:,}] …{text[max(low, reach) : high]}…")
+            excerpts.append(f"[at {first:,}] …{text[max(low, reach) : high]}…")
             reach = high
     more = " and more in this line" if len(spans) > _IN_LINE else ""
-    return f"{' '.join(shown)} ({end - start:,} characters{more})"
+    return f"{' '.join(excerpts)} ({end - start:,} characters{more})"
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def rows(
-    text: str, wanted: str | None, columns: str | Sequence[str] | None, cap: int, cursor: str | None = None
+    text: str, interval: str | None, columns: str | Sequence[str] | None, cap: int, cursor: str | None = None
 ) -> Part:
     """Rows of a table by number, from 1 after the header, and columns by name or number, separated by tabs.
 
@@ -434,11 +436,11 @@ def rows(
     """
     header, table = _table(text)
     keep = _columns(header, columns)
-    first, last = spec("rows", wanted, 1) if wanted else (1, None)
+    first, last = spec("rows", interval, 1) if interval else (1, None)
     if first is None:
         first, last = max(1, len(table) - (last or 0) + 1), len(table)
     if first > max(1, len(table)):
-        raise BadSlice("rows", wanted, f"the table has {len(table):,} rows", f"Choose from 1 to {len(table):,}.")
+        raise BadSlice("rows", interval, f"the table has {len(table):,} rows", f"Choose from 1 to {len(table):,}.")
     last = len(table) if last is None else min(last, len(table))
     begin = from_cursor(cursor, "r", len(text))[0] if cursor else first
     lines_out = ["\t".join(_cell(header[i]) for i in keep)]
@@ -474,17 +476,17 @@ def _columns(header: list[str], columns: str | Sequence[str] | None) -> list[int
         if at is None and name.isdigit() and 1 <= int(name) <= len(header):
             at = int(name) - 1
         if at is None:
-            known = ", ".join(header[:30]) + (" …" if len(header) > 30 else "")
-            raise BadSlice("column", name, "the table has no such column", f"It has {known}.")
+            available = ", ".join(header[:30]) + (" …" if len(header) > 30 else "")
+            raise BadSlice("column", name, "the table has no such column", f"It has {available}.")
         keep.append(at)
     return keep
 
 
 def _table(text: str) -> tuple[list[str], list[list[str]]]:
     try:
-        found = tables.table(text)
-        if found is not None:
-            return found[0], list(islice(found[1], _ROWS_MOST))
+        parsed = tables.table(text)
+        if parsed is not None:
+            return parsed[0], list(islice(parsed[1], _ROWS_MOST))
         why = "it is not a table (CSV, TSV, Markdown, JSON list of objects, JSON Lines)"
     except csv.Error as problem:
         why = f"it cannot be cut into cells ({problem})"

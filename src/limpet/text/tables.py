@@ -35,9 +35,9 @@ def table(text: str) -> tuple[list[str], list[list[str]]] | None:
     separator = max(_SEPARATORS, key=head.count)
     if not head.count(separator):
         return None
-    found = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(plain, newline=""), delimiter=separator)]
-    found = [row for row in found if row]
-    return (found[0], found[1:]) if found else None
+    rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(plain, newline=""), delimiter=separator)]
+    rows = [row for row in rows if row]
+    return (rows[0], rows[1:]) if rows else None
 
 
 def _drawn(text: str) -> tuple[list[str], list[list[str]]] | None:
@@ -79,11 +79,11 @@ def _records(text: str) -> list[dict[str, Any]] | None:
         except (ValueError, RecursionError):
             return None
     if isinstance(value, dict):
-        whole = value
+        document = value
         lists = [inner for inner in value.values() if isinstance(inner, list)]
-        value = max(lists, key=lambda inner: sum(isinstance(one, dict) for one in inner), default=[])
-        value = value if any(isinstance(one, dict) for one in value) else [whole]
-    return [one for one in value if isinstance(one, dict)] or None
+        value = max(lists, key=lambda inner: sum(isinstance(item, dict) for item in inner), default=[])
+        value = value if any(isinstance(item, dict) for item in value) else [document]
+    return [item for item in value if isinstance(item, dict)] or None
 
 
 def _cell(value: Any) -> str:

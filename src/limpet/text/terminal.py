@@ -42,13 +42,13 @@ def problem(text: str) -> str | None:
     """Why the text cannot be stored, or None. Positions count characters from 1."""
     if text.isascii() and "\x00" not in text:
         return None  # by far the most, and it needs no pattern to be compiled
-    found = re.search(_UNSTORABLE, text)
-    if not found:
+    match = re.search(_UNSTORABLE, text)
+    if not match:
         return None
-    where = f"at position {found.start() + 1}"
-    if found.group() == "\x00":
+    where = f"at position {match.start() + 1}"
+    if match.group() == "\x00":
         return f"a NUL character (U+0000) {where}"
-    return f"half of a surrogate pair (U+{ord(found.group()):04X}) {where}, which is not valid Unicode"
+    return f"half of a surrogate pair (U+{ord(match.group()):04X}) {where}, which is not valid Unicode"
 
 
 def storable(text: str) -> str:
@@ -62,8 +62,8 @@ def _hidden() -> re.Pattern[str]:
     return re.compile(f"[{_ACTS_OR_HIDES}]|{_LONE_JOINER}")
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found.group())
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

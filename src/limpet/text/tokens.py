@@ -102,7 +102,7 @@ def cut(text: str, budget: int) -> tuple[str, bool]:
     words = (at for at in range(last, max(0, rough - _LONGEST_WORD), -1) if _ends_word(text, at))
     for places in (words, range(last, 0, -1)):
         for at in places:
-            if _whole(text, at) and _cost(text[head:at]) <= left:
+            if _is_boundary(text, at) and _cost(text[head:at]) <= left:
                 return text[:at], True
     return "", True
 
@@ -191,7 +191,7 @@ def _ends_word(text: str, at: int) -> bool:
     return before == "\n" or after.isspace() or "\u3000" <= before <= "\u9fff" or "\u3000" <= after <= "\u9fff"
 
 
-def _whole(text: str, at: int) -> bool:
+def _is_boundary(text: str, at: int) -> bool:
     """Whether cutting at `at` leaves every visible character whole."""
     before, after = text[at - 1], text[at]
     if before < "\u0300" and after < "\u0300":
