@@ -6,10 +6,12 @@ the tests forget all such variables.)
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +20,12 @@ import limpet
 from limpet import errors
 from limpet.api import Limpet
 from limpet.catalogue.table import OPERATIONS, PROFILES, profile
-from limpet.clients import problems as client_problems
-from limpet.importers import problems as peer_problems
-from limpet.journal.document import problems
-from limpet.stores.postgres import problems as postgres_problems
-from limpet.stores.shared import backup_problems
-from limpet.upkeep import file_tree_problems
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
 NOON = 1_772_539_200_000  # 2026-03-03T12:00:00Z
+
+KINDS = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.LimpetError)}
 
 # One call of every maker of a problem. A new one without a row here fails the test below.
 PROBLEMS: list[errors.LimpetError] = [
@@ -69,15 +67,15 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.bad_name("key", "two\nlines", "it must be one line of visible characters"),
     errors.unknown_profile("tiny", ("core", "full")),
     errors.unknown_operation("forget", "Those that exist: add_note."),
-    postgres_problems.store_spread("postgresql://db.example.org/limpet", 6, 7),
+    errors.store_spread("postgresql://db.example.org/limpet", 6, 7),
     errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
     errors.bad_import(3, "it is not a JSON object"),
-    client_problems.no_such_extra("Cursor", "guidance", "user"),
-    client_problems.plugin_installed("Claude Code"),
-    client_problems.not_a_transcript("x.jsonl", "none of its 12 lines is known", ["claude-code", "codex"]),
-    client_problems.no_transcript("codex", "/home/me/project", "Name a file instead."),
-    peer_problems.peer_not_readable("mem0", "all.json", "the file: it is not JSON"),
-    peer_problems.peer_too_big("mem0", "all.json", 300_000_000, 268_435_456),
+    errors.no_such_extra("Cursor", "guidance", "user"),
+    errors.plugin_installed("Claude Code"),
+    errors.not_a_transcript("x.jsonl", "none of its 12 lines is known", ["claude-code", "codex"]),
+    errors.no_transcript("codex", "/home/me/project", "Name a file instead."),
+    errors.peer_not_readable("mem0", "all.json", "the file: it is not JSON"),
+    errors.peer_too_big("mem0", "all.json", 300_000_000, 268_435_456),
     errors.text_not_found("notepad", "casts", "It is empty."),
     errors.no_note("note_1"),
     errors.no_entry("memory", "goal", "search_memory finds the keys that exist."),
@@ -107,30 +105,30 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.output_gone("3f9a1c2b77e0", "pytest, 212.0KB, kept 2026-03-02, dropped 2026-03-09 (too old)"),
     errors.one_of("scratchpad_read", ["lines", "match"]),
     errors.bad_slice("lines 'many' cannot be read: a range is written 100-150. Write it so."),
-    problems.journal_missing("NOTES.md"),
-    problems.journal_emptied("NOTES.md"),
-    problems.journal_outside("../NOTES.md"),
-    problems.journal_not_a_file("NOTES.md"),
-    problems.journal_too_big("NOTES.md", 70_000_000, 67_108_864),
-    problems.journal_unwritable("NOTES.md", "Permission denied"),
-    problems.journal_busy("NOTES.md", 30.0),
-    problems.journal_stays(7),
-    problems.bad_evidence("a.py:99", "a.py has no words at these lines"),
-    problems.few_scenarios(1, 3),
-    problems.no_item("question", "casts"),
-    problems.ambiguous_item("goal", "casts", 2),
-    file_tree_problems.path_outside("/etc/passwd", "/memories"),
-    file_tree_problems.path_refused("/memories/../x", "its names may not be empty, . or .."),
-    file_tree_problems.no_file("/memories/plan.md"),
-    file_tree_problems.not_a_file("/memories/notes"),
-    file_tree_problems.file_exists("/memories/plan.md"),
-    file_tree_problems.file_read_only(
+    errors.journal_missing("NOTES.md"),
+    errors.journal_emptied("NOTES.md"),
+    errors.journal_outside("../NOTES.md"),
+    errors.journal_not_a_file("NOTES.md"),
+    errors.journal_too_big("NOTES.md", 70_000_000, 67_108_864),
+    errors.journal_unwritable("NOTES.md", "Permission denied"),
+    errors.journal_busy("NOTES.md", 30.0),
+    errors.journal_stays(7),
+    errors.bad_evidence("a.py:99", "a.py has no words at these lines"),
+    errors.few_scenarios(1, 3),
+    errors.no_item("question", "casts"),
+    errors.ambiguous_item("goal", "casts", 2),
+    errors.path_outside("/etc/passwd", "/memories"),
+    errors.path_refused("/memories/../x", "its names may not be empty, . or .."),
+    errors.no_file("/memories/plan.md"),
+    errors.not_a_file("/memories/notes"),
+    errors.file_exists("/memories/plan.md"),
+    errors.file_read_only(
         "/memories/outputs/3f9a1c2b77e0.txt", "outputs are kept as they were. Write what matters of them to a file"
     ),
-    file_tree_problems.text_not_there("/memories/plan.md", "casts"),
-    file_tree_problems.text_not_unique("/memories/plan.md", "casts", [1, 4]),
-    file_tree_problems.bad_insert_line(9, 3),
-    file_tree_problems.bad_view_range([3, 1], 9),
+    errors.text_not_there("/memories/plan.md", "casts"),
+    errors.text_not_unique("/memories/plan.md", "casts", [1, 4]),
+    errors.bad_insert_line(9, 3),
+    errors.bad_view_range([3, 1], 9),
     errors.project_not_empty("demo"),
     errors.target_exists("backup.db"),
     errors.not_a_store("limpet.db", "the file is not an SQLite database"),
@@ -143,9 +141,9 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.store_gone("postgresql://db", "connection refused"),
     errors.not_installed("a PostgreSQL store", "postgres"),
     errors.sqlite_too_old("3.40.1"),
-    backup_problems.backup_unreadable("memory.db", "there is no such file"),
-    backup_problems.backup_damaged("memory.db", "checksums: note 'note_1' of project 'home'"),
-    backup_problems.store_not_empty("postgresql://db"),
+    errors.backup_unreadable("memory.db", "there is no such file"),
+    errors.backup_damaged("memory.db", "checksums: note 'note_1' of project 'home'"),
+    errors.store_not_empty("postgresql://db"),
 ]
 
 
@@ -197,26 +195,37 @@ def test_error_sentences() -> None:
     check("errors.txt", "\n".join(lines))
 
 
-def makers() -> dict[str, Callable[..., object]]:
-    """The functions that make a problem, by the code of what they make."""
-    found: dict[str, Callable[..., object]] = {}
-    for name, function in (
-        *inspect.getmembers(errors, inspect.isfunction),
-        *inspect.getmembers(problems, inspect.isfunction),
-        *inspect.getmembers(client_problems, inspect.isfunction),
-        *inspect.getmembers(file_tree_problems, inspect.isfunction),
-        *inspect.getmembers(peer_problems, inspect.isfunction),
-        *inspect.getmembers(postgres_problems, inspect.isfunction),
-        *inspect.getmembers(backup_problems, inspect.isfunction),
-    ):
-        made = getattr(errors, str(function.__annotations__.get("return")), None)
-        if isinstance(made, type) and issubclass(made, errors.LimpetError):
-            found[name] = function
-    return found
+def makers() -> dict[str, list[str]]:
+    """What makes a problem, by its code, with the names of its values: rows of the table and a few functions."""
+    rows = {name: row.fields() for name, row in vars(errors).items() if isinstance(row, errors.Sentence)}
+    functions = {
+        name: list(inspect.signature(function).parameters)
+        for name, function in inspect.getmembers(errors, inspect.isfunction)
+        if str(function.__annotations__.get("return")) in KINDS
+    }
+    return rows | functions
 
 
 def test_every_error_has_a_sentence_here() -> None:
     assert makers().keys() == {problem.code for problem in PROBLEMS}, "Give the new one a row in PROBLEMS."
+
+
+def test_every_sentence_uses_every_value_it_is_given() -> None:
+    for row in vars(errors).values():
+        if isinstance(row, errors.Sentence):
+            assert set(row.fields()) == set(re.findall(r"{(\w+)", row.sentence)), row.code
+
+
+def test_every_error_gets_as_many_values_as_its_sentence_has() -> None:
+    """The rows of the table take any values, so the type checker does not see a missing one."""
+    expected = makers()
+    for path in sorted(Path(limpet.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="errors"), attr=name)) if name in expected:
+                    starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+                    assert not node.keywords, f"{path}:{node.lineno} gives {name} values by keyword"
+                    assert starred or len(node.args) == len(expected[name]), f"{path}:{node.lineno} {name}"
 
 
 def test_every_error_is_a_full_sentence_with_a_next_step() -> None:

@@ -1,24 +1,30 @@
-"""One tree of problems. Each says what happened, names the value, the rule and the next step.
+"""One tree of problems and one table of sentences. Each sentence gives the value, the rule and the next step.
 
     LimpetError
-    ├── BadInput          the caller can mend it by calling differently          exit 2
-    ├── NotFound          the thing named is not there                           exit 3
-    ├── Conflict          somebody else changed it first                         exit 4
-    └── StoreProblem      the place where things are kept is in trouble          exit 5
+    ├── BadInput          the caller can correct it by calling differently       exit 2
+    ├── NotFound          the named thing does not exist                         exit 3
+    ├── Conflict          something else changed it first                        exit 4
+    └── StoreProblem      the store is in trouble                                exit 5
         ├── NotAStore     the file or address is not a Limpet store
         ├── StoreTooNew   written by a later version
-        ├── StoreReadOnly cannot be written here
-        ├── StoreFull     no room left
-        ├── StoreBusy     somebody holds the write lock for too long
-        ├── StoreDamaged  what was read is not what was written
+        ├── StoreReadOnly cannot be written
+        ├── StoreFull     no space left
+        ├── StoreBusy     another process has held the write lock for too long
+        ├── StoreDamaged  the data read is not the data that was written
         └── StoreGone     the server or file cannot be reached
 
-A problem is made once, where it is found, and every door shows the same sentence. The sentences are written here, those
-about the journal in journal/document/problems.py, about files in upkeep/file_tree_problems.py, about coding agents in
-clients/problems.py, and nowhere else, so that a test can print them all.
+A problem is created once, where it is detected, and every door shows the same sentence. A row of the table is called
+with its values, in the order in which the sentence names them: `errors.no_note(id)`. The name of the row
+is the problem's code. In a sentence, {x!r} is the value quoted and shortened, {x:kind} the JSON name of its type, and
+a list is joined with commas. tests/test_snapshots.py prints every sentence and checks the arguments of every call.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Generic, Self, TypeVar
+
+P = TypeVar("P", bound="LimpetError")
 
 
 class LimpetError(Exception):
@@ -30,6 +36,11 @@ class LimpetError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+    @classmethod
+    def says(cls, sentence: str, order: str = "") -> Sentence[Self]:
+        """A row of the table. `order` names the values in the order of a call, where it is not the sentence's own."""
+        return Sentence(cls, sentence, order)
 
 
 class BadInput(LimpetError):
@@ -76,8 +87,8 @@ class StoreGone(StoreProblem):
     pass
 
 
-def shown(value: object, most: int = 60) -> str:
-    """A value as it appears inside a message: quoted when it is text, and never long."""
+def quoted(value: object, most: int = 60) -> str:
+    """A value as it appears inside a message: quoted when it is text, and cut to `most` characters."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -88,405 +99,344 @@ def a_kind(value: object) -> str:
     return "null" if value is None else names.get(type(value), "an object")
 
 
-# --- what callers get wrong -------------------------------------------------------------------------------------------
+class _Value:
+    """A value inside a sentence, with the format specifications of this module."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return quoted(self.value)
+
+    def __format__(self, spec: str) -> str:
+        if spec == "kind":
+            return a_kind(self.value)
+        if isinstance(self.value, list | tuple):
+            return ", ".join(map(str, self.value))
+        return format(self.value, spec)
 
 
-def empty(what: str, advice: str) -> BadInput:
-    return BadInput("empty", f"{what} is empty; it needs at least one character that is not a space. {advice}")
+class Sentence(Generic[P]):
+    """A row of the table: the class of a problem and its sentence. Called with values, it makes the problem."""
+
+    def __init__(self, kind: type[P], sentence: str, order: str) -> None:
+        self.kind = kind
+        self.sentence = sentence
+        self.order = order
+        self.code = ""  # set below the table: the name of the row
+
+    def fields(self) -> list[str]:
+        """The names of the values, in the order of a call."""
+        return self.order.split() or list(dict.fromkeys(re.findall(r"{(\w+)", self.sentence)))
+
+    def __call__(self, *values: object) -> P:
+        named = {name: _Value(value) for name, value in zip(self.fields(), values, strict=True)}
+        return self.kind(self.code, self.sentence.format(**named))
 
 
-def too_long(what: str, got: int, limit: int, advice: str) -> BadInput:
-    return BadInput("too_long", f"{what} has {got:,} characters; the limit is {limit:,}. {advice}")
+# --- calls that the caller can correct --------------------------------------------------------------------------------
+
+empty = BadInput.says("{what} is empty; it needs at least one character that is not a space. {advice}")
+too_long = BadInput.says("{what} has {got:,} characters; the limit is {limit:,}. {advice}")
+tree_too_deep = BadInput.says(
+    "a session can be at most {limit} below the first one, and this one is. Do the work here."
+)
+too_many_children = Conflict.says(
+    "this session has {limit} children at work, which is the limit. Wait for one with wait_for_sessions first."
+)
+not_a_child = BadInput.says("session {id!r} has no parent to report to. Answer in your reply, or leave a handoff.")
+session_over = Conflict.says("session {id!r} has already ended ({outcome}). Spawn a new one for more work.")
+bad_config_file = BadInput.says(
+    "{path} was left as it is: {why}. Correct the file or name another one, then call again."
+)
+unknown_client = BadInput.says(
+    "there is no client {name!r}. The known ones are: {known}. Any other one takes the entry that "
+    "`limpet install generic` prints."
+)
+output_too_big = BadInput.says(
+    "the output has {got:,} bytes; the limit is {limit:,}. Nothing was stored; ask the tool for less at a time."
+)
+ambiguous_output = BadInput.says("more than one output's digest begins with {name!r}. Give the whole id.")
+not_json = BadInput.says(
+    "{name} of {operation} cannot be written as JSON (or is nested too deeply). Give a plain value.",
+    "operation name",
+)
+unstorable = BadInput.says("{what} holds {why}, which cannot be stored as text. Remove it and call again.")
+missing = BadInput.says("{operation} needs {name}, which was not given. Call again with {name}.")
+wrong_type = BadInput.says(
+    "{name} of {operation} is {value:kind} ({value!r}); it must be {rule}. Correct it and call again.",
+    "operation name value rule",
+)
+not_one_of = BadInput.says(
+    "{name} of {operation} is {value!r}; it must be one of {allowed}. Choose one.",
+    "operation name value allowed",
+)
+out_of_range = BadInput.says(
+    "{name} of {operation} is {value!r}; it must be from {low:,} to {high:,}. Choose a number in between.",
+    "operation name value low high",
+)
+too_many_tags = BadInput.says("{got} tags were given; the limit is {limit}. Keep the ones you would search by.")
+blank_tag = BadInput.says("tag {position} is blank; a tag needs a character that is not a space. Leave it out.")
+nothing_to_update = BadInput.says("{operation} was given nothing to change. Give {choices}.")
+needs = BadInput.says("{operation} with {condition} needs {names}. Call again with it.")
+not_used = BadInput.says("{operation} with {condition} does not use {name}. Leave {name} out.")
+reserved_key = BadInput.says("the key {key!r} is reserved for Limpet itself. {instead}")
+bad_name = BadInput.says("{what} {value!r} is not valid: {rule}. Choose another.")
+unknown_profile = BadInput.says("there is no profile {name!r}. Choose one of {known}.")
+unknown_operation = BadInput.says("there is no operation {name!r}. {known}")
+bad_setting = BadInput.says("the setting {name} is {value!r}; {rule}. Correct it and start again.")
+bad_import = BadInput.says("line {line} of the import cannot be read: {why}. Nothing was imported; correct the line.")
+text_not_found = NotFound.says("the {what} does not contain {find!r}. {hint} Nothing was changed.")
+sandbox_failed = BadInput.says(
+    "the code failed{where}: {what}. Correct it and run it again. {after}", "what where after"
+)
+sandbox_limit = BadInput.says("the code was stopped: {what}. {advice} {after}")
+sandbox_forked = BadInput.says(
+    "this process was forked from one that had used the sandbox, which does not work after that. Start processes "
+    "with spawn instead, or use the sandbox only after the fork."
+)
+no_sandbox = StoreGone.says(
+    "the sandbox's own process could not be started: {why}. Nothing was run; try again, and if it lasts run "
+    "`pip install --force-reinstall 'limpet[sandbox]'`."
+)
+bad_slice = BadInput.says("{why}")
 
 
-def tree_too_deep(limit: int) -> BadInput:
-    return BadInput(
-        "tree_too_deep", f"a session can be at most {limit} below the first one, and this one is. Do the work here."
-    )
+# --- things that do not exist, or changed in the meantime -------------------------------------------------------------
+
+no_note = NotFound.says("there is no note {id!r}. list_notes and search_notes give the ids that exist.")
+output_gone = NotFound.says("the output {id!r} is gone: {was}. This is final; make the call again if you need it.")
+
+no_output = NotFound.says("there is no output {id!r}. scratchpad_list gives the ids that exist.")
+no_entry = NotFound.says("there is no {kind} {key!r}. {advice}")
+no_version = NotFound.says("the {what} has no version {version}; it has versions up to {newest}. Choose one.")
+no_event = NotFound.says("there is no change {seq} in this project's history. `limpet history` lists them.")
+nothing_to_undo = NotFound.says("there is no change left to undo here. `limpet history` lists what happened.")
+version_moved = Conflict.says(
+    "the {what} is at version {actual}, not {expected}: it changed since you read it. Read it again and apply your "
+    "change to what is there now.",
+    "what expected actual",
+)
+changed_since = Conflict.says(
+    "change {seq} cannot be undone: {kind} {key!r} was changed again after it. Undo the later change first."
+)
+change_erased = Conflict.says(
+    "change {seq} cannot be undone: what was there before it was purged permanently. Write it again if it is needed."
+)
+appended_before = Conflict.says(
+    "there is a {kind} {key!r} already: another process works in this session too. Nothing was added; give each loop "
+    "a session of its own."
+)
+no_open_task = NotFound.says("there is no open task to {verb}. begin_task opens one.")
+tasks_too_deep = BadInput.says(
+    "{limit} tasks are open inside each other; the limit is {limit}. End or cancel the innermost one first."
+)
+too_many_pins = BadInput.says(
+    "{limit} texts are pinned in this session, and each is sent with every model call; the limit is {limit}. Unpin "
+    "one first."
+)
+nothing_folded = NotFound.says(
+    "no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. `limpet window folds` "
+    "lists what is folded."
+)
+sessions_stay = BadInput.says(
+    "the session {id!r} cannot be undone: what was written in it belongs to it. Archive it instead."
+)
+import_conflict = Conflict.says(
+    "the import has another {kind} {key!r} than this project. Nothing was imported; import into an empty project "
+    "(--project NAME) or delete one of the two."
+)
+project_not_empty = Conflict.says(
+    "the project {project!r} already holds something. Nothing was imported; import into an empty one (--project NAME) "
+    "or use --merge."
+)
+target_exists = Conflict.says("{path} exists already and is not overwritten. Choose another path.")
+skill_exists = Conflict.says(
+    "there is a skill {name!r} already. Nothing was changed; choose another name, or call again with replace=true."
+)
+skill_not_saved = StoreReadOnly.says(
+    "the skill {name!r} could not be written: {why}. Nothing was changed; make its directory writable, or name "
+    "another one with the setting skills."
+)
+no_skills_folder = BadInput.says(
+    "this project has no directory for skills. Name one with the setting skills, then call again."
+)
 
 
-def too_many_children(limit: int) -> Conflict:
-    return Conflict(
-        "too_many_children",
-        f"this session has {limit} children at work, which is the limit. Wait for one with wait_for_sessions first.",
-    )
+# --- the store and its backups ----------------------------------------------------------------------------------------
+
+not_a_store = NotAStore.says(
+    "{place} is not a Limpet store: {why}. It was left untouched; choose another place with --store, or move it away."
+)
+store_too_new = StoreTooNew.says(
+    "{place} was written by a later Limpet (schema {actual}; this one knows up to {known}). It was left untouched; "
+    "upgrade with `pip install -U limpet`."
+)
+store_read_only = StoreReadOnly.says(
+    "{place} cannot be written: {why}. Nothing was changed; make it writable or choose another place with --store."
+)
+store_full = StoreFull.says(
+    "there is no space left for {place}. Nothing was changed; free some disk space and call again."
+)
+store_busy = StoreBusy.says(
+    "another process has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, "
+    "and if it lasts look for a stopped process that has it open."
+)
+store_damaged = StoreDamaged.says(
+    "{what} in {place} is not what was written (its checksum differs). It is not shown; run `limpet doctor` and "
+    "restore it from history or a backup.",
+    "place what",
+)
+store_broken = StoreDamaged.says(
+    "{place} could not be read or written: {why}. Run `limpet doctor`; a backup can be put in its place."
+)
+store_gone = StoreGone.says("{place} cannot be reached: {why}. Check the address and that it is running.")
+not_installed = StoreGone.says(
+    "{what} needs a package that is not installed. Run `pip install 'limpet[{extra}]'`, "
+    "or `pip install '.[{extra}]'` in a checkout."
+)
+sqlite_too_old = StoreGone.says(
+    "SQLite {version} can damage a store that several processes write. Run `pip install -U apsw`."
+)
+store_spread = StoreProblem.says(
+    "{place} is spread over servers and has schema {actual}; this Limpet needs {needed}. It was left untouched. "
+    "Upgrade its nodes first, as docs/spread.sql describes under `A new schema`."
+)
+backup_unreadable = BadInput.says(
+    "{path} cannot be read as a backup: {why}. Nothing was restored; name a file that `limpet backup` made."
+)
+backup_damaged = StoreDamaged.says(
+    "{path} is not as it was written: {what}. Nothing was restored; take another backup. What is intact in this one "
+    "can be read where it is, with --store."
+)
+store_not_empty = Conflict.says(
+    "{place} already holds something. Nothing was restored; a backup is put into an empty store (--store)."
+)
 
 
-def not_a_child(id: str) -> BadInput:
-    return BadInput(
-        "not_a_child", f"session {shown(id)} has no parent to report to. Answer in your reply, or leave a handoff."
-    )
+# --- the journal ------------------------------------------------------------------------------------------------------
+
+journal_missing = NotFound.says(
+    "{name} is not there. `limpet journal heal` brings it back or makes a new one. Nothing was written."
+)
+journal_emptied = Conflict.says(
+    "{name} is empty, though it was not before. Nothing was written; `limpet journal heal` brings it back."
+)
+journal_outside = BadInput.says(
+    "{name!r} is outside the project, directly or through a link. It was left alone; choose a file inside with the "
+    "setting journal.file."
+)
+journal_not_a_file = BadInput.says("{name} is not a regular file. Move it away, then call again.")
+journal_too_big = BadInput.says("{name} has {got:,} bytes; the limit is {limit:,}. Move old entries to another file.")
+journal_unwritable = StoreReadOnly.says(
+    "{name} cannot be read or written: {why}. Nothing was changed; check its permissions."
+)
+journal_stays = BadInput.says(
+    "change {seq} was made in the journal's file and cannot be undone here. Edit the file, or use git."
+)
+bad_evidence = BadInput.says(
+    "the evidence {item!r} cannot be used: {why}. Give path:line or path:first-last inside the project, with a "
+    "word-for-word quote behind it if you like, or user: and what they said. Nothing was written."
+)
+few_scenarios = BadInput.says(
+    "{got} test scenarios were given; a decision needs {needed}: the usual case, an edge, a failure. Add them."
+)
+no_item = NotFound.says("no open {section} in the journal holds {text!r}. recover_notes with level 3 shows them all.")
+ambiguous_item = BadInput.says(
+    "{count} open entries of {section} hold {text!r}. Give more words of the one you mean.",
+    "section text count",
+)
+journal_busy = StoreBusy.says(
+    "another process has held the lock of {name} for {seconds:.0f} seconds. Nothing was changed; call again."
+)
 
 
-def session_over(id: str, outcome: str) -> Conflict:
-    return Conflict(
-        "session_over", f"session {shown(id)} has already ended ({outcome}). Spawn a new one for more work."
-    )
+# --- memory as files, in the words that models know from their memory tool --------------------------------------------
+
+path_outside = BadInput.says("Path must start with {root}, got: {path!r}. View {root} first.", "path root")
+no_file = NotFound.says("The path {path} does not exist. Please provide a valid path.")
+not_a_file = BadInput.says("The path {path} is a directory, not a file. Name a file in it.")
+file_exists = Conflict.says("File {path} already exists. Edit it with str_replace or insert.")
+file_read_only = BadInput.says("The path {path} cannot be changed this way: {why}.")
+
+bad_insert_line = BadInput.says(
+    "Invalid `insert_line` parameter: {line!r}. It should be within the range of lines of the file: [0, {most}]."
+)
+bad_view_range = BadInput.says(
+    "Invalid `view_range` parameter: {value!r}. It should be two line numbers from 1 to {most}, the second not before "
+    "the first, or -1 for the end."
+)
+path_refused = BadInput.says("The path {path!r} is not allowed: {rule}. Choose another name.")
 
 
-def bad_config_file(path: str, why: str) -> BadInput:
-    return BadInput(
-        "bad_config_file", f"{path} was left as it is: {why}. Mend the file or give another one, then call again."
-    )
+# --- coding agents and other memory tools -----------------------------------------------------------------------------
+
+plugin_installed = Conflict.says(
+    "{client} has Limpet as a plugin already, with its hooks and tools. Keep that, or first remove it with "
+    "`claude plugin uninstall limpet@limpet`."
+)
+not_a_transcript = BadInput.says(
+    "{path!r} holds no session of a coding agent: {why}. Name a session file, or one of: {known}."
+)
+no_transcript = NotFound.says("{client} has no session of {folder!r} that can be found. {advice}")
+peer_not_readable = BadInput.says(
+    "{path!r} cannot be read as what {tool} keeps: {why}. Nothing was changed; name another place.",
+    "tool path why",
+)
+peer_too_big = BadInput.says(
+    "{path!r} has {size:,} bytes; what {tool} keeps is read up to {limit:,}. Nothing was changed; split it.",
+    "tool path size limit",
+)
 
 
-def unknown_client(name: str, known: list[str]) -> BadInput:
-    return BadInput(
-        "unknown_client",
-        f"there is no client {shown(name)}. Known are: {', '.join(known)}. Any other one takes the entry that "
-        "`limpet install generic` prints.",
-    )
-
-
-def output_too_big(got: int, limit: int) -> BadInput:
-    return BadInput(
-        "output_too_big",
-        f"the output has {got:,} bytes; the limit is {limit:,}. Nothing was kept; ask the tool for less at a time.",
-    )
-
-
-def ambiguous_output(name: str) -> BadInput:
-    return BadInput("ambiguous_output", f"more than one output's digest begins with {shown(name)}. Give the whole id.")
-
-
-def not_json(operation: str, name: str) -> BadInput:
-    return BadInput(
-        "not_json", f"{name} of {operation} cannot be written as JSON (or is nested too deeply). Give a plain value."
-    )
-
-
-def unstorable(what: str, why: str) -> BadInput:
-    return BadInput("unstorable", f"{what} holds {why}, which cannot be stored as text. Remove it and call again.")
-
-
-def missing(operation: str, name: str) -> BadInput:
-    return BadInput("missing", f"{operation} needs {name}, which was not given. Call again with {name}.")
+# --- sentences that need more than their values -----------------------------------------------------------------------
 
 
 def unknown_argument(operation: str, name: str, known: list[str]) -> BadInput:
     takes = f"It takes {', '.join(known)}." if known else "It takes no arguments."
-    return BadInput("unknown_argument", f"{operation} has no argument {shown(name)}. {takes}")
+    return BadInput("unknown_argument", f"{operation} has no argument {quoted(name)}. {takes}")
 
 
-def wrong_type(operation: str, name: str, value: object, wanted: str) -> BadInput:
+def one_of(operation: str, names: list[str]) -> BadInput:
     return BadInput(
-        "wrong_type", f"{name} of {operation} is {a_kind(value)} ({shown(value)}); it must be {wanted}. Call again so."
-    )
-
-
-def not_one_of(operation: str, name: str, value: object, allowed: tuple[str, ...]) -> BadInput:
-    return BadInput(
-        "not_one_of", f"{name} of {operation} is {shown(value)}; it must be one of {', '.join(allowed)}. Choose one."
-    )
-
-
-def out_of_range(operation: str, name: str, value: object, low: int, high: int) -> BadInput:
-    return BadInput(
-        "out_of_range",
-        f"{name} of {operation} is {shown(value)}; it must be from {low:,} to {high:,}. Choose a number in between.",
-    )
-
-
-def too_many_tags(got: int, limit: int) -> BadInput:
-    return BadInput("too_many_tags", f"{got} tags were given; the limit is {limit}. Keep the ones you would search by.")
-
-
-def blank_tag(position: int) -> BadInput:
-    return BadInput("blank_tag", f"tag {position} is blank; a tag needs a character that is not a space. Leave it out.")
-
-
-def nothing_to_update(operation: str, choices: str) -> BadInput:
-    return BadInput("nothing_to_update", f"{operation} was given nothing to change. Give {choices}.")
-
-
-def needs(operation: str, given: str, names: str) -> BadInput:
-    return BadInput("needs", f"{operation} with {given} needs {names}. Call again with it.")
-
-
-def not_used(operation: str, given: str, name: str) -> BadInput:
-    return BadInput("not_used", f"{operation} with {given} does not use {name}. Leave {name} out.")
-
-
-def reserved_key(key: str, instead: str) -> BadInput:
-    return BadInput("reserved_key", f"the key {shown(key)} is kept by Limpet itself. {instead}")
-
-
-def bad_name(what: str, value: object, rule: str) -> BadInput:
-    return BadInput("bad_name", f"{what} {shown(value)} is not valid: {rule}. Choose another.")
-
-
-def unknown_profile(name: object, known: tuple[str, ...]) -> BadInput:
-    return BadInput("unknown_profile", f"there is no profile {shown(name)}. Choose one of {', '.join(known)}.")
-
-
-def unknown_operation(name: object, known: str) -> BadInput:
-    return BadInput("unknown_operation", f"there is no operation {shown(name)}. {known}")
-
-
-def bad_setting(name: str, value: object, rule: str) -> BadInput:
-    return BadInput("bad_setting", f"the setting {name} is {shown(value)}; {rule}. Correct it and start again.")
-
-
-def bad_import(line: int, why: str) -> BadInput:
-    return BadInput(
-        "bad_import", f"line {line} of the import cannot be read: {why}. Nothing was imported; mend the line."
-    )
-
-
-def text_not_found(what: str, find: str, hint: str) -> NotFound:
-    return NotFound("text_not_found", f"the {what} does not contain {shown(find)}. {hint} Nothing was changed.")
-
-
-def sandbox_failed(what: str, where: str, after: str) -> BadInput:
-    return BadInput("sandbox_failed", f"the code failed{where}: {what}. Mend it and run it again. {after}")
-
-
-def sandbox_limit(what: str, advice: str, after: str) -> BadInput:
-    return BadInput("sandbox_limit", f"the code was stopped: {what}. {advice} {after}")
-
-
-def sandbox_forked() -> BadInput:
-    return BadInput(
-        "sandbox_forked",
-        "this process was forked from one that had used the sandbox, which does not work after that. "
-        "Start processes anew instead (spawn), or use the sandbox only after the fork.",
-    )
-
-
-# --- what is not there, or not as expected ----------------------------------------------------------------------------
-
-
-def no_note(id: str) -> NotFound:
-    return NotFound("no_note", f"there is no note {shown(id)}. list_notes and search_notes give the ids that exist.")
-
-
-def output_gone(id: str, was: str) -> NotFound:
-    return NotFound(
-        "output_gone", f"the output {shown(id)} is gone: {was}. This is final; make the call again if you need it."
-    )
-
-
-def one_of(operation: str, given: list[str]) -> BadInput:
-    ways = " and ".join(given)
-    return BadInput("one_of", f"{operation} was given {ways}; it reads in one way at a time. Choose one.")
-
-
-def bad_slice(why: str) -> BadInput:
-    return BadInput("bad_slice", why)
-
-
-def no_output(id: str) -> NotFound:
-    return NotFound("no_output", f"there is no output {shown(id)}. scratchpad_list gives the ids that exist.")
-
-
-def no_entry(kind: str, key: str, advice: str) -> NotFound:
-    return NotFound("no_entry", f"there is no {kind} {shown(key)}. {advice}")
-
-
-def no_version(what: str, version: int, newest: int) -> NotFound:
-    return NotFound("no_version", f"the {what} has no version {version}; it has versions up to {newest}. Choose one.")
-
-
-def no_event(seq: int) -> NotFound:
-    return NotFound("no_event", f"there is no change {seq} in this project's history. `limpet history` lists them.")
-
-
-def nothing_to_undo() -> NotFound:
-    return NotFound("nothing_to_undo", "there is no change left to undo here. `limpet history` lists what happened.")
-
-
-def version_moved(what: str, expected: int, actual: int) -> Conflict:
-    return Conflict(
-        "version_moved",
-        f"the {what} is at version {actual}, not {expected}: it changed since you read it. "
-        f"Read it again and apply your change to what is there now.",
-    )
-
-
-def changed_since(seq: int, kind: str, key: str) -> Conflict:
-    return Conflict(
-        "changed_since",
-        f"change {seq} cannot be undone: {kind} {shown(key)} was changed again after it. Undo the later change first.",
-    )
-
-
-def change_erased(seq: int) -> Conflict:
-    return Conflict(
-        "change_erased",
-        f"change {seq} cannot be undone: what was there before it was purged for ever. Write it anew if it is needed.",
-    )
-
-
-def appended_before(kind: str, key: str) -> Conflict:
-    return Conflict(
-        "appended_before",
-        f"there is a {kind} {shown(key)} already: another process works in this session too. Nothing was added; "
-        f"give each loop a session of its own.",
-    )
-
-
-def no_open_task(verb: str) -> NotFound:
-    return NotFound("no_open_task", f"there is no open task to {verb}. begin_task opens one.")
-
-
-def tasks_too_deep(limit: int) -> BadInput:
-    return BadInput(
-        "tasks_too_deep",
-        f"{limit} tasks are open inside each other; the limit is {limit}. End or cancel the innermost one first.",
-    )
-
-
-def too_many_pins(limit: int) -> BadInput:
-    return BadInput(
-        "too_many_pins",
-        f"{limit} texts are pinned in this session, and each is sent with every model call; the limit is {limit}. "
-        f"Unpin one first.",
-    )
-
-
-def nothing_folded(first: int, last: int, total: int) -> NotFound:
-    return NotFound(
-        "nothing_folded",
-        f"no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. "
-        f"`limpet window folds` lists what is folded.",
-    )
-
-
-def sessions_stay(id: str) -> BadInput:
-    return BadInput(
-        "sessions_stay",
-        f"the session {shown(id)} cannot be undone: what was written in it belongs to it. Archive it instead.",
+        "one_of", f"{operation} was given {' and '.join(names)}; it reads in one way at a time. Choose one."
     )
 
 
 def tool_not_approved(server: str, tool: str, why: str) -> Conflict:
-    quoted = "'" + server.replace("'", "'\\''") + "'"
+    name = "'" + server.replace("'", "'\\''") + "'"  # as a shell reads it
     return Conflict(
         "tool_not_approved",
-        f"the tool {shown(tool)} is blocked: {why}. The call was not made. Somebody who trusts it can run "
-        f"`limpet seals approve {quoted}`; until then work without it.",
+        f"the tool {quoted(tool)} is blocked: {why}. The call was not made. A person who trusts it can run "
+        f"`limpet seals approve {name}`; until then work without it.",
     )
 
 
-def import_conflict(kind: str, key: str) -> Conflict:
+def text_not_there(path: str, text: str) -> NotFound:
+    passage = quoted(text, 200)[1:-1]
+    return NotFound(
+        "text_not_there",
+        f"No replacement was performed, old_str `{passage}` did not appear verbatim in {path}. View it.",
+    )
+
+
+def text_not_unique(path: str, text: str, lines: list[int]) -> Conflict:
     return Conflict(
-        "import_conflict",
-        f"the import has another {kind} {shown(key)} than this project. Nothing was imported; "
-        f"import into an empty project (--project NAME) or delete one of the two.",
+        "text_not_unique",
+        f"No replacement was performed. Multiple occurrences of old_str `{quoted(text, 200)[1:-1]}` in lines "
+        f"{', '.join(map(str, lines))} of {path}. Please ensure it is unique.",
     )
 
 
-def project_not_empty(project: str) -> Conflict:
-    return Conflict(
-        "project_not_empty",
-        f"the project {shown(project)} already holds something. Nothing was imported; "
-        f"import into an empty one (--project NAME) or use --merge.",
-    )
+def no_such_extra(client: str, name: str, scope: str) -> BadInput:
+    place, advice = ("home folder", "leave --user out") if scope == "user" else ("project", "add --user")
+    return BadInput("no_such_extra", f"{client} reads no {name} from the {place}. Leave --{name} out, or {advice}.")
 
 
-def target_exists(path: str) -> Conflict:
-    return Conflict("target_exists", f"{path} exists already and is not overwritten. Choose another path.")
+def _name_rows() -> None:
+    for name, row in globals().items():
+        if isinstance(row, Sentence):
+            row.code = name
 
 
-def skill_exists(name: str) -> Conflict:
-    return Conflict(
-        "skill_exists",
-        f"there is a skill {shown(name)} already. Nothing was changed; "
-        "choose another name, or call again with replace=true.",
-    )
-
-
-# --- the store --------------------------------------------------------------------------------------------------------
-
-
-def not_a_store(place: str, why: str) -> NotAStore:
-    return NotAStore(
-        "not_a_store",
-        f"{place} is not a Limpet store: {why}. It was left untouched; "
-        f"choose another place with --store, or move it away.",
-    )
-
-
-def store_too_new(place: str, found: int, known: int) -> StoreTooNew:
-    return StoreTooNew(
-        "store_too_new",
-        f"{place} was written by a later Limpet (schema {found}; this one knows up to {known}). "
-        f"It was left untouched; upgrade with `pip install -U limpet`.",
-    )
-
-
-def store_read_only(place: str, why: str) -> StoreReadOnly:
-    return StoreReadOnly(
-        "store_read_only",
-        f"{place} cannot be written: {why}. Nothing was changed; "
-        f"make it writable or choose another place with --store.",
-    )
-
-
-def store_full(place: str) -> StoreFull:
-    return StoreFull(
-        "store_full", f"there is no room left for {place}. Nothing was changed; free some disk space and call again."
-    )
-
-
-def store_busy(place: str, seconds: float) -> StoreBusy:
-    return StoreBusy(
-        "store_busy",
-        f"another process has kept the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; "
-        f"call again, and if it lasts look for a stopped process that has it open.",
-    )
-
-
-def store_damaged(place: str, what: str) -> StoreDamaged:
-    return StoreDamaged(
-        "store_damaged",
-        f"{what} in {place} is not what was written (its checksum differs). It is not shown; "
-        f"run `limpet doctor` and restore it from history or a backup.",
-    )
-
-
-def store_broken(place: str, why: str) -> StoreDamaged:
-    return StoreDamaged(
-        "store_broken",
-        f"{place} could not be read or written: {why}. Run `limpet doctor`; a backup can be put in its place.",
-    )
-
-
-def store_gone(place: str, why: str) -> StoreGone:
-    return StoreGone("store_gone", f"{place} cannot be reached: {why}. Check the address and that it is running.")
-
-
-def not_installed(what: str, extra: str) -> StoreGone:
-    return StoreGone(
-        "not_installed", f"{what} needs a package that is not installed. Run `pip install 'limpet[{extra}]'`."
-    )
-
-
-def skill_not_saved(name: str, why: str) -> StoreReadOnly:
-    return StoreReadOnly(
-        "skill_not_saved",
-        f"the skill {shown(name)} could not be written: {why}. Nothing was changed; make its directory writable, "
-        "or name another one with the setting skills.",
-    )
-
-
-def no_skills_folder() -> BadInput:
-    return BadInput(
-        "no_skills_folder",
-        "this project has no directory for skills. Name one with the setting skills, then call again.",
-    )
-
-
-def no_sandbox(why: str) -> StoreGone:
-    return StoreGone(
-        "no_sandbox",
-        f"the sandbox's own process could not be started: {why}. Nothing was run; try again, "
-        "and if it lasts run `pip install --force-reinstall 'limpet[sandbox]'`.",
-    )
-
-
-def sqlite_too_old(version: str) -> StoreGone:
-    return StoreGone(
-        "sqlite_too_old",
-        f"SQLite {version} can damage a store that several processes write. Run `pip install -U apsw`.",
-    )
+_name_rows()

@@ -140,7 +140,7 @@ def test_what_is_no_session_is_refused_and_nothing_changes(place: Place, content
     file.write_bytes(content)
     assert "holds no session of a coding agent" in taken_in(place, str(file), refused=True)["message"]
     assert "No such file" in taken_in(place, "missing.jsonl", refused=True)["message"]
-    assert "kept no session of" in taken_in(place, "codex", refused=True)["message"]
+    assert "has no session of" in taken_in(place, "codex", refused=True)["message"]
     assert "opencode export" in taken_in(place, "opencode", refused=True)["message"]
 
 

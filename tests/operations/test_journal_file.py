@@ -15,7 +15,7 @@ import pytest
 
 from limpet import errors, limits
 from limpet.journal import file as journal_file
-from limpet.journal.document import edit, entries, problems
+from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Item
 from limpet.journal.document.scan import scan
 from limpet.journal.document.sections import template
@@ -266,7 +266,7 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(place: Place, monkeypatc
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(errors.StoreFull, match="no room left"):
+    with pytest.raises(errors.StoreFull, match="no space left"):
         update(place, question("lost?"))
     monkeypatch.undo()
     assert Path(place.path).read_bytes() == before
@@ -280,7 +280,7 @@ def test_a_change_that_is_refused_loses_nothing_that_was_found_on_the_way(place:
         editor.write("late, by hand\n")
 
     def refuse(text: str) -> str:
-        raise problems.no_item("goal", "x")
+        raise errors.no_item("goal", "x")
 
     with pytest.raises(errors.NotFound):
         update(place, refuse)

@@ -409,7 +409,7 @@ def test_an_unknown_id_is_named(hold: Limpet, id: str) -> None:
         with pytest.raises(errors.NotFound) as caught:
             hold.call(name, {"id": id, **arguments})
         assert caught.value.code == "no_note"
-        assert errors.shown(id) in caught.value.message
+        assert errors.quoted(id) in caught.value.message
 
 
 def test_a_finished_note_is_hidden_and_not_lost(hold: Limpet) -> None:

@@ -152,9 +152,9 @@ def test_forever_takes_the_texts_out_of_history_too(opened: Opener) -> None:
     answer = purge(hold, "import", forever=True)
     assert (answer["counts"]["notepad"], answer["erased"]) == (1, 7)
     assert "quince" not in "".join(hold.export_lines()).replace('"key":"quince', "")
-    with pytest.raises(errors.Conflict, match="purged for ever"):
+    with pytest.raises(errors.Conflict, match="purged permanently"):
         hold.undo(next(event.seq for event in hold.history() if event.operation == "purge"))
-    with pytest.raises(errors.Conflict, match="purged for ever"):
+    with pytest.raises(errors.Conflict, match="purged permanently"):
         hold.undo(next(event.seq for event in hold.history() if event.operation == "delete_note"))
     assert hold.undo().key == "mine", "what cannot be undone is passed over"
     assert hold.memory.read("mine").content == kept.content

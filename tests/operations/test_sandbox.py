@@ -90,7 +90,7 @@ def test_a_person_who_runs_code_is_named_as_one(hold: Limpet) -> None:
 def test_writes_before_a_failure_stand_and_the_error_says_so(work: Session) -> None:
     message = fails(work, "session.notepad.write('kept')\nprint('so far')\ndef half(n):\n    return n / 0\nhalf(1)")
     assert message == (
-        "the code failed at line 4, 'return n / 0': ZeroDivisionError: division by zero. Mend it and run it again. "
+        "the code failed at line 4, 'return n / 0': ZeroDivisionError: division by zero. Correct it and run it again. "
         "What it wrote to the notepad before that stands (1 changes). It had printed: 'so far'."
     )
     assert work.notepad.read() == "kept"

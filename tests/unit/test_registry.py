@@ -90,7 +90,7 @@ def test_a_wrong_type_names_the_value_and_what_is_wanted(name: str, value: objec
     problem = refusal({**GOOD, name: value})
     assert problem.code == "wrong_type"
     assert problem.message == (
-        f"{name} of add_note is {kind} ({errors.shown(value)}); it must be {wanted}. Call again so."
+        f"{name} of add_note is {kind} ({errors.quoted(value)}); it must be {wanted}. Correct it and call again."
     )
 
 

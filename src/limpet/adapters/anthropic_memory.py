@@ -19,7 +19,6 @@ from limpet.catalogue.operation import Context, storable
 from limpet.errors import LimpetError
 from limpet.outputs import outputs
 from limpet.upkeep import file_tree
-from limpet.upkeep import file_tree_problems as problems
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -183,9 +182,9 @@ def _str_replace(ctx: Context, given: dict[str, Any]) -> str:
     def change(text: str) -> str:
         at[:] = [place for place in range(len(text)) if text.startswith(old, place)]
         if not at:
-            raise problems.text_not_there(path, old)
+            raise errors.text_not_there(path, old)
         if len(at) > 1:
-            raise problems.text_not_unique(path, old, [text.count("\n", 0, place) + 1 for place in at])
+            raise errors.text_not_unique(path, old, [text.count("\n", 0, place) + 1 for place in at])
         return text.replace(old, new)
 
     lines = file_tree.edit_file(ctx, path, change).split("\n")
@@ -204,7 +203,7 @@ def _insert(ctx: Context, given: dict[str, Any]) -> str:
         if lines[-1] == "":
             lines.pop()
         if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= len(lines):
-            raise problems.bad_insert_line(line, len(lines))
+            raise errors.bad_insert_line(line, len(lines))
         return "\n".join([*lines[:line], text.removesuffix("\n"), *lines[line:], ""])
 
     file_tree.edit_file(ctx, path, change)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from limpet import errors
-from limpet.clients import extras, problems
+from limpet.clients import extras
 from limpet.clients.edits import Edit, Unreadable, Whole, is_ours, with_edits, without_edits
 from limpet.clients.registry import Client, Where
 from limpet.text.diff import unified
@@ -45,7 +45,7 @@ def plan_install(client: Client, where: Where, wanted: Iterable[str] = ()) -> tu
         known = extras.extras(client.name, where)
         for name in wanted:
             if name not in known:
-                raise problems.no_such_extra(client.title, name, where.scope)
+                raise errors.no_such_extra(client.title, name, where.scope)
             files = {**files, **known[name]}
     for path, edits in files.items():
         before = _read(path)

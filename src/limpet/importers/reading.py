@@ -12,8 +12,8 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from limpet import limits
-from limpet.importers import anthropic_memory, basic_memory, mem0, problems, server_memory
+from limpet import errors, limits
+from limpet.importers import anthropic_memory, basic_memory, mem0, server_memory
 from limpet.importers.memories import Fact
 from limpet.importers.shape import File, Reader, Unread
 
@@ -33,7 +33,7 @@ def read(reader: Reader, path: str) -> Found:
     """What the tool kept there. Raises BadInput when there is nothing of it."""
     if reader.folder:
         if not os.path.isdir(path):
-            raise problems.peer_not_readable(reader.tool, path, "it is not a folder")
+            raise errors.peer_not_readable(reader.tool, path, "it is not a folder")
         given: object = files(path)
     else:
         given = _whole(reader, path)
@@ -47,7 +47,7 @@ def read(reader: Reader, path: str) -> Found:
         else:
             facts[one.key] = one
     if not facts and unread:
-        raise problems.peer_not_readable(reader.tool, path, f"{unread[0].part}: {unread[0].why}")
+        raise errors.peer_not_readable(reader.tool, path, f"{unread[0].part}: {unread[0].why}")
     return Found(tuple(facts.values()), tuple(unread))
 
 
@@ -56,12 +56,12 @@ def _whole(reader: Reader, path: str) -> bytes:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
-                raise problems.peer_not_readable(reader.tool, path, "it is not a file")
+                raise errors.peer_not_readable(reader.tool, path, "it is not a file")
             if about.st_size > limits.PEER_FILE_MAX_BYTES:
-                raise problems.peer_too_big(reader.tool, path, about.st_size, limits.PEER_FILE_MAX_BYTES)
+                raise errors.peer_too_big(reader.tool, path, about.st_size, limits.PEER_FILE_MAX_BYTES)
             return file.read(limits.PEER_FILE_MAX_BYTES)
     except OSError as problem:
-        raise problems.peer_not_readable(reader.tool, path, problem.strerror or str(problem)) from None
+        raise errors.peer_not_readable(reader.tool, path, problem.strerror or str(problem)) from None
 
 
 def files(top: str) -> Iterator[File]:

@@ -12,8 +12,8 @@ import re
 import stat
 from collections.abc import Mapping
 
-from limpet import limits
-from limpet.journal.document import entries, problems
+from limpet import errors, limits
+from limpet.journal.document import entries
 from limpet.journal.document.entries import Evidence, Ref, rooted
 from limpet.journal.document.quotes import DRIFTED, FRESH, MOVED, Verdict, judge, lines_of
 from limpet.journal.file import Place
@@ -55,15 +55,15 @@ def given(root: str, item: str) -> tuple[Evidence, str]:
     ref, quote = _place(item)
     place = None if ref is None else rooted(ref, os.path.realpath(root))
     if place is None or not place.first:
-        raise problems.bad_evidence(item, "it names no lines of a file inside the project")
+        raise errors.bad_evidence(item, "it names no lines of a file inside the project")
     text = source(root, place.path)
     if text is None:
-        raise problems.bad_evidence(item, f"there is no readable file {place.path} in the project")
+        raise errors.bad_evidence(item, f"there is no readable file {place.path} in the project")
     if not quote:
         return Evidence(_quoted(item, text, place), place), FRESH
     verdict = judge(quote, place, text)
     if verdict.state == DRIFTED:
-        raise problems.bad_evidence(item, f"{place.path} does not hold these words")
+        raise errors.bad_evidence(item, f"{place.path} does not hold these words")
     return Evidence(_checked(item, quote), verdict.ref), verdict.state
 
 
@@ -81,7 +81,7 @@ def _quoted(item: str, text: str, place: Ref) -> str:
     """The lines the place names, without the indent they share."""
     lines = [line.rstrip() for line in lines_of(text, place)]
     if len(lines) < place.last - place.first + 1 or not any(lines):
-        raise problems.bad_evidence(item, f"{place.path} has no words at these lines")
+        raise errors.bad_evidence(item, f"{place.path} has no words at these lines")
     indent = min(len(line) - len(line.lstrip()) for line in lines if line)
     return _checked(item, "\n".join(line[indent:] for line in lines).strip("\n"))
 
@@ -90,13 +90,13 @@ def _checked(item: str, quote: str) -> str:
     from limpet.redaction import redact
 
     if quote.count("\n") >= limits.JOURNAL_QUOTE_MAX_LINES:
-        raise problems.bad_evidence(item, f"it quotes more than {limits.JOURNAL_QUOTE_MAX_LINES} lines")
+        raise errors.bad_evidence(item, f"it quotes more than {limits.JOURNAL_QUOTE_MAX_LINES} lines")
     if redact(quote).count:
-        raise problems.bad_evidence(item, "it quotes what looks like a secret, and a journal is shared")
+        raise errors.bad_evidence(item, "it quotes what looks like a secret, and a journal is shared")
     try:
         quote.encode()
     except UnicodeEncodeError:
-        raise problems.bad_evidence(item, "it quotes bytes that are no text") from None
+        raise errors.bad_evidence(item, "it quotes bytes that are no text") from None
     return quote
 
 

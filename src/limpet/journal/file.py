@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.journal.document import problems
 from limpet.journal.document.merge import Conflict, merge, nearest
 
 Change = Callable[[str], str]
@@ -52,7 +51,7 @@ def find(root: str, file: str, side: str) -> Place:
     home = os.path.realpath(root)
     path = os.path.realpath(os.path.join(home, file))
     if not path.startswith(home.rstrip(os.sep) + os.sep):
-        raise problems.journal_outside(file)
+        raise errors.journal_outside(file)
     return Place(path, os.path.join(home, side), file)
 
 
@@ -134,9 +133,9 @@ def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Save
         late = []  # without a state nobody can tell an older text, which says nothing, from a newer one
     current = _settled(place, place.path, newest)
     if current is None and (new is None or newest.strip()):
-        raise problems.journal_missing(place.name)
+        raise errors.journal_missing(place.name)
     if current is not None and not current.strip() and newest.strip():
-        raise problems.journal_emptied(place.name)
+        raise errors.journal_emptied(place.name)
     conflicts: list[Conflict] = []
     head = newest if newest.strip() else current if current is not None or new is None else new()
     head = head or ""
@@ -205,9 +204,9 @@ def _read(place: Place, path: str) -> str | None:
     try:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
-            raise problems.journal_not_a_file(place.name)
+            raise errors.journal_not_a_file(place.name)
         if info.st_size > limits.JOURNAL_MAX_BYTES:
-            raise problems.journal_too_big(place.name, info.st_size, limits.JOURNAL_MAX_BYTES)
+            raise errors.journal_too_big(place.name, info.st_size, limits.JOURNAL_MAX_BYTES)
         with open(handle, "rb", closefd=False) as file:
             return file.read().decode("utf-8", "surrogateescape")
     finally:
@@ -418,7 +417,7 @@ def _locked(place: Place) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise problems.journal_busy(place.name, limits.LOCK_WAIT_SECONDS) from None
+                    raise errors.journal_busy(place.name, limits.LOCK_WAIT_SECONDS) from None
                 time.sleep(0.002)
         yield
     finally:
@@ -437,7 +436,7 @@ def _make_side(place: Place) -> None:
 def _trouble(place: Place, problem: OSError) -> errors.LimpetError:
     why = problem.strerror or str(problem)
     if problem.errno in (errno.EISDIR, errno.ENXIO, errno.ENOTDIR):
-        return problems.journal_not_a_file(place.name)
+        return errors.journal_not_a_file(place.name)
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return errors.store_full(place.name)
-    return problems.journal_unwritable(place.name, why)
+    return errors.journal_unwritable(place.name, why)

@@ -6,9 +6,10 @@ import os
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from limpet import errors
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
-from limpet.journal.document import edit, entries, problems, quotes, recover
+from limpet.journal.document import edit, entries, quotes, recover
 from limpet.journal.document.entries import Ref
 from limpet.journal.document.quotes import FRESH, MOVED, Verdict
 from limpet.journal.document.rotate import archive_name
@@ -48,7 +49,7 @@ class Journal(NamedTuple):
     def text(self) -> str:
         found = files.read(self.place)
         if found is None:
-            raise problems.journal_missing(self.rules.file)
+            raise errors.journal_missing(self.rules.file)
         return found
 
 

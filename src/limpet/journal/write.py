@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from typing import NamedTuple, TypeVar
 
-from limpet import limits
+from limpet import errors, limits
 from limpet.catalogue.operation import Context, bounded
 from limpet.journal import beads
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
-from limpet.journal.document import edit, entries, problems, removal, rotate
+from limpet.journal.document import edit, entries, removal, rotate
 from limpet.journal.document.entries import Blocker, Debt, Decision, Identifier, Item, LogRow, Placed, rooted
 from limpet.journal.document.markup import clean, one_line
 from limpet.journal.document.merge import Conflict
@@ -114,10 +114,10 @@ def log_decision(
     ctx: Context, title: str, decision: str, rationale: str, evidence: tuple[str, ...], scenarios: tuple[str, ...]
 ) -> Written:
     if not evidence:
-        raise problems.bad_evidence("", "none was given")
+        raise errors.bad_evidence("", "none was given")
     kept = tuple(field("test scenario", one) for one in scenarios if one.strip())
     if len(kept) < limits.JOURNAL_SCENARIOS:
-        raise problems.few_scenarios(len(kept), limits.JOURNAL_SCENARIOS)
+        raise errors.few_scenarios(len(kept), limits.JOURNAL_SCENARIOS)
     texts = field("title", title, line=True), field("decision", decision), field("rationale", rationale)
     proofs = [proof.given(ctx.root, item) for item in evidence]
     entry = Decision(stamp_of(ctx), *texts, tuple(one for one, _ in proofs), kept)
@@ -181,7 +181,7 @@ def _add_identifier(ctx: Context, place: str, purpose: str) -> Written:
     inside = None if ref is None else rooted(ref, os.path.realpath(ctx.root))
     text = None if inside is None else proof.source(ctx.root, inside.path)
     if inside is None or text is None:
-        raise problems.bad_evidence(place, "it names no readable file inside the project")
+        raise errors.bad_evidence(place, "it names no readable file inside the project")
     entry = Identifier(str(inside), purpose, stamp_of(ctx))
     written = _write(ctx, lambda text: edit.add_identifier(text, entry), "update_notes", f"{entry.place}: {purpose}")
     side = journal_of(ctx).place
@@ -213,9 +213,9 @@ def _only(section: str, text: str, wanted: str, found: list[tuple[Placed[T], str
     exact = [one for one, words in found if one_line(words).casefold() == wanted]
     fitting = exact or [one for one, words in found if wanted in one_line(words).casefold()]
     if not fitting:
-        raise problems.no_item(section, text)
+        raise errors.no_item(section, text)
     if len(fitting) > 1:
-        raise problems.ambiguous_item(section, text, len(fitting))
+        raise errors.ambiguous_item(section, text, len(fitting))
     return fitting[0]
 
 

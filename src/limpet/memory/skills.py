@@ -109,7 +109,7 @@ def _section(text: str, wanted: str) -> str:
     there = skill_md.sections(text)
     found = [section for section in there if section.title == title]
     if not found:
-        titles = ", ".join(errors.shown(section.title) for section in there[:NAMES_SHOWN])
+        titles = ", ".join(errors.quoted(section.title) for section in there[:NAMES_SHOWN])
         raise errors.no_entry("section of the notepad", title, f"Its sections: {titles or 'none'}.")
     if len(found) > 1:
         raise errors.bad_name("section", title, f"the notepad has {len(found)} sections of that name; rename one")

@@ -83,7 +83,9 @@ class Waiting:
         """Nothing may be missing of the last output."""
         if self._expected is not None:
             id, at, most = self._expected
-            raise errors.bad_import(number, f"chunk {at + 1:,} of {most:,} of the output {errors.shown(id)} is missing")
+            raise errors.bad_import(
+                number, f"chunk {at + 1:,} of {most:,} of the output {errors.quoted(id)} is missing"
+            )
 
     def arriving(self) -> Iterator[Arriving]:
         """All of them again, an output with its chunks at a time."""

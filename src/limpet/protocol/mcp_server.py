@@ -18,7 +18,7 @@ from limpet import __version__
 from limpet import prompts as texts
 from limpet.api import Instructions
 from limpet.catalogue.table import profile as operations_of
-from limpet.errors import BadInput, LimpetError, NotFound, shown
+from limpet.errors import BadInput, LimpetError, NotFound, quoted
 from limpet.memory import handoff
 from limpet.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -242,7 +242,9 @@ class Surface:
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "arguments of tools/call is an object.")
         if name not in self._operations:
-            raise RpcError(INVALID_PARAMS, f"Unknown tool: {shown(name)}. The tools are {', '.join(self._operations)}.")
+            raise RpcError(
+                INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(self._operations)}."
+            )
         self._mark_used(client)
         try:
             reply = self._hold.call(name, arguments, session=self._session_of(params, client), by=self._by)
@@ -334,13 +336,13 @@ class Surface:
     def _get_prompt(self, params: Json, client: Client, _revision: str) -> Json:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in _PROMPTS:
-            raise RpcError(INVALID_PARAMS, f"Unknown prompt: {shown(name)}. The prompts are {', '.join(_PROMPTS)}.")
+            raise RpcError(INVALID_PARAMS, f"Unknown prompt: {quoted(name)}. The prompts are {', '.join(_PROMPTS)}.")
         given = {} if arguments is None else arguments
         if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
             raise RpcError(INVALID_PARAMS, "arguments of prompts/get is an object of strings.")
         for argument in given:
             if argument not in _PROMPTS[name]:
-                raise RpcError(INVALID_PARAMS, f"The prompt {name} has no argument {shown(argument)}.")
+                raise RpcError(INVALID_PARAMS, f"The prompt {name} has no argument {quoted(argument)}.")
         description, body = _prompt_parts(name)
         if name == "resume":
             try:
@@ -415,7 +417,7 @@ def _prompt_parts(name: str) -> tuple[str, str]:
 
 def _refuse_cursor(params: Json) -> None:
     if params.get("cursor") is not None:
-        page = shown(params["cursor"])
+        page = quoted(params["cursor"])
         raise RpcError(INVALID_PARAMS, f"There is no page {page}: the first page holds all. Leave cursor out.")
 
 

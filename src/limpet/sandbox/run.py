@@ -197,12 +197,12 @@ def _problem(broke: monty.Broke, bounds: limits.Bounds, writes: int) -> errors.B
     if writes:
         stand = f"What it wrote to the notepad before that stands ({writes} changes)."
     printed = broke.printed.strip()
-    said = f" It had printed: {errors.shown(printed[-PRINTED_CHARS:], PRINTED_CHARS + 50)}." if printed else ""
+    said = f" It had printed: {errors.quoted(printed[-PRINTED_CHARS:], PRINTED_CHARS + 50)}." if printed else ""
     if broke.limit:
         what, advice = STOPPED[broke.limit]
         counted = what.format(seconds=bounds.sandbox_seconds, memory=bounds.sandbox_memory_mb)
         return errors.sandbox_limit(counted, advice, stand + said)
-    line = f" at line {broke.line}, {errors.shown(broke.source, SOURCE_CHARS)}" if broke.line else ""
+    line = f" at line {broke.line}, {errors.quoted(broke.source, SOURCE_CHARS)}" if broke.line else ""
     return errors.sandbox_failed(broke.message.rstrip(" ."), line, stand + said)
 
 

@@ -133,7 +133,7 @@ def _hint(text: str, find: str) -> str:
     close = closest.nearest(text, find)
     if close is None:
         return "Nothing in it is similar; read it first."
-    return f"Line {close.line} is near ({close.reason}): {errors.shown(close.text, 130)}. Copy the text from there."
+    return f"Line {close.line} is near ({close.reason}): {errors.quoted(close.text, 130)}. Copy the text from there."
 
 
 def pad(ctx: Context) -> Sheet:
@@ -204,7 +204,7 @@ def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
         return None
     sections = [part for part in re.split(r"(?m)^(?=#{1,6} )", notepad.content) if part.strip()]
     sizes = sorted(((tokens.count(part), part.split("\n", 1)[0].strip()) for part in sections), reverse=True)
-    largest = ", ".join(f"{errors.shown(title, 42)} ({size:,})" for size, title in sizes[:TRIM_SHOWN])
+    largest = ", ".join(f"{errors.quoted(title, 42)} ({size:,})" for size, title in sizes[:TRIM_SHOWN])
     return (
         f"The {sheet.what} has about {notepad.tokens:,} tokens; its budget is {sheet.budget:,}, and it is sent with "
         f"every model call. It was saved whole. Trim or move to notes, largest first: {largest}."

@@ -146,7 +146,7 @@ def _object(number: int, line: str) -> dict[str, Any]:
 def _entry(number: int, record: object) -> Entry:
     fields = typed(number, record, _ENTRY_TYPES)
     if fields["kind"] not in KINDS:
-        raise errors.bad_import(number, f"its kind {errors.shown(fields['kind'])} is not known")
+        raise errors.bad_import(number, f"its kind {errors.quoted(fields['kind'])} is not known")
     if not all(isinstance(tag, str) for tag in fields["tags"]):
         raise errors.bad_import(number, "its tags are not all strings")
     return entry_from(fields)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from limpet import limits
+from limpet import errors, limits
 from limpet.catalogue.operation import Context, bounded, storable
 from limpet.errors import LimpetError
 from limpet.memory import handoff, items, memory, notes
@@ -24,7 +24,6 @@ from limpet.outputs import outputs
 from limpet.session import notepad
 from limpet.store import GONE, Decide, Gone, Listing
 from limpet.text import tokens
-from limpet.upkeep import file_tree_problems as problems
 
 ROOT = "/memories"
 FOLDER = "folder"
@@ -67,11 +66,11 @@ class Shown(NamedTuple):
 def place(path: str) -> Place:
     """What a path names; an error where it is no path of ours."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise problems.path_outside(path, ROOT)
+        raise errors.path_outside(path, ROOT)
     rest = path.removeprefix(ROOT).removeprefix("/").removesuffix("/")
     names = rest.split("/") if rest else []
     if why := _wrong(names):
-        raise problems.path_refused(path, why)
+        raise errors.path_refused(path, why)
     clean = "/".join((ROOT, *names))
     match names:
         case [] | ["notes"] | ["outputs"]:
@@ -85,7 +84,7 @@ def place(path: str) -> Place:
         case ["outputs", name]:
             return Place(clean, OUTPUT, name.removesuffix(OUTPUT_END))
         case ["notes" | "outputs" | "notepad.md" | "handoff.md", *_]:
-            raise problems.path_refused(path, f"{ROOT}/{names[0]} has no folders in it")
+            raise errors.path_refused(path, f"{ROOT}/{names[0]} has no folders in it")
     return Place(clean, MEMORY, memory.memory_key("/".join(names)))
 
 
@@ -139,7 +138,7 @@ def _range(lines: Sequence[int] | None, total: int) -> tuple[int, int]:
     if not lines:
         return 1, total
     if len(lines) != 2 or not 1 <= lines[0] <= total or (lines[1] != -1 and lines[1] < lines[0]):
-        raise problems.bad_view_range(list(lines), total)
+        raise errors.bad_view_range(list(lines), total)
     return lines[0], total if lines[1] == -1 else min(lines[1], total)
 
 
@@ -160,8 +159,8 @@ def _text(ctx: Context, where: Place) -> str:
         if entry is not None and _visible(ctx, entry):
             return entry.content
     if where.kind == FOLDER or (where.kind == MEMORY and _below(ctx, where.key)[0]):
-        raise problems.not_a_file(where.path)
-    raise problems.no_file(where.path)
+        raise errors.not_a_file(where.path)
+    raise errors.no_file(where.path)
 
 
 def _visible(ctx: Context, entry: Entry) -> bool:
@@ -179,7 +178,7 @@ def _output(ctx: Context, where: Place) -> Output:
     except LimpetError as problem:
         if problem.code == "output_gone":  # it says what it was, and how to get it again
             raise
-        raise problems.no_file(where.path) from None
+        raise errors.no_file(where.path) from None
 
 
 def _below(ctx: Context, folder: str) -> tuple[list[File], int]:
@@ -235,12 +234,12 @@ def create_file(ctx: Context, path: str, text: str) -> str:
     storable("file_text", text)
     match where.kind:
         case "folder":
-            raise problems.not_a_file(where.path)
+            raise errors.not_a_file(where.path)
         case "output":
             raise _outputs_stay(where)
         case "note":
             if ctx.store.read(ctx.scope, NOTE, where.key) is not None:
-                raise problems.file_exists(where.path)
+                raise errors.file_exists(where.path)
             return f"{ROOT}/{NOTES}/{notes.add_note(ctx, text.strip()).note.id}{NOTE_END}"
         case "handoff":
             handoff.write_session_handoff(ctx, text)  # the last one counts, always
@@ -261,7 +260,7 @@ def edit_file(ctx: Context, path: str, change: Change) -> str:
         _text(ctx, where)
         return notepad.edit(ctx, notepad.pad(ctx), "update_notepad", change, None).notepad.content
     if where.kind == FOLDER:
-        raise problems.not_a_file(where.path)
+        raise errors.not_a_file(where.path)
     stamps = {
         NOTE: ctx.stamp("update_note"),
         HANDOFF: ctx.stamp("write_session_handoff"),
@@ -276,11 +275,11 @@ def delete_file(ctx: Context, path: str) -> None:
     where = place(path)
     match where.kind:
         case "folder":
-            raise problems.file_read_only(where.path, "it is always there. Delete the files in it one by one")
+            raise errors.file_read_only(where.path, "it is always there. Delete the files in it one by one")
         case "output":
             raise _outputs_stay(where)
         case "handoff":
-            raise problems.file_read_only(where.path, "a handoff stays until it is used. Create it again to replace it")
+            raise errors.file_read_only(where.path, "a handoff stays until it is used. Create it again to replace it")
         case "note":
             _text(ctx, where)
             notes.delete_note(ctx, where.key)
@@ -297,10 +296,10 @@ def rename_file(ctx: Context, old_path: str, new_path: str) -> None:
     old, new = place(old_path), place(new_path)
     for where in (old, new):
         if where.kind != MEMORY:
-            raise problems.file_read_only(where.path, "only files of memory can be renamed. Create one anew instead")
+            raise errors.file_read_only(where.path, "only files of memory can be renamed. Create one anew instead")
     keys = _keys(ctx, old)
     if new.key == old.key or new.key.startswith(f"{old.key}/"):
-        raise problems.path_refused(new.path, f"it is {old.path} itself or in it")
+        raise errors.path_refused(new.path, f"it is {old.path} itself or in it")
     _free(ctx, new)
     edits: list[tuple[str, str, Decide]] = []
     for key in keys:
@@ -315,7 +314,7 @@ def _keys(ctx: Context, where: Place) -> list[str]:
         return [where.key]
     found = [file.path.removeprefix(f"{ROOT}/") for file in _below(ctx, where.key)[0]]
     if not found:
-        raise problems.no_file(where.path)
+        raise errors.no_file(where.path)
     return found
 
 
@@ -324,9 +323,9 @@ def _free(ctx: Context, where: Place) -> None:
     names = where.key.split("/")
     for count in range(1, len(names)):
         if ctx.store.read(ctx.scope, MEMORY, "/".join(names[:count])) is not None:
-            raise problems.path_refused(where.path, f"{ROOT}/{'/'.join(names[:count])} is a file, not a directory")
+            raise errors.path_refused(where.path, f"{ROOT}/{'/'.join(names[:count])} is a file, not a directory")
     if ctx.store.read(ctx.scope, MEMORY, where.key) is not None or _below(ctx, where.key)[0]:
-        raise problems.file_exists(where.path)
+        raise errors.file_exists(where.path)
 
 
 def _new_memory(where: Place, text: str) -> Decide:
@@ -334,7 +333,7 @@ def _new_memory(where: Place, text: str) -> Decide:
 
     def decide(before: Entry | None) -> Draft:
         if before is not None:
-            raise problems.file_exists(where.path)
+            raise errors.file_exists(where.path)
         return Draft(kept)
 
     return decide
@@ -342,14 +341,14 @@ def _new_memory(where: Place, text: str) -> Decide:
 
 def _only_new(where: Place, before: str, text: str) -> str:
     if before:
-        raise problems.file_exists(where.path)
+        raise errors.file_exists(where.path)
     return text
 
 
 def _changed(ctx: Context, where: Place, change: Change) -> Decide:
     def decide(before: Entry | None) -> Draft:
         if before is None:
-            raise problems.no_file(where.path)
+            raise errors.no_file(where.path)
         text = change(before.content)
         if where.kind == MEMORY:
             extra = {name: value for name, value in before.extra.items() if name != items.FIELD}
@@ -370,7 +369,7 @@ def _memory_text(text: str) -> str:
 def _gone(where: Place) -> Decide:
     def decide(before: Entry | None) -> Gone:
         if before is None:
-            raise problems.no_file(where.path)
+            raise errors.no_file(where.path)
         return GONE
 
     return decide
@@ -381,14 +380,14 @@ def _moved(old: Place, key: str, new: Place) -> list[tuple[str, str, Decide]]:
 
     def take(before: Entry | None) -> Gone:
         if before is None:
-            raise problems.no_file(old.path)
+            raise errors.no_file(old.path)
         extra = {name: value for name, value in before.extra.items() if name != items.FIELD}
         taken[:] = [Draft(before.content, before.session, before.tags, before.done, before.pinned, extra)]
         return GONE
 
     def put(before: Entry | None) -> Draft:
         if before is not None:
-            raise problems.file_exists(new.path)
+            raise errors.file_exists(new.path)
         return taken[0]
 
     return [(MEMORY, key, take), (MEMORY, new.key, put)]
@@ -399,4 +398,4 @@ def _stamp(ctx: Context, mode: str) -> Stamp:
 
 
 def _outputs_stay(where: Place) -> LimpetError:
-    return problems.file_read_only(where.path, "outputs are kept as they were. Write what matters of them to a file")
+    return errors.file_read_only(where.path, "outputs are kept as they were. Write what matters of them to a file")

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, Operation, Param
-from limpet.journal.document import problems
 from limpet.model import FOLD, JOURNAL, KINDS, SESSION, Draft, Entry, Event, iso
 from limpet.store import GONE, Decide, EventQuery, Gone, entry_record
 
@@ -48,7 +47,7 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
     if event.kind == SESSION and event.before is None:
         raise errors.sessions_stay(event.key)
     if event.kind == JOURNAL:
-        raise problems.journal_stays(event.seq)
+        raise errors.journal_stays(event.seq)
 
     def decide(now: Entry | None) -> Draft | Gone:
         # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.

@@ -128,7 +128,7 @@ def _find(ctx: Context, server: str) -> Entry:
     near = [one for one in page.entries if server in one.key]
     if len(near) == 1:
         return near[0]
-    known = ", ".join(errors.shown(one.key) for one in page.entries) or "none yet"
+    known = ", ".join(errors.quoted(one.key) for one in page.entries) or "none yet"
     raise errors.no_entry("server", server, f"Servers whose tools are sealed: {known}.")
 
 

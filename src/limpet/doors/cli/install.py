@@ -81,7 +81,7 @@ def _places(user: bool) -> tuple[str, str]:
 
 
 def _change(state: State, name: str, user: bool, dry_run: bool, wanted: tuple[str, ...], *, takes_out: bool) -> None:
-    from limpet.clients import install, plugin, problems
+    from limpet.clients import install, plugin
     from limpet.clients.registry import CLIENTS, Where
 
     if name not in CLIENTS:
@@ -90,7 +90,7 @@ def _change(state: State, name: str, user: bool, dry_run: bool, wanted: tuple[st
     data = settings.data_folder(os.environ)
     where = Where(*_places(user), _start())
     if name == "claude-code" and not takes_out and plugin.enabled(_places(False)[1], _places(True)[1]):
-        raise problems.plugin_installed(client.title)
+        raise errors.plugin_installed(client.title)
     changes = install.plan_uninstall(client, where, data) if takes_out else install.plan_install(client, where, wanted)
     if not dry_run:
         (install.apply_uninstall if takes_out else install.apply_install)(changes, data)

@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from limpet import limits
-from limpet.clients import problems
+from limpet import errors, limits
 from limpet.clients.transcripts import reading
 from limpet.doors.cli import render
 from limpet.doors.cli.context import State
@@ -49,9 +48,9 @@ def _one(state: State, path: str, dry_run: bool) -> Json:
         with open(path, "rb") as file, progress(read_lines(file), "read") as lines:
             found = reading.read(lines)
     except OSError as problem:
-        raise problems.not_a_transcript(path, problem.strerror or "it cannot be read", list(CLIENTS)) from None
+        raise errors.not_a_transcript(path, problem.strerror or "it cannot be read", list(CLIENTS)) from None
     if not found.client:
-        raise problems.not_a_transcript(path, f"none of its {found.lines:,} lines is known", list(CLIENTS))
+        raise errors.not_a_transcript(path, f"none of its {found.lines:,} lines is known", list(CLIENTS))
     session = state.session or found.session or Path(path).stem
     ctx = state.hold.context(session, BY)
     done = conversations.add_messages(ctx, found.messages, dry_run=dry_run, told=_teller(len(found.messages)))
@@ -91,7 +90,7 @@ def _files(source: str, root: str, every: bool) -> list[str]:
     found = [path for path in _newest_first(reader.files) if _of_project(path, root)]
     chosen = list(found) if every else found[:1]
     if not chosen:
-        raise problems.no_transcript(source, root, reader.advice or "Name a file instead.")
+        raise errors.no_transcript(source, root, reader.advice or "Name a file instead.")
     return [str(path) for path in reversed(chosen)]
 
 

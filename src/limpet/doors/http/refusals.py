@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from limpet.doors.http.principal import Level
-from limpet.errors import BadInput, Conflict, LimpetError, NotFound, StoreBusy, StoreFull, shown
+from limpet.errors import BadInput, Conflict, LimpetError, NotFound, StoreBusy, StoreFull, quoted
 
 STATUS: Mapping[type[LimpetError], int] = {
     BadInput: 400,
@@ -51,7 +51,7 @@ def forbidden(what: str, needs: Level, has: Level, scope: str, challenge: str) -
 
 
 def wrong_project(project: str) -> Response:
-    said = f"this token is not for the project {shown(project)}. Name a project of the token, or use another token."
+    said = f"this token is not for the project {quoted(project)}. Name a project of the token, or use another token."
     return refusal(403, "wrong_project", said)
 
 
@@ -64,7 +64,7 @@ def project_needed(projects: Iterable[str]) -> Response:
 
 
 def two_projects(path: str, header: str) -> Response:
-    said = f"the path names the project {shown(path)} and the header Limpet-Project {shown(header)}. Name one."
+    said = f"the path names the project {quoted(path)} and the header Limpet-Project {quoted(header)}. Name one."
     return refusal(400, "two_projects", said)
 
 
@@ -77,12 +77,12 @@ def no_folder(operation: str) -> Response:
 
 
 def no_route(path: str) -> Response:
-    return refusal(404, "no_route", f"there is nothing at {shown(path)}. GET /api/v1/openapi.json lists the routes.")
+    return refusal(404, "no_route", f"there is nothing at {quoted(path)}. GET /api/v1/openapi.json lists the routes.")
 
 
 def no_method(method: str, allowed: Iterable[str]) -> Response:
     ways = ", ".join(sorted(allowed))
-    return refusal(405, "no_method", f"{shown(method)} does nothing here. Use {ways}.", {"Allow": ways})
+    return refusal(405, "no_method", f"{quoted(method)} does nothing here. Use {ways}.", {"Allow": ways})
 
 
 def too_often(seconds: int, limit: str) -> Response:
@@ -108,7 +108,7 @@ def not_json(why: str) -> Response:
 
 
 def not_json_type(kind: str) -> Response:
-    said = f"the body's Content-Type is {shown(kind)}; it must be application/json. Send it so."
+    said = f"the body's Content-Type is {quoted(kind)}; it must be application/json. Send it so."
     return refusal(415, "not_json_type", said)
 
 

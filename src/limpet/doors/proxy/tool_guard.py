@@ -74,7 +74,7 @@ class Guard:
         self._odd[name] = seal
         if (name, seal) not in self._told:
             self._told.add((name, seal))
-            tool = errors.shown(seal.tool)
+            tool = errors.quoted(seal.tool)
             say(f"{server}: the tool {tool} is not as sealed: {_why(seal)}. See `limpet seals list`.")
             if seal.state == "changed" and not self.strict:
                 self.notes[name] = NOTE.format(", ".join(seal.parts))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from limpet import errors
 from limpet.model import Entry, Scope
 from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, Proof
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.store import PostgresStore
 from limpet.stores.postgres.tenants import FILTERED, LOCALLY, SIGN, UNFILTERED
 from limpet.stores.postgres.write import Writer
-from limpet.stores.shared import backup_problems
 from limpet.stores.shared.rows import Row
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def restored(store: Store, copy: Callable[[Target], Copied]) -> Copied:
         taken = con.execute(ANYTHING, prepare=False).fetchall()
         con.execute(FILTERED)
         if taken:
-            raise backup_problems.store_not_empty(store.place)
+            raise errors.store_not_empty(store.place)
         target = PostgresTarget(con)
         copied = copy(target)
         # The server looks at new rows a minute later by itself; until then it would search in clumsy ways.
@@ -87,7 +87,7 @@ class PostgresTarget:
         with self._con.pipeline():
             for row, entry in batch:
                 if entry is None:
-                    raise backup_problems.backup_damaged("the backup", f"{row[2]} {row[3]!r}")
+                    raise errors.backup_damaged("the backup", f"{row[2]} {row[3]!r}")
                 self._work_for(row[0])
                 Writer(self._con, Scope(*row[:2]), 0, 0).put(entry)
 

@@ -12,7 +12,6 @@ from typing import Any
 import psycopg
 
 from limpet import errors
-from limpet.stores.postgres import problems
 
 Con = psycopg.Connection[tuple[Any, ...]]
 SCHEMA = 6  # the newest migration; a test keeps it equal to the files
@@ -69,7 +68,7 @@ def _migrate(con: Con, place: str) -> None:
         return
     if con.execute(SPREAD, (list(TABLES),)).fetchone() == (True,):
         # A migration would change what is said here of the rows, and leave them as they are.
-        raise problems.store_spread(place, version, SCHEMA)
+        raise errors.store_spread(place, version, SCHEMA)
     for number in range(version + 1, SCHEMA + 1):
         try:
             con.execute(migration(number))

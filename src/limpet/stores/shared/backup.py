@@ -23,7 +23,7 @@ import apsw
 from limpet import errors
 from limpet.model import Entry, Scope
 from limpet.store import Finding, Store
-from limpet.stores.shared import backup_problems, output_rows, rows
+from limpet.stores.shared import output_rows, rows
 from limpet.stores.shared.call_log import COUNTS
 from limpet.stores.shared.rows import Row
 from limpet.stores.sqlite.database import APPLICATION_ID
@@ -126,7 +126,7 @@ def restore(store: Store, source: str, told: Told = lambda count: None) -> Copie
         try:
             damage = [finding for finding in copy.check() if not finding.ok]
             if damage:
-                raise backup_problems.backup_damaged(source, "; ".join(f"{one.name}: {one.detail}" for one in damage))
+                raise errors.backup_damaged(source, "; ".join(f"{one.name}: {one.detail}" for one in damage))
             return copy._db.view(lambda con: _restored(store, SqliteSource(con), told))
         finally:
             copy.close()
@@ -216,7 +216,7 @@ class SqliteTarget:
 def _emptied(store: SqliteStore, con: apsw.Connection) -> SqliteTarget:
     """Refuses a store that holds something. Inside the transaction, so that nobody puts something in meanwhile."""
     if con.execute("SELECT 1 FROM projects LIMIT 1").fetchall():
-        raise backup_problems.store_not_empty(store.place)
+        raise errors.store_not_empty(store.place)
     return SqliteTarget(store, con)
 
 
@@ -261,7 +261,7 @@ def _put_in_place(draft: str, target: str) -> None:
 def _copy_file(source: str, draft: str) -> None:
     """The pages of an SQLite file, read without changing anything beside it."""
     if not os.path.isfile(source):
-        raise backup_problems.backup_unreadable(source, "there is no such file")
+        raise errors.backup_unreadable(source, "there is no such file")
     log = source + "-wal"
     # A file at rest may lie where nothing can be written. One with a log is somebody's store, and the log part of it.
     mode = "mode=ro" if os.path.exists(log) and os.path.getsize(log) else "mode=ro&immutable=1"
@@ -277,10 +277,10 @@ def _copy_file(source: str, draft: str) -> None:
         finally:
             pages.close()
     except apsw.NotADBError:
-        raise backup_problems.backup_unreadable(source, "it is not an SQLite database") from None
+        raise errors.backup_unreadable(source, "it is not an SQLite database") from None
     except apsw.Error as problem:
         if isinstance(problem, apsw.FullError):
             raise errors.store_full(os.path.dirname(draft)) from problem
-        raise backup_problems.backup_unreadable(source, str(problem)) from problem
+        raise errors.backup_unreadable(source, str(problem)) from problem
     if not ours:  # an empty file too, which would be taken for a new store
-        raise backup_problems.backup_unreadable(source, "it is not a Limpet store")
+        raise errors.backup_unreadable(source, "it is not a Limpet store")

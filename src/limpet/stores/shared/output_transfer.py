@@ -109,4 +109,4 @@ def _bury(sql: Sql, scope: Scope, one: ArrivingTombstone) -> None:
 def _check_name(line: int, id: str, digest: str) -> None:
     whole = len(digest) == 64 and kept.HEX.fullmatch(digest)
     if not whole or not digest.startswith(id) or len(id) < limits.OUTPUT_ID_CHARS:
-        raise errors.bad_import(line, f"the id {errors.shown(id)} is not the beginning of its digest")
+        raise errors.bad_import(line, f"the id {errors.quoted(id)} is not the beginning of its digest")
