@@ -1,7 +1,8 @@
 """What every test may use: an empty home, store addresses, and a real PostgreSQL.
 
 * `store_url`: runs the test twice, with a SQLite path and with a PostgreSQL address.
-* `postgres_url`: the address of a new and empty PostgreSQL database.
+* `postgres_url`: the address of an empty store in PostgreSQL; see `databases.py`.
+* `new_store_url`, `new_postgres_url`: the same, but no tables exist yet.
 
 The server starts when the first test asks for it, once for all workers. LIMPET_TEST_POSTGRES=postgresql://...
 uses a server that is already there; its user must be a superuser. The tests themselves connect as an ordinary role
@@ -19,18 +20,9 @@ from pathlib import Path
 import hypothesis
 import psycopg
 import pytest
-from psycopg import sql
 
-from postgres import (
-    ORDINARY,
-    RUN_VARIABLE,
-    SERVER_VARIABLE,
-    Run,
-    as_ordinary,
-    database_url,
-    ordinary_role,
-    server_url,
-)
+from databases import Databases
+from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, ordinary_role, server_url
 from spread import Spread, started
 
 RUN = pytest.StashKey[Run]()
@@ -86,11 +78,13 @@ def home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def _postgres() -> Iterator[tuple[str, psycopg.Connection]]:
+def _databases() -> Iterator[Databases]:
     url = server_url()
     with psycopg.connect(url, autocommit=True) as admin:
         ordinary_role(admin)
-        yield url, admin
+        databases = Databases(url, admin)
+        yield databases
+        databases.close()
 
 
 @pytest.fixture(scope="session")
@@ -101,40 +95,50 @@ def spread_servers() -> Iterator[Spread]:
 
 
 @contextmanager
-def _database(request: pytest.FixtureRequest) -> Iterator[str]:
+def _database(request: pytest.FixtureRequest, *, migrated: bool) -> Iterator[str]:
     if request.config.getoption("--spread"):
         with request.getfixturevalue("spread_servers").database() as spread:
             yield spread
         return
-    url, admin = request.getfixturevalue("_postgres")
-    name = f"limpet_test_{uuid.uuid4().hex}"
-    # A database of its own costs a test some 50 ms in all and needs no care. Writing the copy to the
-    # log takes half the time of copying files, which forces a checkpoint before and after.
-    make = "CREATE DATABASE {} TEMPLATE template0 STRATEGY wal_log OWNER {}"
-    admin.execute(sql.SQL(make).format(sql.Identifier(name), sql.Identifier(ORDINARY)))
-    yield as_ordinary(database_url(url, name))
-    admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    databases: Databases = request.getfixturevalue("_databases")
+    with databases.migrated() if migrated else databases.new() as url:
+        yield url
 
 
 @pytest.fixture
 def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a new and empty PostgreSQL database, which is gone after the test."""
-    with _database(request) as url:
+    """The address of a PostgreSQL database with the tables of a store and no rows."""
+    with _database(request, migrated=True) as url:
+        yield url
+
+
+@pytest.fixture
+def new_postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a PostgreSQL database without tables. Slow: for tests of what happens when a store is created."""
+    with _database(request, migrated=False) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def module_postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The same for all the tests of a module."""
-    with _database(request) as url:
+    """The address of a PostgreSQL database for all the tests of a module."""
+    with _database(request, migrated=True) as url:
         yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store; the test runs once for each kind of store."""
+    if request.param == "sqlite":
+        return str(tmp_path / "limpet.db")
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a store that does not exist yet; the test runs once for each kind of store."""
     if request.param == "sqlite":
         return str(tmp_path / "limpet.db")
-    url = request.getfixturevalue("postgres_url")
-    assert isinstance(url, str)
+    url: str = request.getfixturevalue("new_postgres_url")
     return url

@@ -145,12 +145,14 @@ def test_a_load_and_a_write_into_the_same_new_project_exclude_each_other(store: 
 
 
 @pytest.mark.parametrize("round", range(2))
-def test_processes_that_start_at_once_on_a_store_that_does_not_exist(store_url: str, scope: Scope, round: int) -> None:
+def test_processes_that_start_at_once_on_a_store_that_does_not_exist(
+    new_store_url: str, scope: Scope, round: int
+) -> None:
     edits = 5
     tests = Path(__file__).resolve().parent.parent
     workers = [
         subprocess.Popen(
-            [sys.executable, "-m", "contract.worker", store_url, *scope, f"w{number}", str(edits)],
+            [sys.executable, "-m", "contract.worker", new_store_url, *scope, f"w{number}", str(edits)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -171,7 +173,7 @@ def test_processes_that_start_at_once_on_a_store_that_does_not_exist(store_url: 
         output, problems = worker.communicate(timeout=60)
         assert worker.returncode == 0, problems
         made += output.split()
-    store = choose_store(store_url)
+    store = choose_store(new_store_url)
     counter = store.read(scope, MEMORY, "counter")
     assert counter is not None
     assert counter.content == str(8 * edits)

@@ -37,27 +37,27 @@ def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Sco
 
 
 @pytest.mark.parametrize("table", ["entries", "projects", "events", "tallies", "limpet_schema"])
-def test_a_database_of_another_program_is_left_untouched(store_url: str, table: str) -> None:
-    raw(store_url, f"CREATE TABLE {table} (name text)")
-    raw(store_url, f"INSERT INTO {table} VALUES ('theirs')")
+def test_a_database_of_another_program_is_left_untouched(new_store_url: str, table: str) -> None:
+    raw(new_store_url, f"CREATE TABLE {table} (name text)")
+    raw(new_store_url, f"INSERT INTO {table} VALUES ('theirs')")
     with pytest.raises(errors.NotAStore, match="is not a Limpet store"):
-        choose_store(store_url)
-    assert raw(store_url, f"SELECT * FROM {table}") == [("theirs",)]
-    if store_url.startswith("postgresql://"):
+        choose_store(new_store_url)
+    assert raw(new_store_url, f"SELECT * FROM {table}") == [("theirs",)]
+    if new_store_url.startswith("postgresql://"):
         tables = raw(
-            store_url, "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            new_store_url, "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         )
     else:
-        tables = raw(store_url, "SELECT name FROM sqlite_schema")
+        tables = raw(new_store_url, "SELECT name FROM sqlite_schema")
     assert tables == [(table,)]
 
 
-def test_a_postgres_database_may_be_shared_with_tables_of_other_names(postgres_url: str, scope: Scope) -> None:
-    raw(postgres_url, "CREATE TABLE customers (name text)")
-    store = choose_store(postgres_url)
+def test_a_postgres_database_may_be_shared_with_tables_of_other_names(new_postgres_url: str, scope: Scope) -> None:
+    raw(new_postgres_url, "CREATE TABLE customers (name text)")
+    store = choose_store(new_postgres_url)
     assert put(store, scope, "k", "text").seq
     store.close()
-    assert raw(postgres_url, "SELECT count(*) FROM customers") == [(0,)]
+    assert raw(new_postgres_url, "SELECT count(*) FROM customers") == [(0,)]
 
 
 def test_a_file_that_is_no_database_is_left_untouched(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ def test_a_closed_store_says_so(store_url: str, scope: Scope) -> None:
             call()
 
 
-def test_a_store_that_was_never_used_can_be_closed(store_url: str) -> None:
-    choose_store(store_url).close()
-    choose_store(store_url).close()
+def test_a_store_that_was_never_used_can_be_closed(new_store_url: str) -> None:
+    choose_store(new_store_url).close()
+    choose_store(new_store_url).close()
 
 
 def test_a_backup_is_a_store_of_its_own(store_url: str, tmp_path: Path, scope: Scope) -> None:
@@ -139,20 +139,20 @@ def test_a_backup_is_a_store_of_its_own(store_url: str, tmp_path: Path, scope: S
     copy.close()
 
 
-def test_the_trigram_index_is_there_when_it_can_be(postgres_url: str) -> None:
-    choose_store(postgres_url).close()
-    found = raw(postgres_url, "SELECT indexdef FROM pg_indexes WHERE indexname = 'entries_folded'")
+def test_the_trigram_index_is_there_when_it_can_be(new_postgres_url: str) -> None:
+    choose_store(new_postgres_url).close()
+    found = raw(new_postgres_url, "SELECT indexdef FROM pg_indexes WHERE indexname = 'entries_folded'")
     assert "gin_trgm_ops" in found[0][0]
 
 
-def test_a_database_in_another_encoding_is_refused(postgres_url: str) -> None:
-    name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
+def test_a_database_in_another_encoding_is_refused(new_postgres_url: str) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(new_postgres_url)["dbname"]
     raw(
-        postgres_url,
+        new_postgres_url,
         f"CREATE DATABASE {name}_latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'",
     )
     try:
         with pytest.raises(errors.NotAStore, match="LATIN1"):
-            choose_store(postgres_url.replace(str(name), f"{name}_latin"))
+            choose_store(new_postgres_url.replace(str(name), f"{name}_latin"))
     finally:
-        raw(postgres_url, f"DROP DATABASE {name}_latin WITH (FORCE)")
+        raw(new_postgres_url, f"DROP DATABASE {name}_latin WITH (FORCE)")

@@ -82,9 +82,9 @@ def first_schema(url: str, scope: Scope) -> None:
 
 
 @pytest.mark.one_server
-def test_a_store_of_the_first_schema_is_brought_up_to_date(store_url: str, scope: Scope) -> None:
-    first_schema(store_url, scope)
-    store = choose_store(store_url)
+def test_a_store_of_the_first_schema_is_brought_up_to_date(new_store_url: str, scope: Scope) -> None:
+    first_schema(new_store_url, scope)
+    store = choose_store(new_store_url)
     entry = store.read(scope, NOTE, "k")
     assert entry is not None
     assert entry.content == "written long ago"
@@ -93,18 +93,18 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(store_url: str, scope
     put(store, scope, "k", f"now it cites {output.id}")
     assert store.check()[-1].ok
     store.close()
-    again = choose_store(store_url)  # and now there is nothing left to do
+    again = choose_store(new_store_url)  # and now there is nothing left to do
     assert whole(again, scope, output) == b"x"
     assert all(finding.ok for finding in again.check()), again.check()
     again.close()
 
 
 @pytest.mark.one_server
-def test_many_bring_a_store_up_to_date_at_once(store_url: str, scope: Scope) -> None:
-    first_schema(store_url, scope)
+def test_many_bring_a_store_up_to_date_at_once(new_store_url: str, scope: Scope) -> None:
+    first_schema(new_store_url, scope)
 
     def work(number: int) -> None:
-        store = choose_store(store_url)
+        store = choose_store(new_store_url)
         assert whole(store, scope, keep(store, scope, b"%d" % number)) == b"%d" % number
         store.close()
 
@@ -112,12 +112,12 @@ def test_many_bring_a_store_up_to_date_at_once(store_url: str, scope: Scope) -> 
 
 
 @pytest.mark.one_server
-def test_an_update_does_not_touch_tables_of_others(postgres_url: str) -> None:
-    first_schema(postgres_url, new_scope())
-    raw(postgres_url, "CREATE TABLE outputs (theirs text)")
+def test_an_update_does_not_touch_tables_of_others(new_postgres_url: str) -> None:
+    first_schema(new_postgres_url, new_scope())
+    raw(new_postgres_url, "CREATE TABLE outputs (theirs text)")
     with pytest.raises(errors.NotAStore, match='"outputs" already exists'):
-        choose_store(postgres_url)
-    assert raw(postgres_url, "SELECT version FROM limpet_schema") == [(1,)]
+        choose_store(new_postgres_url)
+    assert raw(new_postgres_url, "SELECT version FROM limpet_schema") == [(1,)]
 
 
 def test_a_backup_has_the_outputs(tmp_path: Path, scope: Scope) -> None:

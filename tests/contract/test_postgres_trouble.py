@@ -296,23 +296,23 @@ def test_more_readers_than_connections_wait_and_then_say_so(
 
 
 @pytest.fixture
-def guest(postgres_url: str) -> Iterator[str]:
+def guest(new_postgres_url: str) -> Iterator[str]:
     """The name of a user without any rights."""
-    name = f"guest_of_{psycopg.conninfo.conninfo_to_dict(postgres_url)['dbname']}"
-    raw(postgres_url, f"CREATE ROLE {name} ROLE {ORDINARY}")
+    name = f"guest_of_{psycopg.conninfo.conninfo_to_dict(new_postgres_url)['dbname']}"
+    raw(new_postgres_url, f"CREATE ROLE {name} ROLE {ORDINARY}")
     yield name
-    raw(postgres_url, f"DROP OWNED BY {name}")
-    raw(postgres_url, f"DROP ROLE {name}")
+    raw(new_postgres_url, f"DROP OWNED BY {name}")
+    raw(new_postgres_url, f"DROP ROLE {name}")
 
 
-def test_a_store_that_may_only_be_read_can_be_read(postgres_url: str, guest: str, scope: Scope) -> None:
-    with opened(postgres_url) as store:
+def test_a_store_that_may_only_be_read_can_be_read(new_postgres_url: str, guest: str, scope: Scope) -> None:
+    with opened(new_postgres_url) as store:
         put(store, scope, "k", "text")
         store.keep_output(scope, OutputDraft("tool"), b"a text that waits for the index", stamp())
-    raw(postgres_url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}")
+    raw(new_postgres_url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}")
     for url in (
-        with_options(postgres_url, role=guest),
-        with_options(postgres_url, default_transaction_read_only="on"),
+        with_options(new_postgres_url, role=guest),
+        with_options(new_postgres_url, default_transaction_read_only="on"),
     ):
         with opened(url) as store:
             assert store.read(scope, NOTE, "k") is not None
@@ -325,34 +325,34 @@ def test_a_store_that_may_only_be_read_can_be_read(postgres_url: str, guest: str
             assert Limpet(store, scope).recall("text").waiting == 1, "what cannot be indexed is counted"
 
 
-def test_a_database_where_no_tables_may_be_made_is_named(postgres_url: str, guest: str) -> None:
+def test_a_database_where_no_tables_may_be_made_is_named(new_postgres_url: str, guest: str) -> None:
     for url in (
-        with_options(postgres_url, role=guest),
-        with_options(postgres_url, default_transaction_read_only="on"),
+        with_options(new_postgres_url, role=guest),
+        with_options(new_postgres_url, default_transaction_read_only="on"),
     ):
         with pytest.raises(errors.StoreReadOnly):
             choose_store(url)
-    assert raw(postgres_url, "SELECT count(*) FROM pg_class WHERE relname = 'entries'") == [(0,)]
+    assert raw(new_postgres_url, "SELECT count(*) FROM pg_class WHERE relname = 'entries'") == [(0,)]
 
 
 def test_without_the_right_to_the_trigram_index_search_finds_the_same(
-    postgres_url: str, guest: str, scope: Scope
+    new_postgres_url: str, guest: str, scope: Scope
 ) -> None:
-    raw(postgres_url, f"GRANT CREATE ON SCHEMA public TO {guest}")
-    with opened(with_options(postgres_url, role=guest)) as store:
+    raw(new_postgres_url, f"GRANT CREATE ON SCHEMA public TO {guest}")
+    with opened(with_options(new_postgres_url, role=guest)) as store:
         put(store, scope, "k", "Straße %_\\")
         assert keys(store.containing(scope, NOTES, "ASSE %_\\").entries) == ["k"]
         assert store.containing(scope, NOTES, "x").total == 0
-    assert raw(postgres_url, "SELECT count(*) FROM pg_class WHERE relname = 'entries_folded'") == [(0,)]
+    assert raw(new_postgres_url, "SELECT count(*) FROM pg_class WHERE relname = 'entries_folded'") == [(0,)]
 
 
-def test_a_schema_of_its_own_may_be_chosen_by_the_address(postgres_url: str, scope: Scope) -> None:
-    raw(postgres_url, "CREATE TABLE entries (theirs text)")
-    raw(postgres_url, f"CREATE SCHEMA notes AUTHORIZATION {ORDINARY}")
-    with opened(with_options(postgres_url, search_path="notes")) as store:
+def test_a_schema_of_its_own_may_be_chosen_by_the_address(new_postgres_url: str, scope: Scope) -> None:
+    raw(new_postgres_url, "CREATE TABLE entries (theirs text)")
+    raw(new_postgres_url, f"CREATE SCHEMA notes AUTHORIZATION {ORDINARY}")
+    with opened(with_options(new_postgres_url, search_path="notes")) as store:
         put(store, scope, "k", "text")
-    assert raw(postgres_url, "SELECT count(*) FROM notes.entries") == [(2,)]
-    assert raw(postgres_url, "SELECT count(*) FROM public.entries") == [(0,)]
+    assert raw(new_postgres_url, "SELECT count(*) FROM notes.entries") == [(2,)]
+    assert raw(new_postgres_url, "SELECT count(*) FROM public.entries") == [(0,)]
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def laid(request: pytest.FixtureRequest, tmp_path: Path) -> Laid:
         return str(place)
 
     def server(number: int) -> str:
-        url: str = request.getfixturevalue("postgres_url")
+        url: str = request.getfixturevalue("new_postgres_url")
         tables: dict[str, list[str]] = json.loads(zstd.decompress((HERE / f"schema{number}.rows.zst").read_bytes()))
         with psycopg.connect(as_admin(url)) as con:
             con.execute(f"SET ROLE {ORDINARY}")

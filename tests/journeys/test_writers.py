@@ -74,10 +74,10 @@ def expect_all(store: str, count: int) -> None:
         assert all(finding.ok for finding in hold.check())
 
 
-def test_eight_processes_start_at_once_on_a_store_that_does_not_exist(store_url: str) -> None:
-    count = 25 if store_url.startswith("postgresql") else 100
-    write_at_once(store_url, count)
-    expect_all(store_url, count)
+def test_eight_processes_start_at_once_on_a_store_that_does_not_exist(new_store_url: str) -> None:
+    count = 25 if new_store_url.startswith("postgresql") else 100
+    write_at_once(new_store_url, count)
+    expect_all(new_store_url, count)
 
 
 def test_the_first_moment_of_a_store_is_safe(tmp_path: Path) -> None:
