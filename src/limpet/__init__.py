@@ -19,16 +19,17 @@ __version__ = "0.1.0"
 __all__ = ["Limpet", "LimpetError", "Session", "Tool", "__version__", "guidance", "open"]
 
 if TYPE_CHECKING:
-    from limpet.api import Limpet, Session, Tool, guidance
+    from limpet.api import Limpet, Session, Tool
+    from limpet.catalogue.table import guidance
     from limpet.errors import LimpetError
     from limpet.wiring import open
 
 _HOMES = {
     "LimpetError": "errors",
-    "Limpet": "library",
-    "Session": "library",
-    "Tool": "library",
-    "guidance": "library",
+    "Limpet": "api",
+    "Session": "api",
+    "Tool": "api",
+    "guidance": "catalogue.table",
     "open": "wiring",
 }
 

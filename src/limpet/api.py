@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from limpet import errors, prompts
-from limpet.catalogue.operation import EVERY, Context, Operation, checked
-from limpet.catalogue.table import find, profile
+from limpet import errors
+from limpet.catalogue.check import checked
+from limpet.catalogue.operation import EVERY, Context, Operation
+from limpet.catalogue.table import WITH_WINDOW, find, guidance, profile, resolve
 from limpet.limits import Bounds
 from limpet.memory import handoff, memory
 from limpet.model import Entry, Event, Folder, Handoff, Scope, SessionInfo
@@ -46,16 +47,7 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], int]
 Watch = Callable[[str, str, str, Callable[[], Any]], Any]  # operation, by whom, project, and the work, which it must do
-WITH_WINDOW = ("scratchpad_read", "scratchpad_list", "recall")  # the tools that references and folds speak of
 NO_FOLDER = os.path.join(os.devnull, "none")  # no file can ever be there
-GUIDANCE = {  # a part of the guidance: the tools any of which calls for it
-    "notes": {"add_note", "search_notes", "list_notes", "update_note", "delete_note", "list_tags"},
-    "notepad": {"read_notepad", "write_notepad", "update_notepad"},
-    "memory": {"search_memory", "write_memory"},
-    "handoff": {"write_session_handoff"},
-    "tasks": {"begin_task", "end_task", "cancel_task"},
-    "journal": {"recover_notes", "log_decision", "update_notes", "checkpoint_session"},
-}
 
 
 def wall_clock() -> int:
@@ -149,14 +141,15 @@ class Limpet:
         named = given.pop("session_id", None) or session
         if named == EVERY and not operation.every_session:
             raise _only_for_reading()
-        return operation.run(self.context(named, by), **given)
+        return resolve(operation.run)(self.context(named, by), **given)
 
     def call(
         self, name: str, arguments: Mapping[str, Any], *, session: str | None = None, by: str = "agent/library"
     ) -> dict[str, Any]:
         """Do an operation by name, as a tool call does; the answer is ready for JSON."""
         operation = find(name)
-        return operation.show(self.run(operation, arguments, session, by))
+        reply: dict[str, Any] = resolve(operation.show)(self.run(operation, arguments, session, by))
+        return reply
 
     def context(self, session: str | None = None, by: str = "agent/library") -> Context:
         name = self.default_session if session is None else sessions.session_name(session)
@@ -377,9 +370,3 @@ class Session:
 
 def _only_for_reading() -> errors.BadInput:
     return errors.bad_name("session_id", EVERY, "it stands for every session and can only list and search notes")
-
-
-def guidance(names: Iterable[str]) -> str:
-    """How to use the tools of these names, and nothing about tools that are not among them."""
-    given = set(names)
-    return "\n".join(prompts.prompt(f"guidance_{part}") for part, tools in GUIDANCE.items() if given & tools)

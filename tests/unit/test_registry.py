@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from limpet import errors
 from limpet.catalogue import table
-from limpet.catalogue.operation import Operation, Param, a_name, bounded, checked, storable
+from limpet.catalogue.check import a_name, bounded, checked, storable
+from limpet.catalogue.operation import Operation, Param
 
 OPERATION = Operation(
     "add_note",  # texts are looked up by name
-    lambda ctx: None,
-    lambda value: {},
+    "memory.notes:add_note",
+    "memory.notes:written_json",
     (
         Param("content", required=True),
         Param("tags", "strings"),

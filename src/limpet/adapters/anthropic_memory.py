@@ -15,7 +15,8 @@ from typing import Any
 
 from limpet import errors, prompts
 from limpet.api import Limpet, Session
-from limpet.catalogue.operation import Context, storable
+from limpet.catalogue.check import storable
+from limpet.catalogue.operation import Context
 from limpet.errors import LimpetError
 from limpet.outputs import outputs
 from limpet.upkeep import file_tree

@@ -15,7 +15,8 @@ from threading import Lock, RLock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from limpet import prompts
-from limpet.api import WITH_WINDOW, Limpet, Session, Tool, guidance
+from limpet.api import Limpet, Session, Tool
+from limpet.catalogue.table import WITH_WINDOW, guidance
 from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
 from limpet.outputs import outputs, policy

@@ -1,19 +1,15 @@
-"""What an operation is, and the one place where arguments are checked.
+"""What an operation is: its row in the table, its parameters, and the context of a call.
 
-An operation says its name, its parameters, what it does (`run`) and how its answer looks as JSON (`show`). MCP tools,
-tool specs for model APIs, the command line and the reference are all made from or checked against these. The words
-agents read are in texts/tools/<name>.md.
+The words that agents read are in prompts/tools/<name>.md.
 """
 
 # Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limpet import errors, limits, prompts
+from limpet import limits, prompts
 from limpet.model import EMPTY, Folder, Scope, Stamp, trusted
 from limpet.store import Store
-from limpet.text import terminal
 
 if TYPE_CHECKING:
     from limpet.recall.semantics import Semantics
@@ -66,23 +62,37 @@ class Param(NamedTuple):
         return {"type": self.type, **({"enum": list(self.choices)} if self.choices else {})}
 
 
-INTEGER_MAX = (1 << 53) - 1  # beyond it JSON readers disagree, and databases refuse
 SESSION_ID = Param("session_id")
 EVERY = "*"  # as a session id: every session of the project; only for reading
+READ, WRITE, ADMIN = LEVELS = ("read", "write", "admin")  # access, each level including those before it
 
 
 class Operation(NamedTuple):
+    """A row of the table. `run` and `show` name functions as "module:function", imported at the first call."""
+
     name: str
-    run: Callable[..., Any]
-    show: Callable[[Any], Json]
+    run: str  # takes a Context and the parameters, and returns a value
+    show: str  # renders that value as JSON
     params: tuple[Param, ...] = ()
     result: Mapping[str, str] = EMPTY  # key of the answer: its JSON type; "?" at the end means not always there
-    profiles: tuple[str, ...] = ("full",)
+    level: str = WRITE  # the access a caller needs
+    profiles: tuple[str, ...] = ("full", "agent")
+    guidance: str = ""  # the part of the guidance that teaches it
+    commands: tuple[str, ...] = ()  # the commands that call it; they show its description as help
     in_session: bool = True  # takes a session_id
     every_session: bool = False  # … which may be "*"
-    read_only: bool = False
+    only_reads: bool = False  # changes nothing, although it needs more than READ
     destructive: bool = False
     idempotent: bool = False
+    with_window: bool = False  # references and folds in a window mention it
+    in_folder: bool = False  # works on files of the project, so it needs the project's folder
+    frees: bool = False  # makes room: allowed where a quota is used up
+    waits: bool = False  # waits for other sessions
+    slow: bool = False  # may take seconds
+
+    @property
+    def read_only(self) -> bool:
+        return self.only_reads or self.level == READ
 
     def all_params(self) -> tuple[Param, ...]:
         return (*self.params, SESSION_ID) if self.in_session else self.params
@@ -119,92 +129,15 @@ class Operation(NamedTuple):
         return hints | ({"idempotentHint": True} if self.idempotent else {})
 
 
-def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, each of the right type and nothing else among them. None means not given."""
-    params = {param.name: param for param in operation.all_params()}
-    given: dict[str, Any] = {}
-    for name, value in arguments.items():
-        if name not in params:
-            raise errors.unknown_argument(operation.name, name, list(params))
-        if value is not None:
-            given[name] = _value(operation.name, params[name], value)
-    for param in operation.params:
-        if param.required and param.name not in given:
-            raise errors.missing(operation.name, param.name)
-    return given
-
-
-def _value(operation: str, param: Param, value: Any) -> Any:
-    if param.type == "strings":
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise errors.wrong_type(operation, param.name, value, "a list of strings")
-        for item in value:
-            storable(param.name, item)
-        return tuple(value)
-    if param.type == "boolean":
-        if not isinstance(value, bool):
-            raise errors.wrong_type(operation, param.name, value, "true or false")
-        return value
-    if param.type == "integer":
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise errors.wrong_type(operation, param.name, value, "a whole number")
-        low, high = (param.low, param.high) if param.high else (-INTEGER_MAX, INTEGER_MAX)
-        if param.clamp:
-            return max(low, min(value, high))
-        if not low <= value <= high:
-            raise errors.out_of_range(operation, param.name, value, low, high)
-        return value
-    if param.type in ("object", "json"):
-        return _json(operation, param, value)
-    if not isinstance(value, str):
-        raise errors.wrong_type(operation, param.name, value, "a string")
-    if param.choices and value not in param.choices:
-        raise errors.not_one_of(operation, param.name, value, param.choices)
-    return storable(param.name, value)
-
-
-def _json(operation: str, param: Param, value: Any) -> Any:
-    """A value as JSON can write it, and with nothing in it that cannot be stored."""
-    if param.type == "object" and not isinstance(value, dict):
-        raise errors.wrong_type(operation, param.name, value, "an object")
-    try:
-        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise errors.not_json(operation, param.name) from None
-    storable(param.name, written)
-    return json.loads(written)
-
-
-# The word of whoever did not work here is labelled wherever it is read; what people and agents wrote is not.
-TRUST = {"trust": "string?"}
+TRUST = {"trust": "string?"}  # in results that may hold text of an untrusted origin
 
 
 def trust_json(origin: str) -> Json:
+    """The label of a text that neither a person nor an agent of this project wrote."""
     return {} if trusted(origin) else {"trust": "data"}
 
 
-def storable(what: str, text: str) -> str:
-    if why := terminal.problem(text):
-        raise errors.unstorable(what, why)
-    return text
-
-
-def bounded(what: str, text: str, limit: int, advice: str, *, blank: str | None = None) -> str:
-    """A text within its limit; `blank` is the advice given when it is empty, None where empty is allowed."""
-    if len(text) > limit:
-        raise errors.too_long(what, len(text), limit, advice)
-    if blank is not None and not text.strip():
-        raise errors.empty(what, blank)
-    return text
-
-
-def a_name(what: str, text: str, limit: int) -> str:
-    """A key or a session id: one line that people can type."""
-    name = text.strip()
-    if not name:
-        raise errors.empty(what, f"Give {what} a name.")
-    if len(name) > limit:
-        raise errors.too_long(what, len(name), limit, "Choose a shorter one.")
-    if not name.isprintable():
-        raise errors.bad_name(what, name, "it must be one line of visible characters")
-    return name
+def fields_json(value: Any) -> Json:
+    """A NamedTuple whose fields are the answer."""
+    fields: Json = value._asdict()
+    return fields

@@ -1,77 +1,412 @@
-"""All operations by name, and the profiles: which of them an agent is given.
+"""The table of operations, and the profiles: which of them an agent gets.
 
-A server starts with the small profile and must start at once, so a module of operations is imported when it is first
-asked for. Those of the small profile come first.
+Tool lists, guidance, the OpenAPI document, the HTTP policy, CLI commands and the reference are all read from here. A
+server must start at once, so the table imports no behaviour: `resolve` imports that at the first call.
+
+To add an operation: a row here, a function where the row points, and its words in prompts/tools/<name>.md.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from limpet import errors
-from limpet.catalogue.operation import Operation
+from limpet import errors, limits, prompts
+from limpet.catalogue.operation import ADMIN, READ, WRITE, Operation, Param
+from limpet.model import KINDS
 
 PROFILES = ("core", "coding", "full", "agent")
-# Every operation of the small profile is in these.
-CORE = ("memory.notes", "session.notepad", "memory.memory", "memory.handoff")
-# What a coding agent needs beside them: hooks put references in front of it and tell it to recall.
-CODING = ("outputs.outputs", "recall.recall")
-READERS = ("scratchpad_read", "recall")
-MODULES = (
-    *CORE,
-    *("outputs.outputs", "journal.operations", "recall.recall", "session.tasks", "window.folds", "session.pins"),
-    *("sandbox.run", "session.prompt", "memory.skills", "memory.state", "outputs.savings", "session.sessions"),
-    *("session.tree", "upkeep.history", "upkeep.tool_pins", "upkeep.audit", "upkeep.purge"),
+GUIDANCE = ("notes", "notepad", "memory", "handoff", "tasks", "journal")  # the parts of the guidance, in their order
+
+# The profiles of a row. A row without any is in "full", and so in "agent".
+CORE = ("core", "coding", "full", "agent")  # small enough for every call
+CODING = ("coding", "full", "agent")  # what the hooks of coding agents refer to
+AGENT = ("agent",)  # makes sense only where the host runs the children of a session
+NONE = ()  # for people and programs: no agent pays for its description
+
+# Parameters and results that several rows share.
+_LIMIT = Param("limit", "integer", low=1, high=limits.LIST_MAX)
+_ID = Param("id", required=True)
+_KEY = Param("key", required=True)
+_CONTENT = Param("content", required=True)
+_EXPECTED_VERSION = Param("expected_version", "integer")
+_TAGS = Param("tags", "strings")
+_VERSION = Param("version", "integer", required=True)
+_EDIT = (
+    Param("operation", required=True, choices=("find_replace", "append", "prepend", "delete")),
+    Param("content"),
+    Param("find"),
+    Param("replace"),
+    Param("replace_all", "boolean"),
+    _EXPECTED_VERSION,
 )
+_HISTORY = (Param("version", "integer"), _LIMIT)
+_CHILD_LIMITS = (Param("token_limit", "integer", low=1_000, high=100_000_000), Param("model"))
 
-if TYPE_CHECKING:
-    OPERATIONS: dict[str, Operation]
+_TRUST = {"trust": "string?"}
+_DUPLICATE = {"duplicate_of": "string?", "similar_to": "string?"}
+_NOTE = {"note_id": "string", "total_notes": "integer", "total_tags": "integer"}
+_SHEET = {"content": "string", "tokens": "integer", "version": "integer", **_TRUST}
+_EDITED = {"ok": "boolean", "tokens": "integer", "version": "integer", "warning": "string?"}
+_VERSIONS = {"versions": "array", "diff": "string"}
+_MEMORY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?", **_TRUST}
+_OUTPUT = {
+    "id": "string",
+    "tool": "string",
+    "size": "integer",
+    "lines": "integer",
+    "shape": "string",
+    "session": "string",
+    "created_at": "string",
+    "used_at": "string",
+}
+_JOURNAL = {
+    "ok": "boolean",
+    "file": "string",
+    "line": "integer",
+    "id": "string?",
+    "moved": "array?",
+    "merged": "boolean?",
+    "conflicts": "array?",
+    "hint": "string?",
+}
+_PIN = {"id": "string", "content": "string", "created_at": "string"}
+_SESSION = {
+    "id": "string",
+    "task": "string",
+    "parent": "string",
+    "state": "string",
+    "created_at": "string",
+    "archived_at": "",
+}
+_TASK_ENDED = {"ok": "boolean", "messages_collapsed": "integer"}
+_CHILD = {"id": "string", "depth": "integer"}
+_OUTCOME = {"id": "string", "status": "string", "result": "string?", "error": "string?"}
+
+# One paragraph per operation, laid out by hand: a formatter would need four times the lines.
+# fmt: off
+ROWS = (
+    # --- notes --------------------------------------------------------------------------------------------------------
+    Operation("add_note", "memory.notes:add_note", "memory.notes:written_json",
+        params=(_CONTENT, _TAGS), result={**_NOTE, **_DUPLICATE},
+        level=WRITE, profiles=CORE, guidance="notes", commands=("note add",)),
+    Operation("search_notes", "memory.notes:search_notes", "memory.notes:search_json",
+        params=(Param("query"), _TAGS, Param("include_done", "boolean"), _LIMIT),
+        result={"notes": "array", "result_count": "integer", "query": "string", "tags": "array",
+            "left_out": "integer?", "related": "array?"},
+        level=READ, profiles=CORE, guidance="notes", commands=("note search",), every_session=True),
+    Operation("list_notes", "memory.notes:list_notes", "memory.notes:list_json",
+        params=(Param("tag"), Param("include_done", "boolean"), _LIMIT),
+        result={"notes": "array", "note_count": "integer", "tag_filter": "", "left_out": "integer?"},
+        level=READ, guidance="notes", commands=("note list",), every_session=True),
+    Operation("update_note", "memory.notes:update_note", "memory.notes:updated_json",
+        params=(_ID, Param("content"), _TAGS, Param("done", "boolean")), result={**_NOTE, "note": "object"},
+        level=WRITE, guidance="notes", commands=("note update",), idempotent=True),
+    Operation("delete_note", "memory.notes:delete_note", "memory.notes:written_json",
+        params=(_ID,), result=_NOTE,
+        level=WRITE, guidance="notes", commands=("note delete",), destructive=True, frees=True),
+    Operation("list_tags", "memory.notes:list_tags", "memory.notes:tags_json",
+        result={"tags": "array", "tag_count": "integer", "total_notes": "integer"},
+        level=READ, guidance="notes", commands=("tags",), every_session=True),
+    # --- the notepad --------------------------------------------------------------------------------------------------
+    Operation("read_notepad", "session.notepad:read_notepad", "session.notepad:notepad_json",
+        result=_SHEET,
+        level=READ, profiles=CORE, guidance="notepad", commands=("pad show",)),
+    Operation("write_notepad", "session.notepad:write_notepad", "session.notepad:edited_json",
+        params=(_CONTENT, _EXPECTED_VERSION), result=_EDITED,
+        level=WRITE, profiles=CORE, guidance="notepad", commands=("pad write",), destructive=True, idempotent=True),
+    Operation("update_notepad", "session.notepad:update_notepad", "session.notepad:edited_json",
+        params=_EDIT, result=_EDITED,
+        level=WRITE, profiles=CORE, guidance="notepad", commands=("pad append", "pad prepend", "pad edit"),
+        destructive=True),
+    Operation("notepad_history", "session.notepad:notepad_history", "session.notepad:versions_json",
+        params=_HISTORY, result=_VERSIONS,
+        level=READ, profiles=NONE, commands=("pad history",)),
+    Operation("restore_notepad", "session.notepad:restore_notepad", "session.notepad:edited_json",
+        params=(_VERSION,), result=_EDITED,
+        level=WRITE, profiles=NONE, commands=("pad restore",), destructive=True, idempotent=True),
+    # --- memory -------------------------------------------------------------------------------------------------------
+    Operation("search_memory", "memory.memory:search_memory", "memory.memory:matches_json",
+        params=(Param("query", required=True),
+            Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True)),
+        result={"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
+        level=READ, profiles=CORE, guidance="memory", commands=("memory search",), in_session=False),
+    Operation("write_memory", "memory.memory:write_memory", "memory.memory:stored_json",
+        params=(_KEY, _CONTENT, Param("mode", choices=("replace", "append"))),
+        result={"status": "string", "key": "string", "mode": "string", "bytes_written": "integer", **_DUPLICATE},
+        level=WRITE, profiles=CORE, guidance="memory", commands=("memory write",), destructive=True),
+    Operation("scratch_note", "memory.memory:scratch_note", "memory.memory:scratch_json",
+        params=(Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
+        result={"note_id": "string?", "total_notes": "integer?", "total_tags": "integer?", "status": "string?",
+            "content": "string?", "empty": "boolean?", **_DUPLICATE},
+        level=WRITE, commands=("scratch",), destructive=True),
+    Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json",
+        params=(_KEY,), result=_MEMORY,
+        level=READ, profiles=NONE, commands=("memory show",), in_session=False),
+    Operation("pin_memory", "memory.memory:pin_memory", "memory.memory:memory_json",
+        params=(_KEY, Param("pinned", "boolean")), result=_MEMORY,
+        level=WRITE, profiles=NONE, commands=("memory pin", "memory unpin"), idempotent=True),
+    # --- handoff ------------------------------------------------------------------------------------------------------
+    Operation("write_session_handoff", "memory.handoff:write_session_handoff", "memory.handoff:written_json",
+        params=(_CONTENT, Param("line")), result={"status": "string", "replaced": "boolean"},
+        level=WRITE, profiles=CORE, guidance="handoff", commands=("handoff write",), destructive=True,
+        idempotent=True),
+    Operation("read_handoff", "memory.handoff:read_handoff", "memory.handoff:handoff_json",
+        params=(Param("line"),),
+        result={"content": "string", "line": "string", "written_by": "string", "written_at": "string", "used_by": "",
+            **_TRUST},
+        level=READ, profiles=NONE, commands=("handoff show",), in_session=False),
+    # --- kept outputs -------------------------------------------------------------------------------------------------
+    Operation("scratchpad_read", "outputs.outputs:scratchpad_read", "outputs.outputs:read_json",
+        params=(_ID, Param("query"), Param("lines"), Param("match"), Param("regex", "boolean"),
+            Param("context", "integer", low=0, high=50), Param("path"), Param("rows"), Param("columns", "strings"),
+            Param("chars"), Param("bytes"), Param("cursor"),
+            Param("tokens", "integer", low=50, high=limits.OUTPUT_READ_MOST)),
+        result={"content": "string", "cursor": "string?", "note": "string?"},
+        level=READ, profiles=CODING, commands=("output read",), in_session=False, with_window=True),
+    Operation("scratchpad_list", "outputs.outputs:scratchpad_list", "outputs.outputs:list_json",
+        params=(_LIMIT,), result={"entries": "array", "stats": "object", "left_out": "integer?"},
+        level=READ, commands=("output list",), in_session=False, with_window=True),
+    Operation("delete_output", "outputs.outputs:delete_output", "outputs.outputs:output_json",
+        params=(_ID,), result=_OUTPUT,
+        level=WRITE, profiles=NONE, commands=("output delete",), in_session=False, destructive=True, frees=True),
+    Operation("prune_outputs", "outputs.outputs:prune_outputs", "outputs.outputs:pruned_json",
+        result={"deleted": "integer", "freed_bytes": "integer"},
+        level=WRITE, profiles=NONE, commands=("output prune",), in_session=False, destructive=True, frees=True),
+    Operation("clear_outputs", "outputs.outputs:clear_outputs", "outputs.outputs:cleared_json",
+        result={"deleted": "integer"},
+        level=ADMIN, profiles=NONE, commands=("output clear",), in_session=False, destructive=True, frees=True),
+    # --- the journal --------------------------------------------------------------------------------------------------
+    Operation("recover_notes", "journal.operations:recover_notes", "journal.operations:recovered_json",
+        params=(Param("level", "integer", low=1, high=3), Param("query")),
+        result={"level": "integer", "text": "string", "tokens": "integer", "tokenizer": "string", "how": "string"},
+        level=READ, guidance="journal", commands=("journal recover",), in_session=False, in_folder=True),
+    Operation("log_decision", "journal.operations:log_decision", "journal.operations:written_json",
+        params=(Param("title", required=True), Param("decision", required=True), Param("rationale", required=True),
+            Param("evidence", "strings", required=True), Param("scenarios", "strings", required=True)),
+        result=_JOURNAL,
+        level=WRITE, guidance="journal", commands=("journal decision add",), in_folder=True),
+    Operation("update_notes", "journal.operations:update_notes", "journal.operations:written_json",
+        params=(
+            Param("section", required=True,
+                choices=("question", "goal", "debt", "blocker", "identifier", "task", "state")),
+            Param("text", required=True), Param("done", "boolean"), Param("note"),
+            Param("severity", choices=("LOW", "MEDIUM", "HIGH", "CRITICAL")), Param("eta"), Param("sprint"),
+            Param("track", "boolean")),
+        result=_JOURNAL,
+        level=WRITE, guidance="journal",
+        commands=("journal question add", "journal question done", "journal goal add", "journal goal done",
+            "journal debt add", "journal debt done", "journal blocker add", "journal blocker done",
+            "journal identifier add", "journal set task", "journal set state"),
+        in_folder=True),
+    Operation("checkpoint_session", "journal.operations:checkpoint_session", "journal.operations:checkpoint_json",
+        params=(Param("summary", required=True), Param("state"), Param("task"), Param("agent"), Param("line")),
+        result={**_JOURNAL, "at": "string", "blockers": "array", "incomplete": "array", "questions": "array",
+            "handoff": "boolean", "rotated": "integer"},
+        level=WRITE, guidance="journal", commands=("journal checkpoint",), in_folder=True),
+    Operation("init_notes", "journal.operations:init_notes", "journal.operations:created_json",
+        result={"created": "boolean"},
+        level=WRITE, profiles=NONE, commands=("journal init",), in_session=False, idempotent=True, in_folder=True),
+    Operation("lint_notes", "journal.operations:lint_notes", "journal.operations:lint_json",
+        params=(Param("fix", "boolean"),), result={"ok": "boolean", "findings": "array", "fixed": "boolean"},
+        level=WRITE, profiles=NONE, commands=("journal lint",), in_session=False, idempotent=True, in_folder=True),
+    Operation("heal_notes", "journal.operations:heal_notes", "catalogue.operation:fields_json",
+        params=(Param("check", "boolean"),),
+        result={"file": "string", "state": "string", "source": "string", "written": "boolean"},
+        level=WRITE, profiles=NONE, commands=("journal heal",), in_session=False, idempotent=True, in_folder=True),
+    Operation("verify_notes", "journal.operations:verify_notes", "journal.operations:verified_json",
+        params=(Param("check", "boolean"), Param("fix", "boolean")),
+        result={"fresh": "integer", "moved": "integer", "drifted": "integer", "gone": "integer", "checked": "array",
+            "written": "boolean"},
+        level=WRITE, profiles=NONE, commands=("journal verify",), in_session=False, idempotent=True, in_folder=True),
+    Operation("rotate_notes", "journal.operations:rotate_notes", "catalogue.operation:fields_json",
+        params=(Param("force", "boolean"),),
+        result={"file": "string", "archive": "string", "decisions": "integer", "rows": "integer"},
+        level=WRITE, profiles=NONE, commands=("journal rotate",), in_session=False, idempotent=True, in_folder=True),
+    # --- recall -------------------------------------------------------------------------------------------------------
+    Operation("recall", "recall.recall:recall", "recall.recall:recalled_json",
+        params=(Param("query", required=True), Param("kinds", "strings"), _TAGS, Param("session"), Param("since"),
+            Param("until"), Param("key_prefix"), Param("include_done", "boolean"),
+            Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
+            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST)),
+        result={"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?",
+            "not_searched": "object?", "hint": "string?"},
+        level=READ, profiles=CODING, commands=("recall",), in_session=False, with_window=True),
+    # --- tasks --------------------------------------------------------------------------------------------------------
+    Operation("begin_task", "session.tasks:begin_task", "session.tasks:begun_json",
+        params=(Param("description", required=True),), result={"task_id": "string", "depth": "integer"},
+        level=WRITE, guidance="tasks", commands=("task begin",)),
+    Operation("end_task", "session.tasks:end_task", "session.tasks:ended_json",
+        params=(Param("summary", required=True),), result=_TASK_ENDED,
+        level=WRITE, guidance="tasks", commands=("task end",), destructive=True),
+    Operation("cancel_task", "session.tasks:cancel_task", "session.tasks:ended_json",
+        params=(Param("reason", required=True),), result=_TASK_ENDED,
+        level=WRITE, guidance="tasks", commands=("task cancel",), destructive=True),
+    Operation("list_tasks", "session.tasks:list_tasks", "session.tasks:tasks_json",
+        params=(_LIMIT,), result={"tasks": "array", "left_out": "integer?"},
+        level=READ, profiles=NONE, commands=("task list",)),
+    # --- the window ---------------------------------------------------------------------------------------------------
+    Operation("uncompact", "window.folds:uncompact", "window.folds:restored_json",
+        params=(Param("first", "integer", required=True), Param("last", "integer")),
+        result={"first": "integer", "last": "integer", "content": "string", "cut": "boolean?"},
+        level=WRITE, commands=("window restore",)),
+    Operation("show_window", "window.folds:show_window", "window.folds:gauge_json",
+        result={"limit": "integer", "used": "integer", "percent": "number", "sections": "object", "left_out": "array"},
+        level=READ, commands=("window show",)),
+    Operation("list_folds", "window.folds:list_folds", "window.folds:folds_json",
+        result={"folds": "array", "messages": "integer"},
+        level=READ, profiles=NONE, commands=("window folds",)),
+    # --- pinned texts -------------------------------------------------------------------------------------------------
+    Operation("pin_text", "session.pins:pin_text", "session.pins:pin_json",
+        params=(_CONTENT,), result=_PIN,
+        level=WRITE, profiles=NONE, commands=("window pin",), idempotent=True),
+    Operation("unpin_text", "session.pins:unpin_text", "session.pins:pin_json",
+        params=(_ID,), result=_PIN,
+        level=WRITE, profiles=NONE, commands=("window unpin",), idempotent=True, frees=True),
+    Operation("list_pins", "session.pins:list_pins", "session.pins:pins_json",
+        result={"pins": "array"},
+        level=READ, profiles=NONE, commands=("window pins",)),
+    # --- the sandbox --------------------------------------------------------------------------------------------------
+    Operation("run_sandbox_code", "sandbox.run:run_sandbox_code", "sandbox.run:result_json",
+        params=(Param("code", required=True), Param("inputs", "object")),
+        result={"output": "string", "result": "?", "warning": "string?"},
+        level=WRITE, commands=("sandbox run",), destructive=True, slow=True),
+    # --- the system prompt --------------------------------------------------------------------------------------------
+    Operation("read_system_prompt", "session.prompt:read_system_prompt", "session.notepad:notepad_json",
+        result=_SHEET,
+        level=READ, commands=("prompt show",), in_session=False),
+    Operation("edit_system_prompt", "session.prompt:edit_system_prompt", "session.notepad:edited_json",
+        params=_EDIT, result=_EDITED,
+        level=WRITE, commands=("prompt append", "prompt prepend", "prompt edit"), destructive=True),
+    Operation("write_system_prompt", "session.prompt:write_system_prompt", "session.notepad:edited_json",
+        params=(_CONTENT, _EXPECTED_VERSION), result=_EDITED,
+        level=WRITE, profiles=NONE, commands=("prompt write",), destructive=True, idempotent=True),
+    Operation("system_prompt_history", "session.prompt:system_prompt_history", "session.notepad:versions_json",
+        params=_HISTORY, result=_VERSIONS,
+        level=READ, profiles=NONE, commands=("prompt history",), in_session=False),
+    Operation("restore_system_prompt", "session.prompt:restore_system_prompt", "session.notepad:edited_json",
+        params=(_VERSION,), result=_EDITED,
+        level=WRITE, profiles=NONE, commands=("prompt restore",), destructive=True, idempotent=True),
+    # --- skills -------------------------------------------------------------------------------------------------------
+    Operation("list_skills", "memory.skills:list_skills", "memory.skills:skills_json",
+        result={"skills": "array", "problems": "array"},
+        level=READ, commands=("skill list",), in_session=False, in_folder=True),
+    Operation("read_skill", "memory.skills:read_skill", "memory.skills:skill_json",
+        params=(Param("name", required=True),),
+        result={"name": "string", "description": "string", "content": "string", "tokens": "integer",
+            "folder": "string", "files": "array"},
+        level=READ, commands=("skill show",), in_session=False, in_folder=True),
+    Operation("promote_skill", "memory.skills:promote_skill", "memory.skills:promoted_json",
+        params=(Param("name", required=True), Param("description", required=True), Param("section", required=True),
+            Param("replace", "boolean")),
+        result={"ok": "boolean", "name": "string", "folder": "string", "tokens": "integer"},
+        level=WRITE, commands=("skill promote",), destructive=True, in_folder=True),
+    # --- values of agents ---------------------------------------------------------------------------------------------
+    Operation("agent_state", "memory.state:agent_state", "memory.state:answer_json",
+        params=(Param("action", required=True, choices=("get", "set", "delete", "keys")), Param("key"),
+            Param("value", "json"), Param("prefix"), _EXPECTED_VERSION),
+        result={"ok": "boolean", "key": "string?", "value": "?", "version": "integer?", "updated_at": "string?",
+            "keys": "array?", "left_out": "integer?"},
+        level=WRITE, commands=("state get", "state set", "state delete", "state keys"), destructive=True),
+    # --- savings ------------------------------------------------------------------------------------------------------
+    Operation("savings", "outputs.savings:savings", "outputs.savings:savings_json",
+        params=(Param("session"),),
+        result={"tokenizer": "string", "saved": "integer", "total": "object", "tools": "array"},
+        level=READ, profiles=NONE, commands=("savings",), in_session=False),
+    # --- sessions -----------------------------------------------------------------------------------------------------
+    Operation("begin_session", "session.sessions:begin_session", "session.sessions:session_json",
+        params=(Param("task"),), result=_SESSION,
+        level=WRITE, profiles=NONE, commands=("session begin",), idempotent=True),
+    Operation("archive_session", "session.sessions:archive_session", "session.sessions:session_json",
+        params=(_ID,), result=_SESSION,
+        level=WRITE, profiles=NONE, commands=("session archive",), in_session=False, idempotent=True, frees=True),
+    Operation("show_session", "session.sessions:show_session", "session.sessions:overview_json",
+        params=(_ID,), result={**_SESSION, "notes": "integer", "notepad": "string"},
+        level=READ, profiles=NONE, commands=("session show",), in_session=False),
+    Operation("list_sessions", "session.sessions:list_sessions", "session.sessions:sessions_json",
+        params=(Param("include_archived", "boolean"), _LIMIT), result={"sessions": "array", "left_out": "integer?"},
+        level=READ, profiles=NONE, commands=("session list",), in_session=False),
+    # --- sub-sessions -------------------------------------------------------------------------------------------------
+    Operation("spawn_session", "session.tree:spawn_session", "catalogue.operation:fields_json",
+        params=(Param("task", required=True), Param("copy_notepad", "boolean"), Param("notes", "strings"),
+            Param("references", "strings"), *_CHILD_LIMITS),
+        result=_CHILD,
+        level=WRITE, profiles=AGENT, commands=("session spawn",)),
+    Operation("fork_session", "session.tree:fork_session", "catalogue.operation:fields_json",
+        params=(Param("task", required=True), *_CHILD_LIMITS), result=_CHILD,
+        level=WRITE, profiles=AGENT, commands=("session fork",)),
+    Operation("wait_for_sessions", "session.tree:wait_for_sessions", "session.tree:waited_json",
+        params=(Param("ids", "strings", required=True),
+            Param("seconds", "integer", low=0, high=limits.WAIT_MAX_SECONDS, clamp=True)),
+        result={"results": "array", "waiting": "array?"},
+        level=READ, profiles=AGENT, commands=("session wait",), in_session=False, waits=True),
+    Operation("report_result", "session.tree:report_result", "session.tree:outcome_json",
+        params=(Param("result", required=True),), result=_OUTCOME,
+        level=WRITE, profiles=AGENT, commands=("session report",)),
+    Operation("end_session", "session.tree:end_session", "session.tree:outcome_json",
+        params=(_ID,
+            Param("outcome", required=True, choices=("completed", "error", "token_limit_reached", "cancelled")),
+            Param("result")),
+        result=_OUTCOME,
+        level=WRITE, profiles=NONE, commands=("session end",), in_session=False, frees=True),
+    # --- history ------------------------------------------------------------------------------------------------------
+    Operation("history", "upkeep.history:history", "upkeep.history:history_json",
+        params=(Param("kind", choices=KINDS), Param("key"), Param("before_seq", "integer"), _LIMIT),
+        result={"events": "array"},
+        level=READ, profiles=NONE, commands=("history",), in_session=False),
+    Operation("undo", "upkeep.history:undo", "upkeep.history:undone_json",
+        params=(Param("seq", "integer"),), result={"undone": "object", "seq": "integer", "restored": "integer?"},
+        level=WRITE, profiles=NONE, commands=("undo",), in_session=False, destructive=True, frees=True),
+    # --- pinned tool definitions --------------------------------------------------------------------------------------
+    Operation("list_seals", "upkeep.tool_pins:list_seals", "upkeep.tool_pins:servers_json",
+        params=(Param("server"),), result={"servers": "array"},
+        level=READ, profiles=NONE, commands=("seals list",), in_session=False),
+    Operation("approve_seals", "upkeep.tool_pins:approve_seals", "upkeep.tool_pins:approved_json",
+        params=(Param("server", required=True), Param("tool")), result={"server": "string", "approved": "array"},
+        level=ADMIN, profiles=NONE, commands=("seals approve",), in_session=False, idempotent=True),
+    # --- audit and purge ----------------------------------------------------------------------------------------------
+    Operation("audit", "upkeep.audit:audit", "upkeep.audit:audit_json",
+        params=(Param("only", "strings"), Param("stale_days", "integer", low=1, high=36_500), _LIMIT),
+        result={"findings": "array", "counts": "object", "looked_at": "object", "not_known": "string",
+            "left_out": "integer?", "skipped": "array?"},
+        level=ADMIN, profiles=NONE, commands=("audit",), in_session=False, only_reads=True, slow=True),
+    Operation("purge", "upkeep.purge:purge", "upkeep.purge:purged_json",
+        params=(Param("origin", required=True), Param("since"), Param("session"), Param("dry_run", "boolean"),
+            Param("forever", "boolean")),
+        result={"origin": "string", "dry_run": "boolean", "counts": "object", "entries": "array", "remarks": "array",
+            "purge": "string?", "erased": "integer?"},
+        level=ADMIN, profiles=NONE, commands=("purge",), in_session=False, destructive=True, frees=True, slow=True),
+)
+# fmt: on
 
 
-@lru_cache
-def _operations(module: str) -> tuple[Operation, ...]:
-    found: tuple[Operation, ...] = import_module(f"limpet.{module}").OPERATIONS
-    return found
-
-
-def _all(modules: tuple[str, ...] = MODULES) -> Iterator[Operation]:
-    for module in modules:
-        yield from _operations(module)
-
-
-def __getattr__(name: str) -> Any:
-    """`OPERATIONS`, all of them by name, for those who want them all."""
-    if name != "OPERATIONS":
-        raise AttributeError(name)
-    return {operation.name: operation for operation in _all()}
-
-
-def has(name: str) -> bool:
-    return any(operation.name == name for operation in _all())
+OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in ROWS}
+COMMANDS: Mapping[str, Operation] = {words: operation for operation in ROWS for words in operation.commands}
+WITH_WINDOW = tuple(operation.name for operation in ROWS if operation.with_window)
 
 
 def find(name: str) -> Operation:
-    for operation in _all():
-        if operation.name == name:
-            return operation
-    raise errors.unknown_operation(name, f"Those that exist: {', '.join(operation.name for operation in _all())}.")
+    if name not in OPERATIONS:
+        raise errors.unknown_operation(name, f"Those that exist: {', '.join(OPERATIONS)}.")
+    return OPERATIONS[name]
 
 
 def profile(name: str) -> tuple[Operation, ...]:
-    """The operations an agent gets.
-
-    "core" is small enough for every call, "coding" adds what the hooks of coding agents speak of, "full" has every tool
-    that any host can serve, and "agent" those too that only mean something where the host runs the children of a
-    session.
-    """
+    """The operations an agent gets."""
     if name not in PROFILES:
         raise errors.unknown_profile(name, PROFILES)
-    if name == "coding":
-        more = (operation for operation in _all(CODING) if operation.name in READERS)
-        return (*profile("core"), *more)
-    given = {name, "full"} if name == "agent" else {name}
-    modules = CORE if name == "core" else MODULES
-    return tuple(operation for operation in _all(modules) if given & set(operation.profiles))
+    return tuple(operation for operation in ROWS if name in operation.profiles)
+
+
+def guidance(names: Iterable[str]) -> str:
+    """How to use the tools with these names. It mentions no other tool."""
+    parts = {OPERATIONS[name].guidance for name in names if name in OPERATIONS}
+    return "\n".join(prompts.prompt(f"guidance_{part}") for part in GUIDANCE if part in parts)
+
+
+@cache
+def resolve(place: str) -> Callable[..., Any]:
+    """The function at "module:function", where a row says its behaviour is."""
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"limpet.{module}"), name)
+    return function

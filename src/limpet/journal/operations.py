@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from limpet import errors
-from limpet.catalogue.operation import Context, Json, Operation, Param
+from limpet.catalogue.operation import Context, Json
 from limpet.model import moment
 from limpet.text import tokens
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from limpet.journal.write import Checkpoint, Healed, Rotated, Written
 
 MAIN = "main"
-SECTIONS = ("question", "goal", "debt", "blocker", "identifier", "task", "state")
 FINISHED = ("question", "goal", "debt", "blocker")
-SEVERITIES = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
 # What may be said besides the text, by section.
 EXTRAS = {
     "goal": {"note"},
@@ -122,7 +120,7 @@ def clear_result(ctx: Context, tool: str, content: str) -> Cleared | None:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _recovered(value: Recovered) -> Json:
+def recovered_json(value: Recovered) -> Json:
     return {
         "level": value.level,
         "text": value.text,
@@ -132,7 +130,7 @@ def _recovered(value: Recovered) -> Json:
     }
 
 
-def _written(value: Written) -> Json:
+def written_json(value: Written) -> Json:
     answer: Json = {"ok": True, "file": value.file, "line": value.line}
     if value.id:
         answer["id"] = value.id
@@ -145,8 +143,8 @@ def _written(value: Written) -> Json:
     return answer | ({"hint": value.hint} if value.hint else {})
 
 
-def _checkpoint(value: Checkpoint) -> Json:
-    return _written(value.written) | {
+def checkpoint_json(value: Checkpoint) -> Json:
+    return written_json(value.written) | {
         "at": value.at,
         "blockers": list(value.blockers),
         "incomplete": list(value.goals),
@@ -156,14 +154,14 @@ def _checkpoint(value: Checkpoint) -> Json:
     }
 
 
-def _linted(value: Linted) -> Json:
+def lint_json(value: Linted) -> Json:
     findings = [
         {"line": one.line, "rule": one.rule, "message": one.message, "fixable": one.fixable} for one in value.findings
     ]
     return {"ok": not findings, "findings": findings, "fixed": value.fixed}
 
 
-def _verified(value: Verified) -> Json:
+def verified_json(value: Verified) -> Json:
     counts = dict.fromkeys(("fresh", "moved", "drifted", "gone"), 0)
     for one in value.checked:
         counts[one.verdict.state] += 1
@@ -177,126 +175,5 @@ def _checked(one: Checked) -> Json:
     return answer | ({"detail": one.verdict.detail} if one.verdict.detail else {})
 
 
-_FIELDS = {
-    "ok": "boolean",
-    "file": "string",
-    "line": "integer",
-    "id": "string?",
-    "moved": "array?",
-    "merged": "boolean?",
-    "conflicts": "array?",
-    "hint": "string?",
-}
-
-OPERATIONS = (
-    Operation(
-        "recover_notes",
-        recover_notes,
-        _recovered,
-        (Param("level", "integer", low=1, high=3), Param("query")),
-        {"level": "integer", "text": "string", "tokens": "integer", "tokenizer": "string", "how": "string"},
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "log_decision",
-        log_decision,
-        _written,
-        (
-            Param("title", required=True),
-            Param("decision", required=True),
-            Param("rationale", required=True),
-            Param("evidence", "strings", required=True),
-            Param("scenarios", "strings", required=True),
-        ),
-        _FIELDS,
-    ),
-    Operation(
-        "update_notes",
-        update_notes,
-        _written,
-        (
-            Param("section", required=True, choices=SECTIONS),
-            Param("text", required=True),
-            Param("done", "boolean"),
-            Param("note"),
-            Param("severity", choices=SEVERITIES),
-            Param("eta"),
-            Param("sprint"),
-            Param("track", "boolean"),
-        ),
-        _FIELDS,
-    ),
-    Operation(
-        "checkpoint_session",
-        checkpoint_session,
-        _checkpoint,
-        (Param("summary", required=True), Param("state"), Param("task"), Param("agent"), Param("line")),
-        {
-            **_FIELDS,
-            "at": "string",
-            "blockers": "array",
-            "incomplete": "array",
-            "questions": "array",
-            "handoff": "boolean",
-            "rotated": "integer",
-        },
-    ),
-    Operation(
-        "init_notes",
-        init_notes,
-        lambda made: {"created": made},
-        (),
-        {"created": "boolean"},
-        (),
-        in_session=False,
-        idempotent=True,
-    ),
-    Operation(
-        "lint_notes",
-        lint_notes,
-        _linted,
-        (Param("fix", "boolean"),),
-        {"ok": "boolean", "findings": "array", "fixed": "boolean"},
-        (),
-        in_session=False,
-        idempotent=True,
-    ),
-    Operation(
-        "heal_notes",
-        heal_notes,
-        lambda value: value._asdict(),
-        (Param("check", "boolean"),),
-        {"file": "string", "state": "string", "source": "string", "written": "boolean"},
-        (),
-        in_session=False,
-        idempotent=True,
-    ),
-    Operation(
-        "verify_notes",
-        verify_notes,
-        _verified,
-        (Param("check", "boolean"), Param("fix", "boolean")),
-        {
-            "fresh": "integer",
-            "moved": "integer",
-            "drifted": "integer",
-            "gone": "integer",
-            "checked": "array",
-            "written": "boolean",
-        },
-        (),
-        in_session=False,
-        idempotent=True,
-    ),
-    Operation(
-        "rotate_notes",
-        rotate_notes,
-        lambda value: value._asdict(),
-        (Param("force", "boolean"),),
-        {"file": "string", "archive": "string", "decisions": "integer", "rows": "integer"},
-        (),
-        in_session=False,
-        idempotent=True,
-    ),
-)
+def created_json(created: bool) -> Json:
+    return {"created": created}

@@ -10,7 +10,8 @@ import os
 from typing import NamedTuple, TypeVar
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, bounded
+from limpet.catalogue.check import bounded
+from limpet.catalogue.operation import Context
 from limpet.journal import beads
 from limpet.journal import evidence as proof
 from limpet.journal import file as files

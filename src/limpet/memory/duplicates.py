@@ -72,6 +72,3 @@ def _saying(text: str, among: list[Entry], own: str | None) -> list[Twin]:
 
 def twin_json(found: Twin | None) -> Json:
     return {} if found is None else {"duplicate_of" if found.exact else "similar_to": found.key}
-
-
-RESULT = {"duplicate_of": "string?", "similar_to": "string?"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import TRUST, Context, Json, Operation, Param, a_name, bounded, trust_json
+from limpet.catalogue.check import a_name, bounded
+from limpet.catalogue.operation import Context, Json, trust_json
 from limpet.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from limpet.store import Listing
 from limpet.text.quote import as_data
@@ -96,38 +97,5 @@ def handoff_json(value: Handoff) -> Json:
     }
 
 
-def _left(value: Left) -> Json:
+def written_json(value: Left) -> Json:
     return {"status": "ok", "replaced": value.replaced}
-
-
-_LINE = Param("line")
-
-OPERATIONS = (
-    Operation(
-        "write_session_handoff",
-        write_session_handoff,
-        _left,
-        (Param("content", required=True), _LINE),
-        {"status": "string", "replaced": "boolean"},
-        ("core", "full"),
-        destructive=True,
-        idempotent=True,
-    ),
-    Operation(
-        "read_handoff",
-        read_handoff,
-        handoff_json,
-        (_LINE,),
-        {
-            "content": "string",
-            "line": "string",
-            "written_by": "string",
-            "written_at": "string",
-            "used_by": "",
-            **TRUST,
-        },
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-)

@@ -6,9 +6,10 @@ import re
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import TRUST, Context, Json, Operation, Param, a_name, bounded, trust_json
+from limpet.catalogue.check import a_name, bounded
+from limpet.catalogue.operation import Context, Json, trust_json
 from limpet.memory.digest import LOG, activity_log
-from limpet.memory.duplicates import RESULT, Twin, twin, twin_json
+from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.memory.notes import Written, add_note, written_json
 from limpet.model import MEMORY, SCRATCHPAD, Draft, Entry, Memory, as_memory, iso, trusted
 from limpet.recall.order import memory_score
@@ -158,13 +159,13 @@ def memory_json(memory: Memory) -> Json:
     return shown | ({"pinned": True} if memory.pinned else {}) | trust_json(memory.origin)
 
 
-def _stored(value: Stored) -> Json:
+def stored_json(value: Stored) -> Json:
     size = len(value.memory.content.encode())
     shown: Json = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
     return shown | twin_json(value.twin)
 
 
-def _matches(value: Matches) -> Json:
+def matches_json(value: Matches) -> Json:
     return {
         "status": "ok",
         "query": value.query,
@@ -173,59 +174,7 @@ def _matches(value: Matches) -> Json:
     }
 
 
-def _scratch(value: Written | Scratch) -> Json:
+def scratch_json(value: Written | Scratch) -> Json:
     if isinstance(value, Scratch):
         return {"status": "ok", "content": value.content, "empty": not value.content}
     return written_json(value)
-
-
-_KEY = Param("key", required=True)
-_ENTRY = {"key": "string", "content": "string", "updated_at": "string", "pinned": "boolean?", **TRUST}
-
-OPERATIONS = (
-    Operation(
-        "search_memory",
-        search_memory,
-        _matches,
-        (Param("query", required=True), Param("limit", "integer", low=1, high=limits.MEMORY_LIMIT_MAX, clamp=True)),
-        {"status": "string", "query": "string", "match_count": "integer", "matches": "array"},
-        ("core", "full"),
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "write_memory",
-        write_memory,
-        _stored,
-        (_KEY, Param("content", required=True), Param("mode", choices=("replace", "append"))),
-        {"status": "string", "key": "string", "mode": "string", "bytes_written": "integer", **RESULT},
-        ("core", "full"),
-        destructive=True,
-    ),
-    Operation(
-        "scratch_note",
-        scratch_note,
-        _scratch,
-        (Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
-        {
-            "note_id": "string?",
-            "total_notes": "integer?",
-            "total_tags": "integer?",
-            "status": "string?",
-            "content": "string?",
-            "empty": "boolean?",
-            **RESULT,
-        },
-        destructive=True,
-    ),
-    Operation("read_memory", read_memory, memory_json, (_KEY,), _ENTRY, (), in_session=False, read_only=True),
-    Operation(
-        "pin_memory",
-        pin_memory,
-        memory_json,
-        (_KEY, Param("pinned", "boolean")),
-        _ENTRY,
-        (),
-        idempotent=True,
-    ),
-)

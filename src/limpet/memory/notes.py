@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, bounded, trust_json
-from limpet.memory.duplicates import RESULT, Twin, twin, twin_json
+from limpet.catalogue.check import bounded
+from limpet.catalogue.operation import Context, Json, trust_json
+from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from limpet.recall.recall import related
 from limpet.store import GONE, Gone, Listing, Words
@@ -176,11 +177,11 @@ def written_json(value: Written) -> Json:
     return shown | twin_json(value.twin)
 
 
-def _updated(value: Written) -> Json:
+def updated_json(value: Written) -> Json:
     return written_json(value) | {"note": note_json(value.note)}
 
 
-def _found(value: Found) -> Json:
+def search_json(value: Found) -> Json:
     answer: Json = {
         "notes": [note_json(note, value.session) for note in value.notes],
         "result_count": len(value.notes),
@@ -194,7 +195,7 @@ def _found(value: Found) -> Json:
     return answer
 
 
-def _listed(value: Listed) -> Json:
+def list_json(value: Listed) -> Json:
     answer: Json = {
         "notes": [note_json(note, value.session) for note in value.notes],
         "note_count": len(value.notes),
@@ -203,69 +204,9 @@ def _listed(value: Listed) -> Json:
     return answer | ({"left_out": value.left_out} if value.left_out else {})
 
 
-def _tags(value: Any) -> Json:
+def tags_json(value: Any) -> Json:
     return {
         "tags": [{"tag": item.tag, "count": item.notes} for item in value.tags],
         "tag_count": len(value.tags),
         "total_notes": value.total_notes,
     }
-
-
-_LIMIT = Param("limit", "integer", low=1, high=limits.LIST_MAX)
-_ID = Param("id", required=True)
-_WRITTEN = {"note_id": "string", "total_notes": "integer", "total_tags": "integer"}
-
-OPERATIONS = (
-    Operation(
-        "add_note",
-        add_note,
-        written_json,
-        (Param("content", required=True), Param("tags", "strings")),
-        {**_WRITTEN, **RESULT},
-        ("core", "full"),
-    ),
-    Operation(
-        "search_notes",
-        search_notes,
-        _found,
-        (Param("query"), Param("tags", "strings"), Param("include_done", "boolean"), _LIMIT),
-        {
-            "notes": "array",
-            "result_count": "integer",
-            "query": "string",
-            "tags": "array",
-            "left_out": "integer?",
-            "related": "array?",
-        },
-        ("core", "full"),
-        every_session=True,
-        read_only=True,
-    ),
-    Operation(
-        "list_notes",
-        list_notes,
-        _listed,
-        (Param("tag"), Param("include_done", "boolean"), _LIMIT),
-        {"notes": "array", "note_count": "integer", "tag_filter": "", "left_out": "integer?"},
-        every_session=True,
-        read_only=True,
-    ),
-    Operation(
-        "update_note",
-        update_note,
-        _updated,
-        (_ID, Param("content"), Param("tags", "strings"), Param("done", "boolean")),
-        {**_WRITTEN, "note": "object"},
-        idempotent=True,
-    ),
-    Operation("delete_note", delete_note, written_json, (_ID,), _WRITTEN, destructive=True),
-    Operation(
-        "list_tags",
-        list_tags,
-        _tags,
-        (),
-        {"tags": "array", "tag_count": "integer", "total_notes": "integer"},
-        every_session=True,
-        read_only=True,
-    ),
-)

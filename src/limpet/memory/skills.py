@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, bounded
+from limpet.catalogue.check import bounded
+from limpet.catalogue.operation import Context, Json
 from limpet.memory import skill_files
 from limpet.memory.skill_files import Found, Skill
 from limpet.model import PERSON, Digest, trusted
@@ -119,14 +120,14 @@ def _section(text: str, wanted: str) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _listed(value: Found) -> Json:
+def skills_json(value: Found) -> Json:
     return {
         "skills": [{"name": s.name, "description": s.description, "folder": s.folder} for s in value.skills],
         "problems": [{"folder": problem.folder, "why": problem.why} for problem in value.problems],
     }
 
 
-def _body(value: Body) -> Json:
+def skill_json(value: Body) -> Json:
     return {
         "name": value.skill.name,
         "description": value.skill.description,
@@ -137,47 +138,5 @@ def _body(value: Body) -> Json:
     }
 
 
-def _promoted(value: Promoted) -> Json:
+def promoted_json(value: Promoted) -> Json:
     return {"ok": True, "name": value.name, "folder": value.folder, "tokens": value.tokens}
-
-
-OPERATIONS = (
-    Operation(
-        "list_skills",
-        list_skills,
-        _listed,
-        (),
-        {"skills": "array", "problems": "array"},
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "read_skill",
-        read_skill,
-        _body,
-        (Param("name", required=True),),
-        {
-            "name": "string",
-            "description": "string",
-            "content": "string",
-            "tokens": "integer",
-            "folder": "string",
-            "files": "array",
-        },
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "promote_skill",
-        promote_skill,
-        _promoted,
-        (
-            Param("name", required=True),
-            Param("description", required=True),
-            Param("section", required=True),
-            Param("replace", "boolean"),
-        ),
-        {"ok": "boolean", "name": "string", "folder": "string", "tokens": "integer"},
-        destructive=True,
-    ),
-)

@@ -6,11 +6,11 @@ import json
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, a_name, bounded
+from limpet.catalogue.check import a_name, bounded
+from limpet.catalogue.operation import Context, Json
 from limpet.model import STATE, Draft, Entry, iso
 from limpet.store import GONE, Gone, Listing, to_json
 
-ACTIONS = ("get", "set", "delete", "keys")
 LIST = 'agent_state with action "keys" lists those that exist.'
 USES = {"get": {"key"}, "set": {"key", "value", "expected_version"}, "delete": {"key"}, "keys": {"prefix"}}
 
@@ -96,7 +96,7 @@ def _keys(ctx: Context, prefix: str) -> Keys:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _answer(value: Value | Stored | Keys) -> Json:
+def answer_json(value: Value | Stored | Keys) -> Json:
     if isinstance(value, Value):
         return {
             "ok": True,
@@ -109,29 +109,3 @@ def _answer(value: Value | Stored | Keys) -> Json:
         return {"ok": True, "key": value.key, "version": value.version}
     answer: Json = {"ok": True, "keys": list(value.keys)}
     return answer | ({"left_out": value.left_out} if value.left_out else {})
-
-
-OPERATIONS = (
-    Operation(
-        "agent_state",
-        agent_state,
-        _answer,
-        (
-            Param("action", required=True, choices=ACTIONS),
-            Param("key"),
-            Param("value", "json"),
-            Param("prefix"),
-            Param("expected_version", "integer"),
-        ),
-        {
-            "ok": "boolean",
-            "key": "string?",
-            "value": "?",
-            "version": "integer?",
-            "updated_at": "string?",
-            "keys": "array?",
-            "left_out": "integer?",
-        },
-        destructive=True,
-    ),
-)

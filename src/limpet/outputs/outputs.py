@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param
+from limpet.catalogue.operation import Context, Json
 from limpet.model import Output, OutputDraft, Tombstone, iso
 from limpet.outputs.policy import policy
 from limpet.outputs.savings import savings
@@ -296,14 +296,14 @@ def output_json(output: Output) -> Json:
     }
 
 
-def _read(value: Read) -> Json:
+def read_json(value: Read) -> Json:
     answer: Json = {"content": value.content}
     if value.cursor is not None:
         answer["cursor"] = value.cursor
     return answer | ({"note": value.note} if value.note else {})
 
 
-def _listed(value: Listed) -> Json:
+def list_json(value: Listed) -> Json:
     stats = value.stats
     answer: Json = {
         "entries": [output_json(output) for output in value.outputs],
@@ -319,75 +319,9 @@ def _listed(value: Listed) -> Json:
     return answer | ({"left_out": value.left_out} if value.left_out else {})
 
 
-def _pruned(value: Pruned) -> Json:
+def pruned_json(value: Pruned) -> Json:
     return {"deleted": value.deleted, "freed_bytes": value.freed}
 
 
-_OUTPUT_ID = Param("id", required=True)
-_OUTPUT = {
-    "id": "string",
-    "tool": "string",
-    "size": "integer",
-    "lines": "integer",
-    "shape": "string",
-    "session": "string",
-    "created_at": "string",
-    "used_at": "string",
-}
-_PRUNED = {"deleted": "integer", "freed_bytes": "integer"}
-
-OPERATIONS = (
-    Operation(
-        "scratchpad_read",
-        scratchpad_read,
-        _read,
-        (
-            _OUTPUT_ID,
-            Param("query"),
-            Param("lines"),
-            Param("match"),
-            Param("regex", "boolean"),
-            Param("context", "integer", low=0, high=50),
-            Param("path"),
-            Param("rows"),
-            Param("columns", "strings"),
-            Param("chars"),
-            Param("bytes"),
-            Param("cursor"),
-            Param("tokens", "integer", low=50, high=limits.OUTPUT_READ_MOST),
-        ),
-        {"content": "string", "cursor": "string?", "note": "string?"},
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "scratchpad_list",
-        scratchpad_list,
-        _listed,
-        (Param("limit", "integer", low=1, high=limits.LIST_MAX),),
-        {"entries": "array", "stats": "object", "left_out": "integer?"},
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "delete_output",
-        delete_output,
-        output_json,
-        (_OUTPUT_ID,),
-        _OUTPUT,
-        (),
-        in_session=False,
-        destructive=True,
-    ),
-    Operation("prune_outputs", prune_outputs, _pruned, (), _PRUNED, (), in_session=False, destructive=True),
-    Operation(
-        "clear_outputs",
-        clear_outputs,
-        lambda count: {"deleted": count},
-        (),
-        {"deleted": "integer"},
-        (),
-        in_session=False,
-        destructive=True,
-    ),
-)
+def cleared_json(count: int) -> Json:
+    return {"deleted": count}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from limpet.catalogue.operation import Context, Json, Operation, Param
+from limpet.catalogue.operation import Context, Json
 from limpet.model import Output
 from limpet.store import CallNote, Savings
 from limpet.text import tokens
@@ -79,18 +79,3 @@ def savings_json(saved: Saved) -> Json:
 
 def _figures(row: Savings) -> Json:
     return dict(zip(Savings._fields[3:], row[3:], strict=True)) | {"saved": row.saved}
-
-
-OPERATIONS = (
-    # For people and programs. No agent needs it, so none pays for its description.
-    Operation(
-        "savings",
-        savings,
-        savings_json,
-        (Param("session"),),
-        {"tokenizer": "string", "saved": "integer", "total": "object", "tools": "array"},
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-)

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from limpet import errors, limits
-from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
+from limpet.catalogue.check import INTEGER_MAX, storable
+from limpet.catalogue.operation import Context, Json
 from limpet.model import Output, Tombstone
 from limpet.store import Arriving, ArrivingOutput, ArrivingTombstone
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, a_name, bounded
+from limpet.catalogue.check import a_name, bounded
+from limpet.catalogue.operation import Context, Json
 from limpet.model import (
     HANDOFF,
     JOURNAL,
@@ -389,39 +390,8 @@ def hit_json(hit: Hit) -> Json:
     return shown | {"updated_at": iso(hit.updated_at), "from": hit.origin, "trust": hit.trust}
 
 
-def _recalled(value: Recalled) -> Json:
+def recalled_json(value: Recalled) -> Json:
     answer: Json = {"hits": [hit_json(hit) for hit in value.hits], "hit_count": len(value.hits), "query": value.query}
     answer |= {"left_out": value.left_out} if value.left_out else {}
     answer |= {"hint": value.hint} if value.hint else {}
     return answer | ({"not_searched": {"outputs": value.waiting, "why": WAITING}} if value.waiting else {})
-
-
-OPERATIONS = (
-    Operation(
-        "recall",
-        recall,
-        _recalled,
-        (
-            Param("query", required=True),
-            Param("kinds", "strings"),
-            Param("tags", "strings"),
-            Param("session"),
-            Param("since"),
-            Param("until"),
-            Param("key_prefix"),
-            Param("include_done", "boolean"),
-            Param("limit", "integer", low=1, high=limits.RECALL_LIMIT_MAX, clamp=True),
-            Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST),
-        ),
-        {
-            "hits": "array",
-            "hit_count": "integer",
-            "query": "string",
-            "left_out": "integer?",
-            "not_searched": "object?",
-            "hint": "string?",
-        },
-        in_session=False,
-        read_only=True,
-    ),
-)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, bounded, checked
+from limpet.catalogue.check import bounded, checked
+from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.table import OPERATIONS, resolve
 from limpet.model import TOOL, Output, lowest
 from limpet.outputs import outputs
 from limpet.sandbox import monty
@@ -121,8 +123,8 @@ class _Api:
         }
 
     def _write(self, name: str, arguments: Json) -> Json:
-        operation = _operation(notepad.OPERATIONS, name)
-        answer = operation.show(operation.run(self._ctx, **checked(operation, arguments)))
+        operation = OPERATIONS[name]
+        answer: Json = resolve(operation.show)(resolve(operation.run)(self._ctx, **checked(operation, arguments)))
         self.writes += 1
         self.warning = answer.get("warning")
         return answer
@@ -139,8 +141,7 @@ class _Api:
     def _read(self, id: Any, how: Json) -> str:
         """The part asked for, or all of it. Nothing of it enters the window, so it is not cut to fit one."""
         self._heard(TOOL)
-        operation = _operation(outputs.OPERATIONS, "scratchpad_read")
-        given = checked(operation, {"id": id, **how})
+        given = checked(OPERATIONS["scratchpad_read"], {"id": id, **how})
         if not any(name in given for name in outputs.KINDS_OF_READ):
             output = self._found(id)
             return self._text(output.id, 0, output.size)
@@ -164,8 +165,8 @@ class _Api:
 
     def _found(self, id: Any) -> Output:
         self._heard(TOOL)
-        operation = _operation(outputs.OPERATIONS, "scratchpad_read")
-        output = outputs.find_output(self._ctx, checked(operation, {"id": id})["id"])
+        checked_id = checked(OPERATIONS["scratchpad_read"], {"id": id})["id"]
+        output = outputs.find_output(self._ctx, checked_id)
         if output.id not in self._touched:  # one run is one use
             self._touched.add(output.id)
             self._ctx.store.touch_output(self._ctx.scope, output.id, self._ctx.now)
@@ -174,10 +175,6 @@ class _Api:
     def _text(self, id: str, start: int, stop: int) -> str:
         # Half a character can be kept, but is no text that the sandbox could hold.
         return self._ctx.store.output_bytes(self._ctx.scope, id, start, stop).decode("utf-8", "replace")
-
-
-def _operation(known: tuple[Operation, ...], name: str) -> Operation:
-    return next(operation for operation in known if operation.name == name)
 
 
 def _within(ctx: Context, text: str, code: str) -> str:
@@ -209,20 +206,8 @@ def _problem(broke: monty.Broke, bounds: limits.Bounds, writes: int) -> errors.B
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _ran(value: Ran) -> Json:
+def result_json(value: Ran) -> Json:
     answer: Json = {"output": value.output}
     if value.result is not None:
         answer["result"] = value.result
     return answer | ({"warning": value.warning} if value.warning else {})
-
-
-OPERATIONS = (
-    Operation(
-        NAME,
-        run_sandbox_code,
-        _ran,
-        (Param("code", required=True), Param("inputs", "object")),
-        {"output": "string", "result": "?", "warning": "string?"},
-        destructive=True,
-    ),
-)

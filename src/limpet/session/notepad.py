@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import TRUST, Context, Json, Operation, Param, bounded, trust_json
+from limpet.catalogue.check import bounded
+from limpet.catalogue.operation import Context, Json, trust_json
 from limpet.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, lowest, moment
 from limpet.store import EventQuery
 from limpet.text import tokens
@@ -22,7 +23,6 @@ EMPTY_HINT = (
     "(empty — use write_notepad or update_notepad to save working notes, findings, and task progress; "
     "content here survives context compaction)"
 )
-EDITS = ("find_replace", "append", "prepend", "delete")
 TRIM_SHOWN = 3  # sections named when the notepad is over its budget
 
 
@@ -234,84 +234,19 @@ def _at_version(ctx: Context, sheet: Sheet, version: int) -> Notepad:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def shown(value: Notepad) -> Json:
+def notepad_json(value: Notepad) -> Json:
     answer: Json = {"content": value.content, "tokens": value.tokens, "version": value.version}
     return answer | trust_json(value.origin)
 
 
-def ok(value: Edited) -> Json:
+def edited_json(value: Edited) -> Json:
     answer: Json = {"ok": True, "tokens": value.notepad.tokens, "version": value.notepad.version}
     return answer | ({"warning": value.warning} if value.warning else {})
 
 
-def listed(value: Versions) -> Json:
+def versions_json(value: Versions) -> Json:
     shown = [
         {"version": v.version, "at": iso(v.at), "by": v.by, "operation": v.operation, "characters": len(v.content)}
         for v in value.versions
     ]
     return {"versions": shown, "diff": value.diff}
-
-
-OK = {"ok": "boolean", "tokens": "integer", "version": "integer", "warning": "string?"}
-EXPECTED = Param("expected_version", "integer")
-EDIT_PARAMS = (
-    Param("operation", required=True, choices=EDITS),
-    Param("content"),
-    Param("find"),
-    Param("replace"),
-    Param("replace_all", "boolean"),
-    EXPECTED,
-)
-HISTORY_PARAMS = (Param("version", "integer"), Param("limit", "integer", low=1, high=limits.LIST_MAX))
-READ = {"content": "string", "tokens": "integer", "version": "integer", **TRUST}
-LISTED = {"versions": "array", "diff": "string"}
-
-OPERATIONS = (
-    Operation(
-        "read_notepad",
-        read_notepad,
-        shown,
-        (),
-        READ,
-        ("core", "full"),
-        read_only=True,
-    ),
-    Operation(
-        "write_notepad",
-        write_notepad,
-        ok,
-        (Param("content", required=True), EXPECTED),
-        OK,
-        ("core", "full"),
-        destructive=True,
-        idempotent=True,
-    ),
-    Operation(
-        "update_notepad",
-        update_notepad,
-        ok,
-        EDIT_PARAMS,
-        OK,
-        ("core", "full"),
-        destructive=True,
-    ),
-    Operation(
-        "notepad_history",
-        notepad_history,
-        listed,
-        HISTORY_PARAMS,
-        LISTED,
-        (),
-        read_only=True,
-    ),
-    Operation(
-        "restore_notepad",
-        restore_notepad,
-        ok,
-        (Param("version", "integer", required=True),),
-        OK,
-        (),
-        destructive=True,
-        idempotent=True,
-    ),
-)

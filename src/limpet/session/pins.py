@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, bounded
+from limpet.catalogue.check import bounded
+from limpet.catalogue.operation import Context, Json
 from limpet.model import MEMORY, PIN, Draft, Entry, iso, trusted
 from limpet.store import Listing
 
@@ -74,18 +75,5 @@ def pin_json(entry: Entry) -> Json:
     return {"id": entry.key, "content": entry.content, "created_at": iso(entry.created_at)}
 
 
-_PIN = {"id": "string", "content": "string", "created_at": "string"}
-
-OPERATIONS = (
-    Operation("pin_text", pin_text, pin_json, (Param("content", required=True),), _PIN, (), idempotent=True),
-    Operation("unpin_text", unpin_text, pin_json, (Param("id", required=True),), _PIN, (), idempotent=True),
-    Operation(
-        "list_pins",
-        list_pins,
-        lambda value: {"pins": [pin_json(entry) for entry in value.pins]},
-        (),
-        {"pins": "array"},
-        (),
-        read_only=True,
-    ),
-)
+def pins_json(value: Pins) -> Json:
+    return {"pins": [pin_json(entry) for entry in value.pins]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from limpet import limits
-from limpet.catalogue.operation import Context, Operation, Param
+from limpet.catalogue.operation import Context
 from limpet.model import SYSTEM_PROMPT, Notepad
 from limpet.session import notepad
 from limpet.session.notepad import Edited, Sheet, Versions
@@ -47,55 +47,3 @@ def system_prompt_history(ctx: Context, version: int | None = None, limit: int =
 
 def restore_system_prompt(ctx: Context, version: int) -> Edited:
     return notepad.restore(ctx, SHEET, "restore_system_prompt", version)
-
-
-OPERATIONS = (
-    Operation(
-        "read_system_prompt",
-        read_system_prompt,
-        notepad.shown,
-        (),
-        notepad.READ,
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "edit_system_prompt",
-        edit_system_prompt,
-        notepad.ok,
-        notepad.EDIT_PARAMS,
-        notepad.OK,
-        destructive=True,
-    ),
-    # Agents edit; to write it anew is for the people whose agents they are.
-    Operation(
-        "write_system_prompt",
-        write_system_prompt,
-        notepad.ok,
-        (Param("content", required=True), notepad.EXPECTED),
-        notepad.OK,
-        (),
-        destructive=True,
-        idempotent=True,
-    ),
-    Operation(
-        "system_prompt_history",
-        system_prompt_history,
-        notepad.listed,
-        notepad.HISTORY_PARAMS,
-        notepad.LISTED,
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "restore_system_prompt",
-        restore_system_prompt,
-        notepad.ok,
-        (Param("version", "integer", required=True),),
-        notepad.OK,
-        (),
-        destructive=True,
-        idempotent=True,
-    ),
-)

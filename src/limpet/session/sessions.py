@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, a_name, bounded
+from limpet.catalogue.check import a_name, bounded
+from limpet.catalogue.operation import Context, Json
 from limpet.memory import digest, memory
 from limpet.memory import handoff as handoffs
 from limpet.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
@@ -99,48 +100,10 @@ def session_json(value: SessionInfo) -> Json:
     }
 
 
-def _shown(value: Shown) -> Json:
+def overview_json(value: Shown) -> Json:
     return session_json(value.session) | {"notes": value.notes, "notepad": value.notepad}
 
 
-def _sessions(value: Sessions) -> Json:
+def sessions_json(value: Sessions) -> Json:
     answer: Json = {"sessions": [session_json(item) for item in value.sessions]}
     return answer | ({"left_out": value.left_out} if value.left_out else {})
-
-
-_ID = Param("id", required=True)
-_SESSION = {
-    "id": "string",
-    "task": "string",
-    "parent": "string",
-    "state": "string",
-    "created_at": "string",
-    "archived_at": "",
-}
-
-OPERATIONS = (
-    Operation("begin_session", begin_session, session_json, (Param("task"),), _SESSION, (), idempotent=True),
-    Operation(
-        "archive_session", archive_session, session_json, (_ID,), _SESSION, (), in_session=False, idempotent=True
-    ),
-    Operation(
-        "show_session",
-        show_session,
-        _shown,
-        (_ID,),
-        {**_SESSION, "notes": "integer", "notepad": "string"},
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "list_sessions",
-        list_sessions,
-        _sessions,
-        (Param("include_archived", "boolean"), Param("limit", "integer", low=1, high=limits.LIST_MAX)),
-        {"sessions": "array", "left_out": "integer?"},
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, bounded
+from limpet.catalogue.check import bounded
+from limpet.catalogue.operation import Context, Json
 from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
 from limpet.store import Listing
 from limpet.text import terminal
@@ -104,15 +105,15 @@ def _one_line(name: str, text: str) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _begun(value: Begun) -> Json:
+def begun_json(value: Begun) -> Json:
     return {"task_id": value.task_id, "depth": value.depth}
 
 
-def _ended(value: Ended) -> Json:
+def ended_json(value: Ended) -> Json:
     return {"ok": True, "messages_collapsed": value.messages_collapsed}
 
 
-def _listed(value: Tasks) -> Json:
+def tasks_json(value: Tasks) -> Json:
     shown = [
         {
             "task_id": entry.key,
@@ -126,27 +127,3 @@ def _listed(value: Tasks) -> Json:
         for entry in value.tasks
     ]
     return {"tasks": shown} | ({"left_out": value.left_out} if value.left_out else {})
-
-
-_ENDED = {"ok": "boolean", "messages_collapsed": "integer"}
-
-OPERATIONS = (
-    Operation(
-        "begin_task",
-        begin_task,
-        _begun,
-        (Param("description", required=True),),
-        {"task_id": "string", "depth": "integer"},
-    ),
-    Operation("end_task", end_task, _ended, (Param("summary", required=True),), _ENDED, destructive=True),
-    Operation("cancel_task", cancel_task, _ended, (Param("reason", required=True),), _ENDED, destructive=True),
-    Operation(
-        "list_tasks",
-        list_tasks,
-        _listed,
-        (Param("limit", "integer", low=1, high=limits.LIST_MAX),),
-        {"tasks": "array", "left_out": "integer?"},
-        (),
-        read_only=True,
-    ),
-)

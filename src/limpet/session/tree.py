@@ -13,7 +13,8 @@ import time
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, bounded
+from limpet.catalogue.check import bounded
+from limpet.catalogue.operation import Context, Json
 from limpet.model import NOTE, SESSION, Draft, Entry
 from limpet.outputs import outputs
 from limpet.session import notepad
@@ -191,59 +192,11 @@ def _unknown(id: str) -> errors.NotFound:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _outcome_json(value: Outcome) -> Json:
+def outcome_json(value: Outcome) -> Json:
     name = "error" if value.status in (FAILED, CANCELLED) else "result"
     return {"id": value.id, "status": value.status, name: value.result}
 
 
-def _waited(value: Waited) -> Json:
-    answer: Json = {"results": [_outcome_json(one) for one in value.results]}
+def waited_json(value: Waited) -> Json:
+    answer: Json = {"results": [outcome_json(one) for one in value.results]}
     return answer | ({"waiting": list(value.waiting)} if value.waiting else {})
-
-
-_SPAWNED = {"id": "string", "depth": "integer"}
-_ENDED = {"id": "string", "status": "string", "result": "string?", "error": "string?"}
-_CHILD = (Param("token_limit", "integer", low=1_000, high=100_000_000), Param("model"))
-
-OPERATIONS = (
-    Operation(
-        "spawn_session",
-        spawn_session,
-        Spawned._asdict,
-        (
-            Param("task", required=True),
-            Param("copy_notepad", "boolean"),
-            Param("notes", "strings"),
-            Param("references", "strings"),
-            *_CHILD,
-        ),
-        _SPAWNED,
-        ("agent",),
-    ),
-    Operation(
-        "fork_session", fork_session, Spawned._asdict, (Param("task", required=True), *_CHILD), _SPAWNED, ("agent",)
-    ),
-    Operation(
-        "wait_for_sessions",
-        wait_for_sessions,
-        _waited,
-        (
-            Param("ids", "strings", required=True),
-            Param("seconds", "integer", low=0, high=limits.WAIT_MAX_SECONDS, clamp=True),
-        ),
-        {"results": "array", "waiting": "array?"},
-        ("agent",),
-        in_session=False,
-        read_only=True,
-    ),
-    Operation("report_result", report_result, _outcome_json, (Param("result", required=True),), _ENDED, ("agent",)),
-    Operation(
-        "end_session",
-        end_session,
-        _outcome_json,
-        (Param("id", required=True), Param("outcome", required=True, choices=OUTCOMES), Param("result")),
-        _ENDED,
-        (),
-        in_session=False,
-    ),
-)

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Json, a_name, storable
+from limpet.catalogue.check import a_name, storable
+from limpet.catalogue.operation import Json
 from limpet.model import ACCESS, Draft, Entry, Event, Scope, Stamp, iso
 from limpet.store import EventQuery, Listing, Store
 

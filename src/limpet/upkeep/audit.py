@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param
+from limpet.catalogue.operation import Context, Json
 from limpet.model import HANDOFF, MEMORY, NOTE, OUTPUT, PIN, STATE, Entry, iso
 from limpet.recall import alike
 from limpet.store import entry_from
@@ -141,7 +141,7 @@ def _found(one: Found) -> Json:
     return shown | ({"of": one.of} if one.of else {}) | ({"change": one.change} if one.change else {})
 
 
-def _audit(value: Audit) -> Json:
+def audit_json(value: Audit) -> Json:
     answer: Json = {
         "findings": [_found(one) for one in value.found],
         "counts": dict(value.counts),
@@ -150,28 +150,3 @@ def _audit(value: Audit) -> Json:
     }
     answer |= {"left_out": value.left_out} if value.left_out else {}
     return answer | ({"skipped": list(value.skipped)} if value.skipped else {})
-
-
-OPERATIONS = (
-    Operation(
-        "audit",
-        audit,
-        _audit,
-        (
-            Param("only", "strings"),
-            Param("stale_days", "integer", low=1, high=36_500),
-            Param("limit", "integer", low=1, high=limits.LIST_MAX),
-        ),
-        {
-            "findings": "array",
-            "counts": "object",
-            "looked_at": "object",
-            "not_known": "string",
-            "left_out": "integer?",
-            "skipped": "array?",
-        },
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param
-from limpet.model import FOLD, JOURNAL, KINDS, SESSION, Draft, Entry, Event, iso
+from limpet.catalogue.operation import Context, Json
+from limpet.model import FOLD, JOURNAL, SESSION, Draft, Entry, Event, iso
 from limpet.store import GONE, Decide, EventQuery, Gone, entry_record
 
 NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
@@ -158,39 +158,10 @@ def event_json(event: Event, *, whole: bool = False) -> Json:
     }
 
 
-def _history(value: History) -> Json:
+def history_json(value: History) -> Json:
     return {"events": [event_json(event) for event in value.events]}
 
 
-def _undone(value: Undone) -> Json:
+def undone_json(value: Undone) -> Json:
     shown: Json = {"undone": event_json(value.event), "seq": value.seq}
     return shown | ({"restored": value.restored} if value.restored else {})
-
-
-OPERATIONS = (
-    Operation(
-        "history",
-        history,
-        _history,
-        (
-            Param("kind", choices=KINDS),
-            Param("key"),
-            Param("before_seq", "integer"),
-            Param("limit", "integer", low=1, high=limits.LIST_MAX),
-        ),
-        {"events": "array"},
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "undo",
-        undo,
-        _undone,
-        (Param("seq", "integer"),),
-        {"undone": "object", "seq": "integer", "restored": "integer?"},
-        (),
-        in_session=False,
-        destructive=True,
-    ),
-)

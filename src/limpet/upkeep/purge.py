@@ -18,7 +18,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeVar
 
 from limpet import limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, a_name
+from limpet.catalogue.check import a_name
+from limpet.catalogue.operation import Context, Json
 from limpet.model import (
     FOLD,
     HANDOFF,
@@ -339,7 +340,7 @@ def _remarks(wanted: Origin, names: tuple[Name, ...]) -> list[str]:
     return said + ([NO_NAMES] if wanted.who == TOOL and wanted.more else [])
 
 
-def _purged(value: Purged) -> Json:
+def purged_json(value: Purged) -> Json:
     answer: Json = {
         "origin": value.origin,
         "dry_run": value.dry_run,
@@ -351,31 +352,3 @@ def _purged(value: Purged) -> Json:
     }
     answer |= {"purge": value.purge} if value.purge else {}
     return answer | ({"erased": value.erased} if value.erased else {})
-
-
-OPERATIONS = (
-    Operation(
-        "purge",
-        purge,
-        _purged,
-        (
-            Param("origin", required=True),
-            Param("since"),
-            Param("session"),
-            Param("dry_run", "boolean"),
-            Param("forever", "boolean"),
-        ),
-        {
-            "origin": "string",
-            "dry_run": "boolean",
-            "counts": "object",
-            "entries": "array",
-            "remarks": "array",
-            "purge": "string?",
-            "erased": "integer?",
-        },
-        (),
-        in_session=False,
-        destructive=True,
-    ),
-)

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param, a_name
+from limpet.catalogue.check import a_name
+from limpet.catalogue.operation import Context, Json
 from limpet.model import SEALS, Draft, Entry, iso
 from limpet.store import Listing
 
@@ -145,7 +146,7 @@ def server_name(name: str) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _servers(value: tuple[Server, ...]) -> Json:
+def servers_json(value: tuple[Server, ...]) -> Json:
     return {
         "servers": [
             {
@@ -161,29 +162,5 @@ def _servers(value: tuple[Server, ...]) -> Json:
     }
 
 
-def _approved(value: Approved) -> Json:
+def approved_json(value: Approved) -> Json:
     return {"server": value.server, "approved": list(value.tools)}
-
-
-OPERATIONS = (
-    Operation(
-        "list_seals",
-        list_seals,
-        _servers,
-        (Param("server"),),
-        {"servers": "array"},
-        (),
-        in_session=False,
-        read_only=True,
-    ),
-    Operation(
-        "approve_seals",
-        approve_seals,
-        _approved,
-        (Param("server", required=True), Param("tool")),
-        {"server": "string", "approved": "array"},
-        (),
-        in_session=False,
-        idempotent=True,
-    ),
-)

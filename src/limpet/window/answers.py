@@ -35,7 +35,7 @@ def given_to(ctx: Context, call: Call, handlers: Mapping[str, Handler]) -> Resul
         if call.name not in handlers:
             raise errors.unknown_operation(call.name, f"Tools that exist: {', '.join(handlers)}.")
         text = as_text(handlers[call.name](arguments))
-        return text if table.has(call.name) else outputs.keep_output(ctx, call.name, text, call.arguments).text
+        return text if call.name in table.OPERATIONS else outputs.keep_output(ctx, call.name, text, call.arguments).text
 
     return answered(call, do)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.operation import Context, Json, Operation, Param
+from limpet.catalogue.operation import Context, Json
 from limpet.model import FOLD, TASK, Draft, Entry, iso
 
 if TYPE_CHECKING:
@@ -147,36 +147,10 @@ def gauge_json(gauge: Gauge) -> Json:
     }
 
 
-def _restored(value: Restored) -> Json:
+def restored_json(value: Restored) -> Json:
     answer: Json = {"first": value.first, "last": value.last, "content": value.content}
     return answer | ({"cut": True} if value.cut else {})
 
 
-_RANGE = (Param("first", "integer", required=True), Param("last", "integer"))
-
-OPERATIONS = (
-    Operation(
-        "uncompact",
-        uncompact,
-        _restored,
-        _RANGE,
-        {"first": "integer", "last": "integer", "content": "string", "cut": "boolean?"},
-    ),
-    Operation(
-        "show_window",
-        show_window,
-        gauge_json,
-        (),
-        {"limit": "integer", "used": "integer", "percent": "number", "sections": "object", "left_out": "array"},
-        read_only=True,
-    ),
-    Operation(
-        "list_folds",
-        list_folds,
-        lambda value: {"folds": [fold_json(entry) for entry in value.folds], "messages": value.messages},
-        (),
-        {"folds": "array", "messages": "integer"},
-        (),
-        read_only=True,
-    ),
-)
+def folds_json(value: Folds) -> Json:
+    return {"folds": [fold_json(entry) for entry in value.folds], "messages": value.messages}

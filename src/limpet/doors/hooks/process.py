@@ -135,7 +135,8 @@ def _store(chosen: Settings, session: str) -> tuple[Callable[[], Context], Calla
     def opened() -> Context:
         if not made:
             from limpet import wiring
-            from limpet.catalogue.operation import Context, a_name
+            from limpet.catalogue.check import a_name
+            from limpet.catalogue.operation import Context
             from limpet.doors.hooks.events import BY
             from limpet.model import Scope
 

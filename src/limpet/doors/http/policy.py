@@ -13,7 +13,8 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from limpet.doors.http.principal import Level
+from limpet.catalogue import table
+from limpet.doors.http.principal import LEVELS, Level
 
 PUBLIC, READ, WRITE, ADMIN = Level
 
@@ -73,48 +74,14 @@ METHODS: Mapping[str, Level] = {
 }
 
 
-def _each(level: Level, names: str) -> dict[str, Level]:
-    return dict.fromkeys(names.split(), level)
-
-
-OPERATIONS: Mapping[str, Level] = {
-    # Looking, at whatever agents keep.
-    **_each(READ, "search_notes list_notes list_tags read_notepad notepad_history search_memory read_memory"),
-    **_each(READ, "read_handoff scratchpad_read scratchpad_list recover_notes recall list_tasks show_window"),
-    **_each(READ, "list_folds list_pins read_system_prompt system_prompt_history list_skills read_skill savings"),
-    **_each(READ, "show_session list_sessions wait_for_sessions history list_seals"),
-    # Working: what an agent does all day.
-    **_each(WRITE, "add_note update_note delete_note write_notepad update_notepad restore_notepad write_memory"),
-    **_each(WRITE, "scratch_note pin_memory write_session_handoff delete_output prune_outputs log_decision"),
-    **_each(WRITE, "update_notes checkpoint_session init_notes lint_notes heal_notes verify_notes rotate_notes"),
-    **_each(WRITE, "begin_task end_task cancel_task uncompact pin_text unpin_text run_sandbox_code"),
-    **_each(WRITE, "edit_system_prompt write_system_prompt restore_system_prompt promote_skill agent_state"),
-    **_each(WRITE, "begin_session archive_session spawn_session fork_session report_result end_session undo"),
-    # Deciding for everybody: what cannot be taken back, what others are told to trust, and what reads everything.
-    **_each(ADMIN, "clear_outputs approve_seals audit purge"),
-}
-
+_ROWS = table.OPERATIONS.values()
+OPERATIONS: Mapping[str, Level] = {row.name: LEVELS[row.level] for row in _ROWS}
 # Operations on files beside the store. Only the project that the server was started in has such files; every other
 # project would otherwise be shown, or write, the files of that one.
-IN_FOLDER = frozenset(
-    (
-        *("recover_notes", "log_decision", "update_notes", "checkpoint_session", "init_notes", "lint_notes"),
-        *("heal_notes", "verify_notes", "rotate_notes", "list_skills", "read_skill", "promote_skill"),
-    )
-)
-
-
-# Operations that make room, which a tenant must have who may keep nothing more.
-FREEING = frozenset(
-    (
-        *("delete_note", "delete_output", "prune_outputs", "clear_outputs", "purge", "unpin_text", "archive_session"),
-        *("end_session", "undo"),
-    )
-)
-
-
-WAITING = frozenset({"wait_for_sessions"})  # operations that wait for somebody else
-LONG = frozenset({"run_sandbox_code", "audit", "purge"})  # operations that may take seconds
+IN_FOLDER = frozenset(row.name for row in _ROWS if row.in_folder)
+FREEING = frozenset(row.name for row in _ROWS if row.frees)  # what a tenant over quota may still call
+WAITING = frozenset(row.name for row in _ROWS if row.waits)
+LONG = frozenset(row.name for row in _ROWS if row.slow)
 
 
 @lru_cache(256)  # nearly all requests are for the same few paths
