@@ -31,7 +31,7 @@ SPREAD = (
     "JOIN pg_class c ON c.oid = i.inhparent AND c.relnamespace = current_schema()::regnamespace "
     "WHERE c.relname = ANY(%s))"
 )
-LOCK_NUMBER = 0x486F6C6466617374  # "Limpet": the name of our advisory lock, as a number
+LOCK_NUMBER = 0x4C696D706574  # "Limpet": the name of our advisory lock, as a number
 
 
 def prepare(con: Con, place: str) -> None:
