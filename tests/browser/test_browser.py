@@ -22,8 +22,8 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from dashboard_kit import MARK, PROJECT, TOKEN, Served, project, served
 from limpet import wiring
-from limpet.doors.dashboard.frame import NAVIGATION
-from limpet.doors.http import policy
+from limpet.doors.dashboard.pages import NAVIGATION
+from limpet.doors.dashboard.pages import PAGES as ROUTED_PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 FLAGS = (
@@ -172,7 +172,7 @@ def test_every_page_with_texts_that_mean_harm(driver: webdriver.Chrome, tmp_path
             hrefs = driver.execute_script("return [...document.querySelectorAll('main a, nav a')].map(a => a.href)")
             assert all(href.startswith(site.url) for href in hrefs), path
             waiting += [href.removeprefix(site.url) for href in hrefs if "#" not in href]
-        assert {kind for kind in kinds if kind != "/"} == {f"/{name}" for name in policy.PAGES}, kinds
+        assert {kind for kind in kinds if kind != "/"} == {f"/{name}" for name in ROUTED_PAGES}, kinds
         window.go("/overview")
         assert MARK[:30] in window.text()
 
@@ -182,7 +182,7 @@ def test_keys(window: Window) -> None:
     window.until(lambda: window.one("#help").is_displayed(), "help is shown")
     window.press(Keys.ESCAPE)
     window.until(lambda: not window.one("#help").is_displayed(), "help is gone")
-    for path, _, key in NAVIGATION:
+    for path, key in ((f"/{page.name}", page.letter) for page in NAVIGATION):
         window.press("g", key)
         window.at(path)
         if path == "/recall":  # its field is ready to be typed into

@@ -10,8 +10,8 @@ from limpet.doors.http.principal import Level
 from test_snapshots import check
 
 SAID = [
-    refusals.unauthorized("", given=False),
-    refusals.unauthorized(', resource_metadata="https://memory.example.org/.well-known/x"', given=True),
+    refusals.unauthorized("", presented=False),
+    refusals.unauthorized(', resource_metadata="https://memory.example.org/.well-known/x"', presented=True),
     refusals.forbidden("add_note", Level.WRITE, Level.READ, "limpet:", ""),
     refusals.forbidden("GET /mcp", Level.READ, Level.PUBLIC, "limpet:", ""),
     refusals.wrong_project("parser"),

@@ -18,8 +18,8 @@ from doors.mcp_client import hello
 from doors.team_kit import PROJECT, TENANT, Caller, calling, stored, team_server
 from limpet import wiring
 from limpet.doors.http import policy
+from limpet.doors.http.capacity import BURST_SECONDS, Rates
 from limpet.doors.http.principal import Level, Principal
-from limpet.doors.http.rates import BURST_SECONDS, Rates
 from limpet.limits import ServerRules
 from limpet.model import Scope
 

@@ -22,7 +22,7 @@ from limpet.doors.dashboard import frame, html
 from limpet.doors.dashboard.actions import ACTIONS, MOST_FIELDS, arguments
 from limpet.doors.dashboard.html import el
 from limpet.doors.dashboard.live import Live
-from limpet.doors.dashboard.pages import PAGES
+from limpet.doors.dashboard.pages import NAVIGATION, PAGES
 from limpet.doors.dashboard.view import Page, View
 from limpet.doors.http import refusals
 from limpet.doors.http.principal import ANY_PROJECT
@@ -51,7 +51,7 @@ class Dashboard:
 
     def handlers(self) -> dict[str, Handler]:
         """By the names of the policy's routes."""
-        found: dict[str, Handler] = {
+        fixed: dict[str, Handler] = {
             "dashboard": self.home,
             "dashboard_static": self.static,
             "sign_in": self.sign_in,
@@ -59,7 +59,7 @@ class Dashboard:
             "dashboard_events": self.events,
             "dashboard_do": self.do,
         }
-        return found | {f"dashboard_{name}": partial(self.page, name) for name in PAGES}
+        return fixed | {f"dashboard_{name}": partial(self.page, name) for name in PAGES}
 
     # --- coming in ----------------------------------------------------------------------------------------------------
 
@@ -122,18 +122,18 @@ class Dashboard:
 
     async def page(self, name: str, request: Request, visit: Visit) -> ASGIApp:
         view = self._view(request, visit)
-        said = request.cookies.get(SAID, "")
+        notice = request.cookies.get(SAID, "")
 
-        def made() -> tuple[str, int]:
+        def render() -> tuple[str, int]:
             try:
-                return frame.draw(view, PAGES[name](view), said=_unquoted(said)), 200
+                return frame.draw(view, PAGES[name].draw(view), NAVIGATION, notice=_unquoted(notice)), 200
             except LimpetError as problem:
                 status = refusals.of(problem).status_code
-                return frame.draw(view, _trouble(problem.message), said=_unquoted(said)), status
+                return frame.draw(view, _trouble(problem.message), NAVIGATION, notice=_unquoted(notice)), status
 
-        text, status = await anyio.to_thread.run_sync(made)
+        text, status = await anyio.to_thread.run_sync(render)
         answer = frame.answer(text, status)
-        if said:
+        if notice:
             answer.delete_cookie(SAID, path="/", httponly=True, samesite="strict")
         return answer
 
@@ -144,12 +144,12 @@ class Dashboard:
         return self._live.stream(view.context, visit.principal, who, seconds=seconds)
 
     def _view(self, request: Request, visit: Visit) -> View:
-        if visit.room is None:
+        if visit.project is None:
             raise LookupError("a page needs a project")
-        project = visit.room.hold.scope.project
+        project = visit.project.hold.scope.project
         only = visit.principal.only_project() == project
         base = "" if only else f"/p/{quote(project, safe='')}"
-        return View(visit.room.hold, visit, base, request.scope["path"], dict(request.query_params), self._clock())
+        return View(visit.project.hold, visit, base, request.scope["path"], dict(request.query_params), self._clock())
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class Dashboard:
             await anyio.to_thread.run_sync(work)
         except LimpetError as problem:
             status = refusals.of(problem).status_code
-            return frame.answer(frame.draw(view, _trouble(problem.message, form)), status)
+            return frame.answer(frame.draw(view, _trouble(problem.message, form), NAVIGATION), status)
         answer = RedirectResponse(view.base + back(form.get("back", "")), 303, headers=dict(frame.HEADERS))
         answer.set_cookie(
             SAID, quote(action.said), max_age=30, path="/", secure=self._people.secure, httponly=True, samesite="strict"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from limpet.doors.dashboard import html
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 
 # Nothing comes from elsewhere, nothing inline runs, no page is framed, and no script can turn a text into markup.
 CSP = (
@@ -29,17 +29,6 @@ HEADERS: Mapping[str, str] = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-NAVIGATION = (  # path, name, the letter that goes there after g
-    ("/overview", "Overview", "o"),
-    ("/notes", "Notes", "n"),
-    ("/memory", "Memory", "m"),
-    ("/handoffs", "Handoffs", "h"),
-    ("/outputs", "Outputs", "u"),
-    ("/journal", "Journal", "j"),
-    ("/recall", "Recall", "r"),
-    ("/savings", "Savings", "s"),
-    ("/history", "History", "a"),
-)
 KEYS = (
     ("/", "search everything"),
     ("j  k", "next and previous in a list"),
@@ -88,15 +77,15 @@ def static(name: str) -> Response | None:
     return Response(_bytes(name), headers={**HEADERS, **kept})
 
 
-def draw(view: View, page: Page, *, said: str = "") -> str:
-    """A page of a project with all that is around it. `said` is what the last change did."""
+def draw(view: View, page: Page, navigation: Sequence[Listed], *, notice: str = "") -> str:
+    """A page of a project with everything around it. `notice` says what the last change did."""
     project = view.hold.scope.project
     body = el(
         "body",
         el("a", "Skip to content", class_="skip", href="#main"),
         _top(view, project),
-        el("div", _navigation(view, page.place), _main(page, said), class_="columns"),
-        _help(),
+        el("div", _navigation(view, page.place, navigation), _main(page, notice), class_="columns"),
+        _help(navigation),
         data_base=view.base,
         data_live=view.link("/events") if page.live else None,
     )
@@ -109,8 +98,8 @@ def bare(title: str, *content: html.Child) -> str:
     return html.page(f"{title} · Limpet", head(), el("body", card, class_="bare"))
 
 
-def _main(page: Page, said: str) -> Html:
-    note = el("p", said, class_="said", role="status") if said else None
+def _main(page: Page, notice: str) -> Html:
+    note = el("p", notice, class_="said", role="status") if notice else None
     live = el("div", page.main, data_region="page")
     return el("main", note, live, id="main", tabindex=-1)
 
@@ -135,8 +124,8 @@ def _top(view: View, project: str) -> Html:
     )
     who = view.visit.principal.subject or "you"
     leave = el("form", el("button", "Sign out", class_="quiet"), action="/sign-out", method="post")
-    one = view.visit.principal.only_project() is not None
-    place = el("span", project, class_="project") if one else el("a", project, class_="project", href="/")
+    single = view.visit.principal.only_project() is not None
+    place = el("span", project, class_="project") if single else el("a", project, class_="project", href="/")
     return el(
         "header",
         _brand(view.link("/overview")),
@@ -151,24 +140,25 @@ def _top(view: View, project: str) -> Html:
     )
 
 
-def _navigation(view: View, lit: str) -> Html:
-    def entry(path: str, name: str, key: str) -> Html:
-        current = "page" if path == lit else None
-        return el("li", el("a", name, href=view.link(path), aria_current=current, data_key=key))
+def _navigation(view: View, current: str, pages: Sequence[Listed]) -> Html:
+    def entry(page: Listed) -> Html:
+        path = f"/{page.name}"
+        marked = "page" if path == current else None
+        return el("li", el("a", page.menu, href=view.link(path), aria_current=marked, data_key=page.letter))
 
-    return el("nav", el("ul", [entry(*one) for one in NAVIGATION]), aria_label="Pages")
+    return el("nav", el("ul", [entry(page) for page in pages]), aria_label="Pages")
 
 
-def _help() -> Html:
+def _help(navigation: Sequence[Listed]) -> Html:
     def row(keys: str, does: str) -> Html:
         return el("div", el("dt", [el("kbd", key) for key in keys.split()]), el("dd", does))
 
-    pages = [row(f"g {key}", name) for _, name, key in NAVIGATION]
+    pages = [row(f"g {page.letter}", page.menu) for page in navigation]
     close = el("form", el("button", "Close", class_="plain"), method="dialog")
     return el(
         "dialog",
         el("h2", "Keys"),
-        el("div", el("dl", [row(*one) for one in KEYS]), el("dl", pages), class_="two"),
+        el("div", el("dl", [row(*key) for key in KEYS]), el("dl", pages), class_="two"),
         close,
         id="help",
         aria_label="Keys",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limpet.catalogue.table import find
@@ -25,6 +25,16 @@ class Page(NamedTuple):
     main: Html
     place: str  # which entry of the navigation is lit
     live: bool = True  # whether it is drawn anew when something changes
+
+
+class Listed(NamedTuple):
+    """A page as its file lists it. The route is /<name>."""
+
+    name: str
+    draw: Callable[[View], Page]
+    menu: str = ""  # its words in the navigation; empty: reached by links
+    letter: str = ""  # the key that goes there after g
+    place: int = 0  # the order in the navigation
 
 
 class View(NamedTuple):
@@ -61,5 +71,5 @@ class View(NamedTuple):
     def may(self, operation: str) -> bool:
         """Whether the visitor may call it here; a button that is refused is not shown."""
         needs = policy.OPERATIONS.get(operation)
-        here = operation not in policy.IN_FOLDER or (self.visit.room is not None and self.visit.room.at_home)
+        here = operation not in policy.IN_FOLDER or (self.visit.project is not None and self.visit.project.has_folder)
         return needs is not None and self.visit.principal.level >= needs and here

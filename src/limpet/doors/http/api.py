@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from limpet.api import Clock
-    from limpet.doors.http.quotas import Quotas
-    from limpet.doors.http.threads import Threads
+    from limpet.doors.http.capacity import Quotas, Threads
     from limpet.store import Store
 
 BY = "agent/http"
@@ -50,7 +49,7 @@ class Api:
         self._clock = clock
 
     async def operation(self, request: Request, visit: Visit) -> ASGIApp:
-        name, room = visit.parts["operation"], visit.room
+        name, project = visit.parts["operation"], visit.project
         if refusal := visit.may_call(name) or await self._quotas.refusal(visit, name):
             return refusal
         try:
@@ -60,9 +59,9 @@ class Api:
         session = request.headers.get(SESSION_HEADER) or own_session(visit)
 
         def call() -> dict[str, Any]:
-            if room is None:
+            if project is None:
                 raise LookupError("an operation needs a project")
-            return room.hold.call(name, arguments, session=session, by=visit.principal.by(BY))
+            return project.hold.call(name, arguments, session=session, by=visit.principal.by(BY))
 
         return _json(await self._threads.run(name, call))
 
@@ -81,9 +80,9 @@ class Api:
     async def projects(self, _request: Request, visit: Visit) -> ASGIApp:
         """Those that hold something, of those the principal may use; and those the token names."""
         who = visit.principal
-        there = await anyio.to_thread.run_sync(self._store.projects, who.tenant)
+        stored = await anyio.to_thread.run_sync(self._store.projects, who.tenant)
         named = {project for project in who.projects if project != ANY_PROJECT}
-        return _json({"projects": sorted(named | {project for project in there if who.may_use(project)})})
+        return _json({"projects": sorted(named | {project for project in stored if who.may_use(project)})})
 
     async def openapi(self, _request: Request, _visit: Visit) -> ASGIApp:
         return _json(openapi.document())
@@ -91,24 +90,24 @@ class Api:
     # --- tokens -------------------------------------------------------------------------------------------------------
 
     async def list_tokens(self, _request: Request, visit: Visit) -> ASGIApp:
-        found = await anyio.to_thread.run_sync(access_tokens.listed, self._store, visit.principal.tenant)
+        tokens = await anyio.to_thread.run_sync(access_tokens.listed, self._store, visit.principal.tenant)
         now = self._clock()
-        seen = [token for token in found if within(visit, token.projects)]
-        return _json({"tokens": [access_tokens.shown(token, now) for token in seen]})
+        visible = [token for token in tokens if within(visit, token.projects)]
+        return _json({"tokens": [access_tokens.shown(token, now) for token in visible]})
 
     async def create_token(self, request: Request, visit: Visit) -> ASGIApp:
         try:
-            given = await _arguments(request)
+            arguments = await _arguments(request)
         except Unreadable as problem:
             return problem.answer
         who, now = visit.principal, self._clock()
-        asked = _wanted(given, who.tenant, now)
-        if not within(visit, asked.projects):
-            return refusals.wrong_project(next(name for name in asked.projects if not who.may_use(name)))
-        made = await anyio.to_thread.run_sync(
-            lambda: access_tokens.create(self._store, asked, by=who.by(PERSON), now=now)
+        wish = _wanted(arguments, who.tenant, now)
+        if not within(visit, wish.projects):
+            return refusals.wrong_project(next(name for name in wish.projects if not who.may_use(name)))
+        created = await anyio.to_thread.run_sync(
+            lambda: access_tokens.create(self._store, wish, by=who.by(PERSON), now=now)
         )
-        return _json({**access_tokens.shown(made.token, now), "token": made.secret}, 201)
+        return _json({**access_tokens.shown(created.token, now), "token": created.secret}, 201)
 
     async def revoke_token(self, _request: Request, visit: Visit) -> ASGIApp:
         id, who, now = storable("id", visit.parts["id"]), visit.principal, self._clock()
@@ -126,11 +125,11 @@ def within(visit: Visit, projects: tuple[str, ...]) -> bool:
     return all(visit.principal.may_use(project) for project in projects)
 
 
-def _wanted(given: dict[str, Any], tenant: str, now: int) -> access_tokens.Wanted:
-    known = ("name", "scope", "projects", "expires")
-    for name, value in given.items():
-        if name not in known:
-            raise errors.unknown_argument("create_token", name, list(known))
+def _wanted(arguments: dict[str, Any], tenant: str, now: int) -> access_tokens.Wanted:
+    names = ("name", "scope", "projects", "expires")
+    for name, value in arguments.items():
+        if name not in names:
+            raise errors.unknown_argument("create_token", name, list(names))
         many = name == "projects"
         right = (
             isinstance(value, list) and all(isinstance(item, str) for item in value) if many else isinstance(value, str)
@@ -138,10 +137,10 @@ def _wanted(given: dict[str, Any], tenant: str, now: int) -> access_tokens.Wante
         if not right:
             raise errors.wrong_type("create_token", name, value, "a list of strings" if many else "a string")
     for name in ("name", "scope", "projects"):
-        if name not in given:
+        if name not in arguments:
             raise errors.missing("create_token", name)
-    expires = given.get("expires", access_tokens.EXPIRES)
-    return access_tokens.wanted(given["name"], tenant, given["scope"], given["projects"], expires, now)
+    expires = arguments.get("expires", access_tokens.EXPIRES)
+    return access_tokens.wanted(arguments["name"], tenant, arguments["scope"], arguments["projects"], expires, now)
 
 
 async def _arguments(request: Request) -> dict[str, Any]:

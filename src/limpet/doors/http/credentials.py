@@ -1,4 +1,4 @@
-"""From the Authorization header to a principal, or to nobody.
+"""From the Authorization header to a principal, or to None.
 
 Three kinds of credentials: the token of a local server, which is all its own; tokens made by `limpet token create`;
 and access tokens of an identity provider, where one is set up. A stored token that was found is remembered for some
@@ -35,7 +35,7 @@ _TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
 
 
 class Local(NamedTuple):
-    """The one person of a local server. Without a token, everybody who can reach it is that person."""
+    """The one person of a local server. Without a token, every caller is that person."""
 
     principal: Principal
     token: bytes | None
@@ -56,19 +56,19 @@ class Credentials:
         self._clock = clock
         self._local = local
         self._oauth = oauth
-        self._known: OrderedDict[bytes, tuple[access_tokens.Token, float]] = (
+        self._cache: OrderedDict[bytes, tuple[access_tokens.Token, float]] = (
             OrderedDict()
         )  # until when it is remembered
         self._last: int | None = None  # the newest change of any token that was taken note of
-        self._asked = -_TRUST_SECONDS  # when it was asked for
+        self._checked_at = -_TRUST_SECONDS  # when it was asked for
         self._asking = anyio.Lock()
 
     async def principal(self, headers: Sequence[str]) -> Principal | None:
-        """Who sends these Authorization headers. More than one of them is nobody's."""
+        """Who sends these Authorization headers; None when there is more than one."""
         if self._local is not None and self._local.token is None:
             return self._local.principal
-        scheme, _, given = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
-        presented = given.strip()
+        scheme, _, value = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+        presented = value.strip()
         if scheme.lower() != "bearer" or not presented:
             return None
         local = self._local
@@ -80,10 +80,10 @@ class Credentials:
         return None if self._oauth is None else await anyio.to_thread.run_sync(self._oauth.principal, presented)
 
     async def _stored(self, presented: str) -> Principal | None:
-        if self._ticks() >= self._asked + _TRUST_SECONDS:
+        if self._ticks() >= self._checked_at + _TRUST_SECONDS:
             await self._hear()
         key = hashlib.sha256(presented.encode()).digest()  # so that no token stays in memory
-        token, until = self._known.get(key, (None, 0.0))
+        token, until = self._cache.get(key, (None, 0.0))
         if token is None or self._ticks() >= until:
             last, began = self._last, self._ticks()
             token = await anyio.to_thread.run_sync(self._look_up, presented)
@@ -94,32 +94,32 @@ class Credentials:
     async def _hear(self) -> None:
         """Forget the tokens that were changed since this was last asked."""
         async with self._asking:
-            asked = self._ticks()  # what is changed from here on is heard of next time
-            if asked < self._asked + _TRUST_SECONDS:
-                return  # somebody else has just asked
+            began = self._ticks()  # what is changed from here on is heard of next time
+            if began < self._checked_at + _TRUST_SECONDS:
+                return  # another request has just asked
             changes = await anyio.to_thread.run_sync(access_tokens.latest_changes, self._store)
             last, newest = self._last or 0, max((seq for seq, _ in changes), default=0)
             new = [id for seq, id in changes if seq > last]
             if len(new) == limits.TOKEN_CHANGES_READ or newest < last:  # there may be more; or it is another store now
-                self._known.clear()
-            for key in [key for key, (token, _) in self._known.items() if token.id in new]:
-                del self._known[key]
-            self._last, self._asked = newest, asked
+                self._cache.clear()
+            for key in [key for key, (token, _) in self._cache.items() if token.id in new]:
+                del self._cache[key]
+            self._last, self._checked_at = newest, began
 
     def _look_up(self, presented: str) -> access_tokens.Token | None:
         token = access_tokens.recognised(self._store, presented)
         now = self._clock()
         if token is not None and token.good(now) and access_tokens.use_is_old(token.used_at, now):
-            with suppress(LimpetError):  # whoever has a good token is let in, also when this cannot be written
+            with suppress(LimpetError):  # a good token is accepted even when this cannot be written
                 access_tokens.note_use(self._store, token, now=now)
         return token
 
     def _remember(self, key: bytes, token: access_tokens.Token | None, until: float) -> None:
-        self._known.pop(key, None)
+        self._cache.pop(key, None)
         if token is not None:
-            self._known[key] = (token, until)
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+            self._cache[key] = (token, until)
+            while len(self._cache) > REMEMBERED:
+                self._cache.popitem(last=False)
 
 
 def _principal(token: access_tokens.Token) -> Principal:

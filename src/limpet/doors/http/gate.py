@@ -29,9 +29,9 @@ from limpet.upkeep.access_tokens import project_name
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from limpet.doors.http.capacity import Rates
     from limpet.doors.http.credentials import Credentials
-    from limpet.doors.http.projects import Room, Rooms
-    from limpet.doors.http.rates import Rates
+    from limpet.doors.http.projects import Projects, ServedProject
 
 VISIT = "limpet"  # where a request's scope holds its Visit
 PROJECT_HEADER = "limpet-project"
@@ -41,7 +41,7 @@ _log = logging.getLogger("limpet.http")
 
 
 class Challenge(NamedTuple):
-    """What a refused client is told about getting better credentials."""
+    """What the WWW-Authenticate header says about getting better credentials."""
 
     metadata: str = ""  # the address of the resource's metadata, where there is an identity provider
     scope_prefix: str = ""
@@ -54,7 +54,7 @@ class Visit(NamedTuple):
     """A request that was let in: who it is, where they are, and what the path named."""
 
     principal: Principal
-    room: Room | None  # for doors of a project
+    project: ServedProject | None  # for routes of a project
     parts: Mapping[str, str]
     challenge: Challenge
 
@@ -66,13 +66,13 @@ class Visit(NamedTuple):
         return refusals.forbidden(what, needs, self.principal.level, prefix, self.challenge.words())
 
     def may_call(self, operation: str) -> ASGIApp | None:
-        """The same for an operation. One that the policy does not know is nobody's."""
+        """The same for an operation. One without a row in the catalogue is refused."""
         needs = policy.OPERATIONS.get(operation)
         if needs is None:
             return refusals.no_route(operation)
         if refusal := self.refusal(operation, needs):
             return refusal
-        if operation in policy.IN_FOLDER and not (self.room and self.room.at_home):
+        if operation in policy.IN_FOLDER and not (self.project and self.project.has_folder):
             return refusals.no_folder(operation)
         return None
 
@@ -81,32 +81,31 @@ Handler = Callable[[Request, Visit], Awaitable["ASGIApp"]]
 
 
 class Pages(NamedTuple):
-    """What pages for people need of the gate: who a cookie stands for, and a refusal that people can read."""
+    """What the dashboard gives the gate: who a cookie belongs to, and refusals as pages."""
 
     principal: Callable[[Request], Awaitable[Principal | None]]
     refused: Callable[[Request, ASGIApp], ASGIApp]
 
 
 class Gate:
-    """`lifespan` is told when the server starts and stops."""
+    """`lifespan` is the application that gets the lifespan events."""
 
     def __init__(
         self,
-        handlers: Mapping[str, Handler],
+        doors: Mapping[policy.Route, Handler],
         *,
         credentials: Credentials,
-        rooms: Rooms,
+        projects: Projects,
         rates: Rates,
         security: TransportSecuritySettings,
         challenge: Challenge,
         lifespan: ASGIApp,
         pages: Pages,
     ) -> None:
-        if odd := {route.name for route in policy.ROUTES} ^ handlers.keys():
-            raise LookupError(f"the policy and the handlers disagree about {', '.join(sorted(odd))}")
-        self._handlers = handlers
+        self._routes = policy.RouteTable(tuple(doors))
+        self._handlers = {route.name: handler for route, handler in doors.items()}
         self._credentials = credentials
-        self._rooms = rooms
+        self._projects = projects
         self._rates = rates
         self._security = TransportSecurityMiddleware(security)
         self._challenge = challenge
@@ -124,36 +123,36 @@ class Gate:
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         try:
-            found = await self._admit(request)
+            outcome = await self._admit(request)
         except StoreProblem as problem:
-            # Whoever this is was not recognised, so they are not told where the store is.
+            # The caller is not authenticated, so the answer does not say where the store is.
             _log.warning("a request could not be admitted: %s", problem.message)
-            found = refusals.store_away()
+            outcome = refusals.store_away()
         except LimpetError as problem:
-            found = refusals.of(problem)
+            outcome = refusals.of(problem)
         except Exception:
-            # The outermost frame of this door. Whoever cannot be told apart is not let in.
+            # The outermost frame of this door: a caller that cannot be authenticated is refused.
             _log.exception("a request could not be admitted")
-            found = refusals.failed_inside()
-        if not isinstance(found, _Admitted):
-            if any(route.people for route, _ in policy.match(_split(scope["path"])[1])):
-                found = self._pages.refused(request, found)
-            await found(scope, receive, send)
+            outcome = refusals.failed_inside()
+        if not isinstance(outcome, _Admitted):
+            if any(route.people for route, _ in self._routes.match(_split(scope["path"])[1])):
+                outcome = self._pages.refused(request, outcome)
+            await outcome(scope, receive, send)
             return
-        principal = found.visit.principal
+        principal = outcome.visit.principal
         counted = request.method != "GET"  # a stream of events may stay for hours and holds no thread
         if counted and (refusal := self._rates.begin(principal)):
             await refusal(scope, receive, send)
             return
         try:
-            await self._within({**scope, "path": found.path, VISIT: found}, receive, send)
+            await self._within({**scope, "path": outcome.path, VISIT: outcome}, receive, send)
         finally:
             if counted:
                 self._rates.end(principal)
 
     async def _admit(self, request: Request) -> _Admitted | ASGIApp:
         project, path = _split(request.scope["path"])
-        routes = [found for found in policy.match(path) if project is None or found[0].per_project]
+        routes = [matched for matched in self._routes.match(path) if project is None or matched[0].per_project]
         headers = request.headers.getlist("authorization")
         public = routes and all(route.needs is Level.PUBLIC for route, _ in routes)
         if not headers and not public and any(route.people for route, _ in routes):
@@ -161,7 +160,7 @@ class Gate:
         else:
             principal = NOBODY if public else await self._credentials.principal(headers)
         if principal is None:
-            return refusals.unauthorized(self._challenge.words(), given=bool(headers))
+            return refusals.unauthorized(self._challenge.words(), presented=bool(headers))
         if refusal := self._rates.refusal(principal):
             return refusal
         chosen = [(route, parts) for route, parts in routes if request.method in route.methods]
@@ -173,15 +172,15 @@ class Gate:
         return visit.refusal(f"{request.method} {path}", route.needs) or self._place(request, visit, route, project)
 
     def _place(self, request: Request, visit: Visit, route: policy.Route, project: str | None) -> _Admitted | ASGIApp:
-        """The visit with its project, where the door is one of a project."""
+        """The visit with its project, where the route belongs to one."""
         if route.per_project:
-            room = self._room(visit.principal, project, request.headers.get(PROJECT_HEADER))
-            if not isinstance(room, tuple):
-                return room
-            visit = visit._replace(room=room)
+            served = self._project(visit.principal, project, request.headers.get(PROJECT_HEADER))
+            if not isinstance(served, tuple):
+                return served
+            visit = visit._replace(project=served)
         return _Admitted(visit, route.name, _split(request.scope["path"])[1])
 
-    def _room(self, principal: Principal, in_path: str | None, in_header: str | None) -> Room | ASGIApp:
+    def _project(self, principal: Principal, in_path: str | None, in_header: str | None) -> ServedProject | ASGIApp:
         """The project that is meant, if the principal may use it."""
         named = None if in_header is None else unquote(in_header)
         if in_path is not None and named is not None and in_path != named:
@@ -192,7 +191,7 @@ class Gate:
             return refusals.project_needed(principal.projects)
         if not principal.may_use(project):
             return refusals.wrong_project(project)
-        return self._rooms.enter(principal.tenant, project)
+        return self._projects.get(principal.tenant, project)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         admitted: _Admitted = scope[VISIT]

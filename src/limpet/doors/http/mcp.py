@@ -1,9 +1,9 @@
 """MCP over HTTP at /mcp: the same answers as on stdio.
 
-The official SDK carries the transport (sessions, both eras of the protocol, header rules) and checks every reply
-against its own models; what is said comes from `mcp_surface`. A transport session belongs to the credential and the
-project that opened it: with another one it is not there. A tool call of a session that the SDK has just served takes a
-shorter way past it (short.py), with the same answer.
+The official SDK carries the transport (sessions, both eras of the protocol, header rules) and checks replies against
+its own models; the answers come from `protocol/mcp_server.py`. A transport session belongs to the credential and the
+project that opened it: with another one it does not exist. A tool call of a session that the SDK has just served takes
+the fast path past it (fast_path.py), with the same answer.
 
 Which session a call works in, when it names none: the one given to the server; else the one the client names in `_meta`
 or in the header Limpet-Session; else the transport's own session, so that two clients of one server do not write into
@@ -29,7 +29,7 @@ from starlette.responses import JSONResponse, Response
 
 from limpet import __version__
 from limpet.doors.http import policy
-from limpet.doors.http.fast_path import CALL, SESSION_ID, Owner, Short, ShortCall
+from limpet.doors.http.fast_path import CALL, SESSION_ID, FastCall, FastPath, Owner
 from limpet.doors.http.gate import SESSION_HEADER, VISIT, Visit
 from limpet.doors.http.principal import Level
 from limpet.protocol import jsonrpc
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from limpet.api import Instructions, Limpet
-    from limpet.doors.http.quotas import Quotas
-    from limpet.doors.http.threads import Threads
+    from limpet.doors.http.capacity import Quotas, Threads
 
 TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
 TRANSPORT_SESSIONS_MAX = 1_000  # open at once: far more than the agents of one person
@@ -53,15 +52,15 @@ _log = logging.getLogger("limpet.mcp_http")
 Kind = type[Surface]
 
 
-class Asked(NamedTuple):
-    """A request, and who it comes from."""
+class McpRequest(NamedTuple):
+    """A request of the protocol, with its principal and session."""
 
     method: str
     params: jsonrpc.Json
     revision: str
     visit: Visit
     session: str | None  # the one it works in when it names none itself
-    client: str  # which client this is, as well as can be told
+    client: str  # which client this is, as far as is known
     checked: bool = False  # whether the reply is checked against the SDK's models, which also put it into their order
 
 
@@ -69,16 +68,16 @@ class Answers:
     """The SDK's middleware through which every request goes: it is answered here, by the surface."""
 
     def __init__(
-        self, home: Limpet, profile: str, session: str | None, threads: Threads, kind: Kind, short: Short
+        self, home: Limpet, profile: str, session: str | None, threads: Threads, kind: Kind, fast_path: FastPath
     ) -> None:
         self._threads = threads
-        self._short = short
+        self._fast_path = fast_path
         self._surfaces = {
-            (level, at_home): kind(
-                home, profile, session=session, allowed=_allowed(level, at_home), reader=level is Level.READ
+            (level, has_folder): kind(
+                home, profile, session=session, allowed=_allowed(level, has_folder), reader=level is Level.READ
             )
             for level in (Level.READ, Level.WRITE, Level.ADMIN)
-            for at_home in (True, False)
+            for has_folder in (True, False)
         }
         self._unused: OrderedDict[tuple[str, ...], Instructions] = OrderedDict()
 
@@ -90,43 +89,45 @@ class Answers:
             raise MCPError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE)
         transport = _transport_session(ctx)
         if ctx.method == CALL and transport:
-            self._short.served(transport, owner(visit), ctx.protocol_version)
+            self._fast_path.served(transport, owner(visit), ctx.protocol_version)
         params = dict(ctx.params or {})
         session, client = _session_in(ctx, visit), _client_in(ctx)
         try:
-            return await self.answer(Asked(ctx.method, params, ctx.protocol_version, visit, session, client, True))
+            return await self.answer(McpRequest(ctx.method, params, ctx.protocol_version, visit, session, client, True))
         except jsonrpc.RpcError as problem:
             raise MCPError(problem.code, problem.message, problem.data) from None
 
-    async def answer(self, asked: Asked) -> dict[str, Any]:
+    async def answer(self, request: McpRequest) -> dict[str, Any]:
         """The reply, or RpcError. Nothing else comes out of here."""
         # One thread does one whole call. A client that goes away does not stop it half way: the
         # thread is waited for, and what it wrote was one transaction.
-        tool = asked.params.get("name") if asked.method == CALL else None
-        return await self._threads.run(tool, lambda: self._answer(asked))
+        tool = request.params.get("name") if request.method == CALL else None
+        return await self._threads.run(tool, lambda: self._answer(request))
 
-    def _answer(self, asked: Asked) -> dict[str, Any]:
-        visit, room = asked.visit, asked.visit.room
-        client = Client(revision=asked.revision, session=asked.session)
-        who: tuple[str, ...] = (visit.principal.id, asked.client)
+    def _answer(self, request: McpRequest) -> dict[str, Any]:
+        visit, project = request.visit, request.visit.project
+        client = Client(revision=request.revision, session=request.session)
+        who: tuple[str, ...] = (visit.principal.id, request.client)
         try:
-            if room is None:
+            if project is None:
                 raise LookupError("a request without a project came through the gate")
-            who = (visit.principal.id, *room.hold.scope, asked.client)
-            if asked.method == CALL:
+            who = (visit.principal.id, *project.hold.scope, request.client)
+            if request.method == CALL:
                 client.unused = self._unused.pop(who, None)
-            surface = self._surfaces[visit.principal.level, room.at_home].over(room.hold, visit.principal.by(BY))
-            reply = surface.answer(asked.method, asked.params, client, asked.revision)
+            surface = self._surfaces[visit.principal.level, project.has_folder].over(
+                project.hold, visit.principal.by(BY)
+            )
+            reply = surface.answer(request.method, request.params, client, request.revision)
             return (
-                serialize_server_result(asked.method, client.revision or asked.revision, reply)
-                if asked.checked
+                serialize_server_result(request.method, client.revision or request.revision, reply)
+                if request.checked
                 else reply
             )
         except jsonrpc.RpcError:
             raise
         except Exception as problem:
             # The outermost frame of this door. Details stay in the log.
-            _log.exception("%s failed", asked.method)
+            _log.exception("%s failed", request.method)
             raise jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE) from problem
         finally:
             self._remember(who, client.unused)
@@ -138,10 +139,10 @@ class Answers:
                 self._unused.popitem(last=False)
 
 
-def _allowed(level: Level, at_home: bool) -> Callable[[str], bool]:
+def _allowed(level: Level, has_folder: bool) -> Callable[[str], bool]:
     def allowed(name: str) -> bool:
         needs = policy.OPERATIONS.get(name)
-        return needs is not None and needs <= level and (at_home or name not in policy.IN_FOLDER)
+        return needs is not None and needs <= level and (has_folder or name not in policy.IN_FOLDER)
 
     return allowed
 
@@ -168,13 +169,13 @@ def own_session(visit: Visit) -> str | None:
 
 
 def _client_in(ctx: ServerRequestContext[Any, Any]) -> str:
-    """Which client this is, as well as can be told: its transport session, else what it calls itself."""
-    known = ctx.session.client_params
-    return _transport_session(ctx) or (f"{known.client_info.name} {known.client_info.version}" if known else "")
+    """Which client this is: its transport session, else its name and version."""
+    params = ctx.session.client_params
+    return _transport_session(ctx) or (f"{params.client_info.name} {params.client_info.version}" if params else "")
 
 
 class McpDoor:
-    """`transport` is the SDK's own application; it must be told when the server starts and stops.
+    """`transport` is the SDK's own application; it needs the lifespan events of the server.
 
     `kind` is what answers; tests put fixtures beside ours.
     """
@@ -192,11 +193,11 @@ class McpDoor:
         stateless: bool = False,
     ) -> None:
         self._quotas = quotas
-        self._short = Short(stateless=stateless)
-        self._answers = Answers(home, profile, session, threads, kind, self._short)
+        self._fast_path = FastPath(stateless=stateless)
+        self._answers = Answers(home, profile, session, threads, kind, self._fast_path)
         server: Server[Any] = Server("limpet", version=__version__)
-        # In place of the SDK's own: it makes a span of each request, also where nobody asked for any, and names in it
-        # what the client sent and what it was told. Ours (watching.py) is one an operation, and holds neither.
+        # Replaces the SDK's own middleware, which records a span with arguments and results for each request. Ours
+        # (telemetry.py) records one per operation, on request, and without either.
         server.middleware[:] = [self._answers]
         self.transport: ASGIApp = server.streamable_http_app(
             json_response=True,
@@ -221,18 +222,18 @@ class McpDoor:
             if refusal := await self._refusal(message, visit):
                 return refusal
             # Half of a character is refused by the SDK in words of its own.
-            if not jsonrpc.may_hold_halves(body) and (call := self._short.call(request, message, owner(visit))):
+            if not jsonrpc.may_hold_halves(body) and (call := self._fast_path.call(request, message, owner(visit))):
                 return await self._called(request, call, visit)
         request.scope["user"] = _user(visit)
-        return _replayed(self._short.ending(request, self._requests), body)
+        return _replayed(self._fast_path.ending(request, self._requests), body)
 
-    async def _called(self, request: Request, call: ShortCall, visit: Visit) -> ASGIApp:
+    async def _called(self, request: Request, call: FastCall, visit: Visit) -> ASGIApp:
         """The answer to a tool call that went the short way."""
         named = request.headers.get(SESSION_HEADER)
         session = named or (f"mcp-{call.transport}" if call.transport else own_session(visit))
         try:
-            asked = Asked(CALL, call.params, call.revision, visit, session, call.transport)
-            reply = jsonrpc.result(call.id, await self._answers.answer(asked))
+            tool_call = McpRequest(CALL, call.params, call.revision, visit, session, call.transport)
+            reply = jsonrpc.result(call.id, await self._answers.answer(tool_call))
         except jsonrpc.RpcError as problem:
             reply = jsonrpc.error(problem, call.id)
         headers = {SESSION_ID: call.transport} if call.transport else None
@@ -253,7 +254,7 @@ class McpDoor:
 
 def owner(visit: Visit) -> Owner:
     """Whose a transport session is: the credential's, in one project."""
-    return visit.principal.id, "" if visit.room is None else f"{visit.room.hold.scope!r}"
+    return visit.principal.id, "" if visit.project is None else f"{visit.project.hold.scope!r}"
 
 
 def _user(visit: Visit) -> AuthenticatedUser:

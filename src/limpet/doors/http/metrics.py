@@ -25,14 +25,14 @@ class Numbers:
         self._metrics = metrics
 
     async def handle(self, request: Request, visit: Visit) -> ASGIApp:
-        # They are about the whole server, so they are for those who run it: other tenants do not learn of them.
+        # The numbers cover the whole server, so other tenants do not get them.
         if self._metrics is None or visit.principal.tenant != self._home.scope.tenant:
             return refusals.no_route(request.scope["path"])
-        kept = await anyio.to_thread.run_sync(self._kept)
-        text = self._metrics.text(kept, self._home.store.searches())
+        gauges = await anyio.to_thread.run_sync(self._gauges)
+        text = self._metrics.text(gauges, self._home.store.searches())
         return Response(text, headers={**refusals.NO_STORE, "content-type": TEXT})
 
-    def _kept(self) -> dict[str, tuple[str, int]]:
+    def _gauges(self) -> dict[str, tuple[str, int]]:
         scope = self._home.scope
         usage = self._home.store.usage(scope.tenant)
         return {
@@ -46,11 +46,11 @@ def counted(app: ASGIApp, metrics: Metrics) -> ASGIApp:
     """The application, with every answer counted by its status."""
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
-        async def seen(message: Message) -> None:
+        async def counted_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 metrics.answered(message["status"])
             await send(message)
 
-        await app(scope, receive, seen)
+        await app(scope, receive, counted_send)
 
     return run

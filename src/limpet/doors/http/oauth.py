@@ -1,8 +1,8 @@
 """OAuth 2.1, as the server that is protected: access tokens of an identity provider, checked against its public keys.
 
 A token is a signed JWT. It is believed when one of the provider's published keys signed it, with an algorithm of our
-list that fits that key; when the provider issued it, for us and nobody else; and within its time. Shared secrets are
-never keys here, so a public key cannot be passed off as one. The keys are fetched when needed, kept for some minutes,
+list that fits that key; when the provider issued it, for this audience; and within its time. Shared secrets are not
+accepted as keys, so a public key cannot be passed off as one. The keys are fetched when needed, kept for some minutes,
 and asked for again when a token names a key we have not seen, but not more often than every few seconds.
 """
 
@@ -52,13 +52,13 @@ TYPES = (
 _log = logging.getLogger("limpet.oauth")
 
 
-class _NotThem(Exception):
+class _InvalidToken(Exception):
     """The token is not good; the text is for the server's log."""
 
 
 class _Key(NamedTuple):
     kind: str
-    algorithm: str | None  # the only one it is for, where it says so
+    algorithm: str | None  # the algorithm that the key names, if it names one
     key: Any
 
 
@@ -73,14 +73,14 @@ class Keys:
         self._clock = clock
         self._lock = threading.Lock()
         self._keys: dict[str, _Key] = {}
-        self._fetched = self._asked = -float("inf")
+        self._fetched = self._fetched_at = -float("inf")
 
     def find(self, name: str) -> _Key | None:
         now = self._clock()
         old = now - self._fetched > KEYS_FRESH_SECONDS
-        if (old or name not in self._keys) and now - self._asked > ASK_AGAIN_SECONDS:
+        if (old or name not in self._keys) and now - self._fetched_at > ASK_AGAIN_SECONDS:
             with self._lock:  # one asks, the others wait for what it learns
-                if self._clock() - self._asked > ASK_AGAIN_SECONDS:
+                if self._clock() - self._fetched_at > ASK_AGAIN_SECONDS:
                     self._refresh()
         if self._clock() - self._fetched > KEYS_STALE_SECONDS:
             return None
@@ -93,7 +93,7 @@ class Keys:
             _log.warning("the keys at %s could not be read: %s", self._place, problem)
         else:
             self._keys, self._fetched = keys, self._clock()
-        self._asked = self._clock()
+        self._fetched_at = self._clock()
 
 
 class OAuth:
@@ -114,27 +114,29 @@ class OAuth:
         """Who the token speaks for; None when it is not good. May wait for the provider."""
         try:
             return self._who(self._claims(token))
-        except (_NotThem, jwt.PyJWTError, BadInput, ValueError, RecursionError) as problem:
+        except (_InvalidToken, jwt.PyJWTError, BadInput, ValueError, RecursionError) as problem:
             _log.info("an access token was refused: %s", problem)
             return None
 
     def _claims(self, token: str) -> dict[str, Any]:
         if len(token) > TOKEN_MAX_CHARS or not token.isascii():
-            raise _NotThem("it is too long, or not a token at all")
+            raise _InvalidToken("it is too long, or not a token at all")
         header = jwt.get_unverified_header(token)
         algorithm, name = header.get("alg"), header.get("kid")
         kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else None
         if kind is None or not isinstance(name, str):
-            raise _NotThem("its algorithm is not allowed, or it names no key")
-        said = header.get("typ")
-        if "crit" in header or (said.lower() if isinstance(said, str) else said) not in TYPES:
-            raise _NotThem("it is not an access token")
-        found = self._keys.find(name)
-        if found is None or found.kind != kind or found.algorithm not in (None, algorithm):
-            raise _NotThem("no key of the provider fits it")
+            raise _InvalidToken("its algorithm is not allowed, or it names no key")
+        kind_of_token = header.get("typ")
+        if isinstance(kind_of_token, str):
+            kind_of_token = kind_of_token.lower()
+        if "crit" in header or kind_of_token not in TYPES:
+            raise _InvalidToken("it is not an access token")
+        key = self._keys.find(name)
+        if key is None or key.kind != kind or key.algorithm not in (None, algorithm):
+            raise _InvalidToken("no key of the provider fits it")
         claims: dict[str, Any] = jwt.decode(
             token,
-            found.key,
+            key.key,
             algorithms=[str(algorithm)],
             audience=self.audience,
             issuer=self.issuer,
@@ -145,23 +147,23 @@ class OAuth:
 
     def _who(self, claims: Mapping[str, Any]) -> Principal:
         subject = str(claims["sub"])
-        given = set(_words(claims.get("scope"))) | set(_words(claims.get("scp")))
-        levels = [level for name, level in LEVELS.items() if f"{self._rules.scope_prefix}{name}" in given]
+        scopes = set(_words(claims.get("scope"))) | set(_words(claims.get("scp")))
+        levels = [level for name, level in LEVELS.items() if f"{self._rules.scope_prefix}{name}" in scopes]
         tenant = self._tenant
         if self._rules.tenant_claim:
             named = claims.get(self._rules.tenant_claim)
             if not isinstance(named, str):
-                raise _NotThem("it names no tenant")
+                raise _InvalidToken("it names no tenant")
             tenant = access_tokens.tenant_name(named)
         named_projects = claims.get(self._rules.projects_claim)
         projects = self._rules.projects if named_projects is None else _words(named_projects)
-        # Two users are two principals whatever their names look like, and a name is shown only as far as it can be.
+        # The id tells two users apart even when the printable parts of their names are the same.
         id = hashlib.sha256(json.dumps([self.issuer, tenant, subject]).encode()).hexdigest()[:24]
-        shown = "".join(letter if letter.isprintable() and letter != "/" else "_" for letter in subject)[:100]
+        printable = "".join(letter if letter.isprintable() and letter != "/" else "_" for letter in subject)[:100]
         return Principal(
             f"user-{id}",
             tenant,
-            shown or "_",
+            printable or "_",
             max(levels, default=Level.PUBLIC),
             tuple(access_tokens.project_name(project) for project in projects),
             expires_at=int(claims["exp"]) * 1_000,
@@ -180,21 +182,21 @@ def _parse(body: bytes) -> dict[str, _Key]:
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise ValueError("it is not a set of keys")
-    found: dict[str, _Key] = {}
-    for one in listed[:KEYS_MAX]:
-        if not isinstance(one, dict) or one.get("use", "sig") != "sig" or not isinstance(one.get("kid"), str):
+    keys: dict[str, _Key] = {}
+    for entry in listed[:KEYS_MAX]:
+        if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or not isinstance(entry.get("kid"), str):
             continue
-        kind, algorithm = one.get("kty"), one.get("alg")
+        kind, algorithm = entry.get("kty"), entry.get("alg")
         if kind not in ALGORITHMS.values() or (algorithm is not None and ALGORITHMS.get(algorithm) != kind):
             continue
         try:
-            key = jwt.PyJWK(one, algorithm=algorithm or _usual(one)).key
+            key = jwt.PyJWK(entry, algorithm=algorithm or _usual(entry)).key
         except (jwt.PyJWTError, ValueError, TypeError, KeyError):
             continue
         if kind == "RSA" and key.key_size < RSA_MIN_BITS:
             continue
-        found[one["kid"]] = _Key(str(kind), algorithm, key)
-    return found
+        keys[entry["kid"]] = _Key(str(kind), algorithm, key)
+    return keys
 
 
 def _usual(key: Mapping[str, Any]) -> str:
@@ -204,9 +206,9 @@ def _usual(key: Mapping[str, Any]) -> str:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """The keys are where the settings say, and nowhere a reply sends us."""
+    """Follows no redirect: the keys come from the address in the settings."""
 
-    def redirect_request(self, *_given: Any) -> None:
+    def redirect_request(self, *_arguments: Any) -> None:
         return None
 
 

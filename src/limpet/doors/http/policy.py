@@ -1,8 +1,7 @@
-"""The table: what it takes to use each door of the server. Whatever is not in here is closed.
+"""The policy: the routes of the server, and the level that each route and MCP method needs.
 
-The gate matches every request against ROUTES and nothing else, so a route that is missing here cannot be reached. An
-operation that is missing in OPERATIONS is refused to everybody. Tests compare the table with the operations there are,
-and with a list of expectations that does not come from here.
+The gate matches every request against a `RouteTable`; a path that is not in it is refused. What an operation needs is
+in its row of the catalogue. tests/doors/test_http_matrix.py compares all of it with its own list of expectations.
 """
 
 from __future__ import annotations
@@ -25,23 +24,16 @@ class Route(NamedTuple):
     name: str
     methods: tuple[str, ...]
     path: str
-    needs: Level  # at least; what is called through it may need more
+    needs: Level  # at least; an operation or method called through it may need more
     per_project: bool = False  # also below /p/<project>, and only within the principal's projects
-    by_operation: bool = False  # what is called through it decides, by OPERATIONS and METHODS
-    people: bool = False  # a page: a cookie of somebody who signed in will do, and a refusal is a page too
+    people: bool = False  # a page: a sign-in cookie is accepted, and a refusal is a page too
 
-
-# The pages of the dashboard, each at its name. What can be changed there is sent to dashboard_do, and an operation.
-PAGES = (
-    *("overview", "session", "messages", "notepad", "notes", "note", "memory", "remembered", "handoffs", "handoff"),
-    *("outputs", "output", "journal", "recall", "savings", "history", "change"),
-)
 
 ROUTES = (
     Route("health", ("GET",), "/health", PUBLIC),
     Route("resource_metadata", ("GET",), "/.well-known/oauth-protected-resource", PUBLIC),
     Route("resource_metadata_mcp", ("GET",), "/.well-known/oauth-protected-resource/mcp", PUBLIC),
-    Route("mcp", ("GET", "POST", "DELETE"), "/mcp", READ, per_project=True, by_operation=True),
+    Route("mcp", ("GET", "POST", "DELETE"), "/mcp", READ, per_project=True),
     Route("metrics", ("GET",), "/metrics", ADMIN),
     Route("openapi", ("GET",), "/api/v1/openapi.json", READ),
     Route("whoami", ("GET",), "/api/v1/whoami", READ),
@@ -49,15 +41,20 @@ ROUTES = (
     Route("list_tokens", ("GET",), "/api/v1/tokens", ADMIN),
     Route("create_token", ("POST",), "/api/v1/tokens", ADMIN),
     Route("revoke_token", ("DELETE",), "/api/v1/tokens/{id}", ADMIN),
-    Route("operation", ("POST",), "/api/v1/operations/{operation}", READ, per_project=True, by_operation=True),
+    Route("operation", ("POST",), "/api/v1/operations/{operation}", READ, per_project=True),
     Route("dashboard", ("GET",), "/", READ, people=True),
     Route("dashboard_static", ("GET",), "/static/{file}", PUBLIC, people=True),
     Route("sign_in", ("GET", "POST"), "/sign-in", PUBLIC, people=True),
     Route("sign_out", ("POST",), "/sign-out", READ, people=True),
     Route("dashboard_events", ("GET",), "/events", READ, per_project=True, people=True),
     Route("dashboard_do", ("POST",), "/do/{action}", WRITE, per_project=True, people=True),
-    *(Route(f"dashboard_{name}", ("GET",), f"/{name}", READ, per_project=True, people=True) for name in PAGES),
 )
+
+
+def page_route(name: str) -> Route:
+    """The route of a page of the dashboard. The pages list themselves: doors/dashboard/pages."""
+    return Route(f"dashboard_{name}", ("GET",), f"/{name}", READ, per_project=True, people=True)
+
 
 # Methods of MCP. One that is not here is answered as unknown; a tool call needs what its operation needs.
 METHODS: Mapping[str, Level] = {
@@ -84,11 +81,17 @@ WAITING = frozenset(row.name for row in _ROWS if row.waits)
 LONG = frozenset(row.name for row in _ROWS if row.slow)
 
 
-@lru_cache(256)  # nearly all requests are for the same few paths
-def match(path: str) -> tuple[tuple[Route, Mapping[str, str]], ...]:
-    """The routes of a path, one for each way to call it, with the parts of the path that they name."""
-    found = ((route, _pattern(route.path).fullmatch(path)) for route in ROUTES)
-    return tuple((route, MappingProxyType(parts.groupdict())) for route, parts in found if parts)
+class RouteTable:
+    """Routes by path."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self.routes = routes
+        self.match = lru_cache(256)(self._match)  # nearly all requests are for the same few paths
+
+    def _match(self, path: str) -> tuple[tuple[Route, Mapping[str, str]], ...]:
+        """The routes of a path, one for each way to call it, with the parts of the path that they name."""
+        candidates = ((route, _pattern(route.path).fullmatch(path)) for route in self.routes)
+        return tuple((route, MappingProxyType(parts.groupdict())) for route, parts in candidates if parts)
 
 
 @cache

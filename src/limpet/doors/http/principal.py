@@ -9,7 +9,7 @@ ANY_PROJECT = "*"  # as a project of a principal: every project of their tenant
 
 
 class Level(IntEnum):
-    """How much somebody may do. Each level holds those before it."""
+    """What a principal may do. Each level includes those before it."""
 
     PUBLIC = 0  # no credential at all
     READ = 1
@@ -21,7 +21,7 @@ LEVELS = {"read": Level.READ, "write": Level.WRITE, "admin": Level.ADMIN}  # as 
 
 
 class Principal(NamedTuple):
-    """Somebody who was let in. `id` names the credential: two tokens of one person are two principals."""
+    """An authenticated caller. `id` names the credential: two tokens of one person are two principals."""
 
     id: str
     tenant: str
@@ -36,8 +36,8 @@ class Principal(NamedTuple):
 
     def only_project(self) -> str | None:
         """The project that is meant when none is named."""
-        one = len(self.projects) == 1 and ANY_PROJECT not in self.projects
-        return self.projects[0] if one else None
+        single = len(self.projects) == 1 and ANY_PROJECT not in self.projects
+        return self.projects[0] if single else None
 
     def by(self, door: str) -> str:
         """Who changed something, in the history: agent/mcp, or agent/mcp/alice."""

@@ -1,4 +1,4 @@
-"""The memory of each tenant and project, over one store. A room is made when somebody first enters it."""
+"""The projects that a server has open, over one store. Each is opened at its first request."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from limpet.model import Scope
 if TYPE_CHECKING:
     from limpet.api import Limpet
 
-ROOMS = 1_000  # kept ready; making one costs microseconds
+OPEN_MAX = 1_000  # kept in memory; opening one costs microseconds
 
 
-class Room(NamedTuple):
+class ServedProject(NamedTuple):
     hold: Limpet
-    at_home: bool  # the project that the server was started in: the one whose folder is here
+    has_folder: bool  # the project that the server was started in: the one whose folder is here
 
 
-class Rooms:
+class Projects:
     def __init__(self, home: Limpet) -> None:
         self._home = home
-        self._rooms: OrderedDict[Scope, Room] = OrderedDict()
-        self._making = Lock()
+        self._open: OrderedDict[Scope, ServedProject] = OrderedDict()
+        self._lock = Lock()
 
     @property
     def home(self) -> Limpet:
         return self._home
 
-    def enter(self, tenant: str, project: str) -> Room:
+    def get(self, tenant: str, project: str) -> ServedProject:
         scope = Scope(tenant, project)
         if scope == self._home.scope:
-            return Room(self._home, at_home=True)
-        with self._making:
-            room = self._rooms.pop(scope, None) or Room(self._home.elsewhere(scope), at_home=False)
-            self._rooms[scope] = room
-            while len(self._rooms) > ROOMS:
-                self._rooms.popitem(last=False)
-        return room
+            return ServedProject(self._home, has_folder=True)
+        with self._lock:
+            opened = self._open.pop(scope, None) or ServedProject(self._home.elsewhere(scope), has_folder=False)
+            self._open[scope] = opened
+            while len(self._open) > OPEN_MAX:
+                self._open.popitem(last=False)
+        return opened

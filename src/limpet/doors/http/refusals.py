@@ -26,54 +26,54 @@ def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | N
 
 
 def of(problem: LimpetError) -> Response:
-    """A problem of ours, in the words every door shows."""
+    """A LimpetError as a response, with the sentence that every door shows."""
     status = next((status for kind, status in STATUS.items() if isinstance(problem, kind)), 503)
     return refusal(status, problem.code, problem.message)
 
 
-def unauthorized(challenge: str, *, given: bool) -> Response:
-    """Nobody was let in. Why a credential was refused is not told: only its owner should find out."""
-    said = (
+def unauthorized(challenge: str, *, presented: bool) -> Response:
+    """No valid credential. The answer does not say why one was refused, so that a guesser learns nothing."""
+    text = (
         "This token opens nothing here: it is unknown, expired, revoked or meant for another server. Ask for a new one."
-        if given
+        if presented
         else "This server needs a token: send `Authorization: Bearer <token>`."
     )
-    error = ', error="invalid_token"' if given else ""
-    return refusal(401, "unauthorized", said, {"WWW-Authenticate": f'Bearer realm="limpet"{error}{challenge}'})
+    error = ', error="invalid_token"' if presented else ""
+    return refusal(401, "unauthorized", text, {"WWW-Authenticate": f'Bearer realm="limpet"{error}{challenge}'})
 
 
 def forbidden(what: str, needs: Level, has: Level, scope: str, challenge: str) -> Response:
     needed = needs.name.lower()
     owns = has.name.lower() if has else "none"
-    said = f"{what} needs a token with the scope {needed}; this one has {owns}. Use another token."
+    text = f"{what} needs a token with the scope {needed}; this one has {owns}. Use another token."
     header = f'Bearer realm="limpet", error="insufficient_scope", scope="{scope}{needed}"{challenge}'
-    return refusal(403, "forbidden", said, {"WWW-Authenticate": header}, needs=needed)
+    return refusal(403, "forbidden", text, {"WWW-Authenticate": header}, needs=needed)
 
 
 def wrong_project(project: str) -> Response:
-    said = f"this token is not for the project {quoted(project)}. Name a project of the token, or use another token."
-    return refusal(403, "wrong_project", said)
+    text = f"this token is not for the project {quoted(project)}. Name a project of the token, or use another token."
+    return refusal(403, "wrong_project", text)
 
 
 def project_needed(projects: Iterable[str]) -> Response:
-    said = (
+    text = (
         "this token is for several projects. Name one: put /p/<project> before the path, or send the header "
         "Limpet-Project."
     )
-    return refusal(400, "project_needed", said, projects=list(projects))
+    return refusal(400, "project_needed", text, projects=list(projects))
 
 
 def two_projects(path: str, header: str) -> Response:
-    said = f"the path names the project {quoted(path)} and the header Limpet-Project {quoted(header)}. Name one."
-    return refusal(400, "two_projects", said)
+    text = f"the path names the project {quoted(path)} and the header Limpet-Project {quoted(header)}. Name one."
+    return refusal(400, "two_projects", text)
 
 
 def no_folder(operation: str) -> Response:
-    said = (
+    text = (
         f"{operation} works on files in the project's folder, and this project has none on this server. "
         "Call it where the folder is, with `limpet` or `limpet mcp`."
     )
-    return refusal(409, "no_folder", said)
+    return refusal(409, "no_folder", text)
 
 
 def no_route(path: str) -> Response:
@@ -86,21 +86,21 @@ def no_method(method: str, allowed: Iterable[str]) -> Response:
 
 
 def too_often(seconds: int, limit: str) -> Response:
-    said = f"this token calls too often ({limit}). Call again in {seconds} seconds."
-    return refusal(429, "too_often", said, {"Retry-After": str(seconds)}, retry_after=seconds)
+    text = f"this token calls too often ({limit}). Call again in {seconds} seconds."
+    return refusal(429, "too_often", text, {"Retry-After": str(seconds)}, retry_after=seconds)
 
 
 def too_many_at_once(limit: int) -> Response:
-    said = f"this token has {limit} calls under way, which is the limit. Wait for one to end, then call again."
-    return refusal(429, "too_many_at_once", said, {"Retry-After": "1"}, retry_after=1)
+    text = f"this token has {limit} calls under way, which is the limit. Wait for one to end, then call again."
+    return refusal(429, "too_many_at_once", text, {"Retry-After": "1"}, retry_after=1)
 
 
 def over_quota(what: str, used: int, limit: int) -> Response:
-    said = (
+    text = (
         f"this tenant keeps {used:,} {what}; its limit on this server is {limit:,}. Nothing was changed; "
         "delete what is not needed, or ask whoever runs the server for more."
     )
-    return refusal(507, "over_quota", said)
+    return refusal(507, "over_quota", text)
 
 
 def not_json(why: str) -> Response:
@@ -108,13 +108,13 @@ def not_json(why: str) -> Response:
 
 
 def not_json_type(kind: str) -> Response:
-    said = f"the body's Content-Type is {quoted(kind)}; it must be application/json. Send it so."
-    return refusal(415, "not_json_type", said)
+    text = f"the body's Content-Type is {quoted(kind)}; it must be application/json. Send it so."
+    return refusal(415, "not_json_type", text)
 
 
 def store_away() -> Response:
-    said = "the server cannot reach its store, so it cannot tell who you are. Call again in a while."
-    return refusal(503, "store_away", said, {"Retry-After": "5"}, retry_after=5)
+    text = "the server cannot reach its store, so it cannot tell who you are. Call again in a while."
+    return refusal(503, "store_away", text, {"Retry-After": "5"}, retry_after=5)
 
 
 def failed_inside() -> Response:

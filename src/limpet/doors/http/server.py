@@ -1,4 +1,4 @@
-"""The server put together, and served until it is told to stop.
+"""The HTTP server: its parts wired together, and served until SIGINT or SIGTERM.
 
 One port carries MCP, the JSON routes, the dashboard and health. A local server has one person, who holds the token of
 the run (or none); a server for teams knows its people by the tokens in the store and by those of an identity provider.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -19,17 +19,16 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 
 from limpet.doors.dashboard.app import Dashboard
+from limpet.doors.dashboard.pages import PAGES
 from limpet.doors.dashboard.sign_in import People
-from limpet.doors.http import api, refusals
+from limpet.doors.http import api, policy, refusals
 from limpet.doors.http import metrics as observed
+from limpet.doors.http.capacity import Quotas, Rates, Threads
 from limpet.doors.http.credentials import Credentials, Local
 from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
 from limpet.doors.http.mcp import Kind, McpDoor
 from limpet.doors.http.principal import Level, Principal
-from limpet.doors.http.projects import Rooms
-from limpet.doors.http.quotas import Quotas
-from limpet.doors.http.rates import Rates
-from limpet.doors.http.threads import Threads
+from limpet.doors.http.projects import Projects
 from limpet.errors import bad_setting
 from limpet.protocol.mcp_server import Surface
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 7438
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 TOKEN_MIN_CHARS = 16  # shorter ones can be guessed over a fast loopback
-SHUTDOWN_SECONDS = 5  # for requests under way; a waiting event stream would never end by itself
+SHUTDOWN_SECONDS = 5  # for requests under way; an open event stream does not end by itself
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anything that a header could not hold
 GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
 BACKLOG = 2_048  # connections that wait to be accepted, as uvicorn has it
@@ -52,9 +51,9 @@ METADATA = "/.well-known/oauth-protected-resource"
 
 
 class Offer(NamedTuple):
-    """Whom a server lets in. With `team` nobody holds a token of the run, and `token` is not used."""
+    """Who may use the server. With `team` there is no token of the run, and `token` is not used."""
 
-    token: str | None = None  # None: everybody who can reach the server is its one person
+    token: str | None = None  # None: every caller is the one person
     team: bool = False
     url: str = ""  # where clients reach the server from outside, without a path; empty: where it listens
 
@@ -104,15 +103,15 @@ def build_app(
         kind=kind,
         stateless=running.stateless,
     )
-    known = _Known(oauth, offer.url)
+    metadata = _Metadata(oauth, offer.url)
     local = _local(hold, offer)
     credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
     people = People(hold.store, credentials, clock=hold.clock, local=local, secure=offer.url.startswith("https:"))
     dashboard = Dashboard(hold.store, people, clock=hold.clock, stopping=stopping)
     handlers: dict[str, Handler] = {
         "health": _health,
-        "resource_metadata": known.metadata,
-        "resource_metadata_mcp": known.metadata,
+        "resource_metadata": metadata.metadata,
+        "resource_metadata_mcp": metadata.metadata,
         "mcp": mcp.handle,
         "metrics": observed.Numbers(hold, running.metrics).handle,
         **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
@@ -120,9 +119,9 @@ def build_app(
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
     gate = Gate(
-        handlers,
+        _with_handlers(routes(), handlers),
         credentials=credentials,
-        rooms=Rooms(hold),
+        projects=Projects(hold),
         rates=Rates(hold.bounds.server),
         security=security,
         challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
@@ -130,6 +129,17 @@ def build_app(
         pages=Pages(people.principal, dashboard.refused),
     )
     return gate if running.metrics is None else observed.counted(gate, running.metrics)
+
+
+def routes() -> tuple[policy.Route, ...]:
+    """Every route of the server: those of the policy and one per page of the dashboard."""
+    return (*policy.ROUTES, *map(policy.page_route, PAGES))
+
+
+def _with_handlers(table: Sequence[policy.Route], handlers: Mapping[str, Handler]) -> dict[policy.Route, Handler]:
+    if odd := {route.name for route in table} ^ handlers.keys():
+        raise LookupError(f"routes and handlers do not match: {', '.join(sorted(odd))}")
+    return {route: handlers[route.name] for route in table}
 
 
 def _local(hold: Limpet, offer: Offer) -> Local | None:
@@ -154,8 +164,8 @@ async def _health(_request: Request, _visit: Visit) -> ASGIApp:
     return JSONResponse({"status": "ok"})
 
 
-class _Known:
-    """What anybody may know: where to get an access token, if there is such a place (RFC 9728)."""
+class _Metadata:
+    """The public metadata: where to get an access token, if there is such a place (RFC 9728)."""
 
     def __init__(self, oauth: OAuth | None, url: str) -> None:
         self._oauth = oauth
@@ -228,9 +238,9 @@ def serve(
         port = listener.getsockname()[1]
         names = (*LOOPBACK, shown_host) if local else (shown_host,)
         site = site_of([*dict.fromkeys(f"{name}:{port}" for name in names)], offer.url)
-        here = offer._replace(url=(offer.url or f"http://{shown_host}:{port}").rstrip("/"))
+        reachable = offer._replace(url=(offer.url or f"http://{shown_host}:{port}").rstrip("/"))
         stop = Event()
-        app = build_app(hold, profile, here, session=session, site=site, running=running, stopping=stop.is_set)
+        app = build_app(hold, profile, reachable, session=session, site=site, running=running, stopping=stop.is_set)
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -240,7 +250,7 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
-        _Uvicorn(config, lambda: on_ready(f"{here.url}/mcp"), stop.set).run(sockets=[listener])
+        _Uvicorn(config, lambda: on_ready(f"{reachable.url}/mcp"), stop.set).run(sockets=[listener])
 
 
 def site_of(listening: Sequence[str], url: str) -> Site:
@@ -255,8 +265,8 @@ def site_of(listening: Sequence[str], url: str) -> Site:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    # asyncio sends small packets at once only on a socket that says it is TCP. On another one each reply would wait
-    # 40 ms for the client to acknowledge its head.
+    # asyncio sets TCP_NODELAY on a socket whose protocol is TCP. Without it each reply waits 40 ms for the client to
+    # acknowledge its head.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

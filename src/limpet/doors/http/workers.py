@@ -1,9 +1,8 @@
 """Several processes that serve one port.
 
-The parent opens the port, starts the workers and waits; it never opens the store, and starts a worker that died anew.
-Whoever is told to stop finishes the requests under way: SIGTERM and SIGINT go to every worker, and the parent ends when
-all have. A parent that is killed can tell nobody; its workers notice that it is gone and stop likewise, because the
-port is theirs too and no other server could be started on it.
+The parent opens the port, starts the workers and waits. It does not open the store, and it restarts a worker that died.
+SIGTERM and SIGINT go to every worker, which finishes the requests under way; the parent ends when all have. When the
+parent is killed, its workers notice and stop too, because they share the port and no other server could bind it.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 STOP_SECONDS = 15  # after which a worker that does not end is killed; it has 5 for requests under way
-AGAIN_SECONDS = 0.5  # before a worker that died is started anew, so that one that always dies takes no whole core
+AGAIN_SECONDS = 0.5  # before a worker that died is restarted, so that one that always dies does not use a whole core
 PID_BYTES = 8
 
 
 class Workers:
-    """`work` serves until it is told to stop, and calls what it is given once it can be reached.
+    """`work` serves until the process is signalled, and calls its argument once it can be reached.
 
     A worker that ends before it could be reached never worked, and starting it again would not help.
     """
@@ -35,7 +34,7 @@ class Workers:
         self._life = (-1, -1)
 
     def run(self, ready: Callable[[], None]) -> int:
-        """Until told to stop; `ready` is called when every worker can be reached. What to exit with."""
+        """Run until signalled; call `ready` when every worker can be reached. Returns the exit code."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         self._life = os.pipe()  # nothing is ever written: it ends when the parent does
@@ -49,8 +48,8 @@ class Workers:
         finally:
             for which, handler in previous.items():
                 signal.signal(which, handler)
-            for one in (reader, writer, *self._life):
-                os.close(one)
+            for descriptor in (reader, writer, *self._life):
+                os.close(descriptor)
 
     def _start(self, reader: int, writer: int) -> None:
         if child := os.fork():
@@ -83,8 +82,8 @@ class Workers:
     def _heard(self, reader: int) -> set[int]:
         """The workers that said they can be reached."""
         with suppress(BlockingIOError):
-            while said := os.read(reader, PID_BYTES):
-                self._reached.add(int.from_bytes(said, "big"))
+            while message := os.read(reader, PID_BYTES):
+                self._reached.add(int.from_bytes(message, "big"))
         return self._reached
 
     def _wait(self, reader: int, writer: int) -> int:

@@ -1,39 +1,15 @@
-"""The pages, by name: each is a function from a View to a Page. The policy has a route for every one of them."""
+"""The pages of the dashboard, one file per subject. A file lists its pages in PAGES; there is no other list of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Mapping
+from importlib import import_module
 
-from limpet.doors.dashboard.pages import (
-    history,
-    journal,
-    memory,
-    notepad,
-    notes,
-    outputs,
-    overview,
-    recall,
-    savings,
-    session,
+from limpet.doors.dashboard.view import Listed
+
+_MODULES = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+PAGES: Mapping[str, Listed] = {page.name: page for module in _MODULES for page in module.PAGES}
+NAVIGATION: tuple[Listed, ...] = tuple(
+    sorted((page for page in PAGES.values() if page.menu), key=lambda page: page.place)
 )
-from limpet.doors.dashboard.view import Page, View
-
-PAGES: Mapping[str, Callable[[View], Page]] = {
-    "overview": overview.overview,
-    "session": session.session,
-    "messages": session.messages,
-    "notepad": notepad.notepad,
-    "notes": notes.notes,
-    "note": notes.note,
-    "memory": memory.memory,
-    "remembered": memory.remembered,
-    "handoffs": memory.handoffs,
-    "handoff": memory.handoff,
-    "outputs": outputs.outputs,
-    "output": outputs.output,
-    "journal": journal.journal,
-    "recall": recall.recall,
-    "savings": savings.savings,
-    "history": history.history,
-    "change": history.change,
-}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import JOURNAL, KINDS, SESSION, Event, moment
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -142,3 +142,9 @@ def steps(view: View, events: Iterable[Event]) -> Html:
 
     rows = [one(event) for event in events]
     return el("ol", rows, class_="rows cards") if rows else parts.nothing("No history.")
+
+
+PAGES = (
+    Listed("history", history, menu="History", letter="a", place=90),
+    Listed("change", change),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.errors import LimpetError
 
 FRESH = "fresh"
@@ -12,7 +12,7 @@ FRESH = "fresh"
 
 def journal(view: View) -> Page:
     title = parts.heading("Journal", sub="NOTES.md, which people and agents share")
-    if view.visit.room is None or not view.visit.room.at_home:
+    if view.visit.project is None or not view.visit.project.has_folder:
         words = "The journal is a file in the project's folder, and that folder is not on this server."
         return Page("Journal", html.many(title, parts.nothing(words)), "/journal")
     try:
@@ -71,3 +71,6 @@ def _verdicts(view: View, marks: dict[int, list[str]]) -> Html:
         for one in checked
     ]
     return parts.panel("Evidence", el("ul", rows, class_="rows"))
+
+
+PAGES = (Listed("journal", journal, menu="Journal", letter="j", place=60),)

@@ -6,7 +6,7 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.pages.history import steps
-from limpet.doors.dashboard.view import SESSION, Page, View
+from limpet.doors.dashboard.view import SESSION, Listed, Page, View
 from limpet.model import HANDOFF, MEMORY, Entry, Memory, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -177,3 +177,11 @@ def _edit(view: View, operation: str, action: str, content: str, *, words: str =
         **hidden,
     )
     return el("details", el("summary", words), form, class_="edit")
+
+
+PAGES = (
+    Listed("memory", memory, menu="Memory", letter="m", place=30),
+    Listed("remembered", remembered),
+    Listed("handoffs", handoffs, menu="Handoffs", letter="h", place=40),
+    Listed("handoff", handoff),
+)

@@ -6,7 +6,7 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.pages.history import what
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import NOTEPAD, Event, Notepad
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -66,3 +66,6 @@ def _edit(view: View, id: str, pad: Notepad) -> Html:
         expected_version=pad.version,
     )
     return el("details", el("summary", "Edit"), form, class_="edit")
+
+
+PAGES = (Listed("notepad", notepad),)

@@ -8,7 +8,7 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.pages.history import steps
-from limpet.doors.dashboard.view import SESSION, Page, View
+from limpet.doors.dashboard.view import SESSION, Listed, Page, View
 from limpet.model import NOTE, Entry, Note, TagCount, as_note, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -188,3 +188,9 @@ def _edit(view: View, entry: Entry) -> Html:
         id=entry.key,
     )
     return el("details", el("summary", "Edit"), form, class_="edit")
+
+
+PAGES = (
+    Listed("notes", notes, menu="Notes", letter="n", place=20),
+    Listed("note", note),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import Output
 from limpet.upkeep import paging
 
@@ -119,3 +119,9 @@ def _found(content: str, note: str) -> Html:
     return html.many(
         el("p", note, class_="dim") if note else None, el("pre", content, class_="lines plain", tabindex=0)
     )
+
+
+PAGES = (
+    Listed("outputs", outputs, menu="Outputs", letter="u", place=50),
+    Listed("output", output),
+)

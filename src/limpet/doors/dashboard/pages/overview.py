@@ -8,7 +8,7 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import FOLD, NOTEPAD, Entry, Event, as_session
 from limpet.upkeep import paging
 
@@ -178,3 +178,6 @@ def _left(left: int) -> Html:
         if left
         else html.many()
     )
+
+
+PAGES = (Listed("overview", overview, menu="Overview", letter="o", place=10),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import MESSAGE, NOTEPAD, OUTPUT
 from limpet.recall.recall import CHOICES, Hit
 from limpet.recall.snippet import CLOSE, OPEN
@@ -80,3 +80,6 @@ def lit(snippet: str) -> list[html.Child]:
         else:
             pieces.append((OPEN if at else "") + piece)
     return pieces
+
+
+PAGES = (Listed("recall", recall, menu="Recall", letter="r", place=70),)

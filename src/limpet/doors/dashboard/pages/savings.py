@@ -9,7 +9,7 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import moment
 from limpet.store import Savings
 from limpet.upkeep import paging
@@ -173,3 +173,6 @@ def _table(view: View, rows: Sequence[Savings], name: str) -> Html:
 
     lines = [[shown(key), *figures] for key, figures in ordered]
     return parts.table((name.capitalize(), "Results", "Observed", "Saved"), lines, frozenset((1, 2, 3)))
+
+
+PAGES = (Listed("savings", savings, menu="Savings", letter="s", place=80),)

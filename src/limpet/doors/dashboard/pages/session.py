@@ -9,7 +9,7 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Child, Html, el
 from limpet.doors.dashboard.pages.history import undo_button, what
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import FOLD, NOTE, NOTEPAD, OUTPUT, TASK, Entry, Event, Output, as_session
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -340,3 +340,9 @@ def messages(view: View) -> Page:
         pager,
     )
     return Page("Messages", main, "/overview", live=False)
+
+
+PAGES = (
+    Listed("session", session),
+    Listed("messages", messages),
+)

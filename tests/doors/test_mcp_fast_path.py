@@ -18,7 +18,7 @@ from starlette.requests import Request
 from doors.mcp_client import TOKEN, Reply
 from limpet import wiring
 from limpet.doors.http import server
-from limpet.doors.http.fast_path import CALL, KNOWN_MAX, SESSION_ID, TRUSTED_SECONDS, Short, ShortCall
+from limpet.doors.http.fast_path import CALL, KNOWN_MAX, SESSION_ID, TRUSTED_SECONDS, FastCall, FastPath
 
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
 OWNER = ("alice", "one project")
@@ -49,14 +49,14 @@ class Line(NamedTuple):
 @contextmanager
 def connected(folder: Path, monkeypatch: pytest.MonkeyPatch, *, stateless: bool = False) -> Iterator[Line]:
     ways: list[bool] = []
-    decide = Short.call
+    decide = FastPath.call
 
-    def watched(self: Short, *given: Any) -> ShortCall | None:
+    def watched(self: FastPath, *given: Any) -> FastCall | None:
         found = decide(self, *given)
         ways.append(found is not None)
         return found
 
-    monkeypatch.setattr(Short, "call", watched)
+    monkeypatch.setattr(FastPath, "call", watched)
     with wiring.open(str(folder / "limpet.db")) as hold, socket.create_server(("127.0.0.1", 0)) as listener:
         running = server.Running(stateless=stateless)
         app = server.build_app(hold, "full", server.Offer(TOKEN), running=running)
@@ -178,9 +178,9 @@ def asked(transport: str) -> tuple[Request, Reply]:
 
 def test_a_session_is_known_for_a_minute_to_its_owner_alone() -> None:
     now = 1000.0
-    short = Short(stateless=False, clock=lambda: now)
+    short = FastPath(stateless=False, clock=lambda: now)
     short.served("one", OWNER, REVISIONS[0])
-    assert short.call(*asked("one"), OWNER) == ShortCall(1, {"name": "read_notepad"}, "one", REVISIONS[0])
+    assert short.call(*asked("one"), OWNER) == FastCall(1, {"name": "read_notepad"}, "one", REVISIONS[0])
     assert short.call(*asked("two"), OWNER) is None
     assert short.call(*asked(""), OWNER) is None
     for other in (("bob", OWNER[1]), (OWNER[0], "another project")):
@@ -192,7 +192,7 @@ def test_a_session_is_known_for_a_minute_to_its_owner_alone() -> None:
 
 
 def test_only_so_many_sessions_are_known() -> None:
-    short = Short(stateless=False)
+    short = FastPath(stateless=False)
     short.served("first", OWNER, REVISIONS[0])
     for number in range(KNOWN_MAX - 1):
         short.served(f"s{number}", OWNER, REVISIONS[0])
