@@ -17,7 +17,7 @@ from bench.measure import OUT, ROOT, Sizes, clean_environment, in_turns, ratio, 
 from limpet.journal import file as journal_file
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Decision, Evidence, Item, Ref
-from limpet.journal.document.scan import scan
+from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
 from limpet.journal.file import Place, find, read, update
 

@@ -15,7 +15,7 @@ from limpet import errors, limits
 from limpet.api import Limpet
 from limpet.journal import evidence as proof
 from limpet.journal.document import entries, lint
-from limpet.journal.document.scan import scan
+from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
 from limpet.text import tokens
 from operations.conftest import Clock, Opener

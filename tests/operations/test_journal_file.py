@@ -17,7 +17,7 @@ from limpet import errors, limits
 from limpet.journal import file as journal_file
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Item
-from limpet.journal.document.scan import scan
+from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
 from limpet.journal.file import Place, find, read, update
 from operations.editor import STYLES

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from limpet.journal.document import edit, entries, markup, sections
 from limpet.journal.document.entries import Archived, Blocker, Debt, Decision, Evidence, Identifier, Item, LogRow, Ref
-from limpet.journal.document.scan import BOM, scan
+from limpet.journal.document.markup import BOM, scan
 from unit.journal_texts import documents, line, words
 
 path = line.map(lambda text: text.replace("\0", "") or "x")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Decision, Item
+from limpet.journal.document.markup import scan
 from limpet.journal.document.merge import Conflict, merge, nearest, pieces
-from limpet.journal.document.scan import scan
 from limpet.journal.document.sections import template
 from unit.journal_texts import documents, words
 

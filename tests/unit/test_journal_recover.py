@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet import limits
-from limpet.journal.document import clearing, edit, entries, lint, quotes, recover, rotate
+from limpet.journal import clearing
+from limpet.journal.document import edit, entries, lint, quotes, recover
 from limpet.journal.document.entries import Archived, Blocker, Debt, Decision, Evidence, Item, LogRow, Ref
+from limpet.journal.document.markup import scan
 from limpet.journal.document.quotes import judge, judge_lines
-from limpet.journal.document.scan import scan
 from limpet.journal.document.sections import template
 from limpet.text import tokens
 from unit.journal_texts import documents, words
@@ -248,16 +249,16 @@ def test_what_rotates_is_in_the_archive_and_nothing_else_changes(
     for number in range(rows):
         text = edit.add_log(text, LogRow(f"2026-01-{number + 1:02d}", "a", f"row {number}"))
     before = scan(text)
-    moved = rotate.choose(text, keep, keep_rows)
-    after = rotate.without(text, moved, "NOTES.archive.md") if moved else text
-    archive = rotate.archived(rotate.new_archive("NOTES.md"), moved)
+    moved = edit.choose_old(text, keep, keep_rows)
+    after = edit.without_moved(text, moved, "NOTES.archive.md") if moved else text
+    archive = edit.add_to_archive(edit.new_archive("NOTES.md"), moved)
     kept = [one.entry for one in entries.decisions(scan(after))]
     gone = [one.entry for one in entries.decisions(scan(archive))]
     assert len(kept) >= min(3, len(entries.decisions(before)))
     assert sorted([*kept, *gone]) == sorted(one.entry for one in entries.decisions(before))
     logged = [one.entry for one in entries.log_rows(scan(after))]
     assert len(logged) + len(moved.rows) == len(entries.log_rows(before))
-    assert rotate.archived(archive, moved) == archive  # again, as after a crash in between
+    assert edit.add_to_archive(archive, moved) == archive  # again, as after a crash in between
     assert all(block.replace("\r\n", "\n").strip("\n") in archive for block in moved.decisions)
     assert archive.split("## Decision Log")[0].count("\n| ") == len(moved.decisions) + 1
 

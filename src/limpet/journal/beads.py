@@ -31,8 +31,8 @@ def track(root: str, debt: Debt) -> str:
         done = subprocess.run(
             arguments, cwd=root, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
         )
-        made = json.loads(done.stdout) if done.returncode == 0 else {}
+        issue = json.loads(done.stdout) if done.returncode == 0 else {}
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        made = {}
-    issue = made.get("id") if isinstance(made, dict) else None
-    return f"{debt.id} is issue {issue}." if issue else f"bd made no issue of {debt.id}; it is in the journal."
+        issue = {}
+    issue_id = issue.get("id") if isinstance(issue, dict) else None
+    return f"{debt.id} is issue {issue_id}." if issue_id else f"bd made no issue of {debt.id}; it is in the journal."

@@ -22,9 +22,9 @@ from limpet import errors, limits
 from limpet.journal.document.merge import Conflict, merge, nearest
 
 Change = Callable[[str], str]
-_SEEN, _LATE, _LOCK = "seen", "displaced", "lock"
+_STATES, _DISPLACED, _LOCK = "seen", "displaced", "lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
-_HERE = -100  # AT_FDCWD
+_AT_FDCWD = -100  # AT_FDCWD
 
 
 class Place(NamedTuple):
@@ -90,16 +90,16 @@ def revive(place: Place, text: str) -> bool:
 
 def states(place: Place, most: int | None = None) -> list[str]:
     """The texts seen last, newest first."""
-    found = []
+    texts = []
     for name in _names(place)[:most]:
         try:
-            with open(place.within(_SEEN, name), "rb") as file:
+            with open(place.within(_STATES, name), "rb") as file:
                 text = file.read().decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             continue  # another process has just tidied up
         if name.endswith(f"-{_digest(text)}.md"):  # older versions could leave half of one
-            found.append(text)
-    return found
+            texts.append(text)
+    return texts
 
 
 def forget(place: Place, texts: Sequence[str]) -> None:
@@ -110,12 +110,12 @@ def forget(place: Place, texts: Sequence[str]) -> None:
     gone = [text.encode("utf-8", "surrogateescape") for text in texts]
     try:
         with _locked(place):
-            for folder in (_SEEN, _LATE):
+            for folder in (_STATES, _DISPLACED):
                 for name in os.listdir(place.within(folder)):
                     path = place.within(folder, name)
                     with open(path, "rb") as file:
-                        kept = file.read()
-                    if any(text in kept for text in gone):
+                        data = file.read()
+                    if any(text in data for text in gone):
                         os.unlink(path)
     except OSError as problem:
         raise _trouble(place, problem) from problem
@@ -146,18 +146,18 @@ def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Save
     elif current is not None and current != head:
         head = current if _is_meant(place, current) else _taken_in(place, head, current, conflicts)
     before, merged = head, current is not None and head != current
-    wanted = change(head)
-    while wanted != current:
-        _remember(place, wanted)
-        displaced = _exchange(place, wanted, current)
+    target = change(head)
+    while target != current:
+        _remember(place, target)
+        displaced = _exchange(place, target, current)
         if displaced is None or displaced == current or _says_nothing_new(place, displaced):
-            return Saved(wanted, before, merged, tuple(conflicts))
+            return Saved(target, before, merged, tuple(conflicts))
         # Somebody saved after we had read. Their text is out of the file now and must go back into what is there.
-        wanted, merged = _taken_in(place, wanted, displaced, conflicts), True
-        current = _settled(place, place.path, wanted)
-        wanted = wanted if current is None else _taken_in(place, wanted, current, conflicts)
-    _remember(place, wanted)
-    return Saved(wanted, before, merged, tuple(conflicts), written=merged)
+        target, merged = _taken_in(place, target, displaced, conflicts), True
+        current = _settled(place, place.path, target)
+        target = target if current is None else _taken_in(place, target, current, conflicts)
+    _remember(place, target)
+    return Saved(target, before, merged, tuple(conflicts), written=merged)
 
 
 def _is_meant(place: Place, current: str) -> bool:
@@ -168,22 +168,22 @@ def _is_meant(place: Place, current: str) -> bool:
     names = _names(place)
     if not names or not any(name.endswith(f"-{_digest(current)}.md") for name in names[1:]):
         return False
-    ours_at = os.stat(place.within(_SEEN, names[0])).st_mtime
+    ours_at = os.stat(place.within(_STATES, names[0])).st_mtime
     return os.stat(place.path).st_mtime - ours_at > limits.JOURNAL_STALE_SECONDS
 
 
 def _taken_in(place: Place, head: str, theirs: str, conflicts: list[Conflict]) -> str:
     """Everything known with what somebody saved, whichever state they had begun from."""
-    known = states(place)
-    if not known:
+    ancestors = states(place)
+    if not ancestors:
         _remember(place, theirs)
         return theirs
-    if theirs in known:
+    if theirs in ancestors:
         return head
-    found = merge(known[nearest(known, theirs)], head, theirs)
-    conflicts += found.conflicts
-    _remember(place, theirs, found.text)
-    return found.text
+    result = merge(ancestors[nearest(ancestors, theirs)], head, theirs)
+    conflicts += result.conflicts
+    _remember(place, theirs, result.text)
+    return result.text
 
 
 def _says_nothing_new(place: Place, displaced: str) -> bool:
@@ -213,12 +213,12 @@ def _read(place: Place, path: str) -> str | None:
         os.close(handle)
 
 
-def _settled(place: Place, path: str, known: str) -> str | None:
+def _settled(place: Place, path: str, expected: str) -> str | None:
     """What a file says, once nobody is in the middle of saving it, as far as that can be seen from outside."""
     text = _read(place, path)
     until = time.monotonic() + limits.JOURNAL_SETTLE_SECONDS
     calm = 0
-    while _in_the_middle(text, known) and calm < 3 and time.monotonic() < until:
+    while _in_the_middle(text, expected) and calm < 3 and time.monotonic() < until:
         time.sleep(0.02)
         again = _read(place, path)
         calm = calm + 1 if again == text and again else 0
@@ -226,12 +226,14 @@ def _settled(place: Place, path: str, known: str) -> str | None:
     return text
 
 
-def _in_the_middle(text: str | None, known: str) -> bool:
-    if not known:
+def _in_the_middle(text: str | None, expected: str) -> bool:
+    if not expected:
         return False
     if text is None or not text.strip():
         return True
-    return text != known and (len(text) < 0.7 * len(known) or (known.endswith("\n") and not text.endswith("\n")))
+    return text != expected and (
+        len(text) < 0.7 * len(expected) or (expected.endswith("\n") and not text.endswith("\n"))
+    )
 
 
 # --- what was seen ----------------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ def _digest(text: str) -> str:
 def _names(place: Place) -> list[str]:
     """The files of the states, newest first."""
     try:
-        return sorted((name for name in os.listdir(place.within(_SEEN)) if name.endswith(".md")), reverse=True)
+        return sorted((name for name in os.listdir(place.within(_STATES)) if name.endswith(".md")), reverse=True)
     except FileNotFoundError:
         return []
 
@@ -259,21 +261,21 @@ def _remember(place: Place, *texts: str) -> None:
             continue
         number = int(names[0].split("-")[0]) + 1 if names else 1
         data = text.encode("utf-8", "surrogateescape")
-        path = place.within(_SEEN, f"{number:010d}-{_digest(text)}")
+        path = place.within(_STATES, f"{number:010d}-{_digest(text)}")
         with open(path, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())  # before the journal itself: a power cut must not leave it without its ancestors
         os.rename(path, f"{path}.md")
-        _sync(place.within(_SEEN))
-        kept = min(limits.JOURNAL_STATES, max(8, limits.JOURNAL_STATES_BYTES // max(1, len(data))))
-        for name in names[kept - 1 :]:
-            os.unlink(place.within(_SEEN, name))
+        _sync(place.within(_STATES))
+        limit = min(limits.JOURNAL_STATES, max(8, limits.JOURNAL_STATES_BYTES // max(1, len(data))))
+        for name in names[limit - 1 :]:
+            os.unlink(place.within(_STATES, name))
 
 
 def _late_texts(place: Place, newest: str) -> Iterator[str]:
     """What was written into displaced files since they were put aside. Old ones nobody touched are removed."""
-    folder = place.within(_LATE)
+    folder = place.within(_DISPLACED)
     beside = os.path.dirname(place.path)
     for name in os.listdir(beside):  # left by a process that was stopped in the middle
         if name.startswith(_temporary(place)):
@@ -298,13 +300,13 @@ def _late_texts(place: Place, newest: str) -> Iterator[str]:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _exchange(place: Place, text: str, known: str | None) -> str | None:
+def _exchange(place: Place, text: str, expected: str | None) -> str | None:
     """Put the text in the file's place, durably. What stood there, None when nothing did."""
     folder = os.path.dirname(place.path)
     temporary = os.path.join(folder, f"{_temporary(place)}{os.getpid()}-{time.time_ns()}")
     try:
         _write(place, temporary, text)
-        gone = _swap(place, temporary, known)
+        gone = _swap(place, temporary, expected)
     except OSError:  # and nothing else: once they are exchanged, what has this name is somebody's text
         with suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -312,7 +314,7 @@ def _exchange(place: Place, text: str, known: str | None) -> str | None:
     _sync(folder)
     if not gone:
         return None
-    displaced = _settled(place, temporary, known or "") or ""
+    displaced = _settled(place, temporary, expected or "") or ""
     _put_aside(place, temporary, _digest(displaced))
     return displaced
 
@@ -332,9 +334,9 @@ def _write(place: Place, path: str, text: str) -> None:
         os.fsync(handle)
 
 
-def _swap(place: Place, temporary: str, known: str | None) -> bool:
+def _swap(place: Place, temporary: str, expected: str | None) -> bool:
     """Exchange the two files. False when there was nothing to exchange with, and the file is new."""
-    until = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if known is not None else 0)
+    until = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if expected is not None else 0)
     while True:
         try:
             _exchange_names(temporary, place.path)
@@ -352,33 +354,33 @@ def _swap(place: Place, temporary: str, known: str | None) -> bool:
         time.sleep(0.005)
 
 
-def _exchange_names(one: str, other: str) -> None:
+def _exchange_names(source: str, target: str) -> None:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    names = os.fsencode(one), os.fsencode(other)
+    names = os.fsencode(source), os.fsencode(target)
     code = errno.ENOSYS
     if hasattr(libc, "renameat2"):
-        code = ctypes.get_errno() if libc.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE) else 0
+        code = ctypes.get_errno() if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE) else 0
     elif hasattr(libc, "renamex_np"):
         code = ctypes.get_errno() if libc.renamex_np(*names, _EXCHANGE) else 0
     if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-        _replace_names(one, other)
+        _replace_names(source, target)
     elif code:
-        raise OSError(code, os.strerror(code), other)
+        raise OSError(code, os.strerror(code), target)
 
 
-def _replace_names(one: str, other: str) -> None:
+def _replace_names(source: str, target: str) -> None:
     """Where names cannot be exchanged: keep what is there under a second name, then replace it."""
-    spare = f"{one}-old"
-    os.link(other, spare)
-    os.rename(one, other)
-    os.rename(spare, one)
+    spare = f"{source}-old"
+    os.link(target, spare)
+    os.rename(source, target)
+    os.rename(spare, source)
 
 
 def _put_aside(place: Place, path: str, digest: str) -> None:
     """Keep a displaced file where a later change looks at it again: an editor may still have it open."""
-    target = place.within(_LATE, f"{time.time_ns()}-{digest}")
+    target = place.within(_DISPLACED, f"{time.time_ns()}-{digest}")
     try:
         os.rename(path, target)
     except OSError as problem:
@@ -425,7 +427,7 @@ def _locked(place: Place) -> Iterator[None]:
 
 
 def _make_side(place: Place) -> None:
-    for name in (_SEEN, _LATE):
+    for name in (_STATES, _DISPLACED):
         os.makedirs(place.within(name), mode=0o700, exist_ok=True)
     ignore = place.within(".gitignore")
     if not os.path.exists(ignore):

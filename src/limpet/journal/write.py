@@ -1,39 +1,62 @@
 """Writing the journal: decisions, items, checkpoints, healing and rotation. Each is one change of the file.
 
-What was added is also kept as an entry, so that outputs it cites are never pruned and searches find it; the file is
-what counts.
+The file is the source of truth. Each addition is also stored as an entry, so that searches find it and the outputs it
+cites are not pruned.
 """
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, TypeVar
+import re
+from typing import Any, NamedTuple, TypeVar
 
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context
+from limpet.catalogue.operation import Context, Json
 from limpet.journal import beads
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
-from limpet.journal.document import edit, entries, removal, rotate
-from limpet.journal.document.entries import Blocker, Debt, Decision, Identifier, Item, LogRow, Placed, rooted
-from limpet.journal.document.markup import clean, one_line
+from limpet.journal.document import edit, entries, removal
+from limpet.journal.document.entries import (
+    Blocker,
+    Debt,
+    Decision,
+    Evidence,
+    Identifier,
+    Item,
+    LogRow,
+    Placed,
+    Ref,
+    rooted,
+)
+from limpet.journal.document.markup import Document, clean, one_line, scan
 from limpet.journal.document.merge import Conflict
-from limpet.journal.document.quotes import MOVED, digest_of, lines_of
-from limpet.journal.document.scan import Document, scan
+from limpet.journal.document.quotes import DRIFTED, FRESH, MOVED, digest_of, judge, lines_of
 from limpet.journal.document.sections import DEBT, template
-from limpet.journal.read import Journal
+from limpet.journal.recover import journal_of, stamp_of
 from limpet.memory import handoff
-from limpet.model import FILE, JOURNAL, Draft, moment
+from limpet.model import FILE, JOURNAL, Draft
+from limpet.redaction import redact
 from limpet.store import Listing
 
 DONE = "RESOLVED"
 LISTED = 10  # blockers and goals each that a handoff names
+MAIN = "main"
+FINISHED = ("question", "goal", "debt", "blocker")  # sections whose entries can be done
+# The optional arguments of update_notes, by section.
+DETAILS = {
+    "goal": {"note"},
+    "identifier": {"note"},
+    "blocker": {"eta"},
+    "debt": {"severity", "sprint", "track"},
+}
+_PLACE_AND_WORDS = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?(?:\s+(\S.*))?\Z", re.DOTALL)
+_USER_SAID = re.compile(r"user:\s*(\S.*)\Z", re.DOTALL | re.IGNORECASE)
 T = TypeVar("T")
 
 
 class Written(NamedTuple):
-    """What a change of the journal did. `line` is where it stands; conflicts are with what people changed meanwhile."""
+    """The result of a change. `line` is where the entry is; conflicts are with edits that people made meanwhile."""
 
     file: str
     line: int
@@ -68,26 +91,17 @@ class Rotated(NamedTuple):
     rows: int
 
 
-def journal_of(ctx: Context) -> Journal:
-    return Journal(ctx.root, ctx.bounds.journal)
-
-
-def stamp_of(ctx: Context) -> str:
-    """Now, as the journal writes it."""
-    return f"{moment(ctx.now):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def field(what: str, text: str | None, *, line: bool = False) -> str:
-    """A text that may stand in an entry; "" where none was given."""
+    """A text cleaned for an entry; "" for None."""
     if text is None:
         return ""
-    kept = one_line(text) if line else clean(text)
+    cleaned = one_line(text) if line else clean(text)
     advice = "Keep the long part as an output or a file, and name it."
-    return bounded(what, kept, limits.JOURNAL_FIELD_MAX_CHARS, advice, blank=f"Say the {what} in a sentence.")
+    return bounded(what, cleaned, limits.JOURNAL_FIELD_MAX_CHARS, advice, blank=f"Say the {what} in a sentence.")
 
 
 def _write(ctx: Context, change: edit.Change, operation: str, *blocks: str) -> Written:
-    """Put a change to the file and keep what it added: each of the blocks as an entry."""
+    """Apply a change to the file, and store each of the blocks it added as an entry."""
     journal = journal_of(ctx)
     saved = files.update(journal.place, change, template)
     for block in blocks:
@@ -116,25 +130,87 @@ def log_decision(
 ) -> Written:
     if not evidence:
         raise errors.bad_evidence("", "none was given")
-    kept = tuple(field("test scenario", one) for one in scenarios if one.strip())
-    if len(kept) < limits.JOURNAL_SCENARIOS:
-        raise errors.few_scenarios(len(kept), limits.JOURNAL_SCENARIOS)
+    cases = tuple(field("test scenario", item) for item in scenarios if item.strip())
+    if len(cases) < limits.JOURNAL_SCENARIOS:
+        raise errors.few_scenarios(len(cases), limits.JOURNAL_SCENARIOS)
     texts = field("title", title, line=True), field("decision", decision), field("rationale", rationale)
-    proofs = [proof.given(ctx.root, item) for item in evidence]
-    entry = Decision(stamp_of(ctx), *texts, tuple(one for one, _ in proofs), kept)
+    proofs = [take_evidence(ctx.root, item) for item in evidence]
+    entry = Decision(stamp_of(ctx), *texts, tuple(item for item, _ in proofs), cases)
     block = edit.decision_block(entry, 4)
     written = _write(ctx, lambda text: edit.add_decision(text, entry), "log_decision", block)
-    moved = tuple(str(one.ref) for one, state in proofs if state == MOVED)
+    moved = tuple(str(item.ref) for item, state in proofs if state == MOVED)
     return written._replace(moved=moved)
+
+
+def take_evidence(root: str, item: str) -> tuple[Evidence, str]:
+    """Evidence as an agent gives it, with the quote from the file itself, and whether it was fresh or moved."""
+    if statement := _USER_SAID.match(item.strip()):
+        return Evidence(statement[1].strip().strip('"'), None), FRESH
+    ref, quote = _place_and_quote(item)
+    place = None if ref is None else rooted(ref, os.path.realpath(root))
+    if place is None or not place.first:
+        raise errors.bad_evidence(item, "it names no lines of a file inside the project")
+    text = proof.source(root, place.path)
+    if text is None:
+        raise errors.bad_evidence(item, f"there is no readable file {place.path} in the project")
+    if not quote:
+        return Evidence(_quoted(item, text, place), place), FRESH
+    verdict = judge(quote, place, text)
+    if verdict.state == DRIFTED:
+        raise errors.bad_evidence(item, f"{place.path} does not hold these words")
+    return Evidence(_checked(item, quote), verdict.ref), verdict.state
+
+
+def _place_and_quote(item: str) -> tuple[Ref | None, str]:
+    parsed = entries.evidence(item.strip())
+    if parsed.ref is not None:
+        return parsed.ref, parsed.quote
+    plain = _PLACE_AND_WORDS.match(item.strip())
+    if plain is None:
+        return None, ""
+    return entries.as_ref(plain[1], int(plain[2]), int(plain[3] or plain[2])), (plain[4] or "").strip().strip("`")
+
+
+def _quoted(item: str, text: str, place: Ref) -> str:
+    """The lines the place names, without the indent they share."""
+    lines = [line.rstrip() for line in lines_of(text, place)]
+    if len(lines) < place.last - place.first + 1 or not any(lines):
+        raise errors.bad_evidence(item, f"{place.path} has no words at these lines")
+    indent = min(len(line) - len(line.lstrip()) for line in lines if line)
+    return _checked(item, "\n".join(line[indent:] for line in lines).strip("\n"))
+
+
+def _checked(item: str, quote: str) -> str:
+    if quote.count("\n") >= limits.JOURNAL_QUOTE_MAX_LINES:
+        raise errors.bad_evidence(item, f"it quotes more than {limits.JOURNAL_QUOTE_MAX_LINES} lines")
+    if redact(quote).count:
+        raise errors.bad_evidence(item, "it quotes what looks like a secret, and a journal is shared")
+    try:
+        quote.encode()
+    except UnicodeEncodeError:
+        raise errors.bad_evidence(item, "it quotes bytes that are no text") from None
+    return quote
 
 
 # --- items ------------------------------------------------------------------------------------------------------------
 
 
-def add(ctx: Context, section: str, text: str, given: dict[str, str]) -> Written:
-    """Add to a section; `given` holds what else is said about it, by its name in update_notes."""
+def update_notes(ctx: Context, section: str, text: str, done: bool = False, **details: Any) -> Written:
+    """Add an entry to a section, or mark the one entry of it that contains the text as done."""
+    if done:
+        if section not in FINISHED:
+            raise errors.not_one_of("update_notes", "section with done", section, FINISHED)
+        if details:
+            raise errors.not_used("update_notes", "done", " and ".join(sorted(details)))
+        return _finish(ctx, section, text)
+    if unused := sorted(set(details) - DETAILS.get(section, set())):
+        raise errors.not_used("update_notes", f"section {section}", " and ".join(unused))
+    return _add(ctx, section, text, details)
+
+
+def _add(ctx: Context, section: str, text: str, details: dict[str, Any]) -> Written:
     words = field("text", text)
-    note = field("note", given.get("note"), line=True)
+    note = field("note", details.get("note"), line=True)
     if section == "question":
         block = edit.item_block(Item(words))
         return _write(ctx, lambda text: edit.add_question(text, Item(words)), "update_notes", block)
@@ -143,11 +219,11 @@ def add(ctx: Context, section: str, text: str, given: dict[str, str]) -> Written
         goal = Item(words, note=waits)
         return _write(ctx, lambda text: edit.add_goal(text, goal), "update_notes", edit.item_block(goal))
     if section == "blocker":
-        eta = field("eta", given.get("eta"), line=True)
+        eta = field("eta", details.get("eta"), line=True)
         blocker = Blocker("Waiting" if eta else "Blocked", words, eta)
         return _write(ctx, lambda text: edit.add_blocker(text, blocker), "update_notes", edit.blocker_block(blocker))
     if section == "debt":
-        return _add_debt(ctx, words, given)
+        return _add_debt(ctx, words, details)
     if section == "identifier":
         return _add_identifier(ctx, one_line(words), note)
     names = edit.TASK if section == "task" else edit.STATE
@@ -158,22 +234,22 @@ def _field_block(names: tuple[str, ...], value: str) -> str:
     return f"- **{names[0]}**: {value}\n"
 
 
-def _add_debt(ctx: Context, words: str, given: dict[str, str]) -> Written:
+def _add_debt(ctx: Context, words: str, details: dict[str, Any]) -> Written:
     journal = journal_of(ctx)
     archive = files.read(journal.archive) or ""
-    severity = given.get("severity", "MEDIUM")
-    sprint = field("sprint", given.get("sprint"), line=True)
-    made: list[Debt] = []
+    severity = details.get("severity", "MEDIUM")
+    sprint = field("sprint", details.get("sprint"), line=True)
+    debts: list[Debt] = []
 
     def change(text: str) -> str:
-        made[:] = [Debt(edit.next_debt_id(text, archive), words, severity, ctx.session, sprint)]
-        return edit.add_debt(text, made[0])
+        debts[:] = [Debt(edit.next_debt_id(text, archive), words, severity, ctx.session, sprint)]
+        return edit.add_debt(text, debts[0])
 
-    # The number is only known once the change was put to the file, so what is kept is written afterwards.
+    # The change itself chooses the number, so the entry is stored after it.
     saved = _write(ctx, change, "update_notes")
-    debt = made[0]
+    debt = debts[0]
     _keep(ctx, f"{debt.id}: {debt.description} ({debt.severity})", saved.file, "update_notes")
-    hint = beads.track(ctx.root, debt) if given.get("track") else beads.offer(debt)
+    hint = beads.track(ctx.root, debt) if details.get("track") else beads.offer(debt)
     return saved._replace(id=debt.id, hint=hint)
 
 
@@ -190,29 +266,33 @@ def _add_identifier(ctx: Context, place: str, purpose: str) -> Written:
     return written
 
 
-def finish(ctx: Context, section: str, text: str) -> Written:
-    """Mark the one open entry of a section that holds the words as done."""
-    wanted = one_line(field("text", text)).casefold()
+def _finish(ctx: Context, section: str, text: str) -> Written:
+    """Mark the one open entry of a section that contains the words as done."""
+    words = one_line(field("text", text)).casefold()
 
     def change(journal: str) -> str:
         doc = scan(journal)
         if section == "blocker":
-            blockers = [one for one in entries.blockers(doc) if not one.entry.resolved]
-            return edit.resolve(journal, _only(section, text, wanted, [(one, one.entry.text) for one in blockers]))
+            blockers = [placed for placed in entries.blockers(doc) if not placed.entry.resolved]
+            return edit.resolve(
+                journal, _only(section, text, words, [(placed, placed.entry.text) for placed in blockers])
+            )
         if section == "debt":
-            debts = [one for one in entries.debts(doc) if one.entry.severity != DONE]
-            found = _only(section, text, wanted, [(one, f"{one.entry.id} {one.entry.description}") for one in debts])
+            debts = [placed for placed in entries.debts(doc) if placed.entry.severity != DONE]
+            found = _only(
+                section, text, words, [(placed, f"{placed.entry.id} {placed.entry.description}") for placed in debts]
+            )
             return edit.set_cells(journal, DEBT, {found.start: {2: DONE}})
         items = entries.questions(doc) if section == "question" else entries.goals(doc)
-        still_open = [one for one in items if not one.entry.done]
-        return edit.tick(journal, _only(section, text, wanted, [(one, one.entry.text) for one in still_open]))
+        still_open = [placed for placed in items if not placed.entry.done]
+        return edit.tick(journal, _only(section, text, words, [(placed, placed.entry.text) for placed in still_open]))
 
     return _write(ctx, change, "update_notes")
 
 
-def _only(section: str, text: str, wanted: str, found: list[tuple[Placed[T], str]]) -> Placed[T]:
-    exact = [one for one, words in found if one_line(words).casefold() == wanted]
-    fitting = exact or [one for one, words in found if wanted in one_line(words).casefold()]
+def _only(section: str, text: str, words: str, candidates: list[tuple[Placed[T], str]]) -> Placed[T]:
+    exact = [placed for placed, content in candidates if one_line(content).casefold() == words]
+    fitting = exact or [placed for placed, content in candidates if words in one_line(content).casefold()]
     if not fitting:
         raise errors.no_item(section, text)
     if len(fitting) > 1:
@@ -223,10 +303,15 @@ def _only(section: str, text: str, wanted: str, found: list[tuple[Placed[T], str
 # --- duties -----------------------------------------------------------------------------------------------------------
 
 
-def checkpoint(
-    ctx: Context, summary: str, state: str | None, task: str | None, agent: str | None, line: str
+def checkpoint_session(
+    ctx: Context,
+    summary: str,
+    state: str | None = None,
+    task: str | None = None,
+    agent: str | None = None,
+    line: str = MAIN,
 ) -> Checkpoint:
-    """The end of a session, or the moment before its window is cut: the log, where it stands, and the handoff."""
+    """At the end of a session, or before its window is compacted: a log row, the current state, and the handoff."""
     at, words = stamp_of(ctx), field("summary", summary)
     row = LogRow(at, field("agent", agent, line=True) or ctx.session, words)
     fields: list[tuple[tuple[str, ...], str]] = [(edit.CHECKPOINT, at)]
@@ -240,55 +325,55 @@ def checkpoint(
             text = edit.set_context(text, names, value)
         return edit.add_log(text, row)
 
-    told = [_field_block(*field) for field in fields[1:]]
-    written = _write(ctx, change, "checkpoint_session", f"{at} {row.agent}: {words}", *told)
+    blocks = [_field_block(*field) for field in fields[1:]]
+    written = _write(ctx, change, "checkpoint_session", f"{at} {row.agent}: {words}", *blocks)
     doc = scan(journal_of(ctx).text())
-    blocking = [one for one in entries.blockers(doc) if not one.entry.resolved]
-    aims = [one for one in entries.goals(doc) if not one.entry.done]
-    blockers, goals = tuple(one.entry.text for one in blocking), tuple(one.entry.text for one in aims)
-    questions = tuple(one.entry.text for one in entries.questions(doc) if not one.entry.done)
+    blocking = [placed for placed in entries.blockers(doc) if not placed.entry.resolved]
+    aims = [placed for placed in entries.goals(doc) if not placed.entry.done]
+    blockers, goals = tuple(placed.entry.text for placed in blocking), tuple(placed.entry.text for placed in aims)
+    questions = tuple(placed.entry.text for placed in entries.questions(doc) if not placed.entry.done)
     text = _handoff(words, state, blockers, goals, written.file)
-    repeated = [*(one.start for one in blocking[:LISTED]), *(one.start for one in aims[:LISTED])]
+    repeated = [*(placed.start for placed in blocking[:LISTED]), *(placed.start for placed in aims[:LISTED])]
     handoff.leave(ctx, text, line, _sources(ctx, doc, repeated))
-    moved = rotate_when_long(ctx, force=False)
+    moved = rotate_notes(ctx)
     return Checkpoint(written, at, blockers, goals, questions, True, moved.decisions + moved.rows)
 
 
 def _sources(ctx: Context, doc: Document, starts: list[int]) -> tuple[str, ...]:
-    """Whose words these lines of the file are: of whoever had them added here, else of somebody who edited it."""
+    """The provenance of these lines: the origin of the entry that added them, else a person who edited the file."""
     added = ctx.store.list(ctx.scope, Listing((JOURNAL,), limit=limits.LIST_MAX)).entries if starts else ()
-    known = removal.authors(doc, [(entry.content, entry.origin) for entry in added])
-    return tuple(known.get(start, FILE) for start in starts)
+    origins = removal.authors(doc, [(entry.content, entry.origin) for entry in added])
+    return tuple(origins.get(start, FILE) for start in starts)
 
 
 def _handoff(summary: str, state: str | None, blockers: tuple[str, ...], goals: tuple[str, ...], file: str) -> str:
     parts = [summary]
     if state:
         parts.append(f"Where it stands: {clean(state)}")
-    for title, found in (("Blocked by", blockers), ("Not finished", goals)):
-        if found:
-            more = f"\n- and {len(found) - LISTED} more" if len(found) > LISTED else ""
-            parts.append(f"{title}:\n" + "\n".join(f"- {one_line(one)}" for one in found[:LISTED]) + more)
+    for title, items in (("Blocked by", blockers), ("Not finished", goals)):
+        if items:
+            more = f"\n- and {len(items) - LISTED} more" if len(items) > LISTED else ""
+            parts.append(f"{title}:\n" + "\n".join(f"- {one_line(item)}" for item in items[:LISTED]) + more)
     parts.append(f"More: recover_notes, or {file}.")
     return "\n\n".join(parts)[: limits.HANDOFF_MAX_CHARS]
 
 
-def begin(ctx: Context) -> bool:
-    """Make the journal from its template if there is none. Whether it was made."""
+def init_notes(ctx: Context) -> bool:
+    """Create the journal from its template if there is none. Whether it was created."""
     return files.revive(journal_of(ctx).place, template()) if _state(ctx) != "healthy" else False
 
 
-def heal(ctx: Context, check: bool) -> Healed:
-    """Bring an empty or missing journal back: what was seen last, then what git has, then the template."""
+def heal_notes(ctx: Context, check: bool = False) -> Healed:
+    """Restore an empty or missing journal: from the last state seen, else from git, else from the template."""
     journal = journal_of(ctx)
     state = _state(ctx)
     if state == "healthy":
         return Healed(journal.rules.file, state, "", False)
-    seen = next((text for text in files.states(journal.place) if text.strip()), "")
-    committed = "" if seen else proof.committed(ctx.root, journal.rules.file) or ""
+    last_text = next((text for text in files.states(journal.place) if text.strip()), "")
+    committed = "" if last_text else proof.committed(ctx.root, journal.rules.file) or ""
     source, text = "template", template()
-    if seen:
-        source, text = "last seen", seen
+    if last_text:
+        source, text = "last seen", last_text
     elif committed.strip():
         source, text = "git", committed
     written = False if check else files.revive(journal.place, text)
@@ -300,16 +385,47 @@ def _state(ctx: Context) -> str:
     return "missing" if text is None else "healthy" if text.strip() else "empty"
 
 
-def rotate_when_long(ctx: Context, *, force: bool) -> Rotated:
-    """Move what is old to the archive. First it is there, then it is gone here: a crash in between loses nothing."""
+def rotate_notes(ctx: Context, force: bool = False) -> Rotated:
+    """Move old entries to the archive. They are written there before they are removed here: a crash loses nothing."""
     journal = journal_of(ctx)
     rules = journal.rules
-    name = rotate.archive_name(rules.file)
+    name = edit.archive_name(rules.file)
     text = journal.text()
     if not force and len(text.encode("utf-8", "surrogateescape")) <= rules.rotate_bytes:
         return Rotated(rules.file, name, 0, 0)
-    moved = rotate.choose(text, rules.keep_decisions, rules.keep_log_rows)
+    moved = edit.choose_old(text, rules.keep_decisions, rules.keep_log_rows)
     if moved:
-        files.update(journal.archive, lambda old: rotate.archived(old, moved), lambda: rotate.new_archive(rules.file))
-        files.update(journal.place, lambda now: rotate.without(now, moved, name.rsplit("/", 1)[-1]))
+        files.update(journal.archive, lambda old: edit.add_to_archive(old, moved), lambda: edit.new_archive(rules.file))
+        files.update(journal.place, lambda now: edit.without_moved(now, moved, name.rsplit("/", 1)[-1]))
     return Rotated(rules.file, name, len(moved.decisions), len(moved.rows))
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def written_json(value: Written) -> Json:
+    answer: Json = {"ok": True, "file": value.file, "line": value.line}
+    if value.id:
+        answer["id"] = value.id
+    if value.moved:
+        answer["moved"] = list(value.moved)
+    if value.merged:
+        answer["merged"] = True
+    if value.conflicts:
+        answer["conflicts"] = [{"agent": conflict.ours, "by_hand": conflict.theirs} for conflict in value.conflicts]
+    return answer | ({"hint": value.hint} if value.hint else {})
+
+
+def checkpoint_json(value: Checkpoint) -> Json:
+    return written_json(value.written) | {
+        "at": value.at,
+        "blockers": list(value.blockers),
+        "incomplete": list(value.goals),
+        "questions": list(value.questions),
+        "handoff": value.handoff,
+        "rotated": value.rotated,
+    }
+
+
+def created_json(created: bool) -> Json:
+    return {"created": created}

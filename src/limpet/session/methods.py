@@ -17,9 +17,9 @@ from limpet.store import Pruned
 
 if TYPE_CHECKING:
     # What only some calls need is imported by them: every server starts with this module.
-    from limpet.journal.document.clearing import Cleared
+    from limpet.journal.check import Linted, Verified
+    from limpet.journal.clearing import Cleared
     from limpet.journal.document.recover import Recovered
-    from limpet.journal.read import Linted, Verified
     from limpet.journal.write import Checkpoint, Healed, Rotated, Written
     from limpet.memory import skills, state
     from limpet.memory.skill_files import Found
@@ -349,9 +349,9 @@ class JournalFace:
 
     def clear(self, tool: str, content: str) -> Cleared | None:
         """The one line for a tool's result whose findings are noted; it leads back to the whole. None: let it stay."""
-        from limpet.journal import operations
+        from limpet.journal import clearing
 
-        return operations.clear_result(self._session.ctx(), tool, content)
+        return clearing.clear_result(self._session.ctx(), tool, content)
 
 
 def plain(tags: Sequence[str]) -> object:

@@ -13,7 +13,7 @@ from limpet.catalogue.operation import Context
 from limpet.journal import file as files
 from limpet.journal.document import removal
 from limpet.journal.document.removal import Piece
-from limpet.journal.write import journal_of
+from limpet.journal.recover import journal_of
 from limpet.model import Event
 
 TAKEN = "taken"  # the member of an entry's extra that holds its pieces

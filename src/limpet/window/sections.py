@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from limpet import errors
 from limpet.catalogue.operation import Context
-from limpet.journal import operations as journal
+from limpet.journal import recover as journal
 from limpet.memory import digest, handoff, memory, skills
 from limpet.model import FILE, Handoff
 from limpet.session import notepad, pins, prompt, tree

@@ -31,7 +31,7 @@ def run(asked: Asked) -> int:
 
     from limpet import settings
     from limpet.doors.cli import render
-    from limpet.journal.read import Journal, recovered
+    from limpet.journal.recover import Journal, recovered
 
     chosen = settings.load()
     found = recovered(Journal(chosen.root, chosen.bounds.journal), asked.level, asked.query, datetime.now(UTC))

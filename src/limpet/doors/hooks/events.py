@@ -261,7 +261,7 @@ def _journal(ctx: Context) -> str:
     if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
         return ""
     from limpet.errors import LimpetError
-    from limpet.journal.operations import recover_notes
+    from limpet.journal.recover import recover_notes
     from limpet.model import FILE
     from limpet.text.quote import quoted
 

@@ -5,8 +5,10 @@ Each function may be put to another text again, so that a change can be repeated
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from limpet.journal.document import entries, markup
 from limpet.journal.document.entries import (
@@ -22,8 +24,7 @@ from limpet.journal.document.entries import (
     Table,
     column,
 )
-from limpet.journal.document.markup import escape
-from limpet.journal.document.scan import Document, scan
+from limpet.journal.document.markup import Document, escape, scan
 from limpet.journal.document.sections import (
     ARCHIVE,
     BLOCKERS,
@@ -46,6 +47,9 @@ Change = Callable[[str], str]
 TASK = ("Current Task", "current bead", "active task")
 CHECKPOINT = ("Last Checkpoint",)
 STATE = ("Reasoning State", "status", "next action")
+INDEX_HEAD = "## Index"
+DECISIONS_HEAD = "## Decision Log"
+LOG_HEAD = "## Session Continuity Log"
 _LINE_END = re.compile(r"\r?\n\Z")
 _DEBT_ID = re.compile(r"TD-(\d{1,6})")
 
@@ -87,8 +91,8 @@ def _in_parens(text: str) -> str:
 
 def _plain_end(text: str, pattern: re.Pattern[str]) -> str:
     """A text that ends like a note of ours is kept from being read as one."""
-    found = pattern.search(text)
-    return text if found is None else f"{text[: found.start()]}\\{text[found.start() :]}"
+    match = pattern.search(text)
+    return text if match is None else f"{text[: match.start()]}\\{text[match.start() :]}"
 
 
 # --- adding -----------------------------------------------------------------------------------------------------------
@@ -97,8 +101,8 @@ def _plain_end(text: str, pattern: re.Pattern[str]) -> str:
 def add_decision(text: str, entry: Decision) -> str:
     doc = with_section(scan(text), DECISIONS)
     place = places(doc)[DECISIONS]
-    known = entries.decision_headings(doc)
-    level = known[0][0].level if known else place.heading.level + 1
+    headings = entries.decision_headings(doc)
+    level = headings[0][0].level if headings else place.heading.level + 1
     at = _end_of_text(doc, place.heading.body, place.end)
     return insert(doc, at, decision_block(entry, level), apart=True)
 
@@ -123,9 +127,9 @@ def add_debt(text: str, entry: Debt) -> str:
 def add_identifier(text: str, entry: Identifier) -> str:
     """Add a place, or bring its row up to date when it is listed already."""
     doc = scan(text)
-    known = [row for row in entries.identifiers(doc) if row.entry.place == entry.place]
-    if known:
-        return set_cells(text, IDENTIFIERS, {known[0].start: {2: entry.verified, 1: entry.purpose}})
+    existing = [row for row in entries.identifiers(doc) if row.entry.place == entry.place]
+    if existing:
+        return set_cells(text, IDENTIFIERS, {existing[0].start: {2: entry.verified, 1: entry.purpose}})
     named = [(names, value) for names, value in zip(entries.IDENTIFIER_COLUMNS, entry, strict=True)]
     return _add_row(text, IDENTIFIERS, named, 1)
 
@@ -149,9 +153,9 @@ def next_debt_id(*texts: str) -> str:
 def add_line(text: str, key: str, block: str) -> str:
     doc = with_section(scan(text), key)
     place = places(doc)[key]
-    known = entries.bullets(doc, place.heading.body, place.own_end)
-    if known:
-        return insert(doc, known[-1].end, block)
+    items = entries.bullets(doc, place.heading.body, place.own_end)
+    if items:
+        return insert(doc, items[-1].end, block)
     at = _end_of_text(doc, place.heading.body, place.own_end)
     return insert(doc, at, block, apart=not doc.is_hidden(max(0, at - 1)) and at > place.heading.body)
 
@@ -199,13 +203,13 @@ def _end_of_text(doc: Document, start: int, end: int) -> int:
 def set_context(text: str, names: tuple[str, ...], value: str) -> str:
     """Set a field of Active Context; `names` are its own and what others call it."""
     doc = with_section(scan(text), CONTEXT)
-    wanted = {normal(name) for name in names}
+    titles = {normal(name) for name in names}
     for field in entries.context(doc):
         name = field.entry[0]
-        if normal(name) in wanted:
+        if normal(name) in titles:
             line_end = _LINE_END.search(doc.text[: field.end])
-            kept = line_end.group() if line_end else ""
-            return f"{doc.text[: field.start]}- **{name}**: {escape(value)}{kept}{doc.text[field.end :]}"
+            ending = line_end.group() if line_end else ""
+            return f"{doc.text[: field.start]}- **{name}**: {escape(value)}{ending}{doc.text[field.end :]}"
     return add_line(doc.text, CONTEXT, f"- **{names[0]}**: {escape(value)}\n")
 
 
@@ -248,3 +252,81 @@ def spliced(text: str, changes: list[tuple[int, int, str]]) -> str:
     for start, end, value in sorted(changes, reverse=True):
         text = text[:start] + value + text[end:]
     return text
+
+
+# --- rotation: old decisions and log rows move to an archive, so that the journal stays short -------------------------
+
+
+class Moved(NamedTuple):
+    """What is to move, each exactly as it stands in the journal."""
+
+    decisions: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.decisions or self.rows)
+
+
+def archive_name(name: str) -> str:
+    stem, ending = os.path.splitext(name)
+    return f"{stem}.archive{ending}"
+
+
+def choose_old(text: str, keep_decisions: int, keep_rows: int) -> Moved:
+    """All but the newest decisions and the last log rows. Decisions without a time count as new and stay."""
+    doc = scan(text)
+    decisions = entries.decisions(doc)
+    dated = [placed for placed in decisions if entries.parse_time(placed.entry.at) is not None]
+    dated.sort(key=lambda placed: (str(entries.parse_time(placed.entry.at)), placed.start))
+    old = dated[: max(0, len(decisions) - max(keep_decisions, 3))]
+    old.sort(key=lambda placed: placed.start)
+    rows = entries.log_rows(doc)
+    moved_rows = rows[: max(0, len(rows) - keep_rows)]
+    return Moved(
+        tuple(doc.text[placed.start : placed.end] for placed in old),
+        tuple(doc.text[row.start : row.end] for row in moved_rows),
+    )
+
+
+def new_archive(name: str) -> str:
+    heads = table_head(("Date", "Decision")), table_head(("Timestamp", "Agent", "Summary"))
+    return f"# Archive of {name}\n\n{INDEX_HEAD}\n{heads[0]}\n{DECISIONS_HEAD}\n\n{LOG_HEAD}\n{heads[1]}"
+
+
+def add_to_archive(archive: str, moved: Moved) -> str:
+    """The archive with what was moved; what it holds already is not put in again."""
+    for block in moved.decisions:
+        plain = block.replace("\r\n", "\n").strip("\n")
+        if plain in archive.replace("\r\n", "\n"):
+            continue
+        (placed,) = entries.decisions(scan(f"{DECISIONS_HEAD}\n{plain}\n"))[:1] or (None,)
+        if placed is not None:
+            archive = _with_index(archive, placed.entry.at[:10], placed.entry.title)
+        doc = scan(archive)
+        at = places(doc)["decisions"].end
+        archive = insert(doc, at, plain + "\n", apart=True)
+    for row in moved.rows:
+        plain = row.replace("\r\n", "\n").rstrip("\n") + "\n"
+        doc = scan(archive)
+        table = entries.first_table(doc, places(doc).get(LOG))
+        if table is not None and plain not in archive:
+            archive = insert(doc, table.end, plain)
+    return archive
+
+
+def _with_index(archive: str, date: str, title: str) -> str:
+    doc = scan(archive)
+    heading = next(heading for heading in doc.headings if heading.title == "Index")
+    table = next(entries.tables(doc, heading.body, doc.own_end(heading)))
+    return insert(doc, table.end, markup.row([date, title]) + "\n")
+
+
+def without_moved(text: str, moved: Moved, archive: str) -> str:
+    """The journal without what was moved, where it still stands unchanged, and with a line that says where it is."""
+    for block in (*moved.decisions, *moved.rows):
+        at = text.find(block)
+        if at >= 0 and (at == 0 or text[at - 1] == "\n"):
+            text = text[:at] + text[at + len(block) :]
+    if f"]({archive})" in text:
+        return text
+    return add_line(text, ARCHIVE, f"- Older decisions and log rows: [{archive}]({archive})\n")

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Generic, NamedTuple, TypeVar
 
 from limpet.journal.document import markup
-from limpet.journal.document.markup import Cell, clean, unescape
-from limpet.journal.document.scan import Document, Heading, Line
+from limpet.journal.document.markup import Cell, Document, Heading, Line, clean, unescape
 from limpet.journal.document.sections import (
     ARCHIVE,
     BLOCKERS,
@@ -139,7 +139,7 @@ _DELIMITER = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|
 _DATED = re.compile(r"(\d{4}-\d\d\S*(?: \d\d:\d\d\S*)?)(?:[ \t]+(?:[-–—:][ \t]+)?(.*))?$")  # noqa: RUF001
 _REF = re.compile(r"\[(.+):(\d{1,9})(?:-(\d{1,9}))?\]\Z")
 _PLACE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?$|(.+)$")
-_SAID = re.compile(r'"(.*)" \[user\]$', re.DOTALL)
+_USER_QUOTE = re.compile(r'"(.*)" \[user\]$', re.DOTALL)
 NOTE = re.compile(r"\((?i:blocking|depends on): ((?:\\.|[^\\()])*)\)[ \t]*$")
 ETA = re.compile(r"\(ETA: ((?:\\.|[^\\()])*)\)[ \t]*$")
 _STATE = re.compile(r"(?:\[RESOLVED\][ \t]*)?(Waiting|Blocked|Resolved)[ \t]*:[ \t]*", re.IGNORECASE)
@@ -150,13 +150,13 @@ _STATE = re.compile(r"(?:\[RESOLVED\][ \t]*)?(Waiting|Blocked|Resolved)[ \t]*:[ 
 
 def bullets(doc: Document, start: int, end: int) -> list[Bullet]:
     """The items of the lists in a span; what is indented below an item belongs to it."""
-    found: list[Bullet] = []
+    items: list[Bullet] = []
     lines: list[str] = []
     open_at, open_end, indent = -1, -1, 0
 
     def close() -> None:
         if open_at >= 0:
-            found.append(_bullet(doc, lines, open_at, open_end))
+            items.append(_bullet(doc, lines, open_at, open_end))
 
     for line in doc.lines(start, end):
         item = None if line.hidden else _BULLET.match(line.text)
@@ -174,7 +174,7 @@ def bullets(doc: Document, start: int, end: int) -> list[Bullet]:
             close()
             open_at = -1
     close()
-    return found
+    return items
 
 
 def _continues(line: Line, lines: list[str]) -> bool:
@@ -233,7 +233,7 @@ def _records(doc: Document, place: Place | None, names: tuple[tuple[str, ...], .
     if place is None:
         return
     for table in tables(doc, place.heading.body, place.own_end):
-        at = [column(table, *known) for known in names]
+        at = [column(table, *titles) for titles in names]
         if at[0] is None:
             at = [position if position < len(table.columns) else None for position in range(len(names))]
         for row in table.rows:
@@ -256,8 +256,8 @@ def debts(doc: Document) -> list[Placed[Debt]]:
 
 
 def identifiers(doc: Document) -> list[Placed[Identifier]]:
-    found = _records(doc, places(doc).get(IDENTIFIERS), IDENTIFIER_COLUMNS)
-    return [Placed(Identifier(uncoded(row.entry[0]), *row.entry[1:]), row.start, row.end) for row in found]
+    rows = _records(doc, places(doc).get(IDENTIFIERS), IDENTIFIER_COLUMNS)
+    return [Placed(Identifier(uncoded(row.entry[0]), *row.entry[1:]), row.start, row.end) for row in rows]
 
 
 def log_rows(doc: Document) -> list[Placed[LogRow]]:
@@ -265,15 +265,15 @@ def log_rows(doc: Document) -> list[Placed[LogRow]]:
 
 
 def archived(doc: Document) -> list[Placed[Archived]]:
-    found = _records(doc, places(doc).get(ARCHIVE), ARCHIVE_COLUMNS)
-    return [Placed(Archived(*row.entry), row.start, row.end) for row in found]
+    rows = _records(doc, places(doc).get(ARCHIVE), ARCHIVE_COLUMNS)
+    return [Placed(Archived(*row.entry), row.start, row.end) for row in rows]
 
 
 def items(doc: Document, key: str) -> list[Placed[Item]]:
     """Questions or goals."""
     place = places(doc).get(key)
-    found = [] if place is None else bullets(doc, place.heading.body, place.own_end)
-    return [Placed(_item(bullet, key), bullet.start, bullet.end) for bullet in found if bullet.raw]
+    listed = [] if place is None else bullets(doc, place.heading.body, place.own_end)
+    return [Placed(_item(bullet, key), bullet.start, bullet.end) for bullet in listed if bullet.raw]
 
 
 def questions(doc: Document) -> list[Placed[Item]]:
@@ -286,22 +286,22 @@ def goals(doc: Document) -> list[Placed[Item]]:
 
 def _item(bullet: Bullet, key: str) -> Item:
     raw, note = bullet.raw, ""
-    if key == GOALS and (found := NOTE.search(raw)) and not _escaped(raw, found.start()):
-        raw, note = raw[: found.start()], unescape(found.group()[1 : found.group().rindex(")")])
+    if key == GOALS and (match := NOTE.search(raw)) and not _escaped(raw, match.start()):
+        raw, note = raw[: match.start()], unescape(match.group()[1 : match.group().rindex(")")])
     return Item(item_text(raw), bullet.done, note)
 
 
 def blockers(doc: Document) -> list[Placed[Blocker]]:
     place = places(doc).get(BLOCKERS)
-    found = [] if place is None else bullets(doc, place.heading.body, place.own_end)
-    return [Placed(_blocker(bullet), bullet.start, bullet.end) for bullet in found if bullet.raw]
+    listed = [] if place is None else bullets(doc, place.heading.body, place.own_end)
+    return [Placed(_blocker(bullet), bullet.start, bullet.end) for bullet in listed if bullet.raw]
 
 
 def _blocker(bullet: Bullet) -> Blocker:
     raw, eta, state = bullet.raw, "", "Blocked"
     resolved = bullet.done or raw.startswith(("[RESOLVED]", "~~"))
-    if (found := ETA.search(raw)) and not _escaped(raw, found.start()):
-        raw, eta = raw[: found.start()], unescape(found[1])
+    if (match := ETA.search(raw)) and not _escaped(raw, match.start()):
+        raw, eta = raw[: match.start()], unescape(match[1])
     if named := _STATE.match(raw):
         raw = raw[named.end() :]
         state, resolved = ("Blocked", True) if named[1].lower() == "resolved" else (named[1].capitalize(), resolved)
@@ -313,13 +313,13 @@ def _blocker(bullet: Bullet) -> Blocker:
 def context(doc: Document) -> list[Placed[tuple[str, str]]]:
     """The fields of Active Context, as name and text."""
     place = places(doc).get(CONTEXT)
-    found = []
+    fields = []
     for bullet in [] if place is None else bullets(doc, place.heading.body, place.own_end):
         first, _, rest = bullet.raw.partition("\n")
         if field := _FIELD.match(first):
             text = item_text("\n".join(part for part in (field[2], rest) if part))
-            found.append(Placed((field[1].strip(), text), bullet.start, bullet.end))
-    return found
+            fields.append(Placed((field[1].strip(), text), bullet.start, bullet.end))
+    return fields
 
 
 def decision_headings(doc: Document) -> list[tuple[Heading, int]]:
@@ -327,9 +327,9 @@ def decision_headings(doc: Document) -> list[tuple[Heading, int]]:
     place = places(doc).get(DECISIONS)
     if place is None:
         return []
-    inside = [one for one in doc.headings if place.heading.start < one.start < place.end]
-    level = min((one.level for one in inside), default=0)
-    return [(one, doc.end_of(one)) for one in inside if one.level == level]
+    inside = [heading for heading in doc.headings if place.heading.start < heading.start < place.end]
+    level = min((heading.level for heading in inside), default=0)
+    return [(heading, doc.end_of(heading)) for heading in inside if heading.level == level]
 
 
 def decisions(doc: Document) -> list[Placed[Decision]]:
@@ -367,12 +367,12 @@ def _prose(doc: Document, texts: dict[str, str], spans: dict[str, tuple[int, int
 
 
 def _listed(doc: Document, texts: dict[str, str], spans: dict[str, tuple[int, int]], *names: str) -> list[str]:
-    found: list[str] = []
+    texts_listed: list[str] = []
     for name in names:
         if name in texts:
-            found += [texts[name]] if texts[name].strip() else []
-            found += [bullet.raw for bullet in bullets(doc, *spans[name]) if bullet.raw]
-    return found
+            texts_listed += [texts[name]] if texts[name].strip() else []
+            texts_listed += [bullet.raw for bullet in bullets(doc, *spans[name]) if bullet.raw]
+    return texts_listed
 
 
 def evidence(raw: str) -> Evidence:
@@ -383,8 +383,8 @@ def evidence(raw: str) -> Evidence:
     split = span[1] if span else max(0, 0 if first[:1] == "[" else first.rfind(" ["))
     ref = _REF.match(first[split:].strip(" \t"))
     if ref is None:
-        said = _SAID.match(item_text(raw))
-        return Evidence(said[1] if said else item_text(raw), None)
+        quoted = _USER_QUOTE.match(item_text(raw))
+        return Evidence(quoted[1] if quoted else item_text(raw), None)
     at = as_ref(ref[1], int(ref[2]), int(ref[3] or ref[2]))
     if split == 0 and rest:
         return Evidence(_fenced(rest), at)
@@ -407,12 +407,12 @@ def as_ref(path: str, first: int, last: int) -> Ref:
 
 def place_ref(text: str) -> Ref | None:
     """A place such as ${PROJECT_ROOT}/src/a.py:3-9 or src/a.py:3; without lines it is the whole file."""
-    found = _PLACE.match(text.strip())
-    if found is None:
+    match = _PLACE.match(text.strip())
+    if match is None:
         return None
-    if found[4] is not None:
-        return as_ref(found[4], 0, 0)
-    return as_ref(found[1], int(found[2]), int(found[3] or found[2]))
+    if match[4] is not None:
+        return as_ref(match[4], 0, 0)
+    return as_ref(match[1], int(match[2]), int(match[3] or match[2]))
 
 
 def rooted(ref: Ref, root: str) -> Ref | None:
@@ -436,3 +436,12 @@ def _escaped(text: str, at: int) -> bool:
     """Whether an odd number of backslashes stands before this place."""
     before = text[:at]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+
+
+def parse_time(text: str) -> datetime | None:
+    """A point in time as people write it in ISO 8601; without a zone it is UTC."""
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import ROOT, Decision, Placed, Ref, rooted
-from limpet.journal.document.recover import moment
-from limpet.journal.document.scan import Document, scan
+from limpet.journal.document.markup import Document, scan
 from limpet.journal.document.sections import BY_KEY, DEBT, IDENTIFIERS, SECTIONS, key_of, places, with_section
 
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)")
@@ -28,8 +27,8 @@ class Finding(NamedTuple):
 def lint(text: str, root: str = "") -> list[Finding]:
     """Everything that is wrong, in the order of the text. `root` is the project's folder, to know paths inside it."""
     doc = scan(text)
-    found = [*_structure(doc), *_decisions(doc, root), *_identifiers(doc, root), *_debts(doc), *_times(doc)]
-    return sorted(found)
+    findings = [*_structure(doc), *_decisions(doc, root), *_identifiers(doc, root), *_debts(doc), *_times(doc)]
+    return sorted(findings)
 
 
 def fixed(text: str, root: str = "") -> str:
@@ -47,16 +46,16 @@ def fixed(text: str, root: str = "") -> str:
 
 
 def _structure(doc: Document) -> Iterator[Finding]:
-    found = places(doc)
+    present = places(doc)
     for section in SECTIONS:
-        if section.key not in found:
+        if section.key not in present:
             yield Finding(1, "section", f"the section {section.title!r} is missing", True)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for heading in doc.headings:
         key = key_of(heading)
         if key is not None:
-            seen[key] += 1
-            if seen[key] > 1:
+            counts[key] += 1
+            if counts[key] > 1:
                 name = BY_KEY[key].title
                 yield Finding(doc.line_number(heading.start), "section-twice", f"{name!r} is here a second time")
     for at in doc.unclosed:
@@ -79,14 +78,14 @@ def _decisions(doc: Document, root: str) -> Iterator[Finding]:
 
 
 def _decision(entry: Decision) -> Iterator[tuple[str, str]]:
-    if moment(entry.at) is None:
+    if entries.parse_time(entry.at) is None:
         yield "decision-time", "a decision's heading begins with an ISO 8601 time, as 2026-03-02T10:15:00Z"
     if not entry.title:
         yield "decision-title", "the decision has no title"
     for name in ("decision", "rationale", "evidence", "scenarios"):
         if not getattr(entry, name):
             yield f"decision-{name}", f"the decision {entry.title!r} has no {name}"
-    if entry.evidence and not any(one.quote.strip() for one in entry.evidence):
+    if entry.evidence and not any(item.quote.strip() for item in entry.evidence):
         yield "decision-quote", f"the evidence of {entry.title!r} quotes nothing"
     if 0 < len(entry.scenarios) < limits.JOURNAL_SCENARIOS:
         yield "decision-scenarios", f"the decision {entry.title!r} has {len(entry.scenarios)} of 3 test scenarios"
@@ -95,19 +94,19 @@ def _decision(entry: Decision) -> Iterator[tuple[str, str]]:
 def _identifiers(doc: Document, root: str) -> Iterator[Finding]:
     for row in entries.identifiers(doc):
         line = doc.line_number(row.start)
-        if row.entry.verified and not (_TIME.fullmatch(row.entry.verified) or moment(row.entry.verified)):
+        if row.entry.verified and not (_TIME.fullmatch(row.entry.verified) or entries.parse_time(row.entry.verified)):
             yield Finding(line, "time", f"{row.entry.verified!r} is no ISO 8601 time")
 
 
 def _debts(doc: Document) -> Iterator[Finding]:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for row in entries.debts(doc):
         line = doc.line_number(row.start)
         if not _DEBT_ID.fullmatch(row.entry.id):
             yield Finding(line, "debt-id", f"{row.entry.id!r} is no id of the form TD-001")
-        elif row.entry.id in seen:
+        elif row.entry.id in ids:
             yield Finding(line, "debt-id", f"{row.entry.id} is there twice")
-        seen.add(row.entry.id)
+        ids.add(row.entry.id)
     for key in (DEBT, IDENTIFIERS):
         table = entries.first_table(doc, places(doc).get(key))
         for cells in table.rows if table else ():
@@ -117,10 +116,10 @@ def _debts(doc: Document) -> Iterator[Finding]:
 
 
 def _times(doc: Document) -> Iterator[Finding]:
-    rows: list[Placed[str]] = [Placed(one.entry.at, one.start, one.end) for one in entries.log_rows(doc)]
-    rows += [Placed(one.entry.at, one.start, one.end) for one in entries.archived(doc)]
+    rows: list[Placed[str]] = [Placed(placed.entry.at, placed.start, placed.end) for placed in entries.log_rows(doc)]
+    rows += [Placed(placed.entry.at, placed.start, placed.end) for placed in entries.archived(doc)]
     for row in rows:
-        if moment(row.entry) is None:
+        if entries.parse_time(row.entry) is None:
             yield Finding(doc.line_number(row.start), "time", f"{row.entry!r} is no ISO 8601 time")
 
 
@@ -128,9 +127,9 @@ def _written_refs(doc: Document) -> Iterator[tuple[int, int, Ref]]:
     """Every place that evidence and identifiers name, with the span of the line or cell that names it."""
     for placed in entries.decisions(doc):
         for line in doc.lines(placed.start, placed.end):
-            one = entries.evidence(line.text.strip()[2:]) if line.text.lstrip().startswith("- ") else None
-            if one is not None and one.ref is not None and not line.hidden:
-                yield line.start, line.end, one.ref
+            item = entries.evidence(line.text.strip()[2:]) if line.text.lstrip().startswith("- ") else None
+            if item is not None and item.ref is not None and not line.hidden:
+                yield line.start, line.end, item.ref
     table = entries.first_table(doc, places(doc).get(IDENTIFIERS))
     where = entries.column(table, *entries.IDENTIFIER_COLUMNS[0]) if table else None
     for row in table.rows if table and where is not None else ():

@@ -1,14 +1,154 @@
-"""Texts inside Markdown: escaped so that whatever a text says, it is read back as it was and changes no structure.
+"""A journal as Markdown: where its headings are, which lines are hidden, and how texts are escaped in it.
 
-An entry's text stands on one line. Line breaks become <br>, which every viewer shows as one; a backslash stands before
-what would otherwise mean something to us. Quotes of code are code spans or fences, which take any text as it is.
+The scanner is line-based and gives positions instead of a tree, because the file is edited in place: what people wrote
+must not change by a byte. Only \\n ends a line (a \\r before it belongs to the line end). Positions count characters.
+
+The text of an entry is one line. Line breaks in it become <br>, which every viewer shows as one, and a backslash
+precedes characters that would change the structure. Quoted code goes into code spans or fences, which take any text.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
+
+BOM = "\ufeff"
+_LINE = (
+    r" {0,3}(?:(?P<hash>#{1,6})(?=[ \t\r\n]|\Z)"
+    r"|(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
+    r"|(?P<comment><!--)"
+    r"|<(?P<raw>pre|script|style|textarea)(?=[ \t\r\n>]|\Z)"
+    r"|(?P<under>={1,}|-{3,})[ \t]*\r?$)"
+)
+_FIRST = re.compile(_LINE, re.MULTILINE | re.IGNORECASE)
+_MARK = re.compile(r"\n" + _LINE, re.MULTILINE | re.IGNORECASE)  # a search for \n is much faster than one for ^
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*\r?(?:\n|\Z)")
+_CLASH = re.compile(r"^<{7} .*\n(?:.*\n)*?>{7} .*$", re.MULTILINE)
+_NO_PARAGRAPH = re.compile(r" {0,3}(?:[#>|*+<=-]|`{3}|~{3}|\d{1,9}[.)](?:\s|$))| {4}|\t|\s*$")
+_CLOSING = re.compile(r"[ \t]+#+[ \t]*$|^#+[ \t]*$")
+
+
+class Heading(NamedTuple):
+    level: int
+    title: str
+    start: int  # of the line, or of the title's line when it is underlined
+    body: int  # where what it heads begins
+
+
+class Line(NamedTuple):
+    start: int
+    end: int  # after its line end
+    text: str  # without its line end
+    hidden: bool  # inside code, a comment or front matter
+
+
+class Document(NamedTuple):
+    text: str
+    headings: tuple[Heading, ...]
+    hidden: tuple[tuple[int, int], ...]  # spans of whole lines, in order
+    unclosed: tuple[int, ...]  # where code or a comment begins that never ends
+    clashes: tuple[tuple[int, int], ...]  # spans between conflict markers
+
+    @property
+    def newline(self) -> str:
+        """How lines end in most of the text."""
+        windows = self.text.count("\r\n")
+        return "\r\n" if windows * 2 > self.text.count("\n") else "\n"
+
+    def line_number(self, at: int) -> int:
+        return self.text.count("\n", 0, at) + 1
+
+    def lines(self, start: int, end: int) -> Iterator[Line]:
+        """The lines of a span that begins with a line."""
+        while start < end:
+            stop = self.text.find("\n", start) + 1 or len(self.text)
+            content = self.text[start:stop].removesuffix("\n").removesuffix("\r")
+            yield Line(start, stop, content, self.is_hidden(start))
+            start = stop
+
+    def is_hidden(self, at: int) -> bool:
+        place = bisect_right(self.hidden, (at, len(self.text) + 1)) - 1
+        return place >= 0 and at < self.hidden[place][1]
+
+    def before_unclosed(self, at: int) -> int:
+        """`at`, or where code or a comment begins that never ends: what is written behind that is hidden too."""
+        return min(at, *self.unclosed) if self.unclosed else at
+
+    def end_of(self, heading: Heading) -> int:
+        """Where the next heading of the same or a higher level begins."""
+        for following in self.headings[self.headings.index(heading) + 1 :]:
+            if following.level <= heading.level:
+                return following.start
+        return len(self.text)
+
+    def own_end(self, heading: Heading) -> int:
+        """Where the next heading of any level begins."""
+        after = self.headings.index(heading) + 1
+        return self.headings[after].start if after < len(self.headings) else len(self.text)
+
+
+def scan(text: str) -> Document:
+    headings: list[Heading] = []
+    hidden: list[tuple[int, int]] = []
+    unclosed: list[int] = []
+    clashes = tuple(hidden_end.span() for hidden_end in _CLASH.finditer(text)) if "<<<<<<< " in text else ()
+    at = len(BOM) if text.startswith(BOM) else 0
+    if front := _FRONT.match(text, at):
+        hidden.append((at, front.end()))
+        at = front.end()
+    first = _FIRST.match(text, at)  # the only line without a line end before it, unless front matter was
+    while mark := first or _MARK.search(text, max(0, at - 1)):
+        start, line_end = mark.start() + (mark[0][0] == "\n"), _after_line(text, mark.end())
+        first = None
+        end = line_end
+        if mark["hash"]:
+            title = text[mark.end() : line_end].strip()
+            headings.append(Heading(len(mark["hash"]), _CLOSING.sub("", title), start, line_end))
+        elif mark["under"]:
+            if underlined := _underlined(text, at, start, clashes):
+                level = 1 if mark["under"][0] == "=" else 2
+                headings.append(Heading(level, text[underlined:start].strip(), underlined, line_end))
+        else:
+            hidden_end = _hidden_end(text, mark, line_end)
+            if hidden_end is None:
+                unclosed.append(start)
+            end = len(text) if hidden_end is None else hidden_end
+            hidden.append((start, end))
+        at = end
+    return Document(text, tuple(headings), tuple(hidden), tuple(unclosed), clashes)
+
+
+def _after_line(text: str, at: int) -> int:
+    return text.find("\n", at) + 1 or len(text)
+
+
+def _hidden_end(text: str, mark: re.Match[str], line_end: int) -> int | None:
+    """Where the code or comment that begins here ends; None when it never does."""
+    if fence := mark["fence"]:
+        closing = re.compile(rf"^ {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t]*\r?$", re.MULTILINE)
+        closed = closing.search(text, line_end)
+        return _after_line(text, closed.end()) if closed else None
+    if mark["comment"]:
+        place = text.find("-->", mark.end() - 2)
+        return _after_line(text, place) if place >= 0 else None
+    closed = re.compile(r"</(?:pre|script|style|textarea)>", re.IGNORECASE).search(text, mark.end())
+    return _after_line(text, closed.end()) if closed else None
+
+
+def _underlined(text: str, since: int, at: int, clashes: tuple[tuple[int, int], ...]) -> int | None:
+    """Where the title begins that the line at `at` underlines; None when it is a rule, a table or a conflict marker."""
+    if any(start <= at < end for start, end in clashes):
+        return None
+    start = text.rfind("\n", 0, max(0, at - 1)) + 1
+    if start < since or start >= at or _NO_PARAGRAPH.match(text[start:at].rstrip("\r\n")):
+        return None
+    return start or None
+
+
+# --- escaping ---------------------------------------------------------------------------------------------------------
 
 BREAK = "<br>"
 _PUNCTUATION = r"!-/:-@\[-`{-~"
@@ -32,7 +172,7 @@ def escape(text: str, *, cell: bool = False) -> str:
     """One line of Markdown that `unescape` reads back as the text, which is clean."""
     # Doubled before others are added, so that an even run of backslashes never escapes what follows it.
     safe = _BACKSLASH.sub(r"\\\\", text)
-    safe = _SPECIAL.sub(lambda found: "\\" + found.group(), safe)
+    safe = _SPECIAL.sub(lambda match: "\\" + match.group(), safe)
     if cell:
         safe = safe.replace("|", "\\|")
     safe = _LEADING.sub(r"\\", safe, count=1) if _LEADING.match(safe) else safe
@@ -40,7 +180,7 @@ def escape(text: str, *, cell: bool = False) -> str:
 
 
 def unescape(text: str) -> str:
-    return _TOKEN.sub(lambda found: found[1] or "\n", text)
+    return _TOKEN.sub(lambda match: match[1] or "\n", text)
 
 
 # --- code -------------------------------------------------------------------------------------------------------------
@@ -59,13 +199,13 @@ _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
 def leading_span(text: str) -> tuple[str, int] | None:
     """The code span a text begins with, and where it ends."""
-    found = _SPAN.match(text)
-    if found is None:
+    match = _SPAN.match(text)
+    if match is None:
         return None
-    content = found[2]
+    content = match[2]
     if content[0] == content[-1] == " " and content.strip(" "):
         content = content[1:-1]
-    return content, found.end()
+    return content, match.end()
 
 
 def fence(lines: str, indent: str) -> str:
@@ -87,22 +227,22 @@ class Cell(NamedTuple):
 
 def cells(line: str, offset: int = 0, *, columns: int = 0) -> tuple[Cell, ...]:
     """The cells of a row. Where a bare pipe in code makes too many, code is kept whole if that gives `columns`."""
-    found = _split(line, offset, [])
-    if columns and len(found) > columns:
+    split = _split(line, offset, [])
+    if columns and len(split) > columns:
         spans = [span.span() for span in _SPAN.finditer(line)]
-        kept = _split(line, offset, spans)
-        if len(kept) == columns:
-            return kept
-    return found
+        joined = _split(line, offset, spans)
+        if len(joined) == columns:
+            return joined
+    return split
 
 
-def _split(line: str, offset: int, whole: list[tuple[int, int]]) -> tuple[Cell, ...]:
+def _split(line: str, offset: int, spans: list[tuple[int, int]]) -> tuple[Cell, ...]:
     bars, at = [], 0
     while at < len(line):
         if line[at] == "\\":
             at += 2
             continue
-        if line[at] == "|" and not any(start <= at < end for start, end in whole):
+        if line[at] == "|" and not any(start <= at < end for start, end in spans):
             bars.append(at)
         at += 1
     edges = [-1, *bars, len(line)]
@@ -111,13 +251,13 @@ def _split(line: str, offset: int, whole: list[tuple[int, int]]) -> tuple[Cell, 
         parts = parts[1:]
     if len(parts) > 1 and not line[parts[-1][0] :].strip(" \t"):
         parts = parts[:-1]
-    made = []
+    result = []
     for start, end in parts:
         raw = line[start:end]
         left = start + len(raw) - len(raw.lstrip(" \t"))
         text = raw.strip(" \t")
-        made.append(Cell(offset + left, offset + left + len(text), text))
-    return tuple(made)
+        result.append(Cell(offset + left, offset + left + len(text), text))
+    return tuple(result)
 
 
 def row(values: list[str]) -> str:

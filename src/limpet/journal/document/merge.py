@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from limpet.journal.document.scan import scan
+from limpet.journal.document.markup import scan
 
 THEIRS = "<<<<<<< changed by hand"
 BETWEEN = "======="
@@ -46,18 +46,18 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
     ours = ours.replace("\r\n", "\n").replace("\n", newline)
     root, left, right = (list(pieces(text)) for text in (base, ours, theirs))
     keys = [[_key(piece) for piece in side] for side in (root, left, right)]
-    made: list[str] = []
+    merged: list[str] = []
     conflicts: list[Conflict] = []
     at = at_theirs = 0
-    for low, high, mine, other in _regions(_changes(keys[0], keys[1]), _changes(keys[0], keys[2])):
-        made += right[at_theirs : at_theirs + low - at]  # untouched by both; line ends as the person has them
+    for low, high, our_span, their_span in _regions(_changes(keys[0], keys[1]), _changes(keys[0], keys[2])):
+        merged += right[at_theirs : at_theirs + low - at]  # untouched by both; line ends as the person has them
         at_theirs += low - at
-        ours_part = left[mine[0] : mine[1]]
-        theirs_part = right[other[0] : other[1]]
-        made += _resolved(root[low:high], ours_part, theirs_part, conflicts)
-        at, at_theirs = high, other[1]
-    made += right[at_theirs:]
-    return Merged(_joined(made, newline), tuple(conflicts))
+        ours_part = left[our_span[0] : our_span[1]]
+        theirs_part = right[their_span[0] : their_span[1]]
+        merged += _resolved(root[low:high], ours_part, theirs_part, conflicts)
+        at, at_theirs = high, their_span[1]
+    merged += right[at_theirs:]
+    return Merged(_joined(merged, newline), tuple(conflicts))
 
 
 def nearest(states: Sequence[str], text: str) -> int:
@@ -65,23 +65,27 @@ def nearest(states: Sequence[str], text: str) -> int:
 
     The one it differs from in the fewest lines; of several the one whose changed lines are most alike.
     """
-    wanted = Counter(text.split("\n"))
+    target = Counter(text.split("\n"))
     ranked: list[tuple[int, int, str, str]] = []
     for at, state in enumerate(states):
         if state == text:
             return at
-        known = Counter(state.split("\n"))
-        added, missing = wanted - known, known - wanted
-        lines = "\n".join(added.elements())[:_COMPARED], "\n".join(missing.elements())[:_COMPARED]
-        ranked.append((added.total() + missing.total(), at, *lines))
-    tied = [one for one in ranked if one[0] == min(ranked)[0]]
-    return max(tied, key=lambda one: (_likeness(one[2], one[3]), -one[1]))[1] if len(tied) > 1 else tied[0][1]
+        lines = Counter(state.split("\n"))
+        added, missing = target - lines, lines - target
+        samples = "\n".join(added.elements())[:_COMPARED], "\n".join(missing.elements())[:_COMPARED]
+        ranked.append((added.total() + missing.total(), at, *samples))
+    tied = [candidate for candidate in ranked if candidate[0] == min(ranked)[0]]
+    return (
+        max(tied, key=lambda candidate: (_likeness(candidate[2], candidate[3]), -candidate[1]))[1]
+        if len(tied) > 1
+        else tied[0][1]
+    )
 
 
-def _likeness(one: str, other: str) -> float:
+def _likeness(left: str, right: str) -> float:
     import difflib
 
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+    return difflib.SequenceMatcher(None, left, right, autojunk=False).ratio()
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -125,8 +129,8 @@ def _changes(base: list[str], side: list[str]) -> list[Span]:
 
     middle = base[head : len(base) - tail], side[head : len(side) - tail]
     matcher = difflib.SequenceMatcher(None, *middle, autojunk=False)
-    found = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
-    return [(b1 + head, b2 + head, s1 + head, s2 + head) for b1, b2, s1, s2 in found]
+    spans = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
+    return [(b1 + head, b2 + head, s1 + head, s2 + head) for b1, b2, s1, s2 in spans]
 
 
 def _regions(ours: list[Span], theirs: list[Span]) -> Iterator[tuple[int, int, tuple[int, int], tuple[int, int]]]:
@@ -180,20 +184,20 @@ def _union(ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> lis
     import difflib
 
     keys = [_key(piece) for piece in ours], [_key(piece) for piece in theirs]
-    made: list[str] = []
+    merged: list[str] = []
     for kind, o1, o2, t1, t2 in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
-        made += theirs[t1:t2]
+        merged += theirs[t1:t2]
         if kind != "equal":
-            made += ours[o1:o2]
+            merged += ours[o1:o2]
         if kind == "replace":
-            mine, other = "".join(ours[o1:o2]), "".join(theirs[t1:t2])
-            if _likeness(mine[:_COMPARED], other[:_COMPARED]) >= _ALIKE:
-                conflicts.append(Conflict(mine, other))
-    return made
+            our_text, their_text = "".join(ours[o1:o2]), "".join(theirs[t1:t2])
+            if _likeness(our_text[:_COMPARED], their_text[:_COMPARED]) >= _ALIKE:
+                conflicts.append(Conflict(our_text, their_text))
+    return merged
 
 
-def _joined(made: list[str], newline: str) -> str:
+def _joined(parts: list[str], newline: str) -> str:
     """The pieces as a text; one that was the last of its side gets the line end it now needs."""
-    ended = [piece if piece.endswith("\n") else piece + newline for piece in made]
+    ended = [piece if piece.endswith("\n") else piece + newline for piece in parts]
     text = "".join(ended)
-    return text if not made or made[-1] == OURS or made[-1].endswith("\n") else text.removesuffix(newline)
+    return text if not parts or parts[-1] == OURS or parts[-1].endswith("\n") else text.removesuffix(newline)

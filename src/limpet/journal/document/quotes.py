@@ -23,23 +23,23 @@ def judge(quote: str, ref: Ref, text: str | None) -> Verdict:
     """The verdict on a quote; `text` is what the file says, None when there is none."""
     if text is None:
         return Verdict(GONE, ref)
-    wanted = [line.strip() for line in quote.split("\n")]
+    quoted = [line.strip() for line in quote.split("\n")]
     lines = [line.strip() for line in text.split("\n")]
-    found = [at for at in range(len(lines) - len(wanted) + 1) if _stands(lines, wanted, at)]
-    if not found:
+    starts = [at for at in range(len(lines) - len(quoted) + 1) if _stands(lines, quoted, at)]
+    if not starts:
         return Verdict(DRIFTED, ref)
-    if not ref.first or any(ref.first <= at + 1 and at + len(wanted) <= max(ref.last, ref.first) for at in found):
+    if not ref.first or any(ref.first <= at + 1 and at + len(quoted) <= max(ref.last, ref.first) for at in starts):
         return Verdict(FRESH, ref)
-    near = min(found, key=lambda at: abs(at + 1 - ref.first)) + 1
-    return Verdict(MOVED, ref._replace(first=near, last=near + len(wanted) - 1))
+    near = min(starts, key=lambda at: abs(at + 1 - ref.first)) + 1
+    return Verdict(MOVED, ref._replace(first=near, last=near + len(quoted) - 1))
 
 
-def _stands(lines: list[str], wanted: list[str], at: int) -> bool:
+def _stands(lines: list[str], quoted: list[str], at: int) -> bool:
     """Whether the lines from here on are the quote; its first and last line may be parts of theirs."""
-    if len(wanted) == 1:
-        return wanted[0] in lines[at]
-    inner = all(lines[at + further] == wanted[further] for further in range(1, len(wanted) - 1))
-    return inner and lines[at].endswith(wanted[0]) and lines[at + len(wanted) - 1].startswith(wanted[-1])
+    if len(quoted) == 1:
+        return quoted[0] in lines[at]
+    inner = all(lines[at + further] == quoted[further] for further in range(1, len(quoted) - 1))
+    return inner and lines[at].endswith(quoted[0]) and lines[at + len(quoted) - 1].startswith(quoted[-1])
 
 
 def judge_lines(digest: str | None, ref: Ref, text: str | None) -> Verdict:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.journal.document import entries
 from limpet.journal.document.edit import CHECKPOINT, STATE, TASK
-from limpet.journal.document.scan import Document, scan
+from limpet.journal.document.markup import Document, scan
 from limpet.journal.document.sections import normal
 from limpet.text import tokens
 
@@ -59,47 +59,38 @@ def recover(
 ) -> Recovered:
     """`more` is the text of the archive. `marks` says by a decision's position what is wrong with its evidence."""
     if level == 3:
-        whole = shown(text)
-        return Recovered(3, whole, tokens.count(whole), "whole")
+        full = shown(text)
+        return Recovered(3, full, tokens.count(full), "whole")
     doc = scan(text)
     parts = _parts(doc, marks or {}, now)
     if level == 1:
-        found = fitted(parts, max(limits.JOURNAL_LEVEL_1_LEAST, budgets[0]))
-        return Recovered(1, found, tokens.count(found), "continuity")
+        result = fitted(parts, max(limits.JOURNAL_LEVEL_1_LEAST, budgets[0]))
+        return Recovered(1, result, tokens.count(result), "continuity")
     budget = max(limits.JOURNAL_LEVEL_1_LEAST, budgets[1])
     if query.strip():
-        from limpet.recall.ask import ask
+        from limpet.recall.ask import ask  # Late: a new session waits for level 1, which searches nothing.
 
         answer = ask(shown(f"{text}\n{more}"), query, budget, tokens.count).content
         if answer.strip():
-            found = tokens.cut(answer, budget)[0]
-            return Recovered(2, found, tokens.count(found), "search")
-    found = fitted([*parts, *_further(doc)], budget)
-    return Recovered(2, found, tokens.count(found), "continuity")
+            result = tokens.cut(answer, budget)[0]
+            return Recovered(2, result, tokens.count(result), "search")
+    result = fitted([*parts, *_further(doc)], budget)
+    return Recovered(2, result, tokens.count(result), "continuity")
 
 
 def past_decisions(doc: Document) -> list[Past]:
     """Every decision of the log and the archive table, oldest first."""
-    found = []
-    for one in entries.decisions(doc):
-        words = ": ".join(part for part in (one.entry.title, one.entry.decision) if part)
-        found.append(Past(one.entry.at, words, one.entry.rationale, one.start))
-    found += [Past(row.entry.at, row.entry.decision, row.entry.rationale, row.start) for row in entries.archived(doc)]
-    return sorted(found, key=lambda past: (moment(past.at) or _LONG_AGO, past.place))
-
-
-def moment(text: str) -> datetime | None:
-    """A point in time as people write it in ISO 8601; without a zone it is UTC."""
-    try:
-        at = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    past = []
+    for placed in entries.decisions(doc):
+        words = ": ".join(part for part in (placed.entry.title, placed.entry.decision) if part)
+        past.append(Past(placed.entry.at, words, placed.entry.rationale, placed.start))
+    past += [Past(row.entry.at, row.entry.decision, row.entry.rationale, row.start) for row in entries.archived(doc)]
+    return sorted(past, key=lambda item: (entries.parse_time(item.at) or _LONG_AGO, item.place))
 
 
 def is_due(blocker: entries.Blocker, now: datetime | None) -> bool:
     """Whether an open blocker should have resolved by now."""
-    at = moment(blocker.eta)
+    at = entries.parse_time(blocker.eta)
     return not blocker.resolved and at is not None and now is not None and at <= now
 
 
@@ -114,55 +105,59 @@ def _parts(doc: Document, marks: Mapping[int, str], now: datetime | None) -> lis
     def field(names: tuple[str, ...]) -> str:
         return next((fields[normal(name)] for name in names if fields.get(normal(name))), "")
 
-    found = [
+    parts = [
         _Part("State: ", field(STATE), _FIELD_LEAST),
         _Part("Task: ", field(TASK), _FIELD_LEAST),
     ]
     for past in reversed(past_decisions(doc)[-LAST:]):
         flag = f" [evidence {marks[past.place]}]" if past.place in marks else ""
-        found.append(_Part(f"- {past.at[:10]} ", past.words, _DECISION_LEAST, flag))
+        parts.append(_Part(f"- {past.at[:10]} ", past.words, _DECISION_LEAST, flag))
     open_ones = [
-        _blocked([one.entry for one in entries.blockers(doc)], now),
-        _count(sum(not one.entry.done for one in entries.questions(doc)), "question"),
-        _count(sum(not one.entry.done for one in entries.goals(doc)), "goal"),
+        _blocked([placed.entry for placed in entries.blockers(doc)], now),
+        _count(sum(not placed.entry.done for placed in entries.questions(doc)), "question"),
+        _count(sum(not placed.entry.done for placed in entries.goals(doc)), "goal"),
     ]
-    found.append(_Part("Open: ", ", ".join(part for part in open_ones if part), _FIELD_LEAST))
-    found.append(_Part("Checkpoint: ", field(CHECKPOINT), 0))
-    return [part for part in found if part.words]
+    parts.append(_Part("Open: ", ", ".join(part for part in open_ones if part), _FIELD_LEAST))
+    parts.append(_Part("Checkpoint: ", field(CHECKPOINT), 0))
+    return [part for part in parts if part.words]
 
 
 def _further(doc: Document) -> list[_Part]:
     """What level 2 adds where there is no question, the most useful first."""
     past = list(reversed(past_decisions(doc)))
-    found = [_Part("- Blocker: ", one.entry.text, 0) for one in entries.blockers(doc) if not one.entry.resolved]
-    found += [_Part("- Question: ", one.entry.text, 0) for one in entries.questions(doc) if not one.entry.done]
-    found += [_Part("- Goal: ", one.entry.text, 0) for one in entries.goals(doc) if not one.entry.done]
-    found += [_Part(f"- {one.at[:10]} because ", one.why, 0) for one in past[:LAST] if one.why]
-    found += [_Part(f"- {one.at[:10]} ", one.words, 0) for one in past[LAST:]]
-    found += [_Part("- See ", f"{one.entry.place} ({one.entry.purpose})", 0) for one in entries.identifiers(doc)]
-    return found
+    parts = [
+        _Part("- Blocker: ", placed.entry.text, 0) for placed in entries.blockers(doc) if not placed.entry.resolved
+    ]
+    parts += [_Part("- Question: ", placed.entry.text, 0) for placed in entries.questions(doc) if not placed.entry.done]
+    parts += [_Part("- Goal: ", placed.entry.text, 0) for placed in entries.goals(doc) if not placed.entry.done]
+    parts += [_Part(f"- {placed.at[:10]} because ", placed.why, 0) for placed in past[:LAST] if placed.why]
+    parts += [_Part(f"- {placed.at[:10]} ", placed.words, 0) for placed in past[LAST:]]
+    parts += [
+        _Part("- See ", f"{placed.entry.place} ({placed.entry.purpose})", 0) for placed in entries.identifiers(doc)
+    ]
+    return parts
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}" if number else ""
 
 
-def _blocked(found: list[entries.Blocker], now: datetime | None) -> str:
-    waiting = [one for one in found if not one.resolved]
-    due = sum(is_due(one, now) for one in waiting)
+def _blocked(blockers: list[entries.Blocker], now: datetime | None) -> str:
+    waiting = [blocker for blocker in blockers if not blocker.resolved]
+    due = sum(is_due(blocker, now) for blocker in waiting)
     return _count(len(waiting), "blocker") + (f" ({due} due: resolved?)" if due else "")
 
 
 def fitted(parts: list[_Part], budget: int) -> str:
     """The parts in order, each cut to what the budget leaves it; those with a least are always there."""
-    whole = [_Part(part.before, " ".join(shown(part.words).split()), part.least, part.after) for part in parts]
-    sizes = [part.least for part in whole]
-    while tokens.count(_put(whole, sizes)) > budget and any(size > 1 for size in sizes):
+    flat = [_Part(part.before, " ".join(shown(part.words).split()), part.least, part.after) for part in parts]
+    sizes = [part.least for part in flat]
+    while tokens.count(_put(flat, sizes)) > budget and any(size > 1 for size in sizes):
         at = max(range(len(sizes)), key=lambda place: sizes[place])  # hostile words may cost more than they should
         sizes[at] -= 1
-    for at in _by_importance(whole):
-        sizes[at] = _largest(whole, sizes, at, budget)
-    return _put(whole, sizes)
+    for at in _by_importance(flat):
+        sizes[at] = _largest(flat, sizes, at, budget)
+    return _put(flat, sizes)
 
 
 def _by_importance(parts: list[_Part]) -> Iterable[int]:
@@ -175,7 +170,7 @@ def _largest(parts: list[_Part], sizes: list[int], at: int, budget: int) -> int:
     low, high = sizes[at], tokens.count(parts[at].words)
     # Those that must be there share what is left, so that one long text cannot take it all.
     if parts[at].least:
-        later = sum(1 for other, part in enumerate(parts) if part.least and other > at)
+        later = sum(1 for index, part in enumerate(parts) if part.least and index > at)
         left = budget - tokens.count(_put(parts, sizes))
         high = min(high, low + max(0, left) // (later + 1))
     while low < high:

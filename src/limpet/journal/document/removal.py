@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from limpet.journal.document import entries
-from limpet.journal.document.markup import one_line, unescape
-from limpet.journal.document.scan import Document, scan
+from limpet.journal.document.markup import Document, one_line, scan, unescape
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
 _BULLET = re.compile(r"\s*[-*+]\s+(?:\[RESOLVED\]\s+|\[[ xX]\]\s+)?")
@@ -33,11 +32,11 @@ class Taken(NamedTuple):
     pieces: tuple[tuple[int, Piece], ...]  # which of the entries it was, by its number; in the order of the text
 
 
-def without(text: str, kept: Sequence[str]) -> Taken:
+def without(text: str, contents: Sequence[str]) -> Taken:
     """The text without those of the entries that stand in it."""
     doc = scan(text)
-    wanted = {form: number for number, content in enumerate(kept) for form in _kept_forms(content)}
-    spans = sorted({(start, end, wanted[form]) for form, start, end in _standing(doc) if form in wanted})
+    numbers = {form: number for number, content in enumerate(contents) for form in _kept_forms(content)}
+    spans = sorted({(start, end, numbers[form]) for form, start, end in _standing(doc) if form in numbers})
     pieces = []
     for start, end, number in spans:
         pieces.append((number, Piece(start, text[max(0, start - CONTEXT_CHARS) : start], text[start:end])))
@@ -46,10 +45,10 @@ def without(text: str, kept: Sequence[str]) -> Taken:
     return Taken(text, tuple(pieces))
 
 
-def authors(doc: Document, kept: Sequence[tuple[str, str]]) -> dict[int, str]:
+def authors(doc: Document, additions: Sequence[tuple[str, str]]) -> dict[int, str]:
     """Whose words the entries of a journal are that were added to it, by where they begin. `kept`: content, origin."""
-    known = {form: origin for content, origin in kept for form in _kept_forms(content)}
-    return {start: known[form] for form, start, _ in _standing(doc) if form in known}
+    origins = {form: origin for content, origin in additions for form in _kept_forms(content)}
+    return {start: origins[form] for form, start, _ in _standing(doc) if form in origins}
 
 
 def put_back(text: str, pieces: Sequence[Piece]) -> str:
@@ -66,8 +65,8 @@ def _place(text: str, piece: Piece) -> int:
     if text[: piece.at].endswith(piece.before):
         return piece.at
     line = piece.before[piece.before.rstrip("\n").rfind("\n") + 1 :]
-    for known in (piece.before, line):
-        ends = [found.end() for found in re.finditer(re.escape(known), text)] if known.strip() else []
+    for anchor in (piece.before, line):
+        ends = [match.end() for match in re.finditer(re.escape(anchor), text)] if anchor.strip() else []
         if ends:
             return min(ends, key=lambda end: abs(end - piece.at))
     return len(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from limpet.journal.document.scan import BOM, Document, Heading, scan
+from limpet.journal.document.markup import BOM, Document, Heading, scan
 
 CONTINUITY = "continuity"
 CONTEXT = "context"
@@ -110,12 +110,12 @@ def key_of(heading: Heading) -> str | None:
 
 def places(doc: Document) -> dict[str, Place]:
     """The sections that are there; of two with the same name the first counts."""
-    found: dict[str, Place] = {}
+    result: dict[str, Place] = {}
     for heading in doc.headings:
         key = key_of(heading)
-        if key is not None and key not in found:
-            found[key] = Place(BY_KEY[key], heading, doc.own_end(heading), doc.end_of(heading))
-    return found
+        if key is not None and key not in result:
+            result[key] = Place(BY_KEY[key], heading, doc.own_end(heading), doc.end_of(heading))
+    return result
 
 
 def new_section(section: Section, level: int) -> str:
@@ -137,31 +137,31 @@ def template() -> str:
 
 def with_section(doc: Document, key: str) -> Document:
     """The document with this section in it, put where it belongs when it was missing."""
-    found = places(doc)
-    if key in found:
+    present = places(doc)
+    if key in present:
         return doc
     parent = _PARENTS.get(key)
     if parent is not None:
         doc = with_section(doc, parent)
-        found = places(doc)
+        present = places(doc)
     section = BY_KEY[key]
-    level = found[parent].heading.level + 1 if parent else section.level
-    at = doc.before_unclosed(_where(doc, found, key, parent))
+    level = present[parent].heading.level + 1 if parent else section.level
+    at = doc.before_unclosed(_where(doc, present, key, parent))
     return scan(insert(doc, at, new_section(section, level), apart=True))
 
 
-def _where(doc: Document, found: dict[str, Place], key: str, parent: str | None) -> int:
+def _where(doc: Document, present: dict[str, Place], key: str, parent: str | None) -> int:
     """After the nearest section before it in our order, else before the next one after it, else at the end."""
     order = [section.key for section in SECTIONS if _PARENTS.get(section.key) == parent]
     place = order.index(key)
     for before in reversed(order[:place]):
-        if before in found:
-            return found[before].end
+        if before in present:
+            return present[before].end
     if parent is not None:
-        return found[parent].own_end
+        return present[parent].own_end
     for after in order[place + 1 :]:
-        if after in found:
-            return found[after].heading.start
+        if after in present:
+            return present[after].heading.start
     return len(doc.text)
 
 

@@ -1,6 +1,6 @@
-"""Which tool results have served once their findings are written down, and the one line that then stands for them.
+"""Replacing a tool result by one line once its findings are written down.
 
-The raw text is kept as an output, so the line can always be turned back into it.
+The full text is stored as an output, so the line always leads back to it.
 """
 
 from __future__ import annotations
@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from limpet.outputs import outputs
 from limpet.previews.core import Text
 from limpet.previews.detect import detect
+
+if TYPE_CHECKING:
+    from limpet.catalogue.operation import Context
 
 SEARCH, FILE, TREE, JSON, RUN = "search", "file", "tree", "json", "run"
 MOST_MATCHES = 20  # results of a search that may stay as they are
@@ -26,8 +30,17 @@ class Cleared(NamedTuple):
     line: str
 
 
+def clear_result(ctx: Context, tool: str, content: str) -> Cleared | None:
+    """Store a tool's result and return the line that replaces it; None when it is small enough to stay as it is."""
+    if trigger(tool, content) is None:
+        return None
+    rules = ctx.bounds.outputs._replace(threshold_bytes=1)  # small or not, the line must lead back to it
+    stored = outputs.keep_output(ctx._replace(bounds=ctx.bounds._replace(outputs=rules)), tool, content)
+    return clear(tool, content, stored.output.id if stored.output else "")
+
+
 def trigger(tool: str, content: str) -> str | None:
-    """Why a result should be cleared once its findings are noted; None when it is small enough to stay."""
+    """Why a result should be cleared; None when it is small enough to stay."""
     text = Text(content)
     kind = _SHAPES.get(detect(text, tool).name, FILE)
     if kind == SEARCH:
@@ -38,14 +51,14 @@ def trigger(tool: str, content: str) -> str | None:
 
 
 def clear(tool: str, content: str, output: str = "") -> Cleared | None:
-    """The line that stands for a result; `output` is the id under which the whole of it is kept."""
+    """The line that replaces a result; `output` is the id of the stored result."""
     why = trigger(tool, content)
     if why is None:
         return None
     text = Text(content)
     counted = {SEARCH: _search, FILE: _file, TREE: _tree, JSON: _json, RUN: _run}[why](text)
-    kept = f" Whole result: hold://{output}" if output else ""
-    return Cleared(why, f"{tool}: {counted}.{kept}")
+    link = f" Whole result: hold://{output}" if output else ""
+    return Cleared(why, f"{tool}: {counted}.{link}")
 
 
 def _many(number: int, noun: str, more: str = "") -> str:
@@ -79,7 +92,7 @@ def _json(text: Text) -> str:
 
 
 def _run(text: Text) -> str:
-    """How it ended. A run that says nothing of itself is told by the lines that say something failed."""
+    """The counts of the run's own summary; without failures among them, the number of failure lines."""
     results = dict(_results(text))
     failing = len(text.failures)
     words = [f"{count:,} {name}" for name, count in results.items()]
@@ -91,7 +104,7 @@ def _run(text: Text) -> str:
 def _results(text: Text) -> Iterator[tuple[str, int]]:
     """The counts of the last line that has any, failures first."""
     for line in reversed(text.lines):
-        found = [(name.lower(), int(count)) for count, name in _RESULT.findall(line[:400])]
-        if found:
-            yield from sorted(found, key=lambda one: not one[0].startswith(("fail", "error")))
+        counts = [(name.lower(), int(count)) for count, name in _RESULT.findall(line[:400])]
+        if counts:
+            yield from sorted(counts, key=lambda pair: not pair[0].startswith(("fail", "error")))
             return

@@ -1,0 +1,97 @@
+"""The journal of a project, and what a new session recovers from it. No store is opened, so that level 1 is quick."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from limpet import errors
+from limpet.journal import evidence as proof
+from limpet.journal import file as files
+from limpet.journal.document import edit, entries, recover
+from limpet.journal.document.markup import Document, scan
+from limpet.journal.document.quotes import FRESH, MOVED
+from limpet.journal.document.recover import Recovered
+from limpet.journal.file import Place
+from limpet.limits import JournalRules
+from limpet.model import moment
+from limpet.text import tokens
+
+if TYPE_CHECKING:
+    from limpet.catalogue.operation import Context, Json
+
+SIDE = ".limpet"
+# A folder named .limpet would turn a folder that is no project into one, with notes and memory of its own.
+SIDE_ELSEWHERE = ".limpet-journal"
+
+
+class Journal(NamedTuple):
+    """Where a project's journal is, and the rules for it."""
+
+    root: str
+    rules: JournalRules
+
+    @property
+    def place(self) -> Place:
+        return files.find(self.root, self.rules.file, self.side)
+
+    @property
+    def archive(self) -> Place:
+        return files.find(self.root, edit.archive_name(self.rules.file), f"{self.side}-archive")
+
+    @property
+    def side(self) -> str:
+        """The folder for earlier states of the file, from which later saves are merged."""
+        project = any(os.path.exists(os.path.join(self.root, mark)) for mark in (SIDE, ".git"))
+        return os.path.join(SIDE, "journal") if project else SIDE_ELSEWHERE
+
+    def text(self) -> str:
+        content = files.read(self.place)
+        if content is None:
+            raise errors.journal_missing(self.rules.file)
+        return content
+
+
+def journal_of(ctx: Context) -> Journal:
+    return Journal(ctx.root, ctx.bounds.journal)
+
+
+def stamp_of(ctx: Context) -> str:
+    """Now, as the journal writes it."""
+    return f"{moment(ctx.now):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def recover_notes(ctx: Context, level: int = 1, query: str = "") -> Recovered:
+    return recovered(journal_of(ctx), level, query, moment(ctx.now))
+
+
+def recovered(journal: Journal, level: int, query: str, now: datetime) -> Recovered:
+    text = journal.text()
+    archive = (files.read(journal.archive) or "") if level == 2 and query else ""
+    budgets = journal.rules.level_1_tokens, journal.rules.level_2_tokens
+    marks = {} if level == 3 else stale(journal, scan(text))
+    return recover.recover(text, level, query=query, more=archive, budgets=budgets, marks=marks, now=now)
+
+
+def stale(journal: Journal, doc: Document) -> dict[int, str]:
+    """What is wrong with the evidence of the last decisions, by position. git is not asked: this must be quick."""
+    last = {past.place for past in recover.past_decisions(doc)[-recover.LAST :]}
+    worst: dict[int, str] = {}
+    for placed in entries.decisions(doc):
+        if placed.start in last:
+            verdicts = [proof.still(journal.root, item, ask_git=False) for item in placed.entry.evidence]
+            states = {verdict.state for verdict in verdicts if verdict is not None} - {FRESH, MOVED}
+            if states:
+                worst[placed.start] = sorted(states)[-1]
+    return worst
+
+
+def recovered_json(value: Recovered) -> Json:
+    return {
+        "level": value.level,
+        "text": value.text,
+        "tokens": value.tokens,
+        "tokenizer": tokens.NAME,
+        "how": value.how,
+    }
