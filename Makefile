@@ -60,8 +60,9 @@ test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, ch
 bench: $(STAMP) ## Measure; NAMES="start notes", QUICK=1, PEERS=1 (fetches other tools), WRITE=docs/benchmarks.md
 	$(PY) -m bench $(NAMES) $(if $(QUICK),--quick) $(if $(PEERS),--peers) $(if $(WRITE),--write $(WRITE))
 
-docs: $(STAMP) ## Write docs/reference.md, docs/licences.md and the plugin
+docs: $(STAMP) ## Write docs/reference.md, docs/settings.md, docs/licences.md and the plugin
 	$(PY) docs/make_reference.py
+	$(PY) docs/make_settings.py
 	$(PY) docs/make_licences.py
 	$(PY) docs/make_plugin.py
 

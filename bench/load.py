@@ -174,7 +174,7 @@ def limpet_served(server: Cluster, loaded: int, projects: int) -> Iterator[Conte
         store.close()
     place = stores.folder("load")
     command = [sys.executable, "-m", "limpet", "serve", "--team", "--store", url, "--project", "home", "--port", "0"]
-    more = {"LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": RATE}
+    more = {"LIMPET_TENANT": TENANT, "LIMPET_SET": f"server.calls_per_minute={RATE}"}
     with _running([*command, "--profile", "full", "--json"], place, more) as (process, said):
         port = int(json.loads(said)["url"].removesuffix("/mcp").rpartition(":")[2])
         agents = [

@@ -21,7 +21,7 @@ from bench.peers import script
 from bench.peers.environment import prepared
 from bench.peers.script import Job, Said
 from journeys.survival import Run, found
-from limpet.limits import WindowRules
+from limpet.settings import WindowRules
 from limpet.text import tokens
 from limpet.window.formats import FORMS
 from limpet.window.messages import Message

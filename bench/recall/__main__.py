@@ -22,9 +22,10 @@ from bench.measure import table
 from bench.recall import rankers, scores, sets, stdlib
 from bench.recall.rankers import Ours, Ranker
 from bench.recall.sets import Set
-from limpet.limits import RecallRules
+from limpet.recall.rank import Signals
 
 HEADS = ("system", "R@1", "R@5", "R@10", "R@20", "all@10", "MRR", "nDCG@10", "ms a query", "index s", "MB")
+SWITCHES = (*Signals._fields, "meaning")
 WORDS, WHOLE = "limpet, words only", "limpet recall"
 Make = Callable[[Set, Path], Ranker]
 
@@ -145,8 +146,8 @@ def main() -> None:
     ways = [] if given.ours_only else list(baselines())
     ways += [(WORDS, ours(meaning=False)), (WHOLE, ours())]
     if given.signals:
-        ways += [(f"  without {signal}", ours(**{signal: False})) for signal in RecallRules._fields]
-        ways.append(("  without any", ours(**dict.fromkeys(RecallRules._fields, False))))
+        ways += [(f"  without {signal}", ours(**{signal: False})) for signal in SWITCHES]
+        ways.append(("  without any", ours(**dict.fromkeys(SWITCHES, False))))
     units, asked = sum(len(one.units) for one in chosen), sum(len(one.queries) for one in chosen)
     show(f"{name} ({half}: {len(chosen)} sets, {units:,} texts, {asked:,} questions)", chosen, ways)
 

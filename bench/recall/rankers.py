@@ -14,7 +14,9 @@ import limpet
 from bench.recall.sets import Set, Unit
 from limpet.api import Limpet
 from limpet.model import milliseconds
+from limpet.recall import rank as ranking
 from limpet.recall.question import STOP
+from limpet.settings import RecallRules
 
 SHOWN = 20  # ids a ranker gives for a question
 BEGAN = 1_700_000_000_000  # for texts without a time
@@ -33,9 +35,10 @@ class Ours:
     def __init__(self, store: str, project: str, **rules: bool) -> None:
         self._now = BEGAN
         self.hold: Limpet = limpet.open(store, project=project, clock=lambda: self._now)
-        if rules:
+        if not rules.pop("meaning", True):
             bounds = self.hold._bounds
-            self.hold._bounds = bounds._replace(recall=bounds.recall._replace(**rules))
+            self.hold._bounds = bounds._replace(recall=RecallRules(meaning=False))
+        self._signals = ranking.Signals(**rules)
         self._ids: dict[str, str] = {}
 
     def add(self, units: Iterable[Unit]) -> None:
@@ -48,6 +51,7 @@ class Ours:
             self._ids[key] = unit.id
 
     def ask(self, query: str) -> list[str]:
+        ranking.SIGNALS = self._signals
         found = self.hold.recall(query, limit=SHOWN, tokens=10_000)
         keys = [key for hit in found.hits for key in (hit.key, *hit.same, *hit.replaces)]
         return [self._ids[key] for key in keys if key in self._ids][:SHOWN]

@@ -15,7 +15,6 @@ from limpet import errors
 from limpet.catalogue.check import checked
 from limpet.catalogue.operation import EVERY, Context, Operation
 from limpet.catalogue.table import WITH_WINDOW, find, guidance, profile, resolve
-from limpet.limits import Bounds
 from limpet.memory import handoff, memory
 from limpet.model import Entry, Event, Folder, Handoff, Scope, SessionInfo
 from limpet.session import sessions
@@ -32,6 +31,7 @@ from limpet.session.methods import (
     StateFace,
     plain,
 )
+from limpet.settings import Bounds
 from limpet.store import Finding, Store
 
 if TYPE_CHECKING:

@@ -1,22 +1,47 @@
-"""Settings: the only reader of the environment and of config files. Read once, then passed down.
+"""Settings: the reader of the environment and of config files, and every key that people may change.
 
-A value comes from, in this order: the environment (LIMPET_NAME), `.limpet/config.toml` of the project, the default.
+A value comes from, in this order: an argument, a variable of the environment, `.limpet/config.toml` of the project, the
+default. Variables exist for what belongs to a process (VARIABLES); LIMPET_SET serves every key of the config file:
+LIMPET_SET="outputs.max_age=30d;window.limit=128000".
+
+The comment of each field is `unit: reason`; docs/make_settings.py writes docs/settings.md from these comments. Numbers
+that cannot be changed are in limits.py.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
+import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar, cast
 
-from limpet import errors
-from limpet.limits import Bounds, HookRules, JournalRules, OutputRules, RecallRules, ServerRules, ToolRule, WindowRules
+from limpet import errors, limits
 from limpet.model import Folder
 
 FOLDER = ".limpet"
 ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 TENANT = "local"
+OFF = "off"  # a file of this name beside the store: hooks do nothing in the project
 SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+DURATIONS = ("outputs.max_age", "hooks.seconds", "sandbox_seconds")  # keys that take 90s, 15m, 12h and 30d too
+PREFIX = "LIMPET_"
+
+# Every variable that is read, with what it sets. Other programs that Limpet starts get none of them.
+VARIABLES = {
+    "LIMPET_STORE": "the store: a path or a postgresql:// address",
+    "LIMPET_STORE_REPLICA": "a streaming replica of the store, for searches: a postgresql:// address",
+    "LIMPET_PROJECT": "the project's name in the store",
+    "LIMPET_TENANT": "the tenant, on a store that several share",
+    "LIMPET_SESSION": "the session that calls belong to, unless they name one",
+    "LIMPET_FOLDER": "the folder to work in, where a client starts programs somewhere else",
+    "LIMPET_TOKEN": "the token that HTTP clients must send",
+    "LIMPET_SKILLS": "directories with skills, separated as in PATH; new skills go to the first",
+    "LIMPET_STRICT": "`1` blocks tools of other servers that changed since they were pinned",
+    "LIMPET_SET": "any key of the config file: `key=value;key=value`",
+    "LIMPET_DEBUG": "`1` prints a traceback when something fails inside Limpet",
+}
+
 # Where coding agents put the id of their own session, so that a server they start belongs to it.
 SESSION_NAMES = ("LIMPET_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID")
 
@@ -28,23 +53,142 @@ AGENT_NAMES = {
     "GEMINI_SESSION_ID": "gemini",
     "CLAUDE_PROJECT_DIR": "claude-code",
 }
-OFF = "off"  # a file of this name beside the store: hooks do nothing in the project
 
-Rules = Bounds | OutputRules | WindowRules | RecallRules | JournalRules | HookRules | ServerRules
-TABLES = (OutputRules, WindowRules, RecallRules, JournalRules, HookRules, ServerRules)
+
+# --- the keys ---------------------------------------------------------------------------------------------------------
+
+
+class ToolRule(NamedTuple):
+    """Exceptions for some tools: a table [outputs.tools."pattern"]."""
+
+    pattern: str  # name: of a tool, or a pattern with * and ?
+    keep: str = "auto"  # word: auto stores by size; always and never do not look at it
+    threshold_bytes: int = 0  # bytes: 0 means as for all tools
+    redact: bool = True  # switch: secrets are masked in the stored text
+
+
+class OutputRules(NamedTuple):
+    """What is kept outside the window, and for how long."""
+
+    enabled: bool = True  # switch: off leaves every result in the window
+    threshold_bytes: int = 4_096  # bytes: below this a reference costs more than it saves
+    max_age: int = 7 * 86_400  # seconds: since an output was last used; a cited output stays
+    max_cache_size: int = 256 << 20  # bytes: of all outputs of a project, before compression
+    include_preview: bool = True  # switch: off sends the reference alone
+    preview_length: int = 330  # tokens: every output pays for it, and a longer preview answers hardly more
+    no_repeats: tuple[str, ...] = ()  # names: tools or patterns (git_*) whose repeated calls are answered in full
+    free_tokens: int = 0  # tokens: free in the window, if the caller knows; 0 means unknown, and thresholds stay fixed
+    tools: tuple[ToolRule, ...] = ()  # tables: see below
+
+
+class WindowRules(NamedTuple):
+    """When the window is cleared, warned about and compacted. Percentages are of the limit."""
+
+    limit: int = 200_000  # tokens: the model's window when the caller names none
+    clear_percent: int = 60  # percent: old results are cleared from here on; earlier, the lost prompt cache costs more
+    clear_least_percent: int = 10  # percent: results are cleared if at least this much comes free, for the same reason
+    warn_percent: int = 80  # percent: leaves a fifth for the warned turn, its results, and an estimate that is too low
+    full_percent: int = 95  # percent: a request of this size is not sent; it is made smaller at once, warned or not
+    target_percent: int = 45  # percent: a compaction must get below it, or the next one would follow too soon
+    tail_percent: int = 20  # percent: of recent messages that stay word for word: some dozen steps in a usual window
+    summary_percent: int = 15  # percent: of the summary that replaces them, which also has a fixed maximum
+    keep_results: int = 4  # calls: the most recent ones, whose results stay as long as they can still be sent
+
+
+class RecallRules(NamedTuple):
+    """What recall searches by."""
+
+    meaning: bool = True  # switch: also finds texts about the same in other words; needs the extra "semantic"
+
+
+class JournalRules(NamedTuple):
+    """Where the journal is and how much of it is shown and kept."""
+
+    file: str = "NOTES.md"  # path: from the project's folder
+    level_1_tokens: int = 100  # tokens: of recover_notes at level 1, which is read at every start
+    level_2_tokens: int = 500  # tokens: of recover_notes at level 2
+    rotate_bytes: int = 48 << 10  # bytes: past this, old decisions and log rows move to the archive; 12,000 tokens
+    keep_decisions: int = 10  # decisions: that stay when the rest moves
+    keep_log_rows: int = 20  # rows: of the log that stay
+
+
+class HookRules(NamedTuple):
+    """What hooks of coding agents may do."""
+
+    enabled: bool = True  # switch: `limpet off` and `limpet on` set it for a project
+    seconds: int = 5  # seconds: a hook that is not done by then answers nothing, because agents wait for it
+    off_clients: tuple[str, ...] = ()  # names: clients whose hooks do nothing here
+    off_tools: tuple[str, ...] = ()  # names: tools or patterns whose results are left as they are
+
+
+class ServerRules(NamedTuple):
+    """What a server for teams allows, and whose access tokens it takes."""
+
+    calls_per_minute: int = 600  # calls: of one token or user, in each process of the server
+    calls_at_once: int = 12  # calls: of one token or user; each holds a thread
+    quota_entries: int = 0  # entries: of one tenant; 0 means no limit
+    quota_bytes: int = 0  # bytes: of one tenant's outputs, before compression; 0 means no limit
+    issuer: str = ""  # address: of the identity provider, exactly as in its tokens; empty means no OAuth
+    audience: str = ""  # text: the audience its tokens must have; empty means this server's public address
+    jwks: str = ""  # address: of the provider's keys, or a file
+    scope_prefix: str = "limpet:"  # text: before read, write and admin in its tokens
+    tenant_claim: str = ""  # name: of the claim with the tenant; empty means the server's own tenant
+    projects_claim: str = "limpet_projects"  # name: of the claim with projects, as a list or as words
+    projects: tuple[str, ...] = ()  # names: projects of users whose token has no such claim
+
+
+class Bounds(NamedTuple):
+    """The keys that operations need. The first ones are top-level keys of the config file, the rest are its tables."""
+
+    note_max_chars: int = limits.NOTE_MAX_CHARS  # characters: a note is one thought; longer text is an output
+    note_max_tags: int = limits.NOTE_MAX_TAGS  # tags: more than one would ever search by dilute each other
+    notepad_budget_tokens: int = limits.NOTEPAD_BUDGET_TOKENS  # tokens: past this a write says what to trim
+    digest_budget_tokens: int = limits.DIGEST_BUDGET_TOKENS  # tokens: what memory may cost at the start of a session
+    report_duplicates: bool = True  # switch: a write names the entry that says the same already
+    sandbox_seconds: int = 5  # seconds: a run that computes for longer is ended; nothing else is answered meanwhile
+    sandbox_memory_mb: int = 128  # MiB: enough to take apart 10 MB of JSON, measured; 64 are not
+    outputs: OutputRules = OutputRules()
+    window: WindowRules = WindowRules()
+    recall: RecallRules = RecallRules()
+    journal: JournalRules = JournalRules()
+    hooks: HookRules = HookRules()
+    server: ServerRules = ServerRules()
 
 
 class Settings(NamedTuple):
-    store: str  # a path or a postgresql:// address
-    project: str
-    tenant: str = TENANT
-    session: str | None = None
-    token: str | None = None  # what HTTP clients must send
+    """The settings of one process. `store`, `project`, `store_replica`, `skills` and `strict` are keys of the file."""
+
+    store: str  # address: a path or a postgresql:// address; by default a file in the project's .limpet folder
+    project: str  # name: of the project in the store; the folder's name where a store is shared
+    tenant: str = TENANT  # name: of the tenant, on a store that several share
+    session: str | None = None  # name: of the session that calls belong to, unless they name one
+    token: str | None = None  # text: what HTTP clients must send
     bounds: Bounds = Bounds()
-    skills: tuple[Folder, ...] = ()  # directories with skills; new ones go to the first
-    strict: bool = False  # tools of other servers that changed since they were pinned are blocked
-    root: str = "."  # the project's folder, where the journal is
-    store_replica: str | None = None  # the address of a streaming replica of the store, for searches
+    skills: tuple[Folder, ...] = ()  # paths: directories with skills; new ones go to the first
+    strict: bool = False  # switch: blocks tools of other servers that changed since they were pinned
+    root: str = "."  # path: the project's folder, where the journal is
+    store_replica: str | None = None  # address: a streaming replica of the store, for searches
+
+
+TOP_KEYS = ("store", "project", "store_replica", "skills", "strict")  # of Settings, in the config file
+
+
+def all_keys() -> dict[str, Any]:
+    """Every key of the config file with its default, tables as `table.key`."""
+    bounds = Bounds()
+    flat: dict[str, Any] = {name: Settings._field_defaults.get(name) for name in TOP_KEYS}
+    flat |= {name: value for name, value in bounds._asdict().items() if not _is_table(value)}
+    for table, rules in bounds._asdict().items():
+        if _is_table(rules):
+            flat |= {f"{table}.{name}": value for name, value in rules._asdict().items()}
+    return flat
+
+
+def _is_table(value: object) -> bool:
+    return hasattr(value, "_fields")
+
+
+# --- reading them -----------------------------------------------------------------------------------------------------
 
 
 def load(
@@ -56,93 +200,45 @@ def load(
 ) -> Settings:
     """Settings for work in a folder. Arguments win over everything."""
     env = os.environ if environment is None else environment
-    here = folder or env.get("LIMPET_FOLDER") or os.getcwd()  # a client may start us anywhere
-    root = project_root(here)
+    start = folder or env.get("LIMPET_FOLDER") or os.getcwd()  # a client may start us anywhere
+    root = project_root(start)
     config = _config(os.path.join(root, FOLDER, "config.toml")) if root else {}
-    place = store or env.get("LIMPET_STORE") or _text(config, "store") or _default_store(root, env)
-    name = project or env.get("LIMPET_PROJECT") or _text(config, "project") or _default_project(root, place)
+    if overrides := env.get("LIMPET_SET"):
+        config = _merged(config, _overrides(overrides))
+    place = store or env.get("LIMPET_STORE") or _text("store", config.get("store")) or _default_store(root, env)
+    name = project or env.get("LIMPET_PROJECT") or _text("project", config.get("project"))
     return Settings(
         place,
-        name,
+        name or _default_project(root, place),
         _tenant(env.get("LIMPET_TENANT") or TENANT),
-        next((env[known] for known in SESSION_NAMES if env.get(known)), None),
+        first_set(SESSION_NAMES, env) or None,
         env.get("LIMPET_TOKEN") or None,
-        _switched(_bounds(config, env), root, env),
+        _switched(_rules(Bounds(), config), root, env),
         _skills(config, env, root),
         _switch("strict", env.get("LIMPET_STRICT") or config.get("strict", False)),
-        root or os.path.abspath(here),
-        env.get("LIMPET_STORE_REPLICA") or _text(config, "store_replica") or None,
+        root or os.path.abspath(start),
+        env.get("LIMPET_STORE_REPLICA") or _text("store_replica", config.get("store_replica")) or None,
     )
-
-
-def _tenant(name: str) -> str:
-    if name.startswith("."):
-        raise errors.bad_setting("tenant", name, "names with a dot in front are Limpet's own")
-    return name
-
-
-def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
-    """The value of an environment variable that somebody names as the place of a secret. Ours go to nobody else."""
-    if name.startswith("LIMPET_"):
-        raise errors.bad_setting("variable", name, "what belongs to Limpet is sent to no other server")
-    value = (os.environ if environment is None else environment).get(name)
-    if not value:
-        raise errors.bad_setting("variable", name, "there is no environment variable of this name, or it is empty")
-    return value
-
-
-def environment(names: Iterable[str]) -> dict[str, str]:
-    """Those of the named environment variables that are set; never any of our own."""
-    return {name: os.environ[name] for name in names if name in os.environ and not name.startswith("LIMPET_")}
 
 
 def project_root(folder: str) -> str | None:
     """The nearest folder upwards that looks like a project; one with a .limpet folder wins over all others."""
-    here, marked = os.path.abspath(folder), None
+    path, marked = os.path.abspath(folder), None
     while True:
-        if os.path.isdir(os.path.join(here, FOLDER)):
-            return here
-        if marked is None and any(os.path.exists(os.path.join(here, mark)) for mark in ROOT_MARKS):
-            marked = here
-        above = os.path.dirname(here)
-        if above == here:
+        if os.path.isdir(os.path.join(path, FOLDER)):
+            return path
+        if marked is None and any(os.path.exists(os.path.join(path, mark)) for mark in ROOT_MARKS):
+            marked = path
+        above = os.path.dirname(path)
+        if above == path:
             return marked
-        here = above
+        path = above
 
 
-def data_folder(env: Mapping[str, str]) -> str:
-    """Where a user's data lives when there is no project."""
-    if base := env.get("XDG_DATA_HOME"):
-        return os.path.join(base, "limpet")
-    if os.name == "nt":
-        return os.path.join(env.get("LOCALAPPDATA") or os.path.expanduser("~"), "limpet")
-    return os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "share", "limpet")
-
-
-def coding_agent(environment: Mapping[str, str] | None = None) -> str:
-    """The coding agent that started us, as far as the environment tells; else nothing."""
-    env = os.environ if environment is None else environment
-    return next((name for variable, name in AGENT_NAMES.items() if env.get(variable)), "")
-
-
-def by_plugin(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether a coding agent runs us for a plugin of its own."""
-    return bool((os.environ if environment is None else environment).get("CLAUDE_PLUGIN_ROOT"))
-
-
-def off_file(folder: str, environment: Mapping[str, str] | None = None) -> str:
-    """The file that switches hooks off in the project of a folder."""
-    return _off_file(project_root(folder), os.environ if environment is None else environment)
-
-
-def _off_file(root: str | None, env: Mapping[str, str]) -> str:
-    return os.path.join(data_folder(env) if root is None else os.path.join(root, FOLDER), OFF)
-
-
-def _switched(bounds: Bounds, root: str | None, env: Mapping[str, str]) -> Bounds:
-    if not os.path.exists(_off_file(root, env)):
-        return bounds
-    return bounds._replace(hooks=bounds.hooks._replace(enabled=False))
+def _tenant(name: str) -> str:
+    if name.startswith("."):
+        raise errors.bad_setting("tenant", name, "names that begin with a dot are reserved for Limpet")
+    return name
 
 
 def _default_store(root: str | None, env: Mapping[str, str]) -> str:
@@ -156,10 +252,29 @@ def _default_project(root: str | None, store: str) -> str:
     return "default" if root is None or inside else os.path.basename(root) or "default"
 
 
+def _switched(bounds: Bounds, root: str | None, env: Mapping[str, str]) -> Bounds:
+    if not os.path.exists(_off_file(root, env)):
+        return bounds
+    return bounds._replace(hooks=bounds.hooks._replace(enabled=False))
+
+
+def _skills(config: Mapping[str, Any], env: Mapping[str, str], root: str | None) -> tuple[Folder, ...]:
+    """The directories of `skills`, relative to the project's root; by default one beside the store."""
+    variable = env.get("LIMPET_SKILLS")
+    value = variable.split(os.pathsep) if variable else config.get("skills")
+    folders = [value] if isinstance(value, str) else value
+    if folders is None:
+        folders = [f"{FOLDER}/skills" if root else "skills"]
+    if not isinstance(folders, list) or not all(isinstance(item, str) and item.strip() for item in folders):
+        raise errors.bad_setting("skills", value, "it must be a directory or a list of them")
+    base = root or data_folder(env)
+    return tuple(Folder(os.path.join(base, os.path.expanduser(item)), item) for item in folders)
+
+
 def _config(path: str) -> dict[str, Any]:
     if not os.path.isfile(path):
         return {}
-    import tomllib  # only those who have a config file pay for it
+    import tomllib  # only projects that have a config file pay for it
 
     try:
         with open(path, "rb") as file:
@@ -168,90 +283,200 @@ def _config(path: str) -> dict[str, Any]:
         raise errors.bad_setting("file " + path, "unreadable", f"it must be TOML ({problem})") from None
 
 
-def _text(config: Mapping[str, Any], name: str) -> str | None:
-    value = config.get(name)
-    if value is not None and not isinstance(value, str):
-        raise errors.bad_setting(name, value, "it must be a string")
+def _overrides(text: str) -> dict[str, Any]:
+    """LIMPET_SET in the shape of a config file. An unknown key is refused, because it can only be a mistake."""
+    known = all_keys()
+    config: dict[str, Any] = {}
+    for item in filter(None, map(str.strip, text.split(";"))):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise errors.bad_setting("LIMPET_SET", item, "each of its parts must be key=value, with ; between them")
+        path = _tool_path(key) if key.startswith("outputs.tools.") else tuple(key.split("."))
+        if key not in known and len(path) < 4:
+            raise errors.unknown_setting(key, _nearest(key, known))
+        table = config
+        for name in path[:-1]:
+            table = table.setdefault(name, {})
+        if value:  # an empty value is as good as none
+            table[path[-1]] = value
+    return config
+
+
+def _tool_path(key: str) -> tuple[str, ...]:
+    """outputs.tools.PATTERN.FIELD: the pattern may have dots of its own."""
+    pattern, _, field = key.removeprefix("outputs.tools.").rpartition(".")
+    return ("outputs", "tools", pattern, field) if pattern else ("outputs", "tools")
+
+
+def _nearest(key: str, known: Iterable[str]) -> str:
+    import difflib  # only a mistake pays for it
+
+    return next(iter(difflib.get_close_matches(key, known, 1, 0)))
+
+
+def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(config)
+    for name, value in overrides.items():
+        below = merged.get(name)
+        if isinstance(value, dict) and isinstance(below, dict):
+            merged[name] = _merged(below, value)
+        elif not isinstance(value, dict) or below is None:  # a table that is no table in the file is refused later
+            merged[name] = value
+    return merged
+
+
+# --- checking them ----------------------------------------------------------------------------------------------------
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+
+def _rules(defaults: R, config: Mapping[str, Any], prefix: str = "") -> R:
+    """The tuple of settings with the values of a table, each of the type of its default."""
+    chosen: dict[str, Any] = {}
+    fields = cast(Any, defaults)
+    for name, default in fields._asdict().items():
+        key, value = prefix + name, config.get(name)
+        if _is_table(default):
+            chosen[name] = _rules(default, _table(key, config.get(name, {})), key + ".")
+        elif key == "outputs.tools":
+            chosen[name] = _tool_rules(config.get(name, {}))
+        elif value is not None:
+            chosen[name] = _value(key, value, default)
+    return cast(R, fields._replace(**chosen))
+
+
+def _value(key: str, value: object, default: object) -> object:
+    if isinstance(default, bool):
+        return _switch(key, value)
+    if isinstance(default, int):
+        return _whole(key, value)
+    if isinstance(default, tuple):
+        return _names(key, value)
+    return _text(key, value)
+
+
+def _table(key: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise errors.bad_setting(key, value, "it must be a table of settings")
     return value
-
-
-def _skills(config: Mapping[str, Any], env: Mapping[str, str], root: str | None) -> tuple[Folder, ...]:
-    """The directories of `skills`, seen from the project's root; by default one beside the store."""
-    given = env.get("LIMPET_SKILLS", "").split(os.pathsep) if env.get("LIMPET_SKILLS") else config.get("skills")
-    wanted = [given] if isinstance(given, str) else given
-    if wanted is None:
-        wanted = [f"{FOLDER}/skills" if root else "skills"]
-    if not isinstance(wanted, list) or not all(isinstance(item, str) and item.strip() for item in wanted):
-        raise errors.bad_setting("skills", given, "it must be a directory or a list of them")
-    base = root or data_folder(env)
-    return tuple(Folder(os.path.join(base, os.path.expanduser(item)), item) for item in wanted)
-
-
-def _bounds(config: Mapping[str, Any], env: Mapping[str, str]) -> Bounds:
-    table = _table(config, "outputs")
-    outputs = OutputRules(**_fields(OutputRules(), table, env, "OUTPUTS_"), tools=_tool_rules(table.get("tools", {})))
-    window = WindowRules(**_fields(WindowRules(), _table(config, "window"), env, "WINDOW_"))
-    recall = RecallRules(**_fields(RecallRules(), _table(config, "recall"), env, "RECALL_"))
-    journal = JournalRules(**_fields(JournalRules(), _table(config, "journal"), env, "JOURNAL_"))
-    hooks = HookRules(**_fields(HookRules(), _table(config, "hooks"), env, "HOOKS_"))
-    server = ServerRules(**_fields(ServerRules(), _table(config, "server"), env, "SERVER_"))
-    tables = {"outputs": outputs, "window": window, "recall": recall, "journal": journal, "hooks": hooks}
-    tables["server"] = server
-    return Bounds(**{**_fields(Bounds(), config, env, ""), **tables})
-
-
-def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    rules = config.get(name, {})
-    if not isinstance(rules, dict):
-        raise errors.bad_setting(name, rules, "it must be a table of settings")
-    return rules
 
 
 def _tool_rules(tables: object) -> tuple[ToolRule, ...]:
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise errors.bad_setting("outputs.tools", tables, "it must be a table for each tool or pattern")
-    found = []
-    for pattern, table in tables.items():
-        unknown = table.keys() - set(ToolRule._fields[1:])
-        if unknown:
-            known = ", ".join(ToolRule._fields[1:])
-            raise errors.bad_setting(f"outputs.tools.{pattern}", min(unknown), f"it takes {known}")
-        keep = table.get("keep", "auto")
-        if keep not in ("auto", "always", "never"):
-            raise errors.bad_setting(f"keep of {pattern}", keep, "it must be auto, always or never")
-        most = table.get("threshold_bytes", 0)
-        if type(most) is not int or (most < 1 and "threshold_bytes" in table):
-            raise errors.bad_setting(f"threshold_bytes of {pattern}", most, "it must be a whole number above 0")
-        found.append(ToolRule(pattern, keep, most, _switch(f"redact of {pattern}", table.get("redact", True))))
-    return tuple(found)
+    return tuple(_tool_rule(pattern, table) for pattern, table in tables.items())
 
 
-def _switch(name: str, value: object) -> bool:
-    found = SWITCH.get(value.lower()) if isinstance(value, str) else value
-    if not isinstance(found, bool):
-        raise errors.bad_setting(name, value, "it must be true or false")
-    return found
+def _tool_rule(pattern: str, table: Mapping[str, Any]) -> ToolRule:
+    if unknown := table.keys() - set(ToolRule._fields[1:]):
+        fields = ", ".join(ToolRule._fields[1:])
+        raise errors.bad_setting(f"outputs.tools.{pattern}", min(unknown), f"it takes {fields}")
+    keep = table.get("keep", "auto")
+    if keep not in ("auto", "always", "never"):
+        raise errors.bad_setting(f"keep of {pattern}", keep, "it must be auto, always or never")
+    threshold = 0
+    if "threshold_bytes" in table:
+        threshold = _whole(f"threshold_bytes of {pattern}", table["threshold_bytes"])
+    return ToolRule(pattern, keep, threshold, _switch(f"redact of {pattern}", table.get("redact", True)))
 
 
-def _fields(defaults: Rules, config: Mapping[str, Any], env: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """The fields of a settings tuple that are set somewhere, each of the type of its default."""
-    found: dict[str, Any] = {}
-    for name, default in defaults._asdict().items():
-        value = env.get(f"LIMPET_{prefix}{name.upper()}") or config.get(name)
-        if value is None or name == "tools" or isinstance(default, TABLES):
-            continue
-        if isinstance(default, str):
-            found[name] = _text({name: value}, name)
-            continue
-        if isinstance(default, bool):
-            found[name] = _switch(name, value)
-        elif isinstance(default, tuple):
-            found[name] = tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
-            if not isinstance(found[name], list | tuple) or not all(isinstance(part, str) for part in found[name]):
-                raise errors.bad_setting(name, value, "it must be a list of names")
-            found[name] = tuple(found[name])
-        else:
-            found[name] = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
-            if type(found[name]) is not int or found[name] < 1:
-                raise errors.bad_setting(name, value, "it must be a whole number above 0")
-    return found
+def _text(key: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise errors.bad_setting(key, value, "it must be a string")
+    return value
+
+
+def _switch(key: str, value: object) -> bool:
+    switch = SWITCH.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(switch, bool):
+        raise errors.bad_setting(key, value, "it must be true or false")
+    return switch
+
+
+def _whole(key: str, value: object) -> int:
+    number, rule = value, "it must be a whole number above 0"
+    if isinstance(value, str):
+        digits, unit = value.strip(), 1
+        if key in DURATIONS:
+            rule = "it must be a whole number of seconds above 0, or one with a unit: 90s, 15m, 12h, 30d"
+            unit = SECONDS.get(digits[-1:].lower(), 0)
+            digits, unit = (digits[:-1], unit) if unit else (digits, 1)
+        number = int(digits) * unit if digits.isdecimal() else value
+    if type(number) is not int or number < 1:
+        raise errors.bad_setting(key, value, rule)
+    return number
+
+
+def _names(key: str, value: object) -> tuple[str, ...]:
+    names = list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise errors.bad_setting(key, value, "it must be a list of names")
+    return tuple(names)
+
+
+# --- the rest of the environment --------------------------------------------------------------------------------------
+
+
+def debug() -> bool:
+    return bool(os.environ.get("LIMPET_DEBUG"))
+
+
+def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
+    """The value of a variable that a person names as the place of a secret. The variables of Limpet are refused."""
+    if name.startswith(PREFIX):
+        raise errors.bad_setting("variable", name, "what belongs to Limpet is sent to no other server")
+    value = (os.environ if environment is None else environment).get(name)
+    if not value:
+        raise errors.bad_setting("variable", name, "there is no environment variable of this name, or it is empty")
+    return value
+
+
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """Those of the named variables that are set, without the variables of Limpet."""
+    return {name: os.environ[name] for name in names if name in os.environ and not name.startswith(PREFIX)}
+
+
+def child_environment() -> dict[bytes, bytes]:
+    """The environment as the client gave it, without the variables of Limpet, for a process that Limpet starts."""
+    env = {name: value for name, value in os.environb.items() if not name.startswith(PREFIX.encode())}
+    # In a plain C locale Python sets LC_CTYPE for itself and its children. The client did not.
+    if b"LC_CTYPE" in env and sys.platform == "linux":
+        with suppress(OSError), open("/proc/self/environ", "rb") as file:
+            if not any(entry.startswith(b"LC_CTYPE=") for entry in file.read().split(b"\0")):
+                del env[b"LC_CTYPE"]
+    return env
+
+
+def first_set(names: Iterable[str], environment: Mapping[str, str] | None = None) -> str:
+    """The value of the first of the named variables that is set, or nothing."""
+    env = os.environ if environment is None else environment
+    return next((env[name] for name in names if env.get(name)), "")
+
+
+def coding_agent(environment: Mapping[str, str] | None = None) -> str:
+    """The coding agent that started this process, if its variables are in the environment."""
+    return next((agent for name, agent in AGENT_NAMES.items() if first_set((name,), environment)), "")
+
+
+def by_plugin(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a coding agent runs this process for a plugin of its own."""
+    return bool(first_set(("CLAUDE_PLUGIN_ROOT",), environment))
+
+
+def data_folder(environment: Mapping[str, str] | None = None) -> str:
+    """Where a user's data is when there is no project."""
+    env = os.environ if environment is None else environment
+    if base := env.get("XDG_DATA_HOME"):
+        return os.path.join(base, "limpet")
+    if os.name == "nt":
+        return os.path.join(env.get("LOCALAPPDATA") or os.path.expanduser("~"), "limpet")
+    return os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "share", "limpet")
+
+
+def off_file(folder: str, environment: Mapping[str, str] | None = None) -> str:
+    """The file that switches hooks off in the project of a folder."""
+    return _off_file(project_root(folder), os.environ if environment is None else environment)
+
+
+def _off_file(root: str | None, env: Mapping[str, str]) -> str:
+    return os.path.join(data_folder(env) if root is None else os.path.join(root, FOLDER), OFF)

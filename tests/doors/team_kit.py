@@ -116,10 +116,10 @@ class Issuer:
 
     def settings(self) -> dict[str, str]:
         return {
-            "LIMPET_SERVER_ISSUER": self.url,
-            "LIMPET_SERVER_JWKS": f"{self.url}/keys",
-            "LIMPET_SERVER_AUDIENCE": AUDIENCE,
-            "LIMPET_SERVER_TENANT_CLAIM": "org",
+            "server.issuer": self.url,
+            "server.jwks": f"{self.url}/keys",
+            "server.audience": AUDIENCE,
+            "server.tenant_claim": "org",
         }
 
 
@@ -132,7 +132,9 @@ def team_server(
     store: str, folder: Path, settings: Mapping[str, str] | None = None, *options: str, profile: str = "full"
 ) -> Iterator[str]:
     """`limpet serve --team` on a free port; gives its address, without a path."""
-    env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": "10000000", **(settings or {})}
+    keys = {"server.calls_per_minute": "10000000", **(settings or {})}
+    overrides = ";".join(f"{key}={value}" for key, value in keys.items())
+    env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SET": overrides}
     command = [
         sys.executable,
         "-m",

@@ -184,7 +184,7 @@ def test_a_notepad_that_moved_on_is_not_overwritten(cli: Cli) -> None:
 
 
 def test_a_notepad_over_its_budget_is_saved_and_warned_about(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LIMPET_NOTEPAD_BUDGET_TOKENS", "2")
+    monkeypatch.setenv("LIMPET_SET", "notepad_budget_tokens=2")
     ran = cli("pad", "write", "many more words than two tokens hold")
     assert ran.code == 0
     assert "its budget is 2" in ran.err
@@ -346,7 +346,7 @@ def test_a_fault_of_ours_is_one_line(
 
 
 def test_bad_settings_are_explained(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LIMPET_NOTE_MAX_CHARS", "many")
+    monkeypatch.setenv("LIMPET_SET", "note_max_chars=many")
     assert cli("note", "list").code == 2
     ran = cli("doctor")
     assert ran.code == 5

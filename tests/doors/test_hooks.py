@@ -278,7 +278,7 @@ def test_of_many_prompts_at_once_one_gets_the_context(place: Place) -> None:
         hold.session("one").notepad.write("- [ ] casts")
     asked = {"sessionId": "one", "cwd": str(place.project)}
     place.hook("copilot", "before-compact", asked)
-    many = [place.start("copilot", "prompt", LIMPET_HOOKS_SECONDS="100") for _ in range(12)]
+    many = [place.start("copilot", "prompt", LIMPET_SET="hooks.seconds=100") for _ in range(12)]
     answers = [process.communicate(json.dumps(asked).encode(), timeout=100)[0] for process in many]
     assert sorted(map(len, answers))[:-1] == [3] * 11
     assert sum(b"casts" in answer for answer in answers) == 1

@@ -78,12 +78,12 @@ def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
         begun = started("claude-code", "one")
         # Reading waits for nobody; only that the handoff was used could not be noted.
         assert "Casts come next." in context(
-            place.hook("claude-code", "session-start", begun, LIMPET_HOOKS_SECONDS="1")
+            place.hook("claude-code", "session-start", begun, LIMPET_SET="hooks.seconds=1")
         )
         done = ran("claude-code", "one", "Bash", BIG)
-        assert place.hook("claude-code", "after-tool", done, LIMPET_HOOKS_SECONDS="1") == {}
-        assert place.hook("claude-code", "before-compact", {"session_id": "one"}, LIMPET_HOOKS_SECONDS="1") == {}
-        assert place.hook("claude-code", "session-end", {"session_id": "one"}, LIMPET_HOOKS_SECONDS="1") == {}
+        assert place.hook("claude-code", "after-tool", done, LIMPET_SET="hooks.seconds=1") == {}
+        assert place.hook("claude-code", "before-compact", {"session_id": "one"}, LIMPET_SET="hooks.seconds=1") == {}
+        assert place.hook("claude-code", "session-end", {"session_id": "one"}, LIMPET_SET="hooks.seconds=1") == {}
     assert place.log.count("gave up after 1 seconds") >= 3
     assert "Casts come next." in context(place.hook("claude-code", "session-start", started("claude-code", "two")))
 
@@ -144,7 +144,7 @@ def test_the_log_stays_small(place: Place) -> None:
 def test_many_hooks_at_once_all_succeed_exactly_once(place: Place, many: int) -> None:
     hooks = []
     for number in range(many):
-        process = place.start("codex", "after-tool", LIMPET_HOOKS_SECONDS="600")
+        process = place.start("codex", "after-tool", LIMPET_SET="hooks.seconds=600")
         hooks.append(process)
         # Each gets its event at once, as from a client: a hook does not wait for one for ever.
         done = {**ran("codex", f"s{number}", "shell", f"{number}\n{BIG}"), "cwd": str(place.project)}

@@ -19,7 +19,7 @@ from limpet.doors.http import oauth
 from limpet.doors.http.oauth import Keys, OAuth
 from limpet.doors.http.principal import Level
 from limpet.errors import BadInput
-from limpet.limits import ServerRules
+from limpet.settings import ServerRules
 
 
 class Clock:
@@ -225,7 +225,7 @@ def test_a_provider_that_cannot_be_trusted_stops_the_server(issuer: Issuer, more
 def test_a_client_finds_its_way_to_the_provider(issuer: Issuer, tmp_path: Path) -> None:
     store = str(tmp_path / "limpet.db")
     settings = issuer.settings()
-    del settings["LIMPET_SERVER_AUDIENCE"]  # then the server's own address is what tokens are for
+    del settings["server.audience"]  # then the server's own address is what tokens are for
     with team_server(store, tmp_path, settings) as url, calling(url) as nobody:
         challenge = nobody.tool("list_notes").headers["www-authenticate"]
         address = f"{url}/.well-known/oauth-protected-resource/mcp"

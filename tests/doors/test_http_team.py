@@ -20,8 +20,8 @@ from limpet import wiring
 from limpet.doors.http import policy
 from limpet.doors.http.capacity import BURST_SECONDS, Rates
 from limpet.doors.http.principal import Level, Principal
-from limpet.limits import ServerRules
 from limpet.model import Scope
+from limpet.settings import ServerRules
 
 BIG = "a line that says little\n" * 400
 
@@ -366,7 +366,7 @@ def test_calls_at_once_are_counted_and_given_back() -> None:
 
 
 def test_one_who_floods_is_told_to_wait_and_the_others_are_served(tmp_path: Path) -> None:
-    with served(str(tmp_path / "limpet.db"), tmp_path, {"LIMPET_SERVER_CALLS_PER_MINUTE": "60"}) as team:
+    with served(str(tmp_path / "limpet.db"), tmp_path, {"server.calls_per_minute": "60"}) as team:
         answers = [team.alice.call("list_notes") for _ in range(BURST_SECONDS * 3)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert refused
@@ -377,7 +377,7 @@ def test_one_who_floods_is_told_to_wait_and_the_others_are_served(tmp_path: Path
 
 
 def test_one_who_waits_for_much_at_once_holds_up_nobody(tmp_path: Path) -> None:
-    with served(str(tmp_path / "limpet.db"), tmp_path, {"LIMPET_SERVER_CALLS_AT_ONCE": "2"}) as team:
+    with served(str(tmp_path / "limpet.db"), tmp_path, {"server.calls_at_once": "2"}) as team:
         child = good(team.alice.call("spawn_session", {"task": "never done"}))["id"]
         with ThreadPoolExecutor(6) as pool:
             waits = [
@@ -394,7 +394,7 @@ def test_a_tenant_that_is_full_can_read_and_make_room(store_url: str, tmp_path: 
     with wiring.open(store_url, project=PROJECT) as opened:
         for number in range(3):
             opened.elsewhere(Scope(TENANT, f"project {number}")).session("s").notes.add(f"note {number}")
-    with served(store_url, tmp_path, {"LIMPET_SERVER_QUOTA_ENTRIES": "3"}) as team:
+    with served(store_url, tmp_path, {"server.quota_entries": "3"}) as team:
         for answer in (
             team.alice.call("add_note", {"content": "more"}),
             team.alice.tool("add_note", {"content": "more"}),
@@ -408,7 +408,7 @@ def test_a_tenant_that_is_full_can_read_and_make_room(store_url: str, tmp_path: 
 def test_a_local_server_knows_no_limits_and_takes_stored_tokens_too(tmp_path: Path) -> None:
     store, own = str(tmp_path / "limpet.db"), "a-token-for-tests-only"
     reader = stored(store, "read").secret
-    settings = {"LIMPET_SERVER_CALLS_PER_MINUTE": "6", "LIMPET_SERVER_QUOTA_ENTRIES": "1"}
+    settings = {"server.calls_per_minute": "6", "server.quota_entries": "1"}
     with team_server(store, tmp_path, settings, "--token", own) as url:
         with calling(url, own) as caller:
             for _ in range(10):

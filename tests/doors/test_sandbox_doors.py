@@ -98,7 +98,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LIMPET_SANDBOX_SECONDS", "1")
+    monkeypatch.setenv("LIMPET_SET", "sandbox_seconds=1")
     monkeypatch.setenv("SANDBOX_CANARY", SECRET)
     folder = tmp_path / "canary"
     folder.mkdir()

@@ -25,7 +25,7 @@ from limpet.store import Listing
 
 @contextmanager
 def serving(store: str, folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": "10000000"}
+    env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SET": "server.calls_per_minute=10000000"}
     words = ["serve", "--store", store, "--project", PROJECT, "--port", "0", "--json", "--team", *options]
     with (folder / "serve.log").open("w+", encoding="utf-8") as log:
         command = [sys.executable, "-m", "limpet", *words]

@@ -73,7 +73,7 @@ def test_a_nearly_full_window_gets_references_earlier(store: Path) -> None:
             meta = {} if free is None else {"_meta": {FREE: free}}
             result = client.ask("tools/call", {"name": "text", "arguments": {"size": size}, **meta})
             assert shown(result).startswith(MASK) == is_kept, (free, size)
-    with Lines(wrapped(store), env={"LIMPET_OUTPUTS_FREE_TOKENS": "10000"}) as client:
+    with Lines(wrapped(store), env={"LIMPET_SET": "outputs.free_tokens=10000"}) as client:
         assert shown(ask(client, "text", size=1_500)).startswith(MASK)
 
 

@@ -64,7 +64,7 @@ def test_with_a_store_in_trouble_the_originals_pass(trouble: str, tmp_path: Path
 
 
 def test_a_bad_setting_does_not_keep_the_upstream_from_working(store: Path) -> None:
-    with Lines(wrapped(store), env={"LIMPET_OUTPUTS_THRESHOLD_BYTES": "many"}) as client:
+    with Lines(wrapped(store), env={"LIMPET_SET": "outputs.threshold_bytes=many"}) as client:
         assert shown(ask(client, "text", size=BIG)) == words(BIG)
         assert b"threshold_bytes" in client.leave()[2]
 

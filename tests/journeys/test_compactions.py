@@ -14,8 +14,8 @@ import pytest
 import limpet
 from journeys.stdio import environment
 from journeys.survival import Run
-from limpet.limits import WindowRules
 from limpet.model import FOLD, MESSAGE
+from limpet.settings import WindowRules
 from limpet.store import Listing
 from limpet.text import tokens
 from limpet.window.plan.controller import Compact

@@ -53,8 +53,7 @@ def given(store: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator
     holds: list[Limpet] = []
 
     def opened(**settings: object) -> OutputsFace:
-        for name, value in settings.items():
-            monkeypatch.setenv(f"LIMPET_OUTPUTS_{name.upper()}", str(value))
+        monkeypatch.setenv("LIMPET_SET", ";".join(f"outputs.{name}={value}" for name, value in settings.items()))
         holds.append(limpet.open(store, project="demo", session="work", clock=clock))
         return holds[-1].session().outputs
 

@@ -31,7 +31,7 @@ def served(servers: Pair, folder: Path, name: str) -> Iterator[Caller]:
     """A server with the replica set, and a client that may do everything in it."""
     token = stored(servers.primary.url, "admin", name=name).secret
     (folder / name).mkdir()
-    settings = {"LIMPET_STORE_REPLICA": servers.standby.url}
+    settings = {"store_replica": servers.standby.url}
     with (
         team_server(servers.primary.url, folder / name, settings, "--team", "--metrics") as url,
         calling(url, token) as caller,

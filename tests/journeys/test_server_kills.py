@@ -113,7 +113,7 @@ class Served:
 
     def _start(self) -> subprocess.Popen[str]:
         """As a supervisor does: again, until the port is free. The workers of a killed server end by themselves."""
-        env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SERVER_CALLS_PER_MINUTE": "10000000"}
+        env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SET": "server.calls_per_minute=10000000"}
         deadline = time.monotonic() + 60
         while True:
             with self._log.open("a", encoding="utf-8") as log:

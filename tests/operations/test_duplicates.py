@@ -8,7 +8,7 @@ import pytest
 
 import limpet
 from limpet.api import Limpet
-from limpet.limits import Bounds
+from limpet.settings import Bounds
 from operations.conftest import Clock, Opener
 
 TEXT = "The release of the parser waits for a fix of the casts that break the grammar in version 7"

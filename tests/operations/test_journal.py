@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from limpet import errors, limits
+from limpet import errors, settings
 from limpet.api import Limpet
 from limpet.journal import evidence as proof
 from limpet.journal.document import entries, lint
@@ -368,7 +368,7 @@ def test_a_long_journal_is_rotated_by_the_checkpoint(hold: Limpet, folder: Path,
         decide(hold, title=f"number {number}", rationale="x" * 1_900, decision="y" * 1_900)
         if number == 2:
             assert hold.journal.rotate() == ("NOTES.md", "NOTES.archive.md", 0, 0)
-    assert len(notes(folder)) > limits.JournalRules().rotate_bytes
+    assert len(notes(folder)) > settings.JournalRules().rotate_bytes
     assert hold.journal.checkpoint("long", state="s").rotated == 4
     archive = (folder / "NOTES.archive.md").read_text()
     assert [one.entry.title for one in entries.decisions(scan(archive))] == [f"number {n}" for n in range(4)]

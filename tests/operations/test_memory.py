@@ -271,7 +271,7 @@ def test_a_long_entry_is_shortened_visibly_and_does_not_push_out_the_rest(hold: 
 def test_the_budget_can_be_set(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import limpet
 
-    monkeypatch.setenv("LIMPET_DIGEST_BUDGET_TOKENS", "60")
+    monkeypatch.setenv("LIMPET_SET", "digest_budget_tokens=60")
     with limpet.open(store_url, project="demo") as hold:
         for number in range(9):
             hold.memory.write(f"k{number}", "some words about it " * 5)

@@ -266,7 +266,7 @@ def test_a_write_over_the_budget_is_saved_whole_and_says_what_to_trim(hold: Limp
 def test_the_budget_can_be_set(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import limpet
 
-    monkeypatch.setenv("LIMPET_NOTEPAD_BUDGET_TOKENS", "5")
+    monkeypatch.setenv("LIMPET_SET", "notepad_budget_tokens=5")
     with limpet.open(store_url, project="demo") as hold:
         assert "its budget is 5," in str(
             hold.call("write_notepad", {"content": "one two three four five six"})["warning"]

@@ -97,8 +97,7 @@ def test_blank_content_is_refused(hold: Limpet, blank: str) -> None:
 def test_the_limits_can_be_set(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import limpet
 
-    monkeypatch.setenv("LIMPET_NOTE_MAX_CHARS", "10")
-    monkeypatch.setenv("LIMPET_NOTE_MAX_TAGS", "2")
+    monkeypatch.setenv("LIMPET_SET", "note_max_chars=10;note_max_tags=2")
     with limpet.open(store_url, project="demo") as hold:
         add(hold, "0123456789", "a", "b")
         with pytest.raises(errors.BadInput, match="the limit is 10"):

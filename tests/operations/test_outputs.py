@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from limpet import errors, limits
+from limpet import errors, settings
 from limpet.api import Limpet, Session
 from limpet.outputs.outputs import size
 from operations.conftest import Clock, Opener
 
-THRESHOLD = limits.OutputRules().threshold_bytes
+THRESHOLD = settings.OutputRules().threshold_bytes
 DAY_MS = 86_400_000
 
 
@@ -141,11 +141,9 @@ def test_any_text_a_tool_returns_comes_back_as_it_was(work: Session, content: st
 
 
 def test_rules_really_act(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LIMPET_OUTPUTS_ENABLED", "off")
+    monkeypatch.setenv("LIMPET_SET", "outputs.enabled=off")
     assert opened(project="off").session().outputs.keep("shell", long()).text == long()
-    monkeypatch.setenv("LIMPET_OUTPUTS_ENABLED", "on")
-    monkeypatch.setenv("LIMPET_OUTPUTS_THRESHOLD_BYTES", "10")
-    monkeypatch.setenv("LIMPET_OUTPUTS_INCLUDE_PREVIEW", "false")
+    monkeypatch.setenv("LIMPET_SET", "outputs.enabled=on;outputs.threshold_bytes=10;outputs.include_preview=false")
     kept = opened(project="small").session().outputs.keep("shell", "more than ten bytes")
     assert kept.output is not None
     assert "more than ten" not in kept.text

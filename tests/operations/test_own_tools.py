@@ -164,16 +164,16 @@ def test_every_name_of_the_contract(work: Session) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "kept", "shows"),
     [
-        pytest.param("ENABLED", "false", False, True, id="enabled"),
-        pytest.param("THRESHOLD_BYTES", str(len(BIG)), True, True, id="equal to the threshold is kept"),
-        pytest.param("THRESHOLD_BYTES", str(len(BIG) + 1), False, True, id="below the threshold passes"),
-        pytest.param("INCLUDE_PREVIEW", "no", True, False, id="include_preview"),
+        pytest.param("enabled", "false", False, True, id="enabled"),
+        pytest.param("threshold_bytes", str(len(BIG)), True, True, id="equal to the threshold is kept"),
+        pytest.param("threshold_bytes", str(len(BIG) + 1), False, True, id="below the threshold passes"),
+        pytest.param("include_preview", "no", True, False, id="include_preview"),
     ],
 )
 def test_a_setting_acts(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, name: str, value: str, kept: bool, shows: bool
 ) -> None:
-    monkeypatch.setenv(f"LIMPET_OUTPUTS_{name}", value)
+    monkeypatch.setenv("LIMPET_SET", f"outputs.{name}={value}")
     text = opened().session().outputs.maybe_cache("ls", BIG)
     assert text.startswith(MASK) == kept
     assert ("row 0" in text) == shows
@@ -182,13 +182,13 @@ def test_a_setting_acts(
 def test_preview_length_acts(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = []
     for length in ("30", "300"):
-        monkeypatch.setenv("LIMPET_OUTPUTS_PREVIEW_LENGTH", length)
+        monkeypatch.setenv("LIMPET_SET", f"outputs.preview_length={length}")
         texts.append(opened().session().outputs.maybe_cache("ls", BIG + length))
     assert 2 * len(texts[0]) < len(texts[1])
 
 
 def test_max_age_acts(opened: Opener, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LIMPET_OUTPUTS_MAX_AGE", "60")
+    monkeypatch.setenv("LIMPET_SET", "outputs.max_age=60")
     outputs = opened().session().outputs
     id = id_in(outputs.maybe_cache("ls", BIG))
     clock.pass_by(60_000)
@@ -201,7 +201,7 @@ def test_max_age_acts(opened: Opener, clock: Clock, monkeypatch: pytest.MonkeyPa
 def test_max_cache_size_acts_least_recently_used_first(
     opened: Opener, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LIMPET_OUTPUTS_MAX_CACHE_SIZE", str(3 * len(BIG)))
+    monkeypatch.setenv("LIMPET_SET", f"outputs.max_cache_size={3 * len(BIG)}")
     outputs = opened().session().outputs
     ids = []
     for n in range(3):

@@ -127,7 +127,7 @@ def test_an_output_that_is_gone_is_kept_again_and_one_that_cannot_be_compared_is
 
 
 def test_it_can_be_switched_off_for_tools_by_name_and_pattern(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LIMPET_OUTPUTS_NO_REPEATS", "date, git_*")
+    monkeypatch.setenv("LIMPET_SET", "outputs.no_repeats=date, git_*")
     work = opened().session("work")
     for tool, off in (("date", True), ("git_log", True), ("dates", False), ("list_files", False)):
         first, _ = keep(work, listing(), tool=tool)
@@ -136,7 +136,7 @@ def test_it_can_be_switched_off_for_tools_by_name_and_pattern(opened: Opener, mo
 
 
 def test_without_previews_no_difference_is_shown_either(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LIMPET_OUTPUTS_INCLUDE_PREVIEW", "off")
+    monkeypatch.setenv("LIMPET_SET", "outputs.include_preview=off")
     work = opened().session("work")
     keep(work, listing())
     assert "1401" not in keep(work, listing(200))[0]

@@ -9,9 +9,9 @@ import pytest
 
 from limpet import errors
 from limpet.api import Limpet, Session
-from limpet.limits import Bounds, OutputRules, WindowRules
 from limpet.model import FOLD, MESSAGE, Entry
 from limpet.session.notepad import EMPTY_HINT
+from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.store import Listing, Words
 from limpet.window.messages import SYSTEM, Call, Message, Text, assistant, result, system, user
 from limpet.window.plan.context import MARK, WARNING_BEGINS, ours

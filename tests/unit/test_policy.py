@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet import limits
-from limpet.limits import OutputRules, ToolRule
 from limpet.outputs.policy import ALWAYS_BYTES, adapted, least, policy
+from limpet.settings import OutputRules, ToolRule
 
 RULES = OutputRules(
     threshold_bytes=1_000,

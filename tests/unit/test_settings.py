@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from limpet import errors, limits, settings
+from docs import make_settings
+from limpet import errors, settings
 
 
 @pytest.fixture
@@ -20,6 +22,11 @@ def root(tmp_path: Path) -> Path:
 
 def config(root: Path, text: str) -> None:
     (root / ".limpet" / "config.toml").write_text(text, encoding="utf-8")
+
+
+def overrides(**keys: object) -> str:
+    """LIMPET_SET; a double underscore is a dot."""
+    return ";".join(f"{key.replace('__', '.')}={value}" for key, value in keys.items())
 
 
 def load(folder: Path, store: str | None = None, project: str | None = None, **env: str) -> settings.Settings:
@@ -84,8 +91,8 @@ def test_arguments_win_over_environment_over_config_over_default(root: Path) -> 
     config(root, 'store = "from-config.db"\nproject = "from-config"\nnote_max_chars = 11\nnotepad_budget_tokens = 12\n')
     found = load(root)
     assert (found.store, found.project) == ("from-config.db", "from-config")
-    assert found.bounds == limits.Bounds(note_max_chars=11, notepad_budget_tokens=12)
-    env = {"LIMPET_STORE": "from-env.db", "LIMPET_PROJECT": "from-env", "LIMPET_NOTE_MAX_CHARS": "21"}
+    assert found.bounds == settings.Bounds(note_max_chars=11, notepad_budget_tokens=12)
+    env = {"LIMPET_STORE": "from-env.db", "LIMPET_PROJECT": "from-env", "LIMPET_SET": "note_max_chars=21"}
     found = load(root, **env)
     assert (found.store, found.project) == ("from-env.db", "from-env")
     assert (found.bounds.note_max_chars, found.bounds.notepad_budget_tokens) == (21, 12)
@@ -95,7 +102,9 @@ def test_arguments_win_over_environment_over_config_over_default(root: Path) -> 
 
 def test_an_empty_variable_is_as_good_as_none(root: Path) -> None:
     config(root, 'store = "from-config.db"\nnote_max_tags = 3\n')
-    found = load(root, LIMPET_STORE="", LIMPET_PROJECT="", LIMPET_TENANT="", LIMPET_TOKEN="", LIMPET_NOTE_MAX_TAGS="")
+    found = load(
+        root, LIMPET_STORE="", LIMPET_PROJECT="", LIMPET_TENANT="", LIMPET_TOKEN="", LIMPET_SET="note_max_tags="
+    )
     assert (found.store, found.tenant, found.token) == ("from-config.db", "local", None)
     assert found.bounds.note_max_tags == 3
 
@@ -121,51 +130,48 @@ def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
 
 
 def test_every_bound_can_be_set_both_ways(root: Path) -> None:
-    names = [name for name, value in limits.Bounds()._asdict().items() if type(value) is int]
+    names = [name for name, value in settings.Bounds()._asdict().items() if type(value) is int]
     config(root, "\n".join(f"{name} = 7" for name in names))
-    make: Any = limits.Bounds
+    make: Any = settings.Bounds
     assert load(root).bounds == make(**dict.fromkeys(names, 7))
-    env = {f"LIMPET_{name.upper()}": "9" for name in names}
-    assert load(root, **env).bounds == make(**dict.fromkeys(names, 9))
+    env = overrides(**dict.fromkeys(names, 9))
+    assert load(root, LIMPET_SET=env).bounds == make(**dict.fromkeys(names, 9))
 
 
 def test_every_rule_for_the_window_can_be_set_both_ways(root: Path) -> None:
-    names = limits.WindowRules._fields
+    names = settings.WindowRules._fields
     config(root, "\n".join(["[window]", *(f"{name} = 7" for name in names)]))
-    assert load(root).bounds.window == limits.WindowRules(*[7] * len(names))
-    env = {f"LIMPET_WINDOW_{name.upper()}": "9" for name in names}
-    assert load(root, **env).bounds.window == limits.WindowRules(*[9] * len(names))
+    assert load(root).bounds.window == settings.WindowRules(*[7] * len(names))
+    env = overrides(**{f"window.{name}": 9 for name in names})
+    assert load(root, LIMPET_SET=env).bounds.window == settings.WindowRules(*[9] * len(names))
     config(root, "window = 3")
     with pytest.raises(errors.BadInput, match="it must be a table of settings"):
         load(root)
 
 
 def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
-    numbers = [name for name, value in limits.OutputRules()._asdict().items() if type(value) is int]
-    switches = [name for name, value in limits.OutputRules()._asdict().items() if type(value) is bool]
+    numbers = [name for name, value in settings.OutputRules()._asdict().items() if type(value) is int]
+    switches = [name for name, value in settings.OutputRules()._asdict().items() if type(value) is bool]
     lines = [f"{name} = 7" for name in numbers] + [f"{name} = false" for name in switches]
     config(root, "\n".join(["[outputs]", *lines]))
-    make: Any = limits.OutputRules  # which field is of which type was worked out above
+    make: Any = settings.OutputRules  # which field is of which type was worked out above
     wanted = make(**dict.fromkeys(numbers, 7), **dict.fromkeys(switches, False))
     assert load(root).bounds.outputs == wanted
-    env = {f"LIMPET_OUTPUTS_{name.upper()}": "9" for name in numbers}
-    env |= {f"LIMPET_OUTPUTS_{name.upper()}": "on" for name in switches}
+    env = overrides(**{f"outputs.{name}": 9 for name in numbers}, **{f"outputs.{name}": "on" for name in switches})
     wanted = make(**dict.fromkeys(numbers, 9), **dict.fromkeys(switches, True))
-    assert load(root, **env).bounds.outputs == wanted
+    assert load(root, LIMPET_SET=env).bounds.outputs == wanted
     for bad in ("outputs = 3", "[outputs]\nenabled = 1", "[outputs]\nmax_age = true"):
         config(root, bad)
         with pytest.raises(errors.BadInput):
             load(root)
 
 
-def test_every_signal_of_recall_can_be_switched_off_both_ways(root: Path) -> None:
-    names = limits.RecallRules._fields
-    off = limits.RecallRules(*[False] * len(names))
-    config(root, "\n".join(["[recall]", *(f"{name} = false" for name in names)]))
-    assert load(root).bounds.recall == off
-    config(root, "")
-    assert load(root).bounds.recall == limits.RecallRules()
-    assert load(root, **{f"LIMPET_RECALL_{name.upper()}": "no" for name in names}).bounds.recall == off
+def test_meaning_can_be_switched_off_both_ways(root: Path) -> None:
+    assert load(root).bounds.recall.meaning is True
+    assert load(root, LIMPET_SET="recall.meaning=no").bounds.recall.meaning is False
+    config(root, "[recall]\nmeaning = false")
+    assert load(root).bounds.recall.meaning is False
+    assert load(root, LIMPET_SET="recall.meaning=yes").bounds.recall.meaning is True
 
 
 def test_rules_for_tools(root: Path) -> None:
@@ -181,8 +187,8 @@ def test_rules_for_tools(root: Path) -> None:
     assert load(root).strict is True
     assert load(root, LIMPET_STRICT="no").strict is False
     assert load(root).bounds.outputs.tools == (
-        limits.ToolRule("files__*", "auto", 100, True),
-        limits.ToolRule("search", "never", 0, False),
+        settings.ToolRule("files__*", "auto", 100, True),
+        settings.ToolRule("search", "never", 0, False),
     )
 
 
@@ -215,12 +221,12 @@ def test_variables_that_hold_secrets_of_others() -> None:
 
 
 def test_every_rule_for_the_journal_can_be_set_both_ways(root: Path) -> None:
-    numbers = [name for name, value in limits.JournalRules()._asdict().items() if type(value) is int]
+    numbers = [name for name, value in settings.JournalRules()._asdict().items() if type(value) is int]
     config(root, "\n".join(["[journal]", 'file = "docs/notes.md"', *(f"{name} = 7" for name in numbers)]))
-    make: Any = limits.JournalRules
+    make: Any = settings.JournalRules
     assert load(root).bounds.journal == make("docs/notes.md", **dict.fromkeys(numbers, 7))
-    env = {f"LIMPET_JOURNAL_{name.upper()}": "9" for name in numbers}
-    assert load(root, LIMPET_JOURNAL_FILE="x.md", **env).bounds.journal == make("x.md", **dict.fromkeys(numbers, 9))
+    env = overrides(journal__file="x.md", **{f"journal.{name}": 9 for name in numbers})
+    assert load(root, LIMPET_SET=env).bounds.journal == make("x.md", **dict.fromkeys(numbers, 9))
     for bad in ("journal = 3", "[journal]\nfile = 1", "[journal]\nkeep_log_rows = true"):
         config(root, bad)
         with pytest.raises(errors.BadInput):
@@ -234,15 +240,80 @@ def test_the_folder_of_the_project_is_known_and_can_be_named(root: Path, tmp_pat
     assert settings.load(environment={"LIMPET_FOLDER": str(elsewhere)}).root == str(elsewhere)
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("12h", 43_200), ("30D", 2_592_000)]
+)
+def test_a_duration_may_have_a_unit(root: Path, text: str, seconds: int) -> None:
+    assert load(root, LIMPET_SET=f"outputs.max_age={text}").bounds.outputs.max_age == seconds
+    config(root, f'[outputs]\nmax_age = "{text}"')
+    assert load(root).bounds.outputs.max_age == seconds
+
+
+def test_every_key_of_the_config_file_can_be_set_by_one_variable(root: Path) -> None:
+    values = {bool: "off", int: "7", str: "x", tuple: "a, b", type(None): "x"}
+    for key, default in settings.all_keys().items():
+        if key != "outputs.tools":
+            loaded = load(root, LIMPET_SET=f" {key} = {values[type(default)]} ;")
+            assert loaded != load(root) or key == "strict", key
+    tools = "outputs.tools.files.read_*.keep=never;outputs.tools.files.read_*.threshold_bytes=9"
+    assert load(root, LIMPET_SET=tools).bounds.outputs.tools == (settings.ToolRule("files.read_*", "never", 9),)
+    config(root, '[outputs.tools."files.read_*"]\nredact = false\n[outputs]\nmax_age = 5')
+    both = load(root, LIMPET_SET=tools).bounds.outputs
+    assert (both.tools, both.max_age) == ((settings.ToolRule("files.read_*", "never", 9, False),), 5)
+
+
+def test_the_variable_named_after_a_key_wins_over_the_one_for_all_keys(root: Path) -> None:
+    loaded = load(root, LIMPET_SET="project=all;strict=on", LIMPET_PROJECT="named", LIMPET_STRICT="off")
+    assert (loaded.project, loaded.strict) == ("named", False)
+
+
+def test_every_variable_that_is_read_is_in_the_table() -> None:
+    """At most 15 of them; tests/house_measures.py counts them in all modules."""
+    source = Path(settings.__file__).read_text(encoding="utf-8")
+    assert set(re.findall(r"LIMPET_[A-Z_]+", source)) == settings.VARIABLES.keys()
+    assert len(settings.VARIABLES) <= 15
+
+
+def test_the_page_of_all_settings_is_current_and_complete() -> None:
+    page = Path(make_settings.__file__).with_name("settings.md").read_text(encoding="utf-8")
+    assert page == make_settings.document(), "The settings changed: run `make docs`."
+    for key in settings.all_keys():
+        if key != "outputs.tools":
+            assert f"| `{key.rpartition('.')[2]}` |" in page
+    units = {unit for unit, _ in make_settings.comments().values()}
+    assert all(unit.isalpha() for unit in units), "The comment of a field is `unit: reason`."
+
+
 # --- bad values -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "1e3", " "])
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "1e3", "9d"])
 def test_a_bound_in_the_environment_is_a_whole_number_above_nothing(root: Path, value: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        load(root, LIMPET_NOTE_MAX_CHARS=value)
+        load(root, LIMPET_SET=f"note_max_chars={value}")
     assert caught.value.code == "bad_setting"
     assert f"the setting note_max_chars is {value!r}; it must be a whole number above 0" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("outputs.max_ages=5", "there is no setting 'outputs.max_ages'; the nearest is outputs.max_age"),
+        ("max_age=5", "there is no setting 'max_age'; the nearest is outputs.max_age"),
+        ("outputs.tools.keep=never", "there is no setting 'outputs.tools.keep'"),
+        ("outputs.max_age.x=5", "there is no setting 'outputs.max_age.x'"),
+        ("outputs=5", "there is no setting 'outputs'"),
+        ("window.limit", "the setting LIMPET_SET is 'window.limit'; each of its parts must be key=value"),
+        ("window.limit=big", "the setting window.limit is 'big'; it must be a whole number above 0"),
+        ("outputs.max_age=30y", "the setting outputs.max_age is '30y'; it must be a whole number of seconds"),
+        ("outputs.enabled=perhaps", "the setting outputs.enabled is 'perhaps'; it must be true or false"),
+        ("outputs.tools.a.b=1", "it takes keep, threshold_bytes, redact"),
+    ],
+)
+def test_a_bad_part_of_the_variable_for_all_keys(root: Path, text: str, words: str) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        load(root, LIMPET_SET=f"window.limit=5;{text}")
+    assert words in caught.value.message
 
 
 @pytest.mark.parametrize("value", ["0", "-1", '"many"', "1.5", "true", "[1]", "{}"])

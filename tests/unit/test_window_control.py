@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.limits import WindowRules
+from limpet.settings import WindowRules
 from limpet.text import tokens
 from limpet.window.messages import SYSTEM, TOOL, Call, Message, assistant, result, system, user
 from limpet.window.plan import compaction

@@ -7,7 +7,7 @@ The words that agents read are in prompts/tools/<name>.md.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limpet import limits, prompts
+from limpet import prompts, settings
 from limpet.model import EMPTY, Folder, Scope, Stamp, trusted
 from limpet.store import Store
 
@@ -25,7 +25,7 @@ class Context(NamedTuple):
     session: str
     by: str
     now: int
-    bounds: limits.Bounds
+    bounds: settings.Bounds
     skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
     root: str = "."  # the project's folder
     semantics: "Semantics | None" = None  # what recall knows of what texts are about

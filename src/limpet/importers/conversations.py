@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.limits import OutputRules
 from limpet.outputs.outputs import put_outputs, reference
 from limpet.outputs.policy import policy
+from limpet.settings import OutputRules
 from limpet.window import transcript
 from limpet.window.messages import Call, Message, Result, Text
 from limpet.window.plan.counts import Meter

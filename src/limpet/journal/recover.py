@@ -14,8 +14,8 @@ from limpet.journal.document.markup import Document, scan
 from limpet.journal.document.quotes import FRESH, MOVED
 from limpet.journal.document.recover import Recovered
 from limpet.journal.file import Place
-from limpet.limits import JournalRules
 from limpet.model import moment
+from limpet.settings import JournalRules
 from limpet.text import tokens
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from limpet import limits
-from limpet.limits import OutputRules, ToolRule
+from limpet.settings import OutputRules, ToolRule
 
 ALWAYS_BYTES = 1  # the threshold of a tool whose results are always kept: anything but nothing
 

@@ -16,7 +16,6 @@ from heapq import nlargest
 from math import log, log1p, sqrt
 from typing import NamedTuple, Protocol
 
-from limpet.limits import RecallRules
 from limpet.model import MESSAGE, NOTE
 from limpet.recall.question import STOP, Question, dated
 from limpet.store import SOMEWHERE, Fact, Gathered, Places
@@ -119,6 +118,24 @@ def speakers(facts: Mapping[int, Fact]) -> dict[int, str]:
     return says
 
 
+class Signals(NamedTuple):
+    """The parts of the score, each of which can be left out to measure what it is worth (bench/recall)."""
+
+    neighbours: bool = True  # turns of a conversation count for those around them
+    speaker: bool = True  # the person asked about, when texts say who speaks
+    dates: bool = True  # times named in the question
+    coverage: bool = True  # how much of the question a text covers
+    phrases: bool = True  # words side by side as in the question
+    literals: bool = True  # paths, identifiers and quoted texts, verbatim
+    stretches: bool = True  # a long text by its best stretch
+    statements: bool = True  # a turn that asks back answers nothing
+    substance: bool = True  # a longer turn is more likely the answer
+    times_told: bool = True  # a question for a time is answered where one is given
+
+
+SIGNALS = Signals()
+
+
 class Sense(Protocol):
     """What texts are about, for one question: recall/embeddings.py, where the extra for it is installed."""
 
@@ -130,12 +147,11 @@ class Sense(Protocol):
 def order(
     question: Question,
     gathered: Gathered,
-    rules: RecallRules,
     read: Callable[[list[int]], Mapping[int, str]],
     sense: Sense | None = None,
 ) -> list[Scored]:
     """What was found, the best first. `read` gives the texts of those that are worth a closer look."""
-    pool = _Pool(question, gathered, rules, sense)
+    pool = _Pool(question, gathered, sense)
     rough = pool.best(READ_MOST)
     texts = read([one.doc for one in rough])
     like = pool.alike({one.doc: texts[one.doc] for one in rough[:ALIKE_MOST] if one.doc in texts})
@@ -147,17 +163,17 @@ def order(
 class _Pool:
     """The texts that were gathered for one question, with all that is the same for each of them."""
 
-    def __init__(self, question: Question, gathered: Gathered, rules: RecallRules, sense: Sense | None = None) -> None:
+    def __init__(self, question: Question, gathered: Gathered, sense: Sense | None = None) -> None:
         self.question = question
-        self.sense = sense if rules.meaning else None
+        self.sense = sense
         self.gathered = gathered
         self.facts = gathered.facts
-        self.rules = rules
+        self.signals = SIGNALS
         self._near_known: dict[int, list[tuple[int, float]]] = {}
         self.words = {doc: max(1.0, fact.size / BYTES_A_WORD) for doc, fact in self.facts.items()}
         self.usual = median(self.words.values())
         self.says = speakers(self.facts)
-        self.gates = self._gates() if rules.neighbours else {}
+        self.gates = self._gates() if self.signals.neighbours else {}
         self.names, self.who = self._who()
         self.common = sorted(gathered.common - self.names)
         self.followed = [  # words that tell texts apart, with how rare they are
@@ -172,7 +188,7 @@ class _Pool:
         for said in set(self.says.values()):
             for word in said.split()[:1]:
                 speaking.setdefault(word, set()).add(said)
-        if not self.rules.speaker:
+        if not self.signals.speaker:
             return set(), frozenset()
         names = {at for at, word in enumerate(self.question.words) if word in speaking}
         if len(names) == 1:
@@ -202,7 +218,7 @@ class _Pool:
         }
         stretches = self._stretches()
         for doc, (score, _) in stretches.items():
-            if self.rules.stretches and self.words[doc] > LONG_WORDS:
+            if self.signals.stretches and self.words[doc] > LONG_WORDS:
                 signals["words"][doc] = max(score, signals["words"].get(doc, 0.0))
         sums = dict.fromkeys(self.gathered.found, 0.0)
         for values in signals.values():
@@ -336,7 +352,7 @@ class _Pool:
 
     def _coverage(self) -> dict[int, float]:
         """Which share of the question stands in a text or around it, rare words counting more."""
-        if not self.rules.coverage:
+        if not self.signals.coverage:
             return {}
         mass = sum(rarity for _, _, rarity in self.followed) or 1.0
         sums: dict[int, float] = {}
@@ -364,7 +380,7 @@ class _Pool:
     def _pairs(self) -> dict[int, float]:
         """For words that stand side by side as they do in the question."""
         sums: dict[int, float] = {}
-        for one, two in self.question.pairs if self.rules.phrases else ():
+        for one, two in self.question.pairs if self.signals.phrases else ():
             ahead, behind = self.gathered.places[one], self.gathered.places[two]
             if one in self.names:
                 continue
@@ -377,14 +393,14 @@ class _Pool:
     def _held(self) -> dict[int, float]:
         """For literal texts of the question: a path, an identifier, a quotation."""
         sums: dict[int, float] = {}
-        for held in self.gathered.literals if self.rules.literals else ():
+        for held in self.gathered.literals if self.signals.literals else ():
             for doc in held:
                 sums[doc] = sums.get(doc, 0.0) + LITERAL
         return sums
 
     def _dates(self) -> dict[int, float]:
         """For texts of the time that the question names."""
-        if not self.rules.dates or not any(self.question.when):
+        if not self.signals.dates or not any(self.question.when):
             return {}
         fits = {doc: dated(self.question.when, fact.created_at) for doc, fact in self.facts.items()}
         return {doc: DATE * fit for doc, fit in fits.items() if fit}
@@ -421,12 +437,12 @@ class _Pool:
             rare = [self.rarity(self.gathered.counts[at]) for at in unseen]
             added["common words"] = sum(worth for worth, term in zip(rare, sought, strict=True) if term in held)
         if self.says.get(one.doc):
-            if self.rules.statements and body.rstrip().endswith("?"):
+            if self.signals.statements and body.rstrip().endswith("?"):
                 added["asks back"] = -QUESTION_BACK
             low = body.lower()
-            if self.rules.substance:
+            if self.signals.substance:
                 added["substance"] = SUBSTANCE * log1p(len(set(said) - STOP))
-            if self.rules.times_told and self.question.asks_when and _TIME_TOLD.search(low):
+            if self.signals.times_told and self.question.asks_when and _TIME_TOLD.search(low):
                 added["tells when"] = TIME_TOLD
         parts = {**one.parts, **{name: value for name, value in added.items() if value}}
         return one._replace(score=sum(parts.values()), parts=parts)

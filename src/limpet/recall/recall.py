@@ -232,7 +232,7 @@ def _entries(ctx: Context, asked: Question, wanted: Filter, pool: int = limits.R
         entries.update(ctx.store.texts(ctx.scope, docs[: pool // 2]))
         return {doc: entry.content for doc, entry in entries.items()}
 
-    ordered = rank.order(asked, gathered, ctx.bounds.recall, read, sense)
+    ordered = rank.order(asked, gathered, read, sense)
     return [
         Found(gathered.facts[one.doc], one, entries[one.doc].content, _standing(asked, gathered, one), entries[one.doc])
         for one in ordered
@@ -268,7 +268,7 @@ def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
         return texts
 
     best: dict[str, Found] = {}
-    for one in rank.order(asked, gathered, ctx.bounds.recall, read):
+    for one in rank.order(asked, gathered, read):
         fact = gathered.facts[one.doc]
         scored = one._replace(score=OUTPUT_SHARE * one.score)
         best.setdefault(fact.key, Found(fact, scored, texts[one.doc], _standing(asked, gathered, one)))

@@ -10,7 +10,7 @@ import keyword
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from limpet import errors, limits
+from limpet import errors, limits, settings
 from limpet.catalogue.check import bounded, checked
 from limpet.catalogue.operation import Context, Json
 from limpet.catalogue.table import OPERATIONS, resolve
@@ -189,7 +189,7 @@ def _within(ctx: Context, text: str, code: str) -> str:
     return f"{beginning}\n[cut here: {len(text):,} characters in all, and outputs are not kept in this project]"
 
 
-def _problem(broke: monty.Broke, bounds: limits.Bounds, writes: int) -> errors.BadInput:
+def _problem(broke: monty.Broke, bounds: settings.Bounds, writes: int) -> errors.BadInput:
     stand = "It had changed nothing."
     if writes:
         stand = f"What it wrote to the notepad before that stands ({writes} changes)."

@@ -11,7 +11,7 @@ from limpet import __version__, settings
 from limpet.doors.cli.context import BY, OWN_SESSION, State
 from limpet.doors.cli.store_address import file_of, shown_place
 from limpet.errors import LimpetError
-from limpet.limits import Bounds, OutputRules, WindowRules
+from limpet.settings import Bounds, OutputRules, WindowRules
 
 OK, PROBLEM, INFO = "ok", "problem", "info"
 PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # apsw carries SQLite and has its number

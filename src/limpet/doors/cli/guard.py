@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from limpet import settings
 from limpet.errors import LimpetError
 
 INTERRUPTED = 130
@@ -30,8 +31,7 @@ def guarded(work: Callable[[], int], *, as_json: bool = False) -> int:
         _drop_output()
         return READER_GONE
     except Exception as problem:
-        # settings.py is the reader of the environment; this one variable is read here because the fault may be there.
-        if os.environ.get("LIMPET_DEBUG"):
+        if settings.debug():
             import traceback
 
             traceback.print_exc()

@@ -87,7 +87,7 @@ def _change(state: State, name: str, user: bool, dry_run: bool, wanted: tuple[st
     if name not in CLIENTS:
         raise errors.unknown_client(name, [*CLIENTS, "generic"])
     client = CLIENTS[name]
-    data = settings.data_folder(os.environ)
+    data = settings.data_folder()
     where = Where(*_places(user), _start())
     if name == "claude-code" and not takes_out and plugin.enabled(_places(False)[1], _places(True)[1]):
         raise errors.plugin_installed(client.title)

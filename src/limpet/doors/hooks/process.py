@@ -93,7 +93,7 @@ def log(line: str) -> None:
     from limpet.settings import data_folder
 
     try:
-        folder = data_folder(os.environ)
+        folder = data_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, "hooks.log")
         if os.path.exists(path) and os.path.getsize(path) > limits.HOOK_LOG_BYTES:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from limpet.doors.http.gate import Visit
     from limpet.doors.http.principal import Principal
-    from limpet.limits import ServerRules
+    from limpet.settings import ServerRules
     from limpet.store import Store, Usage
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ import jwt
 from limpet import errors
 from limpet.doors.http.principal import LEVELS, Level, Principal
 from limpet.errors import BadInput
-from limpet.limits import ServerRules
+from limpet.settings import ServerRules
 from limpet.upkeep import access_tokens
 
 TOKEN_MAX_CHARS = 16_384  # far above any real one; what is longer is not even looked at

@@ -27,7 +27,7 @@ class Outputs:
     """Limpet as the wrapper uses it. The store is opened when something is first kept or read."""
 
     def __init__(self, settings: Callable[[], Settings], session: str | None, *, strict: bool = False) -> None:
-        from limpet.limits import OutputRules
+        from limpet.settings import OutputRules
 
         self.strict = strict
         self.least = OutputRules().threshold_bytes

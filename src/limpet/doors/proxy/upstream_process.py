@@ -9,30 +9,18 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from queue import Empty
 
-from limpet import errors
+from limpet import errors, settings
 from limpet.doors.proxy import upstream
 from limpet.doors.proxy.upstream import LINGER_SECONDS, LOOK_SECONDS, SIGNALLED, End, Events, Pipe, Work
 
 LEAVE_SECONDS = 5.0  # what an upstream has to end by itself; clients grant two seconds and then send us SIGTERM
 TERM_SECONDS = 2.0  # … and after SIGTERM
 QUIET_SECONDS = 2.0  # an upstream that has ended, whose output somebody still holds open, is read for so long
-
-
-def given_environment() -> dict[bytes, bytes]:
-    """What the client gave us, less what is ours."""
-    env = {name: value for name, value in os.environb.items() if not name.startswith(b"LIMPET_")}
-    # In a plain C locale Python sets LC_CTYPE for itself and its children. Nobody gave us that.
-    if b"LC_CTYPE" in env and sys.platform == "linux":
-        with suppress(OSError), open("/proc/self/environ", "rb") as file:
-            if not any(entry.startswith(b"LC_CTYPE=") for entry in file.read().split(b"\0")):
-                del env[b"LC_CTYPE"]
-    return env
 
 
 class Upstream:
@@ -52,7 +40,7 @@ class Upstream:
             self._pid = os.posix_spawnp(
                 command[0],
                 list(command),
-                given_environment(),
+                settings.child_environment(),
                 file_actions=[(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)],
                 setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores these, and a child would inherit that
             )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from limpet.limits import WindowRules
+from limpet.settings import WindowRules
 from limpet.window.messages import Message
 
 PROCEED, WARN, CLEAR, COMPACT = "proceed", "warn", "clear", "compact"
