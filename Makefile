@@ -33,7 +33,7 @@ house: $(STAMP) ## Print the measures of the house
 	$(PY) tests/house_measures.py
 
 test: check ## All checks, then all tests
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 2 --dist worksteal
 
 coverage: $(STAMP) ## All tests with a report of the lines they did not reach; takes half as long again
 	$(PY) -m pytest -n 2 --cov --cov-report=term
@@ -44,8 +44,9 @@ torture: $(STAMP) ## Kills, power cuts, full disks, races; SCALE=ci|minutes|full
 torture-seeded: $(STAMP) ## Put twenty bugs into a copy, one at a time, and see that a goal notices each
 	PYTHONPATH=tests $(PY) -m torture --seeded $(if $(WRITE),--write $(WRITE))
 
-test-slow: $(STAMP) ## The slow tests of the suite
+test-slow: $(STAMP) ## The slow tests, then the property tests with many new examples
 	$(PY) -m pytest -m slow --timeout 900
+	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n 2 -m "hypothesis and not slow" --timeout 1800
 
 test-spread: $(STAMP) ## The contract of the stores on PostgreSQL with tenants spread over three servers
 	$(PY) -m pytest --spread --timeout 600 tests/contract -k "postgres or both"

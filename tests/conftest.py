@@ -12,24 +12,24 @@ that owns the database, because superusers see the rows of every tenant whatever
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import hypothesis
 import psycopg
 import pytest
 
+import profiles
 from databases import Databases
-from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, ordinary_role, server_url
+from postgres import RUN_VARIABLE, SERVER_VARIABLE, Run, ordinary_role, server_cpu_seconds, server_url
 from spread import Spread, started
 
 RUN = pytest.StashKey[Run]()
+STARTED = pytest.StashKey[float]()
 
-# The test machine may be slow and busy; a test's own limit is the timeout, not Hypothesis's clock.
-hypothesis.settings.register_profile("house", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("house")
+profiles.load()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,6 +53,16 @@ def pytest_configure(config: pytest.Config) -> None:
             del os.environ[name]
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = Run.begin()
+        config.stash[STARTED] = time.monotonic()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what the run cost. On a busy machine the CPU seconds can be compared with another run, the wall time not."""
+    times = os.times()
+    tests = times.user + times.system + times.children_user + times.children_system
+    server = server_cpu_seconds(config.stash[RUN].directory)
+    wall = time.monotonic() - config.stash[STARTED]
+    terminalreporter.write_line(f"wall {wall:.0f} s, CPU {tests + server:.0f} s (PostgreSQL {server:.0f} s of it)")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -123,6 +123,24 @@ def server_url() -> str:
     return text
 
 
+def server_cpu_seconds(run: Path) -> float:
+    """What the run's own server and its past and present connections have used so far."""
+    try:
+        server = (run / "server" / "data" / "postmaster.pid").read_text().split()[0]
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        ticks = _cpu_ticks(server, ended_children=True) + sum(map(_cpu_ticks, children))
+    except OSError:  # no server was started, or this system has no /proc
+        return 0.0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_ticks(pid: str, *, ended_children: bool = False) -> int:
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return sum(map(int, fields[11 : 15 if ended_children else 13]))  # utime, stime, cutime, cstime
+    return 0
+
+
 def database_url(server: str, name: str) -> str:
     """The address of another database on the same server."""
     return urlsplit(server)._replace(path=f"/{name}").geturl()

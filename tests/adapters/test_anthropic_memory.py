@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import limpet
 from limpet.adapters.anthropic_memory import LimpetAsyncMemoryTool, LimpetMemoryTool
 from limpet.api import Limpet
+from profiles import fewer_examples
 
 ROOT = "/memories"
 
@@ -271,7 +272,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=fewer_examples(4))
 @given(steps=STEPS)
 def test_it_behaves_as_the_sdk_s_own_over_files(steps: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever the SDK's backend over real files does, ours does; what it refuses, ours refuses. Empty folders are the

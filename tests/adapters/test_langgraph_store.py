@@ -7,7 +7,7 @@ import tempfile
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.config import get_store
 from langgraph.graph import END, START, StateGraph
@@ -59,7 +59,6 @@ def plain(answer: Any) -> Any:
     return answer
 
 
-@settings(max_examples=40)
 @given(st.lists(BATCHES, max_size=8))
 def test_it_answers_as_the_store_of_langgraph_does(batches: list[list[Any]]) -> None:
     judge = InMemoryStore()

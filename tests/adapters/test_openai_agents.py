@@ -19,6 +19,7 @@ from bench.frameworks.script import Do, Say, text
 from limpet.adapters.openai_agents import LimpetSession
 from limpet.api import Limpet
 from limpet.window.plan.groups import unpaired
+from profiles import fewer_examples
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
@@ -71,7 +72,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=fewer_examples(2))
 @given(steps=st.lists(STEPS, max_size=10))
 def test_the_session_is_a_list_that_stays(steps: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     async def story(hold: Limpet) -> None:

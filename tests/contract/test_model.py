@@ -14,6 +14,7 @@ from limpet import errors
 from limpet.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
 from limpet.store import GONE, EventQuery, Gone, Listing, Store, Words
 from limpet.text.words import fold
+from profiles import fewer_examples
 
 Either = Store | NaiveStore
 Step = Callable[[Either, Scope], Any]
@@ -150,7 +151,7 @@ def answer(step: Step, store: Either, scope: Scope) -> Any:
 
 
 @given(steps, nasty)
-@settings(per_example, max_examples=60)
+@settings(per_example, max_examples=fewer_examples(2))
 def test_every_answer_is_that_of_the_naive_store(store: Store, work: list[Step], asked: str) -> None:
     scope, naive = new_scope(), NaiveStore()
     for step in work:
@@ -168,7 +169,7 @@ def test_every_answer_is_that_of_the_naive_store(store: Store, work: list[Step],
 
 
 @given(steps)
-@settings(per_example, max_examples=30)
+@settings(per_example, max_examples=fewer_examples(3))
 def test_both_stores_keep_the_same(both: tuple[Store, Store], work: list[Step]) -> None:
     scope = new_scope()
     one, other = both

@@ -41,6 +41,7 @@ from limpet.stores.postgres.store import PostgresStore
 from limpet.wiring import choose_store
 from own_postgres import Pair, pair
 from postgres import PORT
+from profiles import fewer_examples
 from spread import Spread
 
 pytestmark = [pytest.mark.one_server, pytest.mark.timeout(300)]
@@ -173,7 +174,7 @@ def test_no_search_misses_an_acknowledged_write(servers: Pair) -> None:
     """Two processes' stores take turns in writing and searching, while the replica stands still and goes on."""
     with opened(servers) as one, opened(servers) as two:
 
-        @settings(max_examples=25, deadline=None)
+        @settings(max_examples=fewer_examples(3))
         @given(steps)
         def whatever_happens(taken: list[str]) -> None:
             scope, told = new_scope(), {"note": 0, "message": 0, "output": 0}

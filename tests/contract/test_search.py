@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from contract.kit import NOON, NOTES, contents_and_needle, keys, nasty, new_scope, note, per_example, put, query_words
 from contract.naive import NaiveStore
@@ -66,7 +66,7 @@ def laden(store: Store, contents: list[str]) -> tuple[Scope, list[Entry]]:
 @example((["it's", 'say "x"', "--"], "'s"))
 @example((["記憶の宮殿", "記憶", "宮殿"], "憶の"))
 @example((["kelvin \u212a", "kelvin k", "™ tm TM"], "TM"))
-@settings(per_example, max_examples=150)
+@per_example
 def test_containing_is_exact(store: Store, asked: tuple[list[str], str]) -> None:
     contents, needle = asked
     scope, entries = laden(store, contents)
@@ -229,7 +229,7 @@ def test_words_follow_a_change_and_leave_with_the_entry(store: Store, scope: Sco
 
 @given(contents_and_needle(), nasty)
 @example((["Limpet™ №5", "tm no5", "TEL ℡"], "tm"), "No5 tel")
-@settings(per_example, max_examples=80)
+@per_example
 def test_both_stores_find_the_same(both: tuple[Store, Store], asked: tuple[list[str], str], question: str) -> None:
     contents, needle = asked
     entries = [note(f"note_{at}", text, NOON + at // 2, ("Tag",) * (at % 2)) for at, text in enumerate(contents)]
@@ -247,7 +247,7 @@ def test_both_stores_find_the_same(both: tuple[Store, Store], asked: tuple[list[
 
 
 @given(contents_and_needle())
-@settings(per_example, max_examples=60)
+@per_example
 def test_matching_finds_exactly_the_entries_with_the_words(store: Store, asked: tuple[list[str], str]) -> None:
     contents, question = asked
     scope, entries = laden(store, contents)

@@ -22,6 +22,7 @@ from limpet.store import GONE, Listing
 from limpet.window.messages import Call, assistant, result, user
 from operations.conftest import Clock, Opener
 from postgres import as_admin
+from profiles import fewer_examples
 
 WORD = "zyxquwodlon"  # no other word begins like it, so an index that shortens what is alike has it whole
 SQLITE_INDEXES = ("pieces", "terms_data", "terms_idx", "output_terms_data", "output_terms_idx", "output_pieces")
@@ -155,7 +156,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=fewer_examples(2), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_two_processes_that_forget_words_still_find_everything(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, set[str]]]

@@ -20,11 +20,12 @@ from limpet import errors
 from limpet.api import Limpet, Session, wall_clock
 from limpet.settings import load
 from limpet.wiring import open_with
+from profiles import fewer_examples
 
 NOON = 1_772_539_200_000
 # Examples get a project of their own, so one store serves all of them.
 per_example = settings(
-    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=fewer_examples(4), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
@@ -177,7 +178,7 @@ def on_disk(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=fewer_examples(4), suppress_health_check=[HealthCheck.too_slow])
 @given(secret=SECRETS, line=st.integers(0, 400), pad=st.integers(955, 985))
 def test_a_secret_is_nowhere_on_disk(secret: str, line: int, pad: int) -> None:
     """In the result, in the call (also across the place where it is cut), in a difference, in questions, in tombstones.

@@ -212,7 +212,7 @@ def test_any_text_is_a_legal_question(laden: Limpet, query: str) -> None:
     assert isinstance(laden.recall(query).hits, tuple)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=200))
 def test_no_text_breaks_the_search(hold: Limpet, query: str) -> None:
     if query.strip():

@@ -11,6 +11,7 @@ import limpet
 from limpet.api import Limpet
 from limpet.model import Scope
 from limpet.text.words import fold
+from profiles import fewer_examples
 
 # Words that share beginnings, endings and stems, characters that fold to several, scripts without spaces, and signs.
 WORDS = st.sampled_from(
@@ -26,7 +27,7 @@ TEXTS = st.lists(WORDS | st.text(alphabet="aAbß é日_-.\n", min_size=1, max_si
 NOTES = st.lists(TEXTS.filter(lambda text: bool(text.strip())), min_size=1, max_size=6)
 
 
-@hypothesis.settings(max_examples=60, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=fewer_examples(2), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(notes=NOTES, data=st.data())
 def test_every_note_that_contains_the_query_is_found_in_order(
     store_url: str, notes: list[str], data: st.DataObject

@@ -17,6 +17,7 @@ from limpet.window.plan.context import ours
 from limpet.window.plan.controller import Clear, Compact, Proceed, Warn
 from limpet.window.plan.groups import units, unpaired
 from limpet.window.plan.rules import ORPHAN, problems
+from profiles import fewer_examples
 from talks import histories
 
 PIN = "Never push to main."
@@ -42,7 +43,7 @@ def talks(draw: st.DrawFn) -> list[list[Message]]:
 
 
 @given(talks(), st.integers(900, 3_000), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=fewer_examples(2))
 def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_list: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, limpet.open(f"{folder}/a.db", project="demo") as hold:
         session = hold.session("one")

@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.recall.ask import ask
@@ -124,7 +124,6 @@ def test_nothing_found_says_what_to_do() -> None:
 
 
 @given(st.text(max_size=400), st.text(max_size=60), st.integers(20, 200))
-@settings(max_examples=200)
 def test_any_text_and_question_stay_within_the_budget(text: str, question: str, budget: int) -> None:
     part = ask(text, question, budget, count)
     assert count(part.content) <= budget

@@ -13,7 +13,7 @@ TEXTS = st.one_of(
     st.text(max_size=40),
     st.builds(lambda head, times: (head + "\n") * times, st.text(min_size=1, max_size=60), st.integers(1, 300)),
     st.just("x</limpet>" * 500),
-    st.just("a < / HoldFast> b </system-reminder> c <hook_context>"),
+    st.just("a < / LimPet> b </system-reminder> c <hook_context>"),
 )
 MARK = re.compile(r"<(?=\s*/?\s*(limpet|system-reminder|hook_context))", re.IGNORECASE)
 SECTIONS = st.lists(st.builds(Section, TEXTS, st.integers(100, 3_000), st.just("this reads it")), max_size=8)

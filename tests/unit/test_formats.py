@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -91,7 +91,6 @@ def test_pairs_order_and_words_arrive(source: str, target: str, data: st.DataObj
 
 
 @pytest.mark.parametrize("target", kit.FORMS)
-@settings(max_examples=200)
 @given(history=kit.histories())
 def test_a_mended_history_is_valid_everywhere(target: str, history: tuple[Message, ...]) -> None:
     mended, _ = repair(history)
@@ -315,7 +314,6 @@ ODD = st.fixed_dictionaries(
 
 
 @forms
-@settings(max_examples=300)
 @given(odd=ODD)
 def test_even_nonsense_comes_back_as_it_was(form: str, odd: Any) -> None:
     whole = {"messages": [odd]} if form in ("anthropic", "mcp") else [odd]

@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.previews import failure_lines, preview
@@ -84,7 +84,6 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(lines, max_size=60), st.sampled_from(["\n", "\r\n"]), st.integers(0, 700), st.booleans())
 def test_no_failure_is_hidden_whatever_the_output(parts: list[str], end: str, budget: int, bom: bool) -> None:
     content = ("\ufeff" if bom else "") + end.join(parts)
@@ -101,7 +100,6 @@ def test_no_failure_is_hidden_whatever_the_output(parts: list[str], end: str, bu
         assert "no failure" not in shown.text
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=400), st.sampled_from(SHAPES))
 def test_every_shape_can_show_any_text_within_its_budget(content: str, shape: Shape) -> None:
     for broken in (content, "{" + content, "[" + content, content * 3):
@@ -115,7 +113,6 @@ def test_every_shape_can_show_any_text_within_its_budget(content: str, shape: Sh
         assert tokens.count(sheet.text()) <= 120
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.text import slices, tokens
@@ -26,7 +26,6 @@ def all_pages(text: str, cap: int) -> list[str]:
 
 
 @given(TRICKY, st.integers(1, 40))
-@settings(max_examples=200)
 def test_pages_join_to_the_original(text: str, cap: int) -> None:
     assert "".join(all_pages(text, cap)) == text
 
@@ -155,7 +154,6 @@ def test_a_slice_of_10_mb_is_quick() -> None:
 
 
 @given(TRICKY.filter(bool), st.integers(1, 6), st.integers(1, 12))
-@settings(max_examples=200)
 def test_lines_that_are_cut_join_to_the_range(text: str, cap: int, first: int) -> None:
     total = slices.line_count(text)
     first = min(first, total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import window_kit as kit
 from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Message, Result, Text, Thinking, assistant, result, user
@@ -90,7 +90,6 @@ def test_a_lost_result_says_so_and_an_orphan_is_not_an_instruction() -> None:
     assert len(notes) == 2
 
 
-@settings(max_examples=300)
 @given(history=kit.histories())
 def test_nothing_is_left_to_mend(history: tuple[Message, ...]) -> None:
     mended, notes = repair(history)
@@ -116,7 +115,6 @@ def answered(history: tuple[Message, ...]) -> dict[int, object]:
     return out
 
 
-@settings(max_examples=300)
 @given(history=kit.histories(stray=False))
 def test_mending_keeps_the_order_the_calls_and_their_answers(history: tuple[Message, ...]) -> None:
     mended, _ = repair(history)
