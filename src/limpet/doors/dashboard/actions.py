@@ -1,4 +1,4 @@
-"""What people can change here: one row an action, each one operation, so that checks and history are as everywhere.
+"""What people can change here: one row per action, each one operation, so that checks and history are as everywhere.
 
 A form is sent to /do/<action>. `session` names the field that says which session the operation works in; the other
 fields are the operation's arguments, by name. Texts come with the line ends of forms and are stored with ours.
@@ -17,7 +17,7 @@ MOST_FIELDS = 24
 class Action(NamedTuple):
     operation: str
     fields: tuple[str, ...]
-    said: str  # what is shown afterwards
+    notice: str  # what is shown afterwards
     session: str = ""
     fixed: Mapping[str, Any] = {}
 
@@ -47,11 +47,11 @@ ACTIONS: Mapping[str, Action] = {
 def arguments(action: Action, form: Mapping[str, str]) -> dict[str, Any]:
     """The operation's arguments out of a form. What is no number stays a text, for the operation to refuse."""
     kinds = {param.name: param.type for param in find(action.operation).params}
-    given: dict[str, Any] = dict(action.fixed)
+    values: dict[str, Any] = dict(action.fixed)
     for name in action.fields:
         if name in form:
-            given[name] = _value(kinds[name], form[name].replace("\r\n", "\n"))
-    return given
+            values[name] = _value(kinds[name], form[name].replace("\r\n", "\n"))
+    return values
 
 
 def _value(kind: str, text: str) -> Any:

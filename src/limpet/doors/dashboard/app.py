@@ -1,8 +1,8 @@
 """The dashboard's doors: from a route of the gate to a page, a change, a file or a stream.
 
-A page is made in a worker thread, as every call of the store is. A change comes from a form of ours: a request that
-carries no Authorization header must say an Origin that the gate knows, so that no other page can send one in the name
-of who is signed in. What goes wrong is a page too, with the sentence every door shows.
+A page is rendered in a worker thread, like every call of the store. A change comes from a form of the dashboard: a
+request without an Authorization header must have an Origin that the gate knows, so that another site cannot send one in
+the name of a signed-in person. A problem is shown as a page too, with the sentence every door shows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from limpet.store import Store
 
 Handler = Callable[["Request", "Visit"], Awaitable["ASGIApp"]]
-SAID = "limpet-said"  # a cookie that carries one sentence over a redirect
+NOTICE = "limpet-notice"  # a cookie that carries one sentence over a redirect
 _log = logging.getLogger("limpet.dashboard")
 
 
@@ -80,7 +80,7 @@ class Dashboard:
                 else "This token opens nothing here: it is unknown, expired or revoked."
             )
             return frame.answer(sign_in_page(wrong), 403)
-        # A page of ours leads on, not a redirect: a strict cookie is not sent along one that began elsewhere.
+        # A page, not a redirect: browsers do not send a strict cookie along a redirect that began on another site.
         answer = frame.answer(_leading_on())
         self._people.give(answer, cookie)
         return answer
@@ -98,13 +98,15 @@ class Dashboard:
         wants = "text/html" in request.headers.get("accept", "")
         if not wants or not isinstance(refusal, Response):
             return refusal
-        said = json.loads(bytes(refusal.body))
-        kept = {name: refusal.headers[name] for name in ("www-authenticate", "retry-after") if name in refusal.headers}
+        body = json.loads(bytes(refusal.body))
+        headers = {
+            name: refusal.headers[name] for name in ("www-authenticate", "retry-after") if name in refusal.headers
+        }
         if refusal.status_code == 401:
-            return frame.answer(sign_in_page(), 401, kept)
-        names = [name for name in said.get("projects", ()) if name != ANY_PROJECT]
-        text = _projects(names, said["message"]) if names else _problem("Not here", said["message"])
-        return frame.answer(text, refusal.status_code, kept)
+            return frame.answer(sign_in_page(), 401, headers)
+        names = [name for name in body.get("projects", ()) if name != ANY_PROJECT]
+        text = _projects(names, body["message"]) if names else _problem("Not here", body["message"])
+        return frame.answer(text, refusal.status_code, headers)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -112,9 +114,9 @@ class Dashboard:
         who = visit.principal
         if who.only_project() is not None:
             return RedirectResponse("/overview", 303, headers=dict(frame.HEADERS))
-        there = await anyio.to_thread.run_sync(self._store.projects, who.tenant)
+        stored = await anyio.to_thread.run_sync(self._store.projects, who.tenant)
         named = {project for project in who.projects if project != ANY_PROJECT}
-        names = sorted(named | {project for project in there if who.may_use(project)})
+        names = sorted(named | {project for project in stored if who.may_use(project)})
         return frame.answer(_projects(names, "" if names else "There is nothing here yet: no agent has kept anything."))
 
     async def static(self, request: Request, visit: Visit) -> ASGIApp:
@@ -122,7 +124,7 @@ class Dashboard:
 
     async def page(self, name: str, request: Request, visit: Visit) -> ASGIApp:
         view = self._view(request, visit)
-        notice = request.cookies.get(SAID, "")
+        notice = request.cookies.get(NOTICE, "")
 
         def render() -> tuple[str, int]:
             try:
@@ -134,12 +136,12 @@ class Dashboard:
         text, status = await anyio.to_thread.run_sync(render)
         answer = frame.answer(text, status)
         if notice:
-            answer.delete_cookie(SAID, path="/", httponly=True, samesite="strict")
+            answer.delete_cookie(NOTICE, path="/", httponly=True, samesite="strict")
         return answer
 
     async def events(self, request: Request, visit: Visit) -> ASGIApp:
         view = self._view(request, visit)
-        seconds = 0 if view.asked("once") else limits.LIVE_STREAM_SECONDS
+        seconds = 0 if view.param("once") else limits.LIVE_STREAM_SECONDS
         who = partial(self._people.now, request)
         return self._live.stream(view.context, visit.principal, who, seconds=seconds)
 
@@ -175,20 +177,26 @@ class Dashboard:
             return frame.answer(frame.draw(view, _trouble(problem.message, form), NAVIGATION), status)
         answer = RedirectResponse(view.base + back(form.get("back", "")), 303, headers=dict(frame.HEADERS))
         answer.set_cookie(
-            SAID, quote(action.said), max_age=30, path="/", secure=self._people.secure, httponly=True, samesite="strict"
+            NOTICE,
+            quote(action.notice),
+            max_age=30,
+            path="/",
+            secure=self._people.secure,
+            httponly=True,
+            samesite="strict",
         )
         return answer
 
 
 def ours(request: Request) -> bool:
-    """Whether a form was sent by a page of ours. The gate has refused every Origin that is not ours already."""
+    """Whether a form was sent by the dashboard. The gate has already refused foreign values of Origin."""
     if request.headers.get("authorization"):
         return True  # a program that holds a token; no page of others can send one
     return bool(request.headers.get("origin")) and request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
 
 def back(path: str) -> str:
-    """Where a change leads: a page of this project, and nowhere else."""
+    """Where a change leads: a path on this server, else the overview."""
     parts = urlsplit(path)
     plain = not parts.scheme and not parts.netloc and path.startswith("/") and path[1:2] not in ("/", "\\")
     return path if plain and path.isprintable() and path.isascii() else "/overview"
@@ -202,11 +210,11 @@ async def _form(request: Request) -> Mapping[str, str]:
         return {}
 
 
-def _unquoted(said: str) -> str:
-    """One of our own sentences; whatever else somebody put into the cookie is not shown."""
-    known = {action.said for action in ACTIONS.values()}
-    text = unquote_to_bytes(said).decode("utf-8", "replace")
-    return text if text in known else ""
+def _unquoted(cookie: str) -> str:
+    """The notice in the cookie, if it is one of those in ACTIONS; other text in the cookie is not shown."""
+    notices = {action.notice for action in ACTIONS.values()}
+    text = unquote_to_bytes(cookie).decode("utf-8", "replace")
+    return text if text in notices else ""
 
 
 # --- pages without a project ------------------------------------------------------------------------------------------
@@ -240,9 +248,9 @@ def _leading_on() -> str:
 
 def _projects(names: list[str], words: str) -> str:
     def entry(name: str) -> html.Html:
-        # A slash cannot stand in a part of a path.
-        shown = el("a", name, href=f"/p/{quote(name, safe='')}/overview") if "/" not in name else el("span", name)
-        return el("li", shown)
+        # A part of a path cannot contain a slash.
+        label = el("a", name, href=f"/p/{quote(name, safe='')}/overview") if "/" not in name else el("span", name)
+        return el("li", label)
 
     return frame.bare("Projects", el("p", words) if words else None, el("ul", map(entry, names), class_="rows"))
 
@@ -252,13 +260,15 @@ def _problem(title: str, words: str) -> str:
 
 
 def _trouble(words: str, form: Mapping[str, str] | None = None) -> Page:
-    """What went wrong. A text that somebody typed is given back, so that it is not lost."""
+    """The problem as a page. Text typed into the form is shown again, so that it is not lost."""
     typed = (form or {}).get("content")
-    kept = None
+    typed_again = None
     if typed:
-        kept = html.many(
+        typed_again = html.many(
             el("label", "What you wrote, to copy", for_="kept"), html.area(typed, id="kept", rows=8, readonly=True)
         )
     again = el("p", "Go back to change it.") if form else None
-    main = el("section", el("h1", "That did not work"), el("p", words, class_="wrong", role="alert"), again, kept)
+    main = el(
+        "section", el("h1", "That did not work"), el("p", words, class_="wrong", role="alert"), again, typed_again
+    )
     return Page("Trouble", main, "", live=False)

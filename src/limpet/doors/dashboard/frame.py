@@ -1,4 +1,4 @@
-"""What every page has around it: the head, the navigation, and headers that forbid whatever is not needed."""
+"""What every page has around it: the head, the navigation, and headers that forbid everything not needed."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def static(name: str) -> Response | None:
     kind = STATIC.get(name)
     if kind is None:
         return None
-    kept = {"cache-control": "public, max-age=31536000, immutable", "content-type": kind}
-    return Response(_bytes(name), headers={**HEADERS, **kept})
+    headers = {"cache-control": "public, max-age=31536000, immutable", "content-type": kind}
+    return Response(_bytes(name), headers={**HEADERS, **headers})
 
 
 def draw(view: View, page: Page, navigation: Sequence[Listed], *, notice: str = "") -> str:

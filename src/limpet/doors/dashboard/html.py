@@ -1,9 +1,9 @@
-"""HTML that is put together from values, never from text: the one escaping path of the dashboard.
+"""HTML built from values: the one escaping path of the dashboard.
 
 `el` makes an element. Every text that goes in is escaped, in elements and in attributes alike, and there is no way to
-say that a text is safe already: only what `el` and its few siblings made is markup. Signs that act or hide (escape
-codes, directions of writing, letters without width) are written out, so that a reader sees what is there. An address
-can only lead to this server, whatever a stored text says.
+mark a text as already safe: markup is what `el` and its few siblings return. Control and formatting characters (escape
+codes, text direction, zero width) are spelled out, so that a reader sees what is there. Addresses lead to this server,
+even when a stored text says otherwise.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ def area(text: str, **attributes: Value) -> Html:
 
 def field(value: str, **attributes: Value) -> Html:
     """A line to edit, exactly as it is stored."""
-    head = "".join(_attribute(key, given) for key, given in attributes.items())
+    head = "".join(_attribute(key, value) for key, value in attributes.items())
     return Html(f'<input{head} value="{html.escape(value)}">')
 
 
 def address(path: str, **parts: Value) -> str:
     """A path of this server with its query; what is None or empty is left out."""
-    given = {name: str(value) for name, value in parts.items() if value not in (None, "", False)}
-    return path + (f"?{urlencode(given, quote_via=quote)}" if given else "")
+    query = {name: str(value) for name, value in parts.items() if value not in (None, "", False)}
+    return path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
 
 
 def page(title: str, head: Child, body: Html, **attributes: Value) -> str:
     """A whole document."""
     meta = (el("meta", charset="utf-8"), el("meta", name="viewport", content="width=device-width, initial-scale=1"))
-    whole = el("html", el("head", meta, el("title", title), head), body, lang="en", **attributes)
-    return f"<!doctype html>\n{whole.markup}\n"
+    document = el("html", el("head", meta, el("title", title), head), body, lang="en", **attributes)
+    return f"<!doctype html>\n{document.markup}\n"
 
 
 def _joined(children: Iterable[Child]) -> str:

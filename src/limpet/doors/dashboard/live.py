@@ -1,4 +1,4 @@
-"""Server-sent events: tells an open page that something in its project changed. The page then asks for itself anew.
+"""Server-sent events: tells an open page that something in its project changed. The page then reloads itself.
 
 One small message a change, nothing of what changed: what may be seen is decided where pages are made. A stream ends
 when whoever opened it is not let in any more, when the server stops, and after some minutes anyway; browsers open it
@@ -41,12 +41,12 @@ class Live:
         *,
         seconds: int = limits.LIVE_STREAM_SECONDS,
     ) -> Response:
-        """`who` says who the visitor is now; the stream is theirs only as long as it is the same one.
+        """`who` says who the visitor is now; the stream ends when that changes.
 
         With `seconds=0` it tells how things are now, and ends.
         """
         if sum(self._open.values()) >= limits.LIVE_STREAMS or self._open.get(principal.id, 0) >= limits.LIVE_EACH:
-            # 204 tells browsers not to ask again: the page stays as it is until it is opened anew.
+            # 204 tells browsers not to ask again: the page stays as it is until it is reloaded.
             return Response(status_code=204, headers=dict(HEADERS))
         kind = "text/event-stream; charset=utf-8"
         return StreamingResponse(
@@ -63,8 +63,8 @@ class Live:
         self._open[principal.id] = self._open.get(principal.id, 0) + 1
         try:
             yield f"retry: {RETRY_MS}\n\n".encode()
-            seen, until, spoke = "", time.monotonic() + seconds, time.monotonic()
-            while not (seen and time.monotonic() >= until) and not self._stopping():
+            last_number, until, spoke = "", time.monotonic() + seconds, time.monotonic()
+            while not (last_number and time.monotonic() >= until) and not self._stopping():
                 if await who() != principal:
                     yield b"event: over\ndata: signed out\n\n"
                     return
@@ -72,9 +72,9 @@ class Live:
                     number = await anyio.to_thread.run_sync(lambda: paging.change_number(context()))
                 except LimpetError:
                     return  # the browser comes back, and perhaps the store has too
-                if number != seen:
-                    yield f"event: {'change' if seen else 'now'}\ndata: {number}\n\n".encode()
-                    seen, spoke = number, time.monotonic()
+                if number != last_number:
+                    yield f"event: {'change' if last_number else 'now'}\ndata: {number}\n\n".encode()
+                    last_number, spoke = number, time.monotonic()
                 elif time.monotonic() - spoke > ALIVE_SECONDS:
                     yield b": still here\n\n"
                     spoke = time.monotonic()

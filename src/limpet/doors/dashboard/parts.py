@@ -139,10 +139,10 @@ def difference(before: str, after: str) -> Html:
 
 
 def form(view: View, action: str, /, *content: Child, back: str = "", class_: str = "", **hidden: Value) -> Html:
-    """A form for an action. `back` is where it leads; without it, to the page it stands on."""
-    here = html.address(view.path, **view.query)
-    kept = {"back": back or here, **hidden}
-    fields = [html.field(str(value), type="hidden", name=name) for name, value in kept.items() if value is not None]
+    """A form for an action. `back` is the page it returns to, by default the current one."""
+    current = html.address(view.path, **view.query)
+    values = {"back": back or current, **hidden}
+    fields = [html.field(str(value), type="hidden", name=name) for name, value in values.items() if value is not None]
     return el("form", fields, content, action=view.link(f"/do/{action}"), method="post", class_=class_ or None)
 
 
@@ -164,22 +164,22 @@ def pager(view: View, newest: str | None, older: str | None, words: str = "") ->
     return el("nav", links, class_="pager", aria_label="Pages of the list") if any(links) else html.many()
 
 
-def choices(view: View, name: str, given: Sequence[tuple[str, str]], chosen: str) -> Html:
+def choices(view: View, name: str, options: Sequence[tuple[str, str]], chosen: str) -> Html:
     """A row of links, one of which is lit."""
 
-    def one(value: str, label: str) -> Html:
-        href = view.here(**{name: value or None, "before": None, "page": None})
+    def option(value: str, label: str) -> Html:
+        href = view.with_query(**{name: value or None, "before": None, "page": None})
         return el("a", label, href=href, class_="chip", aria_current="true" if value == chosen else None)
 
-    return el("div", [one(*pair) for pair in given], class_="chips", role="group", aria_label="Filter")
+    return el("div", [option(*pair) for pair in options], class_="chips", role="group", aria_label="Filter")
 
 
 def stack(rows: Sequence[tuple[str, int]], limit: int, label: str) -> Html:
     """A bar that shows how several amounts fill a whole."""
-    whole = max(limit, sum(amount for _, amount in rows), 1)
+    total = max(limit, sum(amount for _, amount in rows), 1)
     drawn, at = [], 0.0
     for number, (name, amount) in enumerate(rows):
-        width = 100 * amount / whole
+        width = 100 * amount / total
         title = el("title", f"{name}: {amount:,}")
         drawn.append(
             el("rect", title, x=f"{at:.3f}", y=0, width=f"{width:.3f}", height=10, class_=f"c{number % COLOURS}")

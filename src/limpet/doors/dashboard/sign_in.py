@@ -1,9 +1,9 @@
 """How people come in: a token in a form, or the address with a code that `serve` prints; then a cookie.
 
-The cookie is never the token. Cookies of one host go to every port of it, so another program on this machine whose page
+The cookie is not the token. Cookies of one host go to every port of it, so another program on this machine whose page
 is opened gets it too: therefore it opens nothing but these pages, for half a day, and ends with the token it came from.
 On a server for teams it is a sign-in in the store (upkeep/sign_ins.py), so that any process behind a load balancer
-knows it. On a local server it is signed with the run's own token, which is never written anywhere, and is worth nothing
+knows it. On a local server it is signed with the run's own token, which stays in memory, and is worth nothing
 after the run; codes are signed in the same way. What was used or signed out is remembered by the process.
 """
 
@@ -37,21 +37,21 @@ _TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
 
 
 def signed(token: bytes, purpose: str, now: int) -> str:
-    """A mark that only who holds the token can make: when it ends, something random, and the signature."""
+    """A mark signed with the token: when it ends, a random part, and the signature."""
     lasting = limits.SIGN_IN_CODE_MS if purpose == "code" else limits.SIGN_IN_MS
-    said = f"{now + lasting}.{secrets.token_hex(16)}"
-    return f"{said}.{_signature(token, purpose, said)}"
+    payload = f"{now + lasting}.{secrets.token_hex(16)}"
+    return f"{payload}.{_signature(token, purpose, payload)}"
 
 
 def good(token: bytes, purpose: str, mark: str, now: int) -> bool:
-    said, _, signature = mark.rpartition(".")
-    until = said.partition(".")[0]
-    right = hmac.compare_digest(signature.encode(), _signature(token, purpose, said).encode())
+    payload, _, signature = mark.rpartition(".")
+    until = payload.partition(".")[0]
+    right = hmac.compare_digest(signature.encode(), _signature(token, purpose, payload).encode())
     return right and until.isdigit() and now < int(until)
 
 
-def _signature(token: bytes, purpose: str, said: str) -> str:
-    return hmac.digest(token, f"limpet dashboard {purpose} {said}".encode(), hashlib.sha256).hex()
+def _signature(token: bytes, purpose: str, payload: str) -> str:
+    return hmac.digest(token, f"limpet dashboard {purpose} {payload}".encode(), hashlib.sha256).hex()
 
 
 class People:
@@ -65,12 +65,12 @@ class People:
         self._clock = clock
         self._local = local
         self.secure = secure
-        self._known: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
+        self._cache: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
         self._used: OrderedDict[str, None] = OrderedDict()  # codes that were used, and cookies that were signed out
         self.cookie = "__Host-limpet" if secure else "limpet"
 
     async def principal(self, request: Request) -> Principal | None:
-        """Who the request's cookie stands for; on a server without a token, its one person."""
+        """Who the cookie of the request belongs to; on a server without a token, its one person."""
         presented = request.cookies.get(self.cookie, "")
         local = self._local
         if local is not None and (local.token is None or self._signed_in(local.token, presented)):
@@ -78,13 +78,13 @@ class People:
         if not presented:
             return None
         key = hashlib.sha256(presented.encode()).digest()
-        principal, until = self._known.get(key, (None, 0.0))
+        principal, until = self._cache.get(key, (None, 0.0))
         if principal is None or time.monotonic() >= until:
-            asked = time.monotonic()  # it may be revoked from here on, however long the answer takes
+            began = time.monotonic()  # it may be revoked from here on, however long the answer takes
             principal = await anyio.to_thread.run_sync(self._look_up, presented)
-            self._known.pop(key, None)
+            self._cache.pop(key, None)
             if principal is not None:
-                _put(self._known, key, (principal, asked + _TRUST_SECONDS))
+                _put(self._cache, key, (principal, began + _TRUST_SECONDS))
         now = self._clock()
         over = principal is not None and principal.expires_at is not None and now >= principal.expires_at
         return None if over else principal
@@ -99,17 +99,19 @@ class People:
 
     def _look_up(self, presented: str) -> Principal | None:
         now = self._clock()
-        found = sign_ins.recognised(self._store, presented, now)
-        if found is None:
+        sign_in = sign_ins.recognised(self._store, presented, now)
+        if sign_in is None:
             return None
-        if not found.token:
-            who = found.who
+        if not sign_in.token:
+            who = sign_in.who
             level = Level[who["level"]]
-            return Principal(who["id"], who["tenant"], who["subject"], level, tuple(who["projects"]), found.expires_at)
-        token = access_tokens.known(self._store, found.token)
+            return Principal(
+                who["id"], who["tenant"], who["subject"], level, tuple(who["projects"]), sign_in.expires_at
+            )
+        token = access_tokens.known(self._store, sign_in.token)
         if token is None or not token.good(now):
             return None
-        ends = min(found.expires_at, token.expires_at or found.expires_at)
+        ends = min(sign_in.expires_at, token.expires_at or sign_in.expires_at)
         return Principal(token.id, token.tenant, token.name, LEVELS[token.scope], token.projects, ends)
 
     async def sign_in(self, token: str) -> str | None:
@@ -143,7 +145,7 @@ class People:
 
     async def sign_out(self, request: Request) -> None:
         presented = request.cookies.get(self.cookie, "")
-        self._known.pop(hashlib.sha256(presented.encode()).digest(), None)
+        self._cache.pop(hashlib.sha256(presented.encode()).digest(), None)
         token = None if self._local is None else self._local.token
         if token is not None and self._signed_in(token, presented):
             _put(self._used, presented, None)
@@ -161,7 +163,7 @@ class People:
         answer.delete_cookie(self.cookie, path="/", secure=self.secure, httponly=True, samesite="strict")
 
 
-def _put(known: OrderedDict[K, V], key: K, value: V) -> None:
-    known[key] = value
-    while len(known) > REMEMBERED:
-        known.popitem(last=False)
+def _put(cache: OrderedDict[K, V], key: K, value: V) -> None:
+    cache[key] = value
+    while len(cache) > REMEMBERED:
+        cache.popitem(last=False)

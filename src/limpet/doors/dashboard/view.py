@@ -24,7 +24,7 @@ class Page(NamedTuple):
     title: str
     main: Html
     place: str  # which entry of the navigation is lit
-    live: bool = True  # whether it is drawn anew when something changes
+    live: bool = True  # whether it is redrawn when something changes
 
 
 class Listed(NamedTuple):
@@ -48,16 +48,16 @@ class View(NamedTuple):
     def link(self, path: str, **parts: Value) -> str:
         return address(self.base + path, **parts)
 
-    def here(self, **changed: Value) -> str:
+    def with_query(self, **changed: Value) -> str:
         """This page with another query."""
         return self.link(self.path, **{**self.query, **changed})
 
-    def asked(self, name: str) -> str:
+    def param(self, name: str) -> str:
         return self.query.get(name, "")
 
     def number(self, name: str) -> int | None:
         """A whole number of the query; nonsense is as if it were not there."""
-        text = self.asked(name)
+        text = self.param(name)
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
     def context(self, session: str | None = None) -> Context:
@@ -71,5 +71,7 @@ class View(NamedTuple):
     def may(self, operation: str) -> bool:
         """Whether the visitor may call it here; a button that is refused is not shown."""
         needs = policy.OPERATIONS.get(operation)
-        here = operation not in policy.IN_FOLDER or (self.visit.project is not None and self.visit.project.has_folder)
-        return needs is not None and self.visit.principal.level >= needs and here
+        has_files = operation not in policy.IN_FOLDER or (
+            self.visit.project is not None and self.visit.project.has_folder
+        )
+        return needs is not None and self.visit.principal.level >= needs and has_files

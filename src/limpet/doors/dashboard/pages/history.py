@@ -14,21 +14,21 @@ from limpet.upkeep import paging
 
 
 def history(view: View) -> Page:
-    asked = {name: view.asked(name) or None for name in ("kind", "key", "session", "operation")}
-    kind = asked["kind"] if asked["kind"] in KINDS else None
+    filters = {name: view.param(name) or None for name in ("kind", "key", "session", "operation")}
+    kind = filters["kind"] if filters["kind"] in KINDS else None
     query = EventQuery(
         kind,
-        asked["key"],
-        asked["session"],
-        asked["operation"],
+        filters["key"],
+        filters["session"],
+        filters["operation"],
         before_seq=view.number("before"),
         limit=limits.DASHBOARD_PAGE,
     )
     events, following = paging.changes(view.context(), query)
     rows = [_row(view, event) for event in events]
     body = parts.table(("#", "When", "Who", "What", "Of", ""), rows) if rows else parts.nothing("No changes here.")
-    newest = view.here(before=None) if view.asked("before") else None
-    older = view.here(before=following) if following else None
+    newest = view.with_query(before=None) if view.param("before") else None
+    older = view.with_query(before=following) if following else None
     main = html.many(
         parts.heading("History", sub="Who did what. Every change of a text is here, and most can be undone."),
         _filters(view, kind or ""),
@@ -40,15 +40,15 @@ def history(view: View) -> Page:
 
 def _filters(view: View, kind: str) -> Html:
     options = [el("option", "every kind", value="", selected=not kind)]
-    options += [el("option", one.replace("_", " "), value=one, selected=one == kind) for one in KINDS]
+    options += [el("option", option.replace("_", " "), value=option, selected=option == kind) for option in KINDS]
     return el(
         "form",
         el("label", "Kind", class_="unseen", for_="kind"),
         el("select", options, name="kind", id="kind"),
         el("label", "Session", class_="unseen", for_="session"),
-        html.field(view.asked("session"), name="session", id="session", placeholder="Session, or all"),
+        html.field(view.param("session"), name="session", id="session", placeholder="Session, or all"),
         el("label", "Key", class_="unseen", for_="key"),
-        html.field(view.asked("key"), name="key", id="key", placeholder="Key, or all"),
+        html.field(view.param("key"), name="key", id="key", placeholder="Key, or all"),
         el("button", "Show", class_="plain"),
         action=view.link("/history"),
         method="get",
@@ -121,16 +121,16 @@ def what(event: Event) -> Html:
     ]
     if before.tags != after.tags:
         marks.append(f"tags {', '.join(before.tags) or 'none'} → {', '.join(after.tags) or 'none'}")
-    said = [el("p", mark, class_="dim") for mark in marks]
+    notes = [el("p", mark, class_="dim") for mark in marks]
     same = before.content == after.content
-    shown = None if same and marks else parts.difference(before.content, after.content)
-    return html.many(said, shown)
+    changes = None if same and marks else parts.difference(before.content, after.content)
+    return html.many(notes, changes)
 
 
 def steps(view: View, events: Iterable[Event]) -> Html:
     """The versions of one thing, newest first, each with what changed."""
 
-    def one(event: Event) -> Html:
+    def row(event: Event) -> Html:
         head = el(
             "div",
             el("strong", f"version {event.version:,}"),
@@ -140,7 +140,7 @@ def steps(view: View, events: Iterable[Event]) -> Html:
         )
         return el("li", head, what(event), class_="item", data_item=True, tabindex=-1)
 
-    rows = [one(event) for event in events]
+    rows = [row(event) for event in events]
     return el("ol", rows, class_="rows cards") if rows else parts.nothing("No history.")
 
 

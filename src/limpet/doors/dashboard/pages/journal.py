@@ -16,21 +16,21 @@ def journal(view: View) -> Page:
         words = "The journal is a file in the project's folder, and that folder is not on this server."
         return Page("Journal", html.many(title, parts.nothing(words)), "/journal")
     try:
-        found = view.run("recover_notes", level=3)
+        recovered = view.run("recover_notes", level=3)
     except LimpetError as problem:
         return Page("Journal", html.many(title, parts.nothing(problem.message)), "/journal")
     marks: dict[int, list[str]] = {}
     side = el("aside", _findings(view, marks), _verdicts(view, marks), class_="side")
-    main = html.many(title, el("div", _text(found.text, marks), side, class_="with-side"))
+    main = html.many(title, el("div", _text(recovered.text, marks), side, class_="with-side"))
     return Page("Journal", main, "/journal")
 
 
 def _text(text: str, marks: dict[int, list[str]]) -> Html:
     def row(number: int, line: str) -> Html:
-        said = marks.get(number)
+        mark = marks.get(number)
         kind = "head" if line.startswith("#") else None
-        note = el("em", "  ⟵ ", "; ".join(dict.fromkeys(said))) if said else None
-        return el("span", line or " ", note, data_n=number, id=f"L{number}", class_="marked" if said else kind)
+        note = el("em", "  ⟵ ", "; ".join(dict.fromkeys(mark))) if mark else None
+        return el("span", line or " ", note, data_n=number, id=f"L{number}", class_="marked" if mark else kind)
 
     return el("pre", [row(at, line) for at, line in enumerate(text.split("\n"), 1)], class_="lines wrap", tabindex=0)
 
@@ -38,14 +38,14 @@ def _text(text: str, marks: dict[int, list[str]]) -> Html:
 def _findings(view: View, marks: dict[int, list[str]]) -> Html:
     if not view.may("lint_notes"):
         return parts.panel("Lint", parts.nothing("Checking the journal needs a token that may write."))
-    found = view.run("lint_notes").findings
-    for one in found:
-        marks.setdefault(one.line, []).append(one.rule)
-    if not found:
+    findings = view.run("lint_notes").findings
+    for finding in findings:
+        marks.setdefault(finding.line, []).append(finding.rule)
+    if not findings:
         return parts.panel("Lint", el("p", parts.state("fresh"), " nothing is wrong", class_="dim"))
     rows = [
-        el("li", el("a", f"line {one.line:,}", href=f"#L{one.line}"), f" {parts.line(one.message, 160)}")
-        for one in found
+        el("li", el("a", f"line {finding.line:,}", href=f"#L{finding.line}"), f" {parts.line(finding.message, 160)}")
+        for finding in findings
     ]
     return parts.panel("Lint", el("ul", rows, class_="rows"))
 
@@ -54,21 +54,21 @@ def _verdicts(view: View, marks: dict[int, list[str]]) -> Html:
     if not view.may("verify_notes"):
         return html.many()
     checked = view.run("verify_notes", check=True).checked
-    for one in checked:
-        if one.verdict.state != FRESH:
-            marks.setdefault(one.line, []).append(one.verdict.state)
+    for quote in checked:
+        if quote.verdict.state != FRESH:
+            marks.setdefault(quote.line, []).append(quote.verdict.state)
     if not checked:
         return parts.panel("Evidence", parts.nothing("The journal cites no file."))
     rows = [
         el(
             "li",
-            parts.state(one.verdict.state),
+            parts.state(quote.verdict.state),
             " ",
-            el("a", f"line {one.line:,}", href=f"#L{one.line}"),
-            f" {parts.line(one.what, 80)}",
-            el("span", parts.line(f"{one.before} {one.verdict.detail}".strip(), 120), class_="row-text dim"),
+            el("a", f"line {quote.line:,}", href=f"#L{quote.line}"),
+            f" {parts.line(quote.what, 80)}",
+            el("span", parts.line(f"{quote.before} {quote.verdict.detail}".strip(), 120), class_="row-text dim"),
         )
-        for one in checked
+        for quote in checked
     ]
     return parts.panel("Evidence", el("ul", rows, class_="rows"))
 

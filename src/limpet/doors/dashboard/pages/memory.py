@@ -13,19 +13,19 @@ from limpet.upkeep import paging
 
 
 def memory(view: View) -> Page:
-    query = view.asked("q")
+    query = view.param("q")
     left = 0
     if query.strip():
-        found = view.run("search_memory", query=query, limit=limits.MEMORY_LIMIT_MAX).matches
-        rows = [_row(view, one.key, one.content, one.pinned, _at(one)) for one in found]
+        matches = view.run("search_memory", query=query, limit=limits.MEMORY_LIMIT_MAX).matches
+        rows = [_row(view, match.key, match.content, match.pinned, _at(match)) for match in matches]
     else:
         entries, left = paging.memory(view.context(), limits.LIST_MAX)
         page = view.number("page") or 0
-        shown = entries[page * limits.DASHBOARD_PAGE :][: limits.DASHBOARD_PAGE]
-        rows = [_row(view, one.key, one.content, one.pinned, one.updated_at) for one in shown]
+        visible = entries[page * limits.DASHBOARD_PAGE :][: limits.DASHBOARD_PAGE]
+        rows = [_row(view, entry.key, entry.content, entry.pinned, entry.updated_at) for entry in visible]
         left += max(0, len(entries) - (page + 1) * limits.DASHBOARD_PAGE)
     page = view.number("page") or 0
-    older = view.here(page=page + 1) if left and rows and not query else None
+    older = view.with_query(page=page + 1) if left and rows and not query else None
     form = el(
         "form",
         el("label", "Text", class_="unseen", for_="q"),
@@ -41,7 +41,7 @@ def memory(view: View) -> Page:
         form,
         el(
             "div",
-            el("div", body, parts.pager(view, view.here(page=None) if page else None, older)),
+            el("div", body, parts.pager(view, view.with_query(page=None) if page else None, older)),
             el("aside", _new(view), class_="side"),
             class_="with-side",
         ),
@@ -49,8 +49,8 @@ def memory(view: View) -> Page:
     return Page("Memory", main, "/memory")
 
 
-def _at(one: Memory) -> int:
-    return milliseconds(one.updated_at.isoformat())
+def _at(memory_: Memory) -> int:
+    return milliseconds(memory_.updated_at.isoformat())
 
 
 def _row(view: View, key: str, content: str, pinned: bool, at: int) -> Html:
@@ -89,26 +89,26 @@ def _new(view: View) -> Html:
 
 
 def remembered(view: View) -> Page:
-    key = view.asked("key")
-    found = view.run("read_memory", key=key)
-    events, _ = paging.changes(view.context(), EventQuery(MEMORY, found.key, limit=limits.DASHBOARD_PAGE))
-    pin = ("unpin_memory", "Unpin") if found.pinned else ("pin_memory", "Pin")
+    key = view.param("key")
+    entry = view.run("read_memory", key=key)
+    events, _ = paging.changes(view.context(), EventQuery(MEMORY, entry.key, limit=limits.DASHBOARD_PAGE))
+    pin = ("unpin_memory", "Unpin") if entry.pinned else ("pin_memory", "Pin")
     main = html.many(
         parts.heading(
-            parts.clip(found.key, 120),
-            parts.button(view, "pin_memory", *pin, key=found.key, class_="plain"),
-            sub=html.many(parts.state("pinned") if found.pinned else None, " ", parts.when(_at(found), view.now)),
+            parts.clip(entry.key, 120),
+            parts.button(view, "pin_memory", *pin, key=entry.key, class_="plain"),
+            sub=html.many(parts.state("pinned") if entry.pinned else None, " ", parts.when(_at(entry), view.now)),
         ),
-        el("pre", found.content, class_="text big"),
-        _edit(view, "write_memory", "write_memory", found.content, key=found.key),
+        el("pre", entry.content, class_="text big"),
+        _edit(view, "write_memory", "write_memory", entry.content, key=entry.key),
         parts.panel("History", steps(view, events)),
     )
-    return Page(parts.clip(found.key, 60), main, "/memory")
+    return Page(parts.clip(entry.key, 60), main, "/memory")
 
 
 def handoffs(view: View) -> Page:
-    found = paging.handoffs(view.context())
-    rows = [_handoff(view, entry) for entry in found]
+    waiting = paging.handoffs(view.context())
+    rows = [_handoff(view, entry) for entry in waiting]
     body = el("ul", rows, class_="rows cards") if rows else parts.nothing("No session has left a handoff yet.")
     main = html.many(
         parts.heading("Handoffs", sub="What one session leaves for the next, by line of work."),
@@ -146,22 +146,22 @@ def _handoff(view: View, entry: Entry) -> Html:
 
 
 def handoff(view: View) -> Page:
-    found = view.run("read_handoff", line=view.asked("line"))
-    events, _ = paging.changes(view.context(), EventQuery(HANDOFF, found.line, limit=limits.DASHBOARD_PAGE))
-    by = el("a", parts.clip(found.written_by, 60), href=view.link("/session", id=found.written_by))
+    reply = view.run("read_handoff", line=view.param("line"))
+    events, _ = paging.changes(view.context(), EventQuery(HANDOFF, reply.line, limit=limits.DASHBOARD_PAGE))
+    by = el("a", parts.clip(reply.written_by, 60), href=view.link("/session", id=reply.written_by))
     used = (
-        html.many(" · used by ", el("a", parts.clip(found.used_by, 60), href=view.link("/session", id=found.used_by)))
-        if found.used_by
+        html.many(" · used by ", el("a", parts.clip(reply.used_by, 60), href=view.link("/session", id=reply.used_by)))
+        if reply.used_by
         else " · waiting"
     )
-    given = {"line": found.line, "session": SESSION}
+    fields = {"line": reply.line, "session": SESSION}
     main = html.many(
-        parts.heading(parts.clip(found.line, 120), sub=html.many("left by ", by, used)),
-        el("pre", found.content, class_="text big"),
-        _edit(view, "write_session_handoff", "write_handoff", found.content, **given),
+        parts.heading(parts.clip(reply.line, 120), sub=html.many("left by ", by, used)),
+        el("pre", reply.content, class_="text big"),
+        _edit(view, "write_session_handoff", "write_handoff", reply.content, **fields),
         parts.panel("History", steps(view, events)),
     )
-    return Page(f"Handoff {parts.clip(found.line, 40)}", main, "/handoffs")
+    return Page(f"Handoff {parts.clip(reply.line, 40)}", main, "/handoffs")
 
 
 def _edit(view: View, operation: str, action: str, content: str, *, words: str = "Edit", **hidden: str) -> Html:

@@ -13,13 +13,13 @@ from limpet.upkeep import paging
 
 
 def notepad(view: View) -> Page:
-    id = view.asked("session")
+    id = view.param("session")
     pad = view.run("read_notepad", id)
     query = EventQuery(NOTEPAD, id, before_seq=view.number("before"), limit=limits.DASHBOARD_PAGE)
     events, following = paging.changes(view.context(id), query)
     rows = [_version(view, id, event, pad.version) for event in events]
-    newest = view.here(before=None) if view.asked("before") else None
-    older = view.here(before=following) if following else None
+    newest = view.with_query(before=None) if view.param("before") else None
+    older = view.with_query(before=following) if following else None
     main = html.many(
         parts.heading(
             "Notepad",

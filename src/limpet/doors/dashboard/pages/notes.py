@@ -17,23 +17,25 @@ TAGS_SHOWN = 40
 
 
 def notes(view: View) -> Page:
-    tag, query, session = view.asked("tag"), view.asked("q"), view.asked("session")
-    done = view.asked("done") == "yes"
+    tag, query, session = view.param("tag"), view.param("q"), view.param("session")
+    done = view.param("done") == "yes"
     counted = view.run("list_tags", session or "*")
     if tag or query or session:
-        found, related, older, words = _found(view, tag, query, session, done)
+        matches, related, older, words = _search(view, tag, query, session, done)
     else:
         leaf = paging.notes(
-            view.context(), view.asked("before") or None, include_done=done, limit=limits.DASHBOARD_PAGE
+            view.context(), view.param("before") or None, include_done=done, limit=limits.DASHBOARD_PAGE
         )
-        found, related = [as_note(entry) for entry in leaf.notes], []
-        older = view.here(before=leaf.following) if leaf.following else None
+        matches, related = [as_note(entry) for entry in leaf.notes], []
+        older = view.with_query(before=leaf.following) if leaf.following else None
         words = f"{leaf.total:,} in all"
-    newest = view.here(before=None, page=None) if view.asked("before") or view.asked("page") else None
-    rows = [_row(view, one) for one in found]
+    newest = view.with_query(before=None, page=None) if view.param("before") or view.param("page") else None
+    rows = [_row(view, note_) for note_ in matches]
     body = el("ul", rows, class_="rows cards") if rows else parts.nothing("No notes here.")
     more = (
-        parts.panel("Related", el("ul", [_row(view, one) for one in related], class_="rows cards")) if related else None
+        parts.panel("Related", el("ul", [_row(view, note_) for note_ in related], class_="rows cards"))
+        if related
+        else None
     )
     aside = el("aside", _tag_list(view, counted.tags, tag), _add(view, session), class_="side")
     main = html.many(
@@ -44,29 +46,29 @@ def notes(view: View) -> Page:
     return Page("Notes", main, "/notes")
 
 
-def _found(
+def _search(
     view: View, tag: str, query: str, session: str, done: bool
 ) -> tuple[list[Note], list[Note], str | None, str]:
     """What a search finds, a page of it."""
     page = view.number("page") or 0
-    wanted = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
-    given = {"query": query, "tags": [tag] if tag else [], "include_done": done, "limit": wanted}
-    found = view.run("search_notes", session or "*", **given)
-    shown = list(found.notes[page * limits.DASHBOARD_PAGE :])
-    following = found.left_out and wanted < limits.LIST_MAX
-    words = f"{len(found.notes) + found.left_out:,} found"
-    return shown, list(found.related), view.here(page=page + 1) if following else None, words
+    limit = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
+    arguments = {"query": query, "tags": [tag] if tag else [], "include_done": done, "limit": limit}
+    reply = view.run("search_notes", session or "*", **arguments)
+    page_notes = list(reply.notes[page * limits.DASHBOARD_PAGE :])
+    following = reply.left_out and limit < limits.LIST_MAX
+    words = f"{len(reply.notes) + reply.left_out:,} found"
+    return page_notes, list(reply.related), view.with_query(page=page + 1) if following else None, words
 
 
 def _filters(view: View, query: str, session: str, tag: str, done: bool) -> Html:
-    kept = [html.field(tag, type="hidden", name="tag")] if tag else []
+    hidden = [html.field(tag, type="hidden", name="tag")] if tag else []
     box = [
         el("input", type="checkbox", name="done", value="yes", id="done", checked=done),
         el("label", "done too", for_="done"),
     ]
     form = el(
         "form",
-        kept,
+        hidden,
         el("label", "Text", class_="unseen", for_="q"),
         html.field(query, type="search", name="q", id="q", placeholder="Text in notes"),
         el("label", "Session", class_="unseen", for_="session"),
@@ -78,7 +80,7 @@ def _filters(view: View, query: str, session: str, tag: str, done: bool) -> Html
         class_="filters",
     )
     lit = (
-        el("a", f"#{tag}  ✕", href=view.here(tag=None, page=None), class_="chip", aria_label=f"Without {tag}")
+        el("a", f"#{tag}  ✕", href=view.with_query(tag=None, page=None), class_="chip", aria_label=f"Without {tag}")
         if tag
         else None
     )
@@ -114,18 +116,18 @@ def milliseconds_of(note: Note) -> int:
 
 
 def _tag_list(view: View, tags: Sequence[TagCount], lit: str) -> Html:
-    ordered = sorted(tags, key=lambda one: (-one.notes, one.tag))[:TAGS_SHOWN]
+    ordered = sorted(tags, key=lambda count: (-count.notes, count.tag))[:TAGS_SHOWN]
     if not ordered:
         return html.many()
 
-    def one(found: TagCount) -> Html:
-        name, count = found
+    def item(tag_count: TagCount) -> Html:
+        name, count = tag_count
         current = "true" if name == lit else None
         return el(
             "li", el("a", f"#{name}", href=view.link("/notes", tag=name), class_="tag", aria_current=current), count
         )
 
-    return parts.panel("Tags", el("ul", map(one, ordered), class_="tag-list"))
+    return parts.panel("Tags", el("ul", map(item, ordered), class_="tag-list"))
 
 
 def _add(view: View, session: str) -> Html:
@@ -146,7 +148,7 @@ def _add(view: View, session: str) -> Html:
 
 
 def note(view: View) -> Page:
-    id = view.asked("id")
+    id = view.param("id")
     entry = paging.note(view.context(), id)
     events, _ = paging.changes(view.context(), EventQuery(NOTE, id, limit=limits.DASHBOARD_PAGE))
     main = html.many(

@@ -15,67 +15,69 @@ AROUND = 2  # lines around a place that was found
 
 def outputs(view: View) -> Page:
     page = view.number("page") or 0
-    wanted = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
-    found = view.run("scratchpad_list", limit=wanted)
-    shown = found.outputs[page * limits.DASHBOARD_PAGE :]
-    rows = [_row(view, one) for one in shown]
+    limit = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
+    reply = view.run("scratchpad_list", limit=limit)
+    visible = reply.outputs[page * limits.DASHBOARD_PAGE :]
+    rows = [_row(view, output_) for output_ in visible]
     body = (
         parts.table(("Output", "Tool", "Size", "Lines", "Session", "Used"), rows, frozenset((2, 3)))
         if rows
         else parts.nothing("No output is kept yet. Big results of tools come here instead of into the window.")
     )
-    newest = view.here(page=None) if page else None
-    older = view.here(page=page + 1) if found.left_out and wanted < limits.LIST_MAX else None
-    stats = found.stats
+    newest = view.with_query(page=None) if page else None
+    older = view.with_query(page=page + 1) if reply.left_out and limit < limits.LIST_MAX else None
+    stats = reply.stats
     sub = f"{stats.entries:,} kept, {parts.size(stats.total_bytes)}, {parts.size(stats.stored_bytes)} on disk"
     main = html.many(parts.heading("Outputs", sub=sub), el("div", body, class_="log"), parts.pager(view, newest, older))
     return Page("Outputs", main, "/outputs")
 
 
-def _row(view: View, one: Output) -> list[html.Child]:
+def _row(view: View, output_: Output) -> list[html.Child]:
     return [
         html.many(
-            el("a", one.id, href=view.link("/output", id=one.id), class_="mono", data_open=True, data_item=True),
-            el("span", parts.line(one.preview, 90), class_="row-text dim"),
+            el(
+                "a", output_.id, href=view.link("/output", id=output_.id), class_="mono", data_open=True, data_item=True
+            ),
+            el("span", parts.line(output_.preview, 90), class_="row-text dim"),
         ),
-        html.many(parts.clip(one.tool, 60), el("span", parts.clip(one.shape, 30), class_="row-text dim")),
-        parts.size(one.size),
-        one.lines,
-        el("a", parts.clip(one.session, 30), href=view.link("/session", id=one.session)),
-        parts.when(one.used_at, view.now),
+        html.many(parts.clip(output_.tool, 60), el("span", parts.clip(output_.shape, 30), class_="row-text dim")),
+        parts.size(output_.size),
+        output_.lines,
+        el("a", parts.clip(output_.session, 30), href=view.link("/session", id=output_.session)),
+        parts.when(output_.used_at, view.now),
     ]
 
 
 def output(view: View) -> Page:
-    id, sought = view.asked("id"), view.asked("find")
-    regex = view.asked("regex") == "yes"
+    id, sought = view.param("id"), view.param("find")
+    regex = view.param("regex") == "yes"
     first = max(1, view.number("from") or 1)
     part = (
         paging.output_matches(view.context(), id, sought, regex=regex, around=AROUND)
         if sought
         else paging.output_lines(view.context(), id, first, LINES)
     )
-    kept = part.output
+    output_ = part.output
     facts = (
-        ("Tool", parts.clip(kept.tool, 90)),
-        ("Call", parts.line(kept.call, 160) or "not known"),
-        ("Size", f"{parts.size(kept.size)}, {kept.lines:,} lines, {kept.shape or 'plain'}"),
-        ("Kept", html.many(parts.when(kept.created_at, view.now), f", used {kept.uses:,} times")),
-        ("Session", el("a", kept.session, href=view.link("/session", id=kept.session))),
-        ("Secrets masked", kept.redacted),
+        ("Tool", parts.clip(output_.tool, 90)),
+        ("Call", parts.line(output_.call, 160) or "not known"),
+        ("Size", f"{parts.size(output_.size)}, {output_.lines:,} lines, {output_.shape or 'plain'}"),
+        ("Kept", html.many(parts.when(output_.created_at, view.now), f", used {output_.uses:,} times")),
+        ("Session", el("a", output_.session, href=view.link("/session", id=output_.session))),
+        ("Secrets masked", output_.redacted),
     )
-    body = _found(part.content, part.note) if sought else _lines(view, part)
+    body = _matches(part.content, part.note) if sought else _lines(view, part)
     delete = parts.button(
-        view, "delete_output", "delete_output", "Delete", id=kept.id, class_="plain danger", back="/outputs"
+        view, "delete_output", "delete_output", "Delete", id=output_.id, class_="plain danger", back="/outputs"
     )
     main = html.many(
-        parts.heading(el("span", kept.id, class_="mono"), delete, sub=el("code", f"hold://{kept.id}")),
+        parts.heading(el("span", output_.id, class_="mono"), delete, sub=el("code", f"hold://{output_.id}")),
         el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts], class_="facts"),
-        el("details", el("summary", "Preview that the agent saw"), el("pre", kept.preview, class_="text mono")),
-        _reader(view, kept.id, first, sought, regex),
+        el("details", el("summary", "Preview that the agent saw"), el("pre", output_.preview, class_="text mono")),
+        _reader(view, output_.id, first, sought, regex),
         body,
     )
-    return Page(f"Output {kept.id}", main, "/outputs", live=False)
+    return Page(f"Output {output_.id}", main, "/outputs", live=False)
 
 
 def _reader(view: View, id: str, first: int, sought: str, regex: bool) -> Html:
@@ -102,20 +104,22 @@ def _lines(view: View, part: paging.Part) -> Html:
     rows = part.content.split("\n")
     if rows and not rows[-1]:
         rows.pop()
-    shown = [el("span", row or " ", data_n=part.first + at) for at, row in enumerate(rows)]
+    lines = [el("span", row or " ", data_n=part.first + at) for at, row in enumerate(rows)]
     last = part.first + len(rows) - 1
     links = [
-        el("a", "← Earlier", href=view.here(**{"from": max(1, part.first - LINES)}), rel="prev")
+        el("a", "← Earlier", href=view.with_query(**{"from": max(1, part.first - LINES)}), rel="prev")
         if part.first > 1
         else None,
         el("span", f"lines {part.first:,} to {last:,} of {part.output.lines:,}", class_="dim"),
-        el("a", "Later →", href=view.here(**{"from": last + 1}), rel="next") if last < part.output.lines else None,
+        el("a", "Later →", href=view.with_query(**{"from": last + 1}), rel="next")
+        if last < part.output.lines
+        else None,
     ]
     pager = el("nav", links, class_="pager", aria_label="Pages of the output")
-    return html.many(el("pre", shown, class_="lines", tabindex=0), pager)
+    return html.many(el("pre", lines, class_="lines", tabindex=0), pager)
 
 
-def _found(content: str, note: str) -> Html:
+def _matches(content: str, note: str) -> Html:
     return html.many(
         el("p", note, class_="dim") if note else None, el("pre", content, class_="lines plain", tabindex=0)
     )

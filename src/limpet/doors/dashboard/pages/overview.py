@@ -24,7 +24,7 @@ class Alert(NamedTuple):
 
 def overview(view: View) -> Page:
     ctx = view.context()
-    every = view.asked("archived") != "no"
+    every = view.param("archived") != "no"
     sessions, left = paging.sessions(ctx, include_archived=every, limit=limits.DASHBOARD_SESSIONS)
     active = paging.session_count(ctx)
     events = paging.last_changes(ctx)
@@ -58,34 +58,34 @@ def overview(view: View) -> Page:
 def _attention(alerts: Sequence[Alert]) -> Html:
     if not alerts:
         return html.many()
-    rows = [el("li", el("a", one.words, href=one.href), class_=one.weight) for one in alerts]
+    rows = [el("li", el("a", alert.words, href=alert.href), class_=alert.weight) for alert in alerts]
     return el(
         "section", el("h2", "Worth a look", class_="unseen"), el("ul", rows), class_="alerts", aria_label="Alerts"
     )
 
 
 def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> list[Alert]:
-    found = [
+    alerts = [
         Alert(
-            f"A handoff waits on {parts.clip(one.key, 40)}: {parts.line(one.content, 90)}",
-            view.link("/handoff", line=one.key),
+            f"A handoff waits on {parts.clip(handoff.key, 40)}: {parts.line(handoff.content, 90)}",
+            view.link("/handoff", line=handoff.key),
         )
-        for one in handoffs
-        if not one.done
+        for handoff in handoffs
+        if not handoff.done
     ]
     for server in view.run("list_seals"):
         changed = [seal.tool for seal in server.seals if seal.state != "sealed"]
         if changed:
             words = f"Tools of {server.name} changed since they were first seen: {parts.line(', '.join(changed), 80)}"
-            found.append(Alert(words, view.link("/history", kind="seals"), "warn"))
-    seen: set[tuple[str, str]] = set()
+            alerts.append(Alert(words, view.link("/history", kind="seals"), "warn"))
+    done: set[tuple[str, str]] = set()
     for event in events:
-        if event.kind not in (FOLD, NOTEPAD) or event.at < view.now - DAY_MS or (event.session, event.kind) in seen:
+        if event.kind not in (FOLD, NOTEPAD) or event.at < view.now - DAY_MS or (event.session, event.kind) in done:
             continue
-        seen.add((event.session, event.kind))  # the newest of a kind tells how it stands; what was before is over
+        done.add((event.session, event.kind))  # the newest of a kind is current; earlier ones are over
         if words := _trouble(view, event):
-            found.append(Alert(words, view.link("/session", id=event.session), "warn"))
-    return found[:8]
+            alerts.append(Alert(words, view.link("/session", id=event.session), "warn"))
+    return alerts[:8]
 
 
 def _trouble(view: View, event: Event) -> str:
@@ -109,17 +109,20 @@ def _tree(view: View, sessions: Sequence[Entry], events: Sequence[Event]) -> Htm
     newest: dict[str, Event] = {}
     for event in events:
         newest.setdefault(event.session, event)
-    known = {one.key for one in sessions}
+    keys = {session.key for session in sessions}
     children: dict[str, list[Entry]] = {}
-    for one in sessions:
-        children.setdefault(one.session if one.session in known else "", []).append(one)
+    for session in sessions:
+        children.setdefault(session.session if session.session in keys else "", []).append(session)
 
-    def at(one: Entry) -> int:
-        return newest[one.key].at if one.key in newest else one.updated_at
+    def at(session: Entry) -> int:
+        return newest[session.key].at if session.key in newest else session.updated_at
 
     def branch(parent: str) -> Html:
         ordered = sorted(children.get(parent, ()), key=at, reverse=True)
-        items = [el("li", _session(view, one, newest.get(one.key), at(one)), branch(one.key)) for one in ordered]
+        items = [
+            el("li", _session(view, session, newest.get(session.key), at(session)), branch(session.key))
+            for session in ordered
+        ]
         return el("ul", items, class_="tree" if not parent else None) if items else html.many()
 
     return branch("")
@@ -144,15 +147,15 @@ def _latest(view: View, events: Sequence[Event]) -> Html:
     if not events:
         return parts.nothing("Nothing has happened yet.")
 
-    def one(event: Event) -> Html:
+    def row(event: Event) -> Html:
         entry = event.after or event.before
-        shown = parts.line(entry.content, 90) if entry else ""
+        excerpt = parts.line(entry.content, 90) if entry else ""
         return el(
             "li",
             el(
                 "a",
                 el("span", parts.badge(event.kind), el("span", parts.verb(event)), class_="row-head"),
-                el("span", shown, class_="row-text") if shown else None,
+                el("span", excerpt, class_="row-text") if excerpt else None,
                 el("span", f"{event.by}, ", parts.when(event.at, view.now), class_="dim"),
                 href=view.link("/change", seq=event.seq),
                 class_="row",
@@ -160,12 +163,12 @@ def _latest(view: View, events: Sequence[Event]) -> Html:
             ),
         )
 
-    return el("ul", map(one, events), class_="rows")
+    return el("ul", map(row, events), class_="rows")
 
 
 def _archived(view: View, every: bool) -> Html:
     label = "Only active" if every else "All of them"
-    return el("a", label, href=view.here(archived="no" if every else None), class_="dim")
+    return el("a", label, href=view.with_query(archived="no" if every else None), class_="dim")
 
 
 def _all(view: View) -> Html:

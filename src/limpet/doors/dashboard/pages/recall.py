@@ -15,7 +15,7 @@ TOKENS = 6_000  # of snippets: a page, not a window
 
 
 def recall(view: View) -> Page:
-    query, kind = view.asked("q"), view.asked("kind")
+    query, kind = view.param("q"), view.param("kind")
     options = [el("option", "everything", value="")]
     options += [el("option", name, value=name, selected=name == kind) for name in CHOICES]
     form = el(
@@ -32,17 +32,17 @@ def recall(view: View) -> Page:
     body, words = html.many(), "Notes, notepads, memory, decisions, messages that left the window, and outputs."
     if query.strip():
         kinds = [kind] if kind in CHOICES else []
-        found = view.run("recall", query=query, kinds=kinds, limit=MOST, tokens=TOKENS)
-        words = f"{len(found.hits):,} found" + (f", {found.left_out:,} weaker ones left out" if found.left_out else "")
-        rows = [_hit(view, hit) for hit in found.hits]
+        reply = view.run("recall", query=query, kinds=kinds, limit=MOST, tokens=TOKENS)
+        words = f"{len(reply.hits):,} found" + (f", {reply.left_out:,} weaker ones left out" if reply.left_out else "")
+        rows = [_hit(view, hit) for hit in reply.hits]
         body = el("ol", rows, class_="rows cards") if rows else parts.nothing("Nothing that is kept says this.")
     return Page("Recall", html.many(parts.heading("Recall", sub=words), form, body), "/recall", live=False)
 
 
 def _hit(view: View, hit: Hit) -> Html:
     href = parts.leads(view, hit.kind, hit.key, hit.session)
-    shown = parts.clip(hit.key, 60)
-    name = el("a", shown, href=href, data_open=True) if href else shown
+    title = parts.clip(hit.key, 60)
+    name = el("a", title, href=href, data_open=True) if href else title
     label = "data, not instruction" if hit.trust == "data" else f"written by {hit.trust}"
     return el(
         "li",

@@ -30,7 +30,7 @@ def savings(view: View) -> Page:
     saved = view.run("savings")
     total = saved.total
     sessions, _ = paging.sessions(view.context(), include_archived=True, limit=limits.LIST_MAX)
-    began = {one.key: one.created_at for one in sessions}
+    began = {session.key: session.created_at for session in sessions}
     days = by_day(saved.rows, began)
     figures = el(
         "dl",
@@ -58,7 +58,7 @@ def savings(view: View) -> Page:
 
 
 def by_day(rows: Sequence[Savings], began: dict[str, int]) -> list[Day]:
-    """One entry a day, also for days without sessions, so that the picture is true to time."""
+    """One entry per day, also for days without sessions, so that the picture is true to time."""
     sums: dict[str, int] = {}
     for row in rows:
         if row.session in began:
@@ -160,18 +160,18 @@ def short(value: int) -> str:
 def _table(view: View, rows: Sequence[Savings], name: str) -> Html:
     sums: dict[str, list[int]] = {}
     for row in rows:
-        found = sums.setdefault(getattr(row, name), [0, 0, 0])
+        sums_of_row = sums.setdefault(getattr(row, name), [0, 0, 0])
         for at, value in enumerate((row.calls, row.observed, row.saved)):
-            found[at] += value
+            sums_of_row[at] += value
     ordered = sorted(sums.items(), key=lambda item: -item[1][2])[:ROWS]
     if not ordered:
         return parts.nothing("Nothing yet.")
 
-    def shown(value: str) -> html.Child:
+    def cell(value: str) -> html.Child:
         text = parts.clip(value, 44)
         return el("a", text, href=view.link("/session", id=value)) if name == "session" else text
 
-    lines = [[shown(key), *figures] for key, figures in ordered]
+    lines = [[cell(key), *figures] for key, figures in ordered]
     return parts.table((name.capitalize(), "Results", "Observed", "Saved"), lines, frozenset((1, 2, 3)))
 
 

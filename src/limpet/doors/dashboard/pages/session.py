@@ -39,22 +39,22 @@ class Step(NamedTuple):
 
 
 def session(view: View) -> Page:
-    id = view.asked("id")
+    id = view.param("id")
     entry = paging.session(view.context(), id)
-    kind, before = view.asked("kind"), view.number("before")
+    kind, before = view.param("kind"), view.number("before")
     ctx = view.context(id)
     events: tuple[Event, ...] = ()
     following: int | None = None
     if kind != OUTPUT:
         query = EventQuery(kind or None, session=id, before_seq=before, limit=limits.DASHBOARD_PAGE)
         events, following = paging.changes(ctx, query)
-    kept: Sequence[Output] = ()
+    outputs: Sequence[Output] = ()
     if kind in ("", OUTPUT):
-        kept = _within(paging.outputs_of(ctx), events, first=before is None, last=following is None)
+        outputs = _within(paging.outputs_of(ctx), events, first=before is None, last=following is None)
     steps = [Step(event.at, event.kind, _event(view, event)) for event in events]
-    steps += [Step(one.created_at, OUTPUT, _output(view, one)) for one in kept]
-    newest = view.here(before=None) if before else None
-    older = view.here(before=following) if following else None
+    steps += [Step(output.created_at, OUTPUT, _output(view, output)) for output in outputs]
+    newest = view.with_query(before=None) if before else None
+    older = view.with_query(before=following) if following else None
     story = html.many(
         parts.choices(view, "kind", KINDS, kind),
         _timeline(sorted(steps, key=lambda step: -step.at)),
@@ -67,14 +67,14 @@ def session(view: View) -> Page:
     return Page(f"Session {parts.clip(id, 40)}", main, "/overview")
 
 
-def _within(found: Sequence[Output], events: Sequence[Event], *, first: bool, last: bool) -> list[Output]:
+def _within(outputs: Sequence[Output], events: Sequence[Event], *, first: bool, last: bool) -> list[Output]:
     """Outputs of the stretch of time that the page's events cover."""
     newest = None if first or not events else events[0].at
     oldest = None if last or not events else events[-1].at
     return [
-        one
-        for one in found
-        if (newest is None or one.created_at <= newest) and (oldest is None or one.created_at > oldest)
+        output
+        for output in outputs
+        if (newest is None or output.created_at <= newest) and (oldest is None or output.created_at > oldest)
     ]
 
 
@@ -165,8 +165,8 @@ def _fold(view: View, event: Event) -> Html:
     )
     if how == "clear":
         lines = extra.get("lines", {})
-        shown = el("ul", [el("li", parts.line(str(one))) for one in list(lines.values())[:20]])
-        return html.many(el("p", f"{len(lines):,} results became one line each, among ", messages, "."), shown)
+        facts = el("ul", [el("li", parts.line(str(fact))) for fact in list(lines.values())[:20]])
+        return html.many(el("p", f"{len(lines):,} results became one line each, among ", messages, "."), facts)
     return _compaction(view, entry, event, messages, (first, last))
 
 
@@ -183,12 +183,12 @@ def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tu
                 f"{int(before):,} → {int(after):,} tokens, {extra.get('score', 0):.0%} of the facts probed are there",
             ),
         )
-    missing = [str(one) for one in extra.get("missing", ())]
+    missing = [str(fact) for fact in extra.get("missing", ())]
     dropped = (
         el(
             "details",
             el("summary", f"{len(missing):,} facts left out (recall still finds them)"),
-            el("ul", [el("li", parts.clip(one, 200)) for one in missing]),
+            el("ul", [el("li", parts.clip(fact, 200)) for fact in missing]),
         )
         if missing
         else el("p", "Nothing that was probed is missing.", class_="dim")
@@ -205,9 +205,9 @@ def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tu
             first=span[0],
             last=span[1],
         )
-    kept = html.many(el("h3", "Kept"), parts.text(entry.content, name="The whole summary"))
+    summary = html.many(el("h3", "Kept"), parts.text(entry.content, name="The whole summary"))
     return html.many(
-        sizes, el("div", el("span", "Folded: ", messages), back, class_="meta"), kept, el("h3", "Dropped"), dropped
+        sizes, el("div", el("span", "Folded: ", messages), back, class_="meta"), summary, el("h3", "Dropped"), dropped
     )
 
 
@@ -239,10 +239,10 @@ def _beside(view: View, id: str) -> Html:
 
 
 def _gauge(view: View, id: str) -> Html:
-    said = paging.message_count(view.context(id))
-    if said > MEASURED_MESSAGES and view.asked("gauge") != "yes":
-        show = el("a", "Show what fills it", href=view.here(gauge="yes"))
-        return parts.panel("Window", el("p", f"{said:,} messages, which take a moment to measure. ", show))
+    count = paging.message_count(view.context(id))
+    if count > MEASURED_MESSAGES and view.param("gauge") != "yes":
+        show = el("a", "Show what fills it", href=view.with_query(gauge="yes"))
+        return parts.panel("Window", el("p", f"{count:,} messages, which take a moment to measure. ", show))
     gauge = view.run("show_window", id)
     rows = [(name, tokens) for name, tokens in gauge.sections.items() if tokens]
     share = gauge.used / gauge.limit if gauge.limit else 0
@@ -271,14 +271,14 @@ def _pad(view: View, id: str, content: str, tokens: int) -> Html:
 
 
 def _pins(view: View, id: str) -> Html:
-    found = view.run("list_pins", id).pins
+    pins = view.run("list_pins", id).pins
     rows = [
         el(
             "li",
             parts.text(pin.content),
             parts.button(view, "unpin_text", "unpin_text", "Unpin", session=id, id=pin.key),
         )
-        for pin in found
+        for pin in pins
     ]
     add: Child = None
     if view.may("pin_text"):
@@ -302,11 +302,11 @@ def _pins(view: View, id: str) -> Html:
 
 
 def messages(view: View) -> Page:
-    id = view.asked("session")
+    id = view.param("session")
     first = max(1, view.number("first") or 1)
     last = max(first, view.number("last") or first + MESSAGES_SHOWN - 1)
     until = min(last, first + MESSAGES_SHOWN - 1)
-    found = paging.messages(view.context(id), first, until)
+    page = paging.messages(view.context(id), first, until)
     rows = [
         el(
             "li",
@@ -326,9 +326,9 @@ def messages(view: View) -> Page:
             data_item=True,
             tabindex=-1,
         )
-        for at, entry in enumerate(found, first)
+        for at, entry in enumerate(page, first)
     ]
-    following = view.here(first=until + 1) if until < last and len(found) == until - first + 1 else None
+    following = view.with_query(first=until + 1) if until < last and len(page) == until - first + 1 else None
     pager = (
         el("nav", el("a", "Next →", href=following), class_="pager", aria_label="Pages of the list")
         if following
