@@ -172,7 +172,7 @@ class Agent:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def _answer(self, call: Call) -> Result:
-        return answers.answered(call, lambda arguments: self._do(call.name, arguments, call.arguments))
+        return answers.answer_call(call, lambda arguments: self._do(call.name, arguments, call.arguments))
 
     def _do(self, name: str, arguments: dict[str, Any], call: str) -> str:
         tool = next((tool for tool in self.tools if tool.name == name), None)

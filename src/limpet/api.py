@@ -354,7 +354,7 @@ class Session:
         from limpet.window.messages import TOOL, Message
 
         known = {tool.name: tool.handler for tool in tools}
-        return [Message(TOOL, (answers.given_to(self.ctx(), call, known),)) for call in reply.calls()]
+        return [Message(TOOL, (answers.run_handler(self.ctx(), call, known),)) for call in reply.calls()]
 
     def pin(self, content: str) -> str:
         """A text that every window of this session holds from now on. The id it is unpinned by."""

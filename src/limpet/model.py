@@ -68,6 +68,11 @@ class Entry(NamedTuple):
     created_at: int
     updated_at: int
 
+    def revised(self, **changes: Any) -> "Draft":
+        """A draft of the next version: this one with some fields changed."""
+        draft = Draft(self.content, self.session, self.tags, self.done, self.pinned, self.extra)
+        return draft._replace(**changes)
+
 
 class Draft(NamedTuple):
     """What an operation wants an entry to become. The store adds key, version, origin and times."""

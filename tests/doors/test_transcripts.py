@@ -196,5 +196,5 @@ def test_a_checkpoint_reads_every_form(place: Place) -> None:
         with limpet.open(folder=str(place.project)) as hold:
             from limpet.session import hook_state
 
-            said = hook_state.look(hold.context(f"s{number}")).checkpoint
+            said = hook_state.read(hold.context(f"s{number}")).checkpoint
         assert f"Last request: {ASKED}" in said, client

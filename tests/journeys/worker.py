@@ -16,7 +16,7 @@ from typing import Any
 import limpet
 from limpet.api import Limpet
 from limpet.model import MESSAGE, NOTE, Draft, Entry, Stamp
-from limpet.window.plan.context import ours
+from limpet.window.plan.context import is_injected
 
 PROJECT = "demo"
 
@@ -121,7 +121,7 @@ def fork_close(store: str) -> None:
     """Fork and close on the parent's side, which then has the last connection it knows of; the child goes on."""
     hold = open_store(store, "one")
     hold.session().notes.add("before")
-    ours, theirs = os.pipe()
+    is_injected, theirs = os.pipe()
     child = os.fork()
     if not child:
         hold.session().notes.add("child 0")
@@ -130,7 +130,7 @@ def fork_close(store: str) -> None:
         for number in range(1, 20):
             hold.session().notes.add(f"child {number}")
         os._exit(0)
-    os.read(ours, 1)
+    os.read(is_injected, 1)
     hold.session().notes.add("parent")
     hold.close()
     _, status = os.waitpid(child, 0)
@@ -181,7 +181,7 @@ def compact(store: str) -> None:
     for number in itertools.count(hold.store.tally(hold.scope, MESSAGE, "killed").total):
         call = Call(f"c{number}", "shell", '{"command": "ls"}')
         talk = [*talk, assistant(f"Step {number}.", call), result(call.id, f"line {number}\n" * 100)]
-        talk = [message for message in window.next(talk, limit=3_000).messages if not ours(message)]
+        talk = [message for message in window.next(talk, limit=3_000).messages if not is_injected(message)]
 
 
 def audited(store: str, folder: str) -> None:

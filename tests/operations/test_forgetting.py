@@ -86,7 +86,7 @@ def repeat(hold: Limpet) -> None:
     assert any(WORD in record["content"] for record in folds), "the test would prove less"
     ctx = hold.context("here", "agent/hook")
     for number in range(3):
-        hook_state.lost(ctx, f"Failed {number}: {WORD}", "tool")
+        hook_state.before_compact(ctx, f"Failed {number}: {WORD}", "tool")
 
 
 def test_what_is_deleted_is_in_no_index(opened: Opener, store_url: str) -> None:

@@ -182,16 +182,16 @@ def test_results_go_by_the_tool_that_printed_them(hold: Limpet) -> None:
 
 def test_checkpoints_and_drafts_go_with_the_tools_they_repeat(hold: Limpet, clock: Clock) -> None:
     ctx = hold.context("one", "agent/hook")
-    hook_state.lost(ctx, "Failed: quince", "tool")
+    hook_state.before_compact(ctx, "Failed: quince", "tool")
     hook_state.draft_handoff(ctx, "the quince failed", "tool")
-    hook_state.lost(hold.context("two", "agent/hook"), "asked for a walnut", "agent")
+    hook_state.before_compact(hold.context("two", "agent/hook"), "asked for a walnut", "agent")
     assert purge(hold, "tool", since="2026-03-04")["counts"] == {}
     answer = purge(hold, "tool")
     assert answer["counts"] == {"handoff": 1, "session": 1}
     assert "quince" not in "".join(line for line in hold.export_lines() if '"entry"' in line[:9])
-    assert hook_state.look(hold.context("two")).checkpoint == "asked for a walnut"
+    assert hook_state.read(hold.context("two")).checkpoint == "asked for a walnut"
     hold.undo()
-    assert hook_state.look(hold.context("one")).checkpoint == "Failed: quince"
+    assert hook_state.read(hold.context("one")).checkpoint == "Failed: quince"
     assert hold.store.read(hold.scope, HANDOFF, "main") is not None
     clock.pass_by(DAY_MS)
     purge(hold, "tool", forever=True)

@@ -11,7 +11,7 @@ from limpet.api import Limpet, Session
 from limpet.model import MESSAGE, TASK
 from limpet.store import Listing
 from limpet.window.messages import Call, Message, assistant, result, user
-from limpet.window.plan.context import ours
+from limpet.window.plan.context import is_injected
 from operations.conftest import Opener
 
 
@@ -39,7 +39,7 @@ class Agent:
 
     def sees(self) -> list[str]:
         """What the model reads next, a line a message."""
-        sent = [message for message in self.session.window.next(self.talk).messages if not ours(message)]
+        sent = [message for message in self.session.window.next(self.talk).messages if not is_injected(message)]
         return [message.text() or ", ".join(call.name for call in message.calls()) or "result" for message in sent]
 
 
@@ -152,7 +152,7 @@ def test_a_task_that_is_open_at_a_compaction_goes_on(hold: Limpet, agent: Agent)
     assert "Open task: read everything" in step.messages[0].text()
     hold.call("end_task", {"summary": "read"}, session="one")
     agent.talk += [assistant("", Call("e", "end_task", "{}")), result("e", "{}")]
-    after = [m.text() for m in window.next(agent.talk, limit=6_000).messages if not ours(m)]
+    after = [m.text() for m in window.next(agent.talk, limit=6_000).messages if not is_injected(m)]
     assert after[0].startswith("[Folded: messages 1 to")
     assert after[-1].startswith("[Task: read everything — read]")
     assert len(after) == 2  # the summary, and after it the rest of the task

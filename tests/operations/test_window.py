@@ -14,10 +14,10 @@ from limpet.session.notepad import EMPTY_HINT
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.store import Listing, Words
 from limpet.window.messages import SYSTEM, Call, Message, Text, assistant, result, system, user
-from limpet.window.plan.context import MARK, WARNING_BEGINS, ours
+from limpet.window.plan.context import MARK, WARNING_BEGINS, is_injected
 from limpet.window.plan.controller import Clear, Compact, Proceed, Step, Warn
 from limpet.window.plan.groups import unpaired
-from limpet.window.sections import Given
+from limpet.window.sections import CallerSections
 from operations.conftest import Opener
 
 LIMIT = 6_000
@@ -67,7 +67,7 @@ def test_a_request_holds_everything_in_its_place(hold: Limpet) -> None:
     work = hold.session("work")
     work.scratch("tried two tokens", "replace")
     work.pin("Never push to main.")
-    given = Given("Be brief.", "skill: release", "tools: shell", "Active: casts")
+    given = CallerSections("Be brief.", "skill: release", "tools: shell", "Active: casts")
     step = work.window.next([system("You are careful."), user("go on")], given=given)
     assert isinstance(step, Proceed)
     texts = [message.text() for message in step.messages]
@@ -147,7 +147,7 @@ def test_the_caller_may_go_on_with_its_own_list_or_with_ours(hold: Limpet, own_l
     assert hold.store.tally(hold.scope, MESSAGE, "one").total == 1 + 89 * 2
     for step in steps:
         assert unpaired(step.messages) == frozenset()
-        assert sum(ours(message) and message.text().startswith(MARK) for message in step.messages) == 1
+        assert sum(is_injected(message) and message.text().startswith(MARK) for message in step.messages) == 1
         assert step.messages[0] == system("prompt")
 
 
@@ -157,7 +157,7 @@ def test_another_process_takes_a_session_up_where_it_stands(opened: Opener) -> N
     two = opened().session()
     assert two.window.next([], limit=LIMIT).messages == compacted.messages
     assert two.window.next(talk, limit=LIMIT).messages == compacted.messages
-    assert two.window.messages() == [m for m in compacted.messages if not ours(m) and m.role != SYSTEM]
+    assert two.window.messages() == [m for m in compacted.messages if not is_injected(m) and m.role != SYSTEM]
     fresh = opened().session().window.next([*compacted.messages, *chat(900)], limit=LIMIT)
     assert fresh.messages[: len(compacted.messages) - 1] == compacted.messages[:-1]
 
@@ -181,18 +181,18 @@ def test_a_caller_that_rewrites_what_is_folded_gets_what_it_wrote(hold: Limpet) 
     talk, _ = grow(work, talk, Compact)
     rewritten = [*talk[:2], result("c1", "another result"), *talk[3:]]
     step = work.window.next(rewritten, limit=200_000)
-    assert [message for message in step.messages if not ours(message)] == rewritten
+    assert [message for message in step.messages if not is_injected(message)] == rewritten
     assert work.window.next([*rewritten, assistant("on")], limit=200_000).messages[: len(rewritten)] == tuple(rewritten)
-    ours_cut = [message for message in step.messages if not ours(message)][:1]
-    assert [m for m in work.window.next(ours_cut, limit=200_000).messages if not ours(m)] == ours_cut
+    ours_cut = [message for message in step.messages if not is_injected(message)][:1]
+    assert [m for m in work.window.next(ours_cut, limit=200_000).messages if not is_injected(m)] == ours_cut
 
 
 def test_a_caller_that_drops_what_a_fold_shows_gets_what_it_brought(hold: Limpet) -> None:
     work = hold.session("one")
     _, compacted = grow(work, [user("port it")], Compact)
-    brought = [compacted.messages[0], *[m for m in compacted.messages[2:] if not ours(m)][-2:], user("new")]
+    brought = [compacted.messages[0], *[m for m in compacted.messages[2:] if not is_injected(m)][-2:], user("new")]
     step = work.window.next(brought, limit=LIMIT)
-    assert [message for message in step.messages if not ours(message)] == brought
+    assert [message for message in step.messages if not is_injected(message)] == brought
 
 
 def test_two_loops_in_one_session_are_told_apart(opened: Opener) -> None:

@@ -13,9 +13,9 @@ from limpet.model import FOLD
 from limpet.store import Listing
 from limpet.window.formats import FORMS
 from limpet.window.messages import SYSTEM, Message, assistant, user
-from limpet.window.plan.context import ours
+from limpet.window.plan.context import is_injected
 from limpet.window.plan.controller import Clear, Compact, Proceed, Warn
-from limpet.window.plan.groups import units, unpaired
+from limpet.window.plan.groups import groups, unpaired
 from limpet.window.plan.rules import ORPHAN, problems
 from profiles import fewer_examples
 from talks import histories
@@ -38,7 +38,7 @@ def in_order(some: list[tuple[object, ...]], all_of_them: Iterator[tuple[object,
 def talks(draw: st.DrawFn) -> list[list[Message]]:
     """A conversation in pieces of whole units, long enough to be compacted."""
     talk = draw(histories(most=10))
-    pieces = [[talk[at] for at in unit] for unit in units(talk)]
+    pieces = [[talk[at] for at in unit] for unit in groups(talk)]
     return [piece for pair in zip(pieces, FILL * 3, strict=False) for piece in pair] + FILL
 
 
@@ -55,7 +55,7 @@ def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_lis
         for piece in pieces:
             step = session.window.next(talk, limit=limit)
             sent = step.messages
-            history = [message for message in sent if not ours(message) and message.role != SYSTEM]
+            history = [message for message in sent if not is_injected(message) and message.role != SYSTEM]
             assert unpaired(sent) == frozenset()
             for provider in FORMS:
                 assert problems(sent, provider) == ()

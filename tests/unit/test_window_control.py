@@ -20,7 +20,7 @@ from limpet.window.plan.context import (
     WARNING_BEGINS,
     Section,
     assemble,
-    ours,
+    is_injected,
     request,
     shared,
     split,
@@ -82,8 +82,8 @@ def test_what_we_put_into_a_request_is_known_when_it_comes_back() -> None:
     prompt, talk = split([*sent, assistant("noted")])
     assert talk == [*TALK, assistant("noted")]
     assert all(message.role == SYSTEM for message in prompt)
-    assert ours(warning)
-    assert not ours(assistant(warning.text()))
+    assert is_injected(warning)
+    assert not is_injected(assistant(warning.text()))
 
 
 # --- compaction -------------------------------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ def verified(sent: list[Message], *, asked: Message | None = None, tokens: int =
     return compaction.verify(
         sent,
         pins=[compaction.pin("Never push.")],
-        asked=asked,
-        alone_before=frozenset(),
+        request=asked,
+        unpaired_before=frozenset(),
         tokens=tokens,
         most=100,
     )
@@ -140,7 +140,7 @@ def test_a_request_without_a_pin_or_the_last_request_or_a_pair_or_room_does_not_
     assert "1 calls or results" in verified([good[0], good[1], good[3]])[0]
     assert "must have 100 or fewer" in verified(good, tokens=101)[0]
     changed = compaction.Pin("Never push.", compaction.pin("Never push!").digest)
-    problems = compaction.verify(good, pins=[changed], asked=None, alone_before=frozenset(), tokens=1, most=2)
+    problems = compaction.verify(good, pins=[changed], request=None, unpaired_before=frozenset(), tokens=1, most=2)
     assert "as it was pinned" in problems[0]
 
 

@@ -25,8 +25,19 @@ from limpet.window.messages import (
     result,
     user,
 )
-from limpet.window.plan.counts import CALL, ESTIMATE, MESSAGE, RESULT, Known, Meter, Tokenizer, exact, image, spent
-from limpet.window.plan.images import size
+from limpet.window.plan.counts import (
+    CALL,
+    ESTIMATE,
+    MESSAGE,
+    RESULT,
+    Meter,
+    ProviderCount,
+    Tokenizer,
+    exact,
+    image,
+    image_size,
+    spent,
+)
 
 SAID = (user("Fix the parser."), assistant("Looking.", Call("a", "look", '{"at":"sea"}')), result("a", "blue\n" * 50))
 
@@ -62,16 +73,16 @@ def test_the_estimate_is_the_one_of_the_house() -> None:
 
 def test_the_provider_knows_better() -> None:
     meter = Meter()
-    assert meter.total(SAID, Known(2, 5_000)) == 5_000 + meter.message(SAID[2])
-    assert meter.total(SAID, Known(3, 5_000)) == 5_000
-    assert meter.total(SAID, Known(0, 100)) == 100 + meter.total(SAID)
+    assert meter.total(SAID, ProviderCount(2, 5_000)) == 5_000 + meter.message(SAID[2])
+    assert meter.total(SAID, ProviderCount(3, 5_000)) == 5_000
+    assert meter.total(SAID, ProviderCount(0, 100)) == 100 + meter.total(SAID)
     # A count of more messages than there are speaks of another conversation.
-    assert meter.total(SAID, Known(4, 5_000)) == meter.total(SAID)
+    assert meter.total(SAID, ProviderCount(4, 5_000)) == meter.total(SAID)
 
 
 def test_what_the_provider_counted_is_not_counted_again() -> None:
     asked = Counting()
-    Meter(tokenizer=Tokenizer("letters", asked)).total(SAID, Known(2, 5_000))
+    Meter(tokenizer=Tokenizer("letters", asked)).total(SAID, ProviderCount(2, 5_000))
     assert asked.asked == ["blue\n" * 50]
 
 
@@ -88,10 +99,10 @@ def test_each_text_is_counted_once() -> None:
 
 def test_the_memory_has_a_bound() -> None:
     asked = Counting()
-    meter = Meter(tokenizer=Tokenizer("letters", asked), memory_chars=1_000)
+    meter = Meter(tokenizer=Tokenizer("letters", asked), cache_chars=1_000)
     for number in range(100):
         meter.text(f"{number:03}" * 100)
-    assert sum(map(len, meter._seen)) <= 1_000
+    assert sum(map(len, meter._counts)) <= 1_000
     before = len(asked.asked)
     meter.text("099" * 100)
     assert len(asked.asked) == before, "the newest is still known"
@@ -99,7 +110,7 @@ def test_the_memory_has_a_bound() -> None:
     assert len(asked.asked) == before + 1, "the oldest is not"
     assert meter.text("x" * 5_000) == 5_000
     meter.text("099" * 100)
-    assert sum(map(len, meter._seen)) <= 1_000
+    assert sum(map(len, meter._counts)) <= 1_000
 
 
 @given(history=kit.histories())
@@ -109,7 +120,7 @@ def test_every_history_has_a_count(history: tuple[Message, ...]) -> None:
     assert total == sum(meter.message(message) for message in history) >= MESSAGE * len(history)
     assert meter.total(history) == total
     for at in range(len(history) + 1):
-        assert meter.total(history, Known(at, meter.total(history[:at]))) == total
+        assert meter.total(history, ProviderCount(at, meter.total(history[:at]))) == total
 
 
 def test_the_exact_tokenizer_works_offline_and_agrees_with_the_estimate() -> None:
@@ -179,13 +190,13 @@ EXTENDED = WEBP + b"VP8X\0\0\0\0\0\0\0\0" + (639).to_bytes(3, "little") + (479).
     ],
 )
 def test_the_size_of_an_image(data: bytes, pixels: tuple[int, int] | None) -> None:
-    assert size(encoded(data)) == pixels
+    assert image_size(encoded(data)) == pixels
 
 
 def test_what_is_not_base64_has_no_size() -> None:
-    assert size("%%%") is None
-    assert size("iVBORw0KGgo") is None
-    assert size("日本") is None
+    assert image_size("%%%") is None
+    assert image_size("iVBORw0KGgo") is None
+    assert image_size("日本") is None
 
 
 def test_what_images_cost() -> None:

@@ -10,8 +10,8 @@ from limpet.previews import preview
 from limpet.text import tokens
 from limpet.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
 from limpet.window.plan import clearing, facts, summary
-from limpet.window.plan.actions import COMMAND, EFFECT, OTHER, READ, deeds
-from limpet.window.plan.checks import addendum, probe, probes, words
+from limpet.window.plan.actions import COMMAND, EFFECT, OTHER, READ, actions, ledger
+from limpet.window.plan.checks import addendum, checks, run_checks, words
 from limpet.window.plan.facts import (
     ASKS,
     COMMANDS,
@@ -28,7 +28,6 @@ from limpet.window.plan.facts import (
     merge,
 )
 from limpet.window.plan.folding import view
-from limpet.window.plan.ledger import ledger
 from talks import histories
 
 
@@ -89,10 +88,10 @@ def test_what_is_done_is_open_no_more_and_what_comes_again_is_new() -> None:
     assert facts.from_json(None) == {}
 
 
-def test_deeds_are_told_from_names_and_arguments() -> None:
+def test_actions_are_recognised_by_names_and_arguments() -> None:
     def one(name: str, arguments: str, text: str = "ok", *, error: bool = False) -> tuple[str, str, str]:
-        (deed,) = deeds([assistant("", Call("1", name, arguments)), result("1", text, error=error)])
-        return deed.kind, deed.what, deed.failed
+        (action,) = actions([assistant("", Call("1", name, arguments)), result("1", text, error=error)])
+        return action.kind, action.target, action.failure
 
     assert one("Bash", '{"command": "ls  -l"}') == (COMMAND, "ls -l", "")
     assert one("read_file", '{"path": "a.py"}', "raise ValueError('error')") == (READ, "a.py", "")
@@ -173,27 +172,27 @@ def test_somebody_elses_summary_loses_what_is_said_anyway_before_anything_else()
 
 def test_probes_find_what_a_summary_left_out_and_the_addendum_brings_it_back() -> None:
     said = merge([gather([assistant("We chose LL(2).\n- [ ] casts\nPAR-118 in src/a.py takes 2,500 ms.")])])
-    wanted = probes(said)
-    found = probe(wanted, "somebody chose something")
+    wanted = checks(said)
+    found = run_checks(wanted, "somebody chose something")
     assert found.missing == wanted
     assert found.score == 0
     text = addendum(found.missing, 200)
-    assert probe(wanted, text).missing == ()
-    assert probe(wanted, "").total == len(wanted)
-    assert probe((), "").score == 1
+    assert run_checks(wanted, text).missing == ()
+    assert run_checks(wanted, "").total == len(wanted)
+    assert run_checks((), "").score == 1
     assert addendum((), 100) == ""
     assert addendum(wanted, 3) == ""
 
 
 def test_spaces_and_capitals_do_not_hide_a_probe() -> None:
-    wanted = probes({DECISIONS: ["We  chose LL(2)"]})
-    assert probe(wanted, "…and WE CHOSE\nLL(2) at last").missing == ()
+    wanted = checks({DECISIONS: ["We  chose LL(2)"]})
+    assert run_checks(wanted, "…and WE CHOSE\nLL(2) at last").missing == ()
 
 
 @given(histories(), st.integers(5, 200))
 def test_an_addendum_keeps_to_its_budget(talk: list[Message], budget: int) -> None:
     said = merge(gather([message]) for message in talk)
-    assert tokens.count(addendum(probes(said), budget)) <= budget
+    assert tokens.count(addendum(checks(said), budget)) <= budget
 
 
 # --- clearing ---------------------------------------------------------------------------------------------------------
@@ -207,7 +206,7 @@ def called(number: int, text: str, name: str = "shell") -> list[Message]:
 
 def test_only_what_was_read_and_is_not_recent_is_cleared() -> None:
     talk = [*called(0, RUN), *called(1, RUN), *called(2, "short"), *called(3, RUN)]
-    places = [one.place for one in clearing.clearable(view(talk, []), size, keep=1)]
+    places = [one.key for one in clearing.clearable(view(talk, []), size, keep=1)]
     assert places == ["1 c0", "3 c1"]
     assert clearing.clearable(view(talk, []), size, keep=9) == []
     assert clearing.clearable(view(talk[:2], []), size, keep=0) == []  # nobody has answered since
@@ -235,8 +234,8 @@ def test_a_reference_is_cleared_to_the_output_it_names() -> None:
     head = "📁 Output cached: 3f9a1c2b77e0 (212.0KB)\n\ntest run, 201 lines, 1 failure line\nFAILED x\n"
     text = head + "detail " * 120
     (one,) = clearing.clearable(view([*called(0, text), assistant("ok")], []), size, keep=0)
-    assert one.kept == "3f9a1c2b77e0"
-    assert "test run, 201 lines, 1 failure line: FAILED x" in clearing.line(one, one.kept, one.shown)
+    assert one.output_id == "3f9a1c2b77e0"
+    assert "test run, 201 lines, 1 failure line: FAILED x" in clearing.line(one, one.output_id, one.preview)
 
 
 def test_what_is_too_big_for_any_window_is_found_even_unread() -> None:
@@ -248,6 +247,6 @@ def test_what_is_too_big_for_any_window_is_found_even_unread() -> None:
 @given(histories())
 def test_clearing_names_each_result_at_most_once(talk: list[Message]) -> None:
     found = clearing.clearable(view(talk, []), size, keep=2)
-    assert len({one.place for one in found}) == len(found)
+    assert len({one.key for one in found}) == len(found)
     for one in found:
         assert "\n" not in clearing.line(one, "0" * 12, "log, 3 lines\n\nfirst\nsecond")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text, assistant, result, user
-from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, TASK, Fold, blocks, place, task_line, view
-from limpet.window.plan.groups import units, unpaired, whole
+from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, TASK, Fold, blocks, result_key, task_line, view
+from limpet.window.plan.groups import expand, groups, unpaired
 from limpet.window.plan.serialise import digest, pack, unpack
 from talks import histories
 
@@ -22,10 +22,10 @@ TALK = [
 
 
 def test_a_unit_is_a_call_with_its_results() -> None:
-    assert units(TALK) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
-    assert units([]) == []
-    assert whole(TALK, 2, 2) == (1, 3)
-    assert whole(TALK, 3, 4) == (1, 4)
+    assert groups(TALK) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
+    assert groups([]) == []
+    assert expand(TALK, 2, 2) == (1, 3)
+    assert expand(TALK, 3, 4) == (1, 4)
 
 
 def test_what_lost_its_other_half_is_named() -> None:
@@ -37,7 +37,7 @@ def test_what_lost_its_other_half_is_named() -> None:
 
 @given(histories())
 def test_units_are_the_history_cut_between_pairs(talk: list[Message]) -> None:
-    found = units(talk)
+    found = groups(talk)
     assert [at for unit in found for at in unit] == list(range(len(talk)))
     for unit in found:
         # A cut before any unit leaves no call on one side whose result is on the other.
@@ -111,7 +111,7 @@ def test_what_a_fold_shows_comes_after_it() -> None:
 
 
 def test_clearing_changes_only_the_results_it_names() -> None:
-    lines = {place(2, "1"): "[Cleared]"}
+    lines = {result_key(2, "1"): "[Cleared]"}
     items = view(TALK, [Fold("x", CLEAR, 0, 5, lines=lines)])
     assert items[2].message == result("1", "[Cleared]")
     assert [item.message for at, item in enumerate(items) if at != 2] == TALK[:2] + TALK[3:]

@@ -7,7 +7,7 @@ from hypothesis import given
 
 import window_kit as kit
 from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Message, Result, Text, Thinking, assistant, result, user
-from limpet.window.plan.pairs import Place, answers, together
+from limpet.window.plan.groups import PartIndex, answers, together
 from limpet.window.plan.rules import LOST, ORPHAN, RULES, problems, repair
 
 A, B = Call("a", "look", "{}"), Call("b", "smell", "{}")
@@ -102,7 +102,7 @@ def test_nothing_is_left_to_mend(history: tuple[Message, ...]) -> None:
 def answered(history: tuple[Message, ...]) -> dict[int, object]:
     """By the number of the call: the parts of its result."""
     calls = [
-        Place(at, number)
+        PartIndex(at, number)
         for at, message in enumerate(history)
         for number, part in enumerate(message.parts)
         if isinstance(part, Call)

@@ -27,7 +27,7 @@ from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.window.formats import anthropic as form
 from limpet.window.messages import SYSTEM, TOOL, USER, Call, Message, Result, Text, system
-from limpet.window.plan.context import ours
+from limpet.window.plan.context import is_injected
 from limpet.window.step import Summarise
 
 try:
@@ -276,7 +276,7 @@ def _marked(messages: Sequence[Message]) -> list[Message]:
     """
     out = list(messages)
     prompt = [at for at, message in enumerate(out) if message.role == SYSTEM]
-    talk = [at for at, message in enumerate(out) if message.role in (USER, TOOL) and not ours(message)]
+    talk = [at for at, message in enumerate(out) if message.role in (USER, TOOL) and not is_injected(message)]
     for at in (*prompt[-1:], *talk[-1:]):
         *before, last = out[at].parts or (None,)
         if isinstance(last, Text | Result):

@@ -22,11 +22,11 @@ from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
 from limpet.outputs import outputs, policy
 from limpet.window import answers
 from limpet.window.messages import SYSTEM, Message, user
-from limpet.window.plan.context import ours
+from limpet.window.plan.context import is_injected
 from limpet.window.plan.controller import Warn
 from limpet.window.plan.groups import unpaired
 from limpet.window.plan.rules import repair
-from limpet.window.sections import Given
+from limpet.window.sections import CallerSections
 from limpet.window.step import Summarise
 
 log = logging.getLogger("limpet")
@@ -137,7 +137,7 @@ class Bridge(Generic[N]):
             talk = line.talk.read(natives)
             if unpaired(talk):  # a run that was cancelled may leave half a pair with the framework, but not with us
                 talk = list(repair(talk)[0])
-            options, given = self._options, Given(tools=self.guidance)
+            options, given = self._options, CallerSections(tools=self.guidance)
             step = line.session.window.next(
                 [*prompt, *talk], limit=options.limit, given=given, summarise=options.summarise
             )
@@ -180,7 +180,7 @@ class Conversation(Generic[N]):
 
 
 class Talk(Generic[N]):
-    """A conversation in a framework's form and in ours, side by side, so that a step reads only what is new."""
+    """A conversation in a framework's form and in is_injected, side by side, so that a step reads only what is new."""
 
     def __init__(self, read: Read[N]) -> None:
         self._read = read
@@ -214,7 +214,7 @@ class Talk(Generic[N]):
         at = 0
         for message in messages:
             origin = self._origins.get(id(message))
-            if origin is None and not ours(message):
+            if origin is None and not is_injected(message):
                 if said is None:
                     said = [(one, native, part) for native, ones in self._known for part, one in enumerate(ones)]
                 place = next((place for place in range(at, len(said)) if said[place][0] == message), None)

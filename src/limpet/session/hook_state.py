@@ -1,39 +1,29 @@
-"""Sessions that another program runs: what its hooks have to remember from one call to the next.
+"""What the hooks of a coding agent remember from one process to the next.
 
-A coding agent has its own window and compacts it when it likes; its hooks are processes that live for a moment. What
-one of them leaves for a later one stands in the session's own entry: that the context has to be given back, the
-checkpoint made before a compaction, and which version of the notepad the model has seen.
+A coding agent manages and compacts its own window; each of its hooks is a short-lived process. What one hook leaves for
+a later one is stored in the session's entry: that the context must be restored, the checkpoint written before a
+compaction, and which version of the notepad the model has seen.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.memory import handoff
 from limpet.model import HANDOFF, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
-
-NAME = "hosted"  # the member of the entry's extra that is ours
-
-
-class Hosted(NamedTuple):
-    restore: bool = False  # a compaction took the context away, and nobody has given it back yet
-    checkpoint: str = ""  # what the conversation said before it was last compacted
-    source: str = ""  # whose word that is, and when it was kept
-    at: int = 0
-    pad: int = 0  # the version of the notepad that the model was last shown
-    archived: bool = False
+from limpet.session.records import HookState, SessionRecord
 
 
-def look(ctx: Context) -> Hosted:
-    return _hosted(ctx.store.read(ctx.scope, SESSION, ctx.session))
+def read(ctx: Context) -> HookState:
+    return _state(ctx.store.read(ctx.scope, SESSION, ctx.session))
 
 
-def lost(ctx: Context, checkpoint: str, source: str) -> None:
-    """The context is about to be compacted away. An earlier checkpoint stays where there is no new one."""
+def before_compact(ctx: Context, checkpoint: str, source: str) -> None:
+    """Record that the context is about to be compacted away. An earlier checkpoint stays if there is no new one."""
 
-    def change(before: Hosted) -> Hosted:
+    def change(before: HookState) -> HookState:
         if not checkpoint:
             return before._replace(restore=True)
         return before._replace(restore=True, checkpoint=checkpoint, source=lowest(ctx.who, source), at=ctx.now)
@@ -42,33 +32,34 @@ def lost(ctx: Context, checkpoint: str, source: str) -> None:
 
 
 def take(ctx: Context) -> bool:
-    """Whether the context is to be given back now. Of many who ask at once, one is told so."""
-    if not look(ctx).restore:
+    """Whether to restore the context now. If several processes ask at once, one of them gets True."""
+    if not read(ctx).restore:
         return False
     taken: list[bool] = []
 
-    def change(before: Hosted) -> Hosted:
-        taken[:] = [before.restore]  # decided inside the transaction, where nobody comes between
+    def change(before: HookState) -> HookState:
+        taken[:] = [before.restore]  # read inside the transaction
         return before._replace(restore=False)
 
     _edit(ctx, change, "take_restore")
     return taken == [True]
 
 
-def shown(ctx: Context, pad: int) -> None:
-    """The context was given, with this version of the notepad. A session that was archived is active again."""
-    before = look(ctx)
-    if before._replace(restore=False, pad=pad, archived=False) != before:
-        _edit(ctx, lambda one: one._replace(restore=False, pad=pad, archived=False), "show_context")
+def mark_shown(ctx: Context, pad: int) -> None:
+    """Record that the context was shown, with this version of the notepad. An archived session becomes active."""
+    entry = ctx.store.read(ctx.scope, SESSION, ctx.session)
+    before = _state(entry)
+    if before._replace(restore=False, pad=pad) != before or (entry is not None and entry.done):
+        _edit(ctx, lambda state: state._replace(restore=False, pad=pad), "show_context", activate=True)
 
 
 def can_draft(ctx: Context) -> bool:
-    """Whether a draft would be kept, before anybody goes to the trouble of making one."""
+    """Whether a draft would be stored; asked before making one."""
     return _free(ctx, ctx.store.read(ctx.scope, HANDOFF, handoff.MAIN))
 
 
 def draft_handoff(ctx: Context, content: str, source: str) -> None:
-    """Leave a handoff for a session that wrote none. Never in place of one that somebody wrote and nobody has read."""
+    """Write a handoff for a session that wrote none, unless an unread one is waiting."""
     text = content.strip()[: limits.HANDOFF_MAX_CHARS]
 
     def decide(before: Entry | None) -> Draft | None:
@@ -84,42 +75,35 @@ def _free(ctx: Context, before: Entry | None) -> bool:
     own = before is not None and before.session == ctx.session
     if before is None or (own and before.extra.get("draft")):
         return True
-    return before.done and not own  # what this session wrote itself is its word, read or not
+    return before.done and not own  # a handoff that this session wrote itself stays, read or not
 
 
 def handoff_for(ctx: Context, *, new: bool) -> Handoff | None:
-    """The handoff to show: to a new session the one that waits, to one that goes on only the one it began with."""
+    """The handoff to show: the waiting one to a new session, to a resumed session the one it began with."""
     entry = ctx.store.read(ctx.scope, HANDOFF, handoff.MAIN)
     if entry is None or entry.session == ctx.session:
         return None
-    found = as_handoff(entry)
-    return found if found.used_by == ctx.session or (new and found.used_by is None) else None
+    waiting = as_handoff(entry)
+    return waiting if waiting.used_by == ctx.session or (new and waiting.used_by is None) else None
 
 
-# --- how --------------------------------------------------------------------------------------------------------------
+# --- the session's entry ----------------------------------------------------------------------------------------------
 
 
-def _hosted(entry: Entry | None) -> Hosted:
-    if entry is None:
-        return Hosted()
-    kept: dict[str, Any] = entry.extra.get(NAME) or {}
-    said, source = str(kept.get("checkpoint") or ""), str(kept.get("source") or "")
-    return Hosted(
-        bool(kept.get("restore")), said, source, int(kept.get("at") or 0), int(kept.get("pad") or 0), entry.done
-    )
+def _state(entry: Entry | None) -> HookState:
+    record = None if entry is None else SessionRecord.from_json(entry.extra).hosted
+    return record or HookState()
 
 
-def _edit(ctx: Context, change: Any, operation: str) -> None:
+def _edit(ctx: Context, change: Callable[[HookState], HookState], operation: str, *, activate: bool = False) -> None:
     def decide(before: Entry | None) -> Draft:
-        wanted: Hosted = change(_hosted(before))
-        kept = wanted._asdict()
-        del kept["archived"]
+        state = change(_state(before))
         if before is None:
-            return Draft("", extra={NAME: kept})
-        extra = {**before.extra, NAME: kept}
-        if not wanted.archived:
-            extra.pop("archived_at", None)
-        ended = before.done and (wanted.archived or bool(before.extra.get("outcome")))
-        return Draft(before.content, before.session, before.tags, ended, before.pinned, extra)
+            return Draft("", extra=SessionRecord(hosted=state).to_json())
+        record = SessionRecord.from_json(before.extra)._replace(hosted=state)
+        archived = before.done and not activate
+        if not archived:
+            record = record._replace(archived_at=None)
+        return before.revised(done=archived or (before.done and bool(record.outcome)), extra=record.to_json())
 
     ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))

@@ -1,4 +1,4 @@
-"""Sessions: who works on what. A session comes to exist with its first write and can be archived, never deleted."""
+"""Sessions: who works on what. A session is created by its first write and can be archived."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from limpet.catalogue.operation import Context, Json
 from limpet.memory import digest, memory
 from limpet.memory import handoff as handoffs
 from limpet.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
-from limpet.session import notepad
+from limpet.session import notepad, tree
+from limpet.session.records import SessionRecord
 from limpet.store import Listing
 
 
-class Shown(NamedTuple):
+class SessionDetails(NamedTuple):
     session: SessionInfo
     notes: int
     notepad: str
@@ -26,16 +27,17 @@ class Sessions(NamedTuple):
 
 
 def begin_session(ctx: Context, task: str = "") -> SessionInfo:
-    """Begin this session, or resume it; an archived one becomes active again. A task given replaces the earlier one."""
+    """Begin this session, or resume it; an archived one becomes active again. A given task replaces the earlier one."""
     bounded("task", task, limits.NOTE_MAX_CHARS, "Name the work in a sentence.")
 
     def decide(before: Entry | None) -> Draft:
         if before is None:
             return Draft(task)
-        if outcome := before.extra.get("outcome"):
-            raise errors.session_over(ctx.session, outcome)
-        extra = {name: value for name, value in before.extra.items() if name != "archived_at"}
-        return Draft(task or before.content, before.session, before.tags, False, before.pinned, extra)
+        record = SessionRecord.from_json(before.extra)
+        if record.outcome:
+            raise errors.session_over(ctx.session, record.outcome)
+        extra = record._replace(archived_at=None).to_json()
+        return before.revised(content=task or before.content, done=False, extra=extra)
 
     change = ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp("begin_session"))
     return as_session(change.entry)
@@ -47,19 +49,19 @@ def archive_session(ctx: Context, id: str) -> SessionInfo:
             raise _no_session(id)
         if before.done:
             return None
-        extra = {**before.extra, "archived_at": ctx.now}
-        return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
+        record = SessionRecord.from_json(before.extra)._replace(archived_at=ctx.now)
+        return before.revised(done=True, extra=record.to_json())
 
     change = ctx.store.edit(ctx.scope, SESSION, id, decide, ctx.stamp("archive_session"))
     return as_session(change.entry)
 
 
-def show_session(ctx: Context, id: str) -> Shown:
+def show_session(ctx: Context, id: str) -> SessionDetails:
     entry = ctx.store.read(ctx.scope, SESSION, id)
     if entry is None:
         raise _no_session(id)
-    there = ctx._replace(session=id)
-    return Shown(as_session(entry), ctx.store.tally(ctx.scope, NOTE, id).total, notepad.read_notepad(there).content)
+    text = notepad.read_notepad(ctx._replace(session=id)).content
+    return SessionDetails(as_session(entry), ctx.store.tally(ctx.scope, NOTE, id).total, text)
 
 
 def list_sessions(ctx: Context, include_archived: bool = False, limit: int = limits.HISTORY_SHOWN) -> Sessions:
@@ -70,8 +72,6 @@ def list_sessions(ctx: Context, include_archived: bool = False, limit: int = lim
 def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) -> str:
     """What a session starts with, in order: the handoff, the notepad, the scratchpad if any, and memory."""
     first = handoffs.section(handoff, handoffs.other_lines(ctx, line))
-    from limpet.session import tree  # late: it comes with outputs, and every server starts with this module
-
     parts = [part for part in (first, tree.capsule(ctx)) if part]
     parts.append(notepad.section(notepad.read_notepad(ctx)))
     parts += [memory.scratch_section(ctx), digest.digest(ctx).text]
@@ -100,7 +100,7 @@ def session_json(value: SessionInfo) -> Json:
     }
 
 
-def overview_json(value: Shown) -> Json:
+def overview_json(value: SessionDetails) -> Json:
     return session_json(value.session) | {"notes": value.notes, "notepad": value.notepad}
 
 

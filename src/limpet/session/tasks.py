@@ -1,7 +1,7 @@
-"""Tasks: a stretch of work that becomes one line when it ends, with a ledger of what was done in it.
+"""Tasks: a part of the work that becomes one line when it ends, with a ledger of what was done in it.
 
-A task remembers the position at which it began. When it ends, everything since then is folded behind
-`[Task: description — summary]`; the messages stay in the transcript. Forgetting to end one does no harm.
+A task stores the position at which it began. When it ends, everything since then is folded behind
+`[Task: description — summary]`; the messages stay in the transcript. A task that is not ended does no harm.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from limpet import errors, limits
 from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Context, Json
 from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
+from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord
 from limpet.store import Listing
 from limpet.text import terminal
+from limpet.window import transcript
+from limpet.window.plan.actions import ledger
 
-OPEN, ENDED, CANCELLED = "open", "ended", "cancelled"
 ADVICE = "Say it in a sentence or two."
 
 
@@ -40,7 +42,7 @@ def begin_task(ctx: Context, description: str) -> Begun:
     if depth > limits.TASK_DEPTH_MAX:
         raise errors.tasks_too_deep(limits.TASK_DEPTH_MAX)
     first = ctx.store.tally(ctx.scope, MESSAGE, ctx.session).total
-    draft = Draft(text, ctx.session, extra={"state": OPEN, "depth": depth, "first": first})
+    draft = Draft(text, ctx.session, extra=TaskRecord(OPEN, depth, first).to_json())
     change = ctx.store.edit(ctx.scope, TASK, None, lambda before: draft, ctx.stamp("begin_task"))
     return Begun(change.entry.key, depth)
 
@@ -50,7 +52,7 @@ def end_task(ctx: Context, summary: str) -> Ended:
 
 
 def cancel_task(ctx: Context, reason: str) -> Ended:
-    """Without a reason nothing would keep the next attempt from being the same one."""
+    """The reason is required, so that the next attempt is not the same."""
     return _close(ctx, "cancel", CANCELLED, _one_line("reason", reason))
 
 
@@ -61,43 +63,34 @@ def list_tasks(ctx: Context, limit: int = limits.HISTORY_SHOWN) -> Tasks:
 
 
 def open_tasks(ctx: Context) -> list[Entry]:
-    """Those that are open, the innermost last."""
+    """The open tasks, the innermost last."""
     page = ctx.store.list(ctx.scope, Listing((TASK,), ctx.session, limit=limits.LIST_MAX))
-    return sorted(page.entries, key=lambda entry: (entry.extra["depth"], entry.key))
+    return sorted(page.entries, key=lambda entry: (TaskRecord.from_json(entry.extra).depth, entry.key))
 
 
 def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
-    # What reads messages is imported when a task ends: every server starts with this module, and most end none.
-    from limpet.window import transcript
-    from limpet.window.plan.ledger import ledger
-
-    found = open_tasks(ctx)
-    if not found:
+    stack = open_tasks(ctx)
+    if not stack:
         raise errors.no_open_task(verb)
-    task = found[-1]
-    first, total = task.extra["first"], transcript.count(ctx)
-    inside = [one.message for one in transcript.messages(ctx, first, total)]
-    done = {
-        "state": state,
-        "outcome": outcome,
-        "last": total - 1,
-        "ledger": terminal.storable(ledger(inside, limits.LEDGER_TOKENS)),
-        "ended_at": ctx.now,
-    }
+    task = stack[-1]
+    first, total = TaskRecord.from_json(task.extra).first, transcript.count(ctx)
+    messages = [stored.message for stored in transcript.messages(ctx, first, total)]
+    actions = terminal.storable(ledger(messages, limits.LEDGER_TOKENS))
 
     def decide(before: Entry | None) -> Draft:
         if before is None or before.done:
             raise errors.no_open_task(verb)  # another process was faster
-        origin = lowest(before.origin, transcript.origin_of(ctx, inside))  # the ledger tells what tools said
-        extra = {**before.extra, **done}
-        return Draft(before.content, before.session, before.tags, True, before.pinned, extra, origin)
+        record = TaskRecord.from_json(before.extra)
+        ended = record._replace(state=state, outcome=outcome, last=total - 1, ledger=actions, ended_at=ctx.now)
+        origin = lowest(before.origin, transcript.origin_of(ctx, messages))  # the ledger quotes tools
+        return before.revised(done=True, extra=ended.to_json(), origin=origin)
 
     ctx.store.edit(ctx.scope, TASK, task.key, decide, ctx.stamp(f"{verb}_task"))
     return Ended(task.key, total - first)
 
 
 def _one_line(name: str, text: str) -> str:
-    """It stands in brackets in the window, so it is one line."""
+    """It is shown in brackets in the window, so it is one line."""
     plain = " ".join(text.split())
     return bounded(name, plain, limits.NOTE_MAX_CHARS, ADVICE, blank=ADVICE)
 
@@ -113,17 +106,19 @@ def ended_json(value: Ended) -> Json:
     return {"ok": True, "messages_collapsed": value.messages_collapsed}
 
 
+def _task_json(entry: Entry) -> Json:
+    task = TaskRecord.from_json(entry.extra)
+    return {
+        "task_id": entry.key,
+        "description": entry.content,
+        "state": task.state,
+        "depth": task.depth,
+        "outcome": task.outcome,
+        "ledger": task.ledger,
+        "created_at": iso(entry.created_at),
+    }
+
+
 def tasks_json(value: Tasks) -> Json:
-    shown = [
-        {
-            "task_id": entry.key,
-            "description": entry.content,
-            "state": entry.extra["state"],
-            "depth": entry.extra["depth"],
-            "outcome": entry.extra.get("outcome", ""),
-            "ledger": entry.extra.get("ledger", ""),
-            "created_at": iso(entry.created_at),
-        }
-        for entry in value.tasks
-    ]
-    return {"tasks": shown} | ({"left_out": value.left_out} if value.left_out else {})
+    tasks = [_task_json(entry) for entry in value.tasks]
+    return {"tasks": tasks} | ({"left_out": value.left_out} if value.left_out else {})

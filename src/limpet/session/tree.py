@@ -1,16 +1,15 @@
-"""The tree of sessions: work given to sub-sessions, and the one thing that comes back, their result.
+"""The tree of sessions: work delegated to sub-sessions, and the result that each reports.
 
-A child is a session with a parent; from then on the two are independent. What the child needs is chosen when it is
-made (its task, some notes and references, a copy of the notepad if asked), and what comes back is what it reports: its
-notepad never does. Nothing here runs anything. `limpet.agent` runs children itself; any other host runs them as it
-likes and says how they ended.
+A child is a session with a parent; after its creation the two are independent. The parent chooses what the child gets
+(a task, some notes and references, optionally a copy of the notepad), and the child returns a result, not its notepad.
+This module runs nothing. `limpet.agent` runs children itself; any other host runs them and reports how they ended.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
@@ -18,12 +17,13 @@ from limpet.catalogue.operation import Context, Json
 from limpet.model import NOTE, SESSION, Draft, Entry
 from limpet.outputs import outputs
 from limpet.session import notepad
+from limpet.session.records import SessionRecord
 from limpet.text.quote import as_data
 
 COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED = "completed", "error", "token_limit_reached", "cancelled"
 OUTCOMES = (COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED)
 HEADING = "## Given by the parent session"
-POLL_SECONDS = 0.05  # how often waiting looks again: no model call is that short
+POLL_SECONDS = 0.05  # between two reads while waiting: no model call is that short
 
 
 class Spawned(NamedTuple):
@@ -32,11 +32,11 @@ class Spawned(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a child ended; `status` is "active" while it has not."""
+    """How a child ended; `status` is "active" until then."""
 
     id: str
     status: str
-    result: str  # what it reported, the last it said, or what went wrong
+    result: str  # what it reported, its last text, or what went wrong
 
 
 class Waited(NamedTuple):
@@ -53,24 +53,24 @@ def spawn_session(
     token_limit: int | None = None,
     model: str = "",
 ) -> Spawned:
-    """A child with a task of its own and nothing of its parent but what is named here."""
-    extra = {"notes": list(notes), "references": list(references), "token_limit": token_limit, "model": model}
+    """A child with its own task, and nothing of its parent but what is passed here."""
     for id in notes:
         if ctx.store.read(ctx.scope, NOTE, id) is None:
             raise errors.no_entry("note", id, "list_notes shows those that exist.")
     for id in references:
         outputs.find_output(ctx, id)
-    return _make(ctx, task, copy_notepad, {name: value for name, value in extra.items() if value}, "spawn_session")
+    record = SessionRecord(notes=notes, references=references, token_limit=token_limit, model=model)
+    return _make(ctx, task, copy_notepad, record, "spawn_session")
 
 
 def fork_session(ctx: Context, task: str, token_limit: int | None = None, model: str = "") -> Spawned:
-    """A child that goes on from where its parent is: it has the parent's notepad and its history up to now."""
-    extra = {"forked": True, "token_limit": token_limit, "model": model}
-    return _make(ctx, task, True, {name: value for name, value in extra.items() if value}, "fork_session")
+    """A child that continues from where its parent is, with the parent's notepad and its history up to now."""
+    record = SessionRecord(forked=True, token_limit=token_limit, model=model)
+    return _make(ctx, task, True, record, "fork_session")
 
 
 def report_result(ctx: Context, result: str) -> Outcome:
-    """End this session with its result. Only a child has somebody to report to, and only once."""
+    """End this session with its result. A session without a parent cannot report, and a child reports once."""
     bounded("result", result, limits.RESULT_MAX_CHARS, "Keep the long part as an output and name its reference.")
     entry = ctx.store.read(ctx.scope, SESSION, ctx.session)
     if entry is None or not entry.session:
@@ -79,54 +79,55 @@ def report_result(ctx: Context, result: str) -> Outcome:
 
 
 def end_session(ctx: Context, id: str, outcome: str, result: str = "") -> Outcome:
-    """Say how a child ended that did not report: it failed, was cancelled or ran out of tokens."""
+    """Record how a child ended that did not report: it failed, was cancelled or ran out of tokens."""
     bounded("result", result, limits.RESULT_MAX_CHARS, "Say it shorter.")
     return _end(ctx, id, outcome, result, "end_session")
 
 
 def wait_for_sessions(ctx: Context, ids: tuple[str, ...], seconds: int = 0) -> Waited:
-    """How these children ended. It waits up to `seconds` for those that have not, and names the ones still at work."""
+    """How these children ended. Waits up to `seconds` for the others, and names those that are still at work."""
     if not ids:
         raise errors.empty("ids", "Name the sessions that spawn_session gave back.")
     until = time.monotonic() + seconds
     while True:
-        found = tuple(_outcome(_session(ctx, id)) for id in ids)
-        at_work = tuple(one.id for one in found if one.status not in OUTCOMES)
+        outcomes = tuple(_outcome(_session(ctx, id)) for id in ids)
+        at_work = tuple(outcome.id for outcome in outcomes if outcome.status not in OUTCOMES)
         if not at_work or time.monotonic() >= until:
-            return Waited(tuple(one for one in found if one.id not in at_work), at_work)
+            return Waited(tuple(outcome for outcome in outcomes if outcome.id not in at_work), at_work)
         time.sleep(POLL_SECONDS)
 
 
 def capsule(ctx: Context) -> str:
-    """What the parent gave this session besides its task, for its window; empty for a session without a parent."""
+    """What the parent passed to this session, for its window; empty for a session without a parent."""
     entry = ctx.store.read(ctx.scope, SESSION, ctx.session)
     if entry is None or not entry.session:
         return ""
+    record = SessionRecord.from_json(entry.extra)
     lines = [
         f"- {as_data(note.content, note.origin)}"
-        for id in entry.extra.get("notes", ())
+        for id in record.notes
         if (note := ctx.store.read(ctx.scope, NOTE, id))
     ]
     lines += [
         f"- hold://{output.id} ({output.tool}, {outputs.size(output.size)})"
-        for id in entry.extra.get("references", ())
+        for id in record.references
         if (output := ctx.store.output(ctx.scope, id))
     ]
     closing = "When the task is done, call report_result; only what you report reaches the parent."
     return "\n".join([HEADING, f"Task: {entry.content}", *lines, closing])
 
 
-# --- how -------------------------------------------------------------------------------------------------------------
+# --- creating and ending ----------------------------------------------------------------------------------------------
 
 
-def _make(ctx: Context, task: str, copy_notepad: bool, extra: dict[str, Any], operation: str) -> Spawned:
+def _make(ctx: Context, task: str, copy_notepad: bool, record: SessionRecord, operation: str) -> Spawned:
     bounded("task", task, limits.NOTE_MAX_CHARS, "Name the work in a few sentences.", blank="Say what it is to do.")
     parent = ctx.store.read(ctx.scope, SESSION, ctx.session)
-    depth = 1 + (parent.extra.get("depth", 0) if parent else 0)
+    depth = 1 + (SessionRecord.from_json(parent.extra).depth if parent else 0)
     if depth > limits.SESSION_DEPTH_MAX:
         raise errors.tree_too_deep(limits.SESSION_DEPTH_MAX)
     id = f"sub_{os.urandom(6).hex()}"
-    draft = Draft(task, ctx.session, extra={"depth": depth, **extra})
+    draft = Draft(task, ctx.session, extra=record._replace(depth=depth).to_json())
     ctx.store.edit(ctx.scope, SESSION, id, lambda before: draft, ctx.stamp(operation))
     try:
         _take_place(ctx, id, parent, operation)
@@ -139,21 +140,21 @@ def _make(ctx: Context, task: str, copy_notepad: bool, extra: dict[str, Any], op
 
 
 def _take_place(ctx: Context, id: str, parent: Entry | None, operation: str) -> None:
-    """Take a place among the parent's children at work.
+    """Take one of the parent's places for children at work.
 
-    It is one edit of the parent, so that two processes cannot both take the last place. Only a child that is known to
-    have ended gives its place back; one that another process has just made is not known here and keeps it.
+    It is a single edit of the parent, so that two processes cannot both take the last place. Children that are known to
+    have ended give their places back; one that another process has just created is not known here and keeps its own.
     """
-    listed = parent.extra.get("children", ()) if parent else ()
+    listed = SessionRecord.from_json(parent.extra).children if parent else ()
     ended = {child for child in listed if _outcome(_session(ctx, child)).status in OUTCOMES}
 
     def decide(before: Entry | None) -> Draft:
-        was = before or _blank(ctx.session)
-        held = [child for child in was.extra.get("children", ()) if child not in ended]
-        if len(held) >= limits.SESSION_CHILDREN_MAX:
+        entry = before or _blank(ctx.session)
+        record = SessionRecord.from_json(entry.extra)
+        at_work = [child for child in record.children if child not in ended]
+        if len(at_work) >= limits.SESSION_CHILDREN_MAX:
             raise errors.too_many_children(limits.SESSION_CHILDREN_MAX)
-        extra = {**was.extra, "children": [*held, id]}
-        return Draft(was.content, was.session, was.tags, was.done, was.pinned, extra)
+        return entry.revised(extra=record._replace(children=(*at_work, id)).to_json())
 
     ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))
 
@@ -166,16 +167,18 @@ def _end(ctx: Context, id: str, outcome: str, result: str, operation: str) -> Ou
     def decide(before: Entry | None) -> Draft:
         if before is None:
             raise _unknown(id)
-        if already := before.extra.get("outcome"):
-            raise errors.session_over(id, already)
-        extra = {**before.extra, "outcome": outcome, "result": result, "archived_at": ctx.now}
-        return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
+        record = SessionRecord.from_json(before.extra)
+        if record.outcome:
+            raise errors.session_over(id, record.outcome)
+        ended = record._replace(outcome=outcome, result=result, archived_at=ctx.now)
+        return before.revised(done=True, extra=ended.to_json())
 
     return _outcome(ctx.store.edit(ctx.scope, SESSION, id, decide, ctx.stamp(operation)).entry)
 
 
 def _outcome(entry: Entry) -> Outcome:
-    return Outcome(entry.key, entry.extra.get("outcome", "active"), entry.extra.get("result", ""))
+    record = SessionRecord.from_json(entry.extra)
+    return Outcome(entry.key, record.outcome or "active", record.result or "")
 
 
 def _session(ctx: Context, id: str) -> Entry:
@@ -198,5 +201,5 @@ def outcome_json(value: Outcome) -> Json:
 
 
 def waited_json(value: Waited) -> Json:
-    answer: Json = {"results": [outcome_json(one) for one in value.results]}
+    answer: Json = {"results": [outcome_json(outcome) for outcome in value.results]}
     return answer | ({"waiting": list(value.waiting)} if value.waiting else {})

@@ -42,10 +42,12 @@ from limpet.model import (
     iso,
 )
 from limpet.recall.recall import moment_of
+from limpet.session.records import SessionRecord
 from limpet.store import GONE, Decide, EventQuery, Gone, Listing, entry_from
+from limpet.window.records import PURGED
+from limpet.window.transcript import blanked, message_of, position_of
 
 T = TypeVar("T")
-PURGED = "[purged]"  # in the place of what was said
 MAKERS = 20  # changes that are looked through for the one that gave an entry its text
 TAKEN_OUT = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, STATE, SYSTEM_PROMPT, PIN, JOURNAL)
 OUTPUTS_STAY_GONE = "Outputs cannot be brought back; each leaves a tombstone that says what it was."
@@ -175,9 +177,6 @@ class _Tools:
     def said(self, entry: Entry) -> bool:
         if not self.pattern:
             return True
-        # Imported late: few have conversations, and every server starts with this module.
-        from limpet.window.transcript import message_of
-
         message = message_of(entry)
         self.calls |= {(entry.session, call.id): call.name for call in message.calls()}
         names = [self.calls.get((entry.session, result.call_id), "") for result in message.results()]
@@ -186,17 +185,18 @@ class _Tools:
 
 def cleared(wanted: Origin, entry: Entry) -> Draft | None:
     """A session without what it says from this origin: its task, its result, and what was said before a compaction."""
-    extra, content = dict(entry.extra), entry.content
+    record, content = SessionRecord.from_json(entry.extra), entry.content
     if wanted.may_be(entry) and not wanted.more:
         content = PURGED if content else ""
-        extra |= {"result": PURGED} if extra.get("result") else {}
-    hosted = extra.get("hosted") or {}
-    said = bool(hosted.get("checkpoint")) and hosted.get("checkpoint") != PURGED
-    if said and hosted.get("source", entry.origin) == wanted.who and hosted.get("at", entry.updated_at) >= wanted.since:
-        extra["hosted"] = {**hosted, "checkpoint": PURGED}
-    if (content, extra) == (entry.content, dict(entry.extra)):
+        record = record._replace(result=record.result and PURGED)
+    hosted = record.hosted
+    if hosted and hosted.checkpoint not in ("", PURGED):
+        source, at = hosted.source or entry.origin, hosted.at or entry.updated_at
+        if source == wanted.who and at >= wanted.since:
+            record = record._replace(hosted=hosted._replace(checkpoint=PURGED))
+    if (content, record) == (entry.content, SessionRecord.from_json(entry.extra)):
         return None
-    return Draft(content, entry.session, entry.tags, entry.done, entry.pinned, extra)
+    return entry.revised(content=content, extra=record.to_json())
 
 
 def _name(entry: Entry) -> Name:
@@ -232,7 +232,7 @@ def _speaking_of(ctx: Context, entries: list[Name]) -> list[Name]:
     said: dict[str, set[int]] = {}
     for name in entries:
         if name.kind == MESSAGE:
-            said.setdefault(name.session, set()).add(int(name.key.rpartition("#")[2]))
+            said.setdefault(name.session, set()).add(position_of(name.key))
     found = []
     for session, places in said.items():
         page = ctx.store.list(ctx.scope, Listing((FOLD, TASK), session, include_done=True, limit=limits.FOLDS_READ))
@@ -299,9 +299,6 @@ def _taking_out(wanted: Origin, name: Name) -> Decide:
             return GONE
         if before.kind == SESSION:
             return cleared(wanted, before)
-        # Imported late: few have conversations, and every server starts with this module.
-        from limpet.window.transcript import blanked
-
         return blanked(before)
 
     return decide

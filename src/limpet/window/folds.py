@@ -1,19 +1,24 @@
-"""Folds as people and agents see them: what is folded, what fills the window, and bringing messages back.
-
-What reads messages is imported when it is needed: every server starts with this module.
-"""
+"""Operations on folds: list them, show what fills the window, and bring messages back."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import FOLD, TASK, Draft, Entry, iso
-
-if TYPE_CHECKING:
-    from limpet.window.messages import Message
-    from limpet.window.plan.controller import Gauge
+from limpet.session.records import TaskRecord
+from limpet.store import Decide
+from limpet.text import tokens
+from limpet.window import step, transcript
+from limpet.window.conversation import Conversation
+from limpet.window.messages import Message
+from limpet.window.plan import folding
+from limpet.window.plan.checks import words
+from limpet.window.plan.counts import Meter
+from limpet.window.plan.gauge import Gauge
+from limpet.window.plan.groups import expand
+from limpet.window.records import WARN, FoldRecord
 
 
 class Folds(NamedTuple):
@@ -29,32 +34,25 @@ class Restored(NamedTuple):
 
 
 def list_folds(ctx: Context) -> Folds:
-    """What stands in the window in place of messages, oldest first."""
-    from limpet.window import transcript
-
-    found = [one for one in transcript.entries(ctx) if one.done or one.kind == FOLD]
-    shown = [one for one in found if one.extra.get("how") != transcript.WARN]
-    return Folds(tuple(shown), transcript.count(ctx))
+    """What is shown in the window in place of messages, oldest first."""
+    current = [entry for entry in transcript.entries(ctx) if entry.done or entry.kind == FOLD]
+    folds = [entry for entry in current if entry.extra.get("how") != WARN]
+    return Folds(tuple(folds), transcript.count(ctx))
 
 
 def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
-    """Bring messages back into the window, as they were. Positions count from 1; calls come with their results."""
-    from limpet.text import tokens
-    from limpet.window import transcript
-    from limpet.window.plan.checks import words
-    from limpet.window.plan.groups import whole
-
+    """Bring messages back into the window as they were. Positions count from 1; calls come with their results."""
     end = first if last is None else last
-    history = [one.message for one in transcript.messages(ctx)]
+    history = [stored.message for stored in transcript.messages(ctx)]
     if not 1 <= first <= end <= len(history):
         raise errors.nothing_folded(first, end, len(history))
-    start, stop = whole(history, first - 1, end - 1)
-    found = False
-    while hiding := _hiding(ctx, history, start, stop):  # what a fold hid may be hidden by an earlier one too
-        found = True
+    start, stop = expand(history, first - 1, end - 1)
+    changed = False
+    while hiding := _hiding(ctx, history, start, stop):  # below a fold there may be an earlier one
+        changed = True
         for entry in hiding:
             ctx.store.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
-    if not found:
+    if not changed:
         raise errors.nothing_folded(first, end, len(history))
     text, cut = tokens.cut(words(history[start : stop + 1]), limits.OUTPUT_READ_TOKENS)
     return Restored(start + 1, stop + 1, text, cut)
@@ -62,79 +60,71 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
 
 def show_window(ctx: Context) -> Gauge:
     """What fills the window of the session, by section, as far as the store knows."""
-    from limpet.window.window import stored_gauge
-
-    return stored_gauge(ctx)
+    conversation = Conversation(Meter().message)
+    conversation.refresh(ctx)
+    return step.stored_gauge(ctx, conversation)
 
 
 def _hiding(ctx: Context, history: list[Message], first: int, last: int) -> list[Entry]:
-    """The folds that hide something of this range from sight."""
-    from limpet.window import transcript
-    from limpet.window.plan.folding import blocks
-
+    """The folds that hide messages of this range."""
     entries = transcript.entries(ctx)
     keys = {
         block.key
-        for block in blocks(transcript.folds(entries, history))
-        for at in range(max(first, block.first), min(last, block.last) + 1)
-        if not any(low <= at <= high for low, high in block.shown)
+        for block in folding.blocks(transcript.folds(entries, history))
+        for position in range(max(first, block.first), min(last, block.last) + 1)
+        if not any(low <= position <= high for low, high in block.shown)
     }
-    return [entry for entry in entries if entry.key in keys or _lines(entry, first, last)]
+    return [entry for entry in entries if entry.key in keys or _clears(entry, first, last)]
 
 
-def _lines(entry: Entry, first: int, last: int) -> list[str]:
-    """The cleared results of this range."""
-    lines = entry.extra.get("lines", {})
-    return [place for place in lines if first <= int(place.partition(" ")[0]) <= last]
+def _clears(entry: Entry, first: int, last: int) -> bool:
+    """Whether it cleared results of this range."""
+    return entry.kind == FOLD and bool(FoldRecord.from_json(entry.extra).lines_in(first, last))
 
 
-def _showing(first: int, last: int) -> Any:
-    from limpet.window import transcript
+def _showing(first: int, last: int) -> Decide:
+    """The change that makes a fold show this range."""
 
     def decide(before: Entry | None) -> Draft | None:
-        if before is None:
-            return None
-        extra, done = dict(before.extra), before.done
-        if places := _lines(before, first, last):
-            extra["lines"] = {place: line for place, line in extra["lines"].items() if place not in places}
-            done = not extra["lines"]
-        elif before.kind == TASK or (first <= extra["first"] and extra["last"] <= last):
-            return transcript.opened(before)
-        else:
-            extra["shown"] = _joined([*map(tuple, extra.get("shown", ())), (first, last)])
-        return Draft(before.content, before.session, before.tags, done, before.pinned, extra)
+        if before is None or before.kind == TASK:
+            return transcript.unfolded(before)
+        fold = FoldRecord.from_json(before.extra)
+        if keys := fold.lines_in(first, last):
+            lines = {key: line for key, line in (fold.lines or {}).items() if key not in keys}
+            return before.revised(done=not lines, extra=fold._replace(lines=lines).to_json())
+        if first <= fold.first and fold.last <= last:
+            return transcript.unfolded(before)
+        return before.revised(extra=fold.with_shown(first, last).to_json())
 
     return decide
-
-
-def _joined(ranges: list[tuple[int, int]]) -> list[list[int]]:
-    """Ranges in order, those that touch made one."""
-    found: list[list[int]] = []
-    for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1][1] = max(found[-1][1], last)
-        else:
-            found.append([first, last])
-    return found
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
 def fold_json(entry: Entry) -> Json:
-    extra = entry.extra
+    fold, at = _record(entry)
     return {
         "id": entry.key,
-        "how": extra.get("how", "task"),
-        "first": extra["first"] + 1,
-        "last": extra["last"] + 1,
-        "score": extra.get("score"),
-        "missing": len(extra.get("missing", ())),
-        "before": extra.get("before"),
-        "after": extra.get("after"),
-        "at": iso(extra.get("ended_at", entry.created_at)),
+        "how": fold.how,
+        "first": fold.first + 1,
+        "last": fold.last + 1,
+        "score": fold.score,
+        "missing": len(fold.missing or ()),
+        "before": fold.before,
+        "after": fold.after,
+        "at": iso(at),
         "text": entry.content,
     }
+
+
+def _record(entry: Entry) -> tuple[FoldRecord, int]:
+    """A fold or an ended task as a fold, and when that was."""
+    if entry.kind == FOLD:
+        return FoldRecord.from_json(entry.extra), entry.created_at
+    task = TaskRecord.from_json(entry.extra)
+    last = task.first - 1 if task.last is None else task.last
+    return FoldRecord(folding.TASK, task.first, last), task.ended_at or entry.created_at
 
 
 def gauge_json(gauge: Gauge) -> Json:

@@ -1,4 +1,4 @@
-"""The sections of a session's window, read from the store. window/plan/context.py puts them in order."""
+"""The sections of a session's window, read from the store. `plan/context.py` orders them and fits their budgets."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from limpet.window.plan.context import (
 )
 
 HANDOFF_TOKENS = 6_000  # the longest handoff that may be written is about as long
-SKILLS_TOKENS = 2_000  # a line a skill; the bodies are read on demand
+SKILLS_TOKENS = 2_000  # one line per skill; the bodies are read on demand
 TOOLS_TOKENS = 2_000  # likewise
-JOURNAL_TOKENS = 200  # level 1 of the journal keeps to 100 by itself
+JOURNAL_TOKENS = 200  # level 1 of the journal is limited to 100 itself
 JOURNAL_HEADING = "## Journal (NOTES.md), level 1"
 SCRATCHPAD_TOKENS = 6_000  # the longest scratchpad that may be written is about as long
 
 
-class Given(NamedTuple):
-    """What the caller adds to the stable part: texts that Limpet does not keep."""
+class CallerSections(NamedTuple):
+    """Texts that the caller adds to the stable sections; Limpet does not store them."""
 
     prompt: str = ""
     skills: str = ""
@@ -43,16 +43,16 @@ class Given(NamedTuple):
     journal: str = ""
 
 
-class Frozen(NamedTuple):
-    """What is read once and stays as it is until the next compaction, so that the beginning of requests stays too."""
+class StableSections(NamedTuple):
+    """Sections that are read once and stay the same until the next compaction, so that the prompt cache stays valid."""
 
     handoff: Handoff | None
     first: str
     memory: str
-    pinned: tuple[str, ...]  # memory that is pinned
+    pinned: tuple[str, ...]  # pinned memory
     skills: str
-    capsule: str  # what the parent session gave
-    journal: str  # level 1 of it
+    capsule: str  # what the parent session passed on
+    journal: str  # its level 1
 
 
 class Sections(NamedTuple):
@@ -60,33 +60,33 @@ class Sections(NamedTuple):
     pins: tuple[str, ...]
 
 
-def freeze(ctx: Context, line: str = handoff.MAIN) -> Frozen:
+def read_stable(ctx: Context, line: str = handoff.MAIN) -> StableSections:
     waiting = handoff.waiting(ctx, line)
     first = handoff.section(waiting, handoff.other_lines(ctx, line))
     pinned = tuple(pins.pinned_memory(ctx))
-    kept, summary = digest.digest(ctx).text, skills.summary(ctx).text
-    return Frozen(waiting, first, kept, pinned, summary, tree.capsule(ctx), _journal(ctx))
+    remembered, summary = digest.digest(ctx).text, skills.summary(ctx).text
+    return StableSections(waiting, first, remembered, pinned, summary, tree.capsule(ctx), _journal(ctx))
 
 
 def _journal(ctx: Context) -> str:
-    """Where the work stands by the project's journal, if it has one that can be read."""
+    """The state of the work by the project's journal, if it has a readable one."""
     try:
         return f"{JOURNAL_HEADING}\n{quoted(journal.recover_notes(ctx).text, FILE)}"
     except errors.LimpetError:
         return ""
 
 
-def sections(ctx: Context, frozen: Frozen, given: Given) -> Sections:
-    """All sections as they are now. The notepad and the pins are there in full, whatever they cost."""
-    pinned = (*frozen.pinned, *(entry.content for entry in pins.pins(ctx)))
+def sections(ctx: Context, stable: StableSections, caller: CallerSections) -> Sections:
+    """All sections as they are now. The notepad and the pins are included in full, whatever they cost."""
+    pinned = (*stable.pinned, *(entry.content for entry in pins.pins(ctx)))
     parts = assemble(
         {
-            HANDOFF: Section(frozen.first, HANDOFF_TOKENS, "read_handoff shows all of it"),
-            PROMPT: Section(_joined(given.prompt, prompt.system_prompt(ctx), frozen.capsule)),
-            SKILLS: Section(_joined(frozen.skills, given.skills), SKILLS_TOKENS),
-            TOOLS: Section(given.tools, TOOLS_TOKENS),
-            MEMORY: Section(frozen.memory),  # the digest keeps to its own budget and names what it left out
-            JOURNAL: Section(_joined(frozen.journal, given.journal), JOURNAL_TOKENS),
+            HANDOFF: Section(stable.first, HANDOFF_TOKENS, "read_handoff shows all of it"),
+            PROMPT: Section(_joined(caller.prompt, prompt.system_prompt(ctx), stable.capsule)),
+            SKILLS: Section(_joined(stable.skills, caller.skills), SKILLS_TOKENS),
+            TOOLS: Section(caller.tools, TOOLS_TOKENS),
+            MEMORY: Section(stable.memory),  # the digest has its own budget and names what it left out
+            JOURNAL: Section(_joined(stable.journal, caller.journal), JOURNAL_TOKENS),
             NOTEPAD: Section(notepad.section(notepad.read_notepad(ctx))),
             SCRATCHPAD: Section(
                 memory.scratch_section(ctx), SCRATCHPAD_TOKENS, "scratch_note with mode read shows all of it"

@@ -1,7 +1,7 @@
-"""One step of a window: look, decide, carry out, until there is something to send.
+"""One step of a window: measure, decide, act, until there is a request to send.
 
-The messages are in the store before anything is decided, and a compaction is a single fold that is added after it was
-verified. Whatever happens in between, a process that comes later finds the old window or the new one.
+The messages are stored before anything is decided, and a compaction adds a single fold after it was verified. Whatever
+happens in between, the next process finds either the old window or the new one.
 """
 
 from __future__ import annotations
@@ -15,69 +15,89 @@ from limpet.outputs import outputs
 from limpet.session import tasks
 from limpet.text import terminal, tokens
 from limpet.window import sections, transcript
-from limpet.window.conversation import Book
+from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
 from limpet.window.plan import clearing, compaction, controller, facts, summary
-from limpet.window.plan.checks import Probed, addendum, probe, probes, words
+from limpet.window.plan.checks import Checked, addendum, checks, run_checks, words
 from limpet.window.plan.clearing import Clearable
 from limpet.window.plan.compaction import Plan
 from limpet.window.plan.context import HANDOFF, HEAD, LATE, PROMPT, request
-from limpet.window.plan.controller import Clear, Compact, Gauge, Proceed, State, Step, Warn
+from limpet.window.plan.controller import Clear, Compact, Proceed, State, Step, Warn
 from limpet.window.plan.counts import MESSAGE
-from limpet.window.plan.folding import CLEAR, Fold, Item
+from limpet.window.plan.folding import CLEAR
+from limpet.window.plan.gauge import Gauge
 from limpet.window.plan.groups import unpaired
-from limpet.window.sections import Frozen, Given, Sections
+from limpet.window.records import WARN, FoldRecord
+from limpet.window.sections import CallerSections, Sections, StableSections
 
 Summarise = Callable[[list[Message]], str]
 LINE_TOKENS = 60  # of the line that replaces a cleared result
-REFERENCE_TOKENS = 380  # of a reference with its preview, which replaces one that nobody has read yet
-TAILS = (100, 50, 25, 0)  # percentages of the usual tail that are tried one after the other
+REFERENCE_TOKENS = 380  # of a reference with its preview, which replaces a result that the model has not read yet
+TAILS = (100, 50, 25, 0)  # percentages of the usual tail that are tried in turn
 
 
-class Caller(NamedTuple):
-    """What the loop brought along for this step."""
+class StepInput(NamedTuple):
+    """What the caller passed for this step."""
 
     prompt: Sequence[Message]
-    given: Given
+    sections: CallerSections
     limit: int
-    ratio: float = 1.0  # of the provider's count to our estimate
+    ratio: float = 1.0  # of the provider's token count to the estimate
     summarise: Summarise | None = None
 
 
-class Folded(NamedTuple):
-    """A compaction that passed, before it is kept."""
+class Attempt(NamedTuple):
+    """A compaction that was tried: the window it would leave, and what is wrong with it."""
 
-    fold: Fold
+    candidate: Candidate
     facts: facts.Facts
-    probed: Probed
+    checked: Checked
     size: int
+    problems: tuple[str, ...]
+
+    def record(self, before: int, limit: int) -> FoldRecord:
+        """The fold as it is stored."""
+        fold = self.candidate.fold
+        missing = tuple(check.text for check in self.checked.missing)
+        return FoldRecord(
+            fold.how,
+            fold.first,
+            fold.last,
+            shown=fold.shown,
+            facts=self.facts,
+            score=round(self.checked.score, 4),
+            missing=missing[: limits.FACTS_KEPT],
+            before=before,
+            after=self.size,
+            limit=limit,
+        )
 
 
-class Turn:
-    def __init__(self, ctx: Context, book: Book, frozen: Frozen, caller: Caller) -> None:
+class StepRunner:
+    def __init__(self, ctx: Context, conversation: Conversation, stable: StableSections, step_input: StepInput) -> None:
         self.ctx = ctx
-        self.book = book
-        self.caller = caller
+        self.conversation = conversation
+        self.input = step_input
         self.rules = ctx.bounds.window
-        self.frozen = frozen
-        self.sections: Sections = sections.sections(ctx, frozen, caller.given)
+        self.stable = stable
+        self.sections: Sections = sections.sections(ctx, stable, step_input.sections)
         self.problems: tuple[str, ...] = ()
         self.warning = ""
         self._cleared = self._freed = 0
-        self._stuck = False  # nothing is left to clear
+        self._nothing_to_clear = False
 
-    def step(self) -> Step:
+    def run(self) -> Step:
         while True:
             state = self._state()
             if controller.void(state, self.rules):
-                self._void()
+                self._void_warning()
                 continue
             choice = controller.decide(state, self.rules)
             if choice == controller.CLEAR:
                 self._clear()
             elif choice == controller.COMPACT:
-                if (done := self._compact(state)) is not None:
-                    return done
+                if (compacted := self._compact(state)) is not None:
+                    return compacted
             elif choice == controller.WARN:
                 return self._warn(state)
             elif self._cleared:
@@ -85,180 +105,191 @@ class Turn:
             else:
                 return Proceed(self._request(), self.gauge(), self.problems)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- measuring ----------------------------------------------------------------------------------------------------
 
     def _state(self) -> State:
-        used, limit = self.used(), self.caller.limit
-        warning = self.book.warning()
+        used, limit = self.used(), self.input.limit
+        warning = self.conversation.warning()
         clearable = 0
-        if used * 100 >= limit * self.rules.clear_percent and not self._stuck:
-            clearable = sum(max(0, one.tokens - _stays(one)) for one in self._clearable(used))
+        if used * 100 >= limit * self.rules.clear_percent and not self._nothing_to_clear:
+            clearable = sum(map(_saving, self._clearable(used)))
         return State(
             used,
             limit,
             clearable,
             warning is not None,
-            warning is not None and self.book.answered(warning),
+            warning is not None and self.conversation.answered(warning),
             not self.problems,
         )
 
-    def used(self, items: Sequence[Item] | None = None) -> int:
-        """Tokens of the request, by the provider's measure where that is known."""
-        return round(self.estimate(items) * self.caller.ratio)
+    def used(self) -> int:
+        """Tokens of the request, scaled to the provider's count where that is known."""
+        return round(self.estimate() * self.input.ratio)
 
-    def estimate(self, items: Sequence[Item] | None = None) -> int:
-        return sum(self.sizes(items))
+    def estimate(self) -> int:
+        return sum(self.sizes())
 
-    def sizes(self, items: Sequence[Item] | None = None) -> list[int]:
+    def sizes(self) -> list[int]:
         """Tokens of each message of the request."""
+        return self._sizes(self.conversation.sizes)
+
+    def _sizes(self, history: Sequence[int]) -> list[int]:
         parts = self.sections.parts
         sizes = [parts.sizes[HANDOFF]] if parts.first else []
-        sizes += map(self.book.measure, self.caller.prompt)
+        sizes += map(self.conversation.measure, self.input.prompt)
         sizes += [sum(parts.sizes.get(name, 0) for name in HEAD[1:])] if parts.head else []
-        sizes += self.book.sizes if items is None else map(self.book.size, items)
+        sizes += history
         sizes.append(MESSAGE + sum(parts.sizes.get(name, 0) for name in LATE))
         return sizes + ([MESSAGE + tokens.count(self.warning)] if self.warning else [])
 
     def gauge(self) -> Gauge:
         """What fills the window, by section."""
         sizes: dict[str, int] = dict(self.sections.parts.sizes)
-        if self.caller.prompt:
-            sizes[PROMPT] = sizes.get(PROMPT, 0) + sum(map(self.book.measure, self.caller.prompt))
-        for name, size in self.book.by_role.items():
+        if self.input.prompt:
+            sizes[PROMPT] = sizes.get(PROMPT, 0) + sum(map(self.conversation.measure, self.input.prompt))
+        for name, size in self.conversation.by_role.items():
             sizes[name] = sizes.get(name, 0) + size
-        return Gauge(self.caller.limit, self.used(), sizes, self.sections.parts.left_out)
+        return Gauge(self.input.limit, self.used(), sizes, self.sections.parts.left_out)
 
-    def _request(self, items: Sequence[Item] | None = None) -> tuple[Message, ...]:
-        history = [item.message for item in (self.book.items if items is None else items)]
-        return tuple(request(self.sections.parts, self.caller.prompt, history, self.warning))
+    def _request(self, candidate: Candidate | None = None) -> tuple[Message, ...]:
+        history = [item.message for item in self.conversation.items] if candidate is None else candidate.messages
+        return tuple(request(self.sections.parts, self.input.prompt, history, self.warning))
 
     # --- warning ------------------------------------------------------------------------------------------------------
 
     def _warn(self, state: State) -> Warn:
         if not state.warned:
-            at = self.book.length
-            draft = transcript.fold_draft(self.ctx, Fold("", transcript.WARN, at, at), limit=self.caller.limit)
-            self.book.record(self.ctx, draft, "warn")
+            position = self.conversation.length
+            record = FoldRecord(WARN, position, position, limit=self.input.limit)
+            self.conversation.add_fold(self.ctx, transcript.fold_draft(self.ctx, record), "warn")
         self.warning = prompts.prompt("warning")
-        if found := tasks.open_tasks(self.ctx):
-            self.warning += "\n" + prompts.prompt("open_task").format(task=found[-1].content)
+        if open_tasks := tasks.open_tasks(self.ctx):
+            self.warning += "\n" + prompts.prompt("open_task").format(task=open_tasks[-1].content)
         return Warn(self._request(), self.gauge())
 
-    def _void(self) -> None:
-        if (warning := self.book.warning()) is not None:
-            self.book.take_back(self.ctx, warning.key, "void_warning")
+    def _void_warning(self) -> None:
+        if (warning := self.conversation.warning()) is not None:
+            self.conversation.remove(self.ctx, warning.key, "void_warning")
 
     # --- clearing -----------------------------------------------------------------------------------------------------
 
     def _clearable(self, used: int) -> list[Clearable]:
         if not self.ctx.bounds.outputs.enabled:
-            return []  # without the outputs nothing would bring a result back in one call
-        found = clearing.clearable(self.book.items, self.book.count, keep=self.rules.keep_results)
-        if used * 100 >= self.caller.limit * self.rules.full_percent:
-            most = self.caller.limit * self.rules.tail_percent // 100
-            known = {one.place for one in found}
-            bigger = clearing.oversized(self.book.items, self.book.count, most=most)
-            found += [one for one in bigger if one.place not in known]
-        return found
+            return []  # without outputs, no reference could bring a result back
+        items, count = self.conversation.items, self.conversation.count
+        results = clearing.clearable(items, count, keep=self.rules.keep_results)
+        if used * 100 >= self.input.limit * self.rules.full_percent:
+            most = self.input.limit * self.rules.tail_percent // 100
+            keys = {result.key for result in results}
+            results += [result for result in clearing.oversized(items, count, most=most) if result.key not in keys]
+        return results
 
     def _clear(self) -> None:
-        """Keep the results as outputs and put lines in their places, all with one fold."""
-        found = self._clearable(self.used())
-        self._stuck = True  # whatever can be cleared in this step is being cleared now
-        if not found:
+        """Store the results as outputs and replace each by a line, with a single fold."""
+        results = self._clearable(self.used())
+        self._nothing_to_clear = True  # everything that can be cleared in this step is cleared now
+        if not results:
             return
-        fresh = [one for one in found if not one.kept]
-        calls = [(terminal.storable(one.call.name), one.text, terminal.storable(one.call.arguments)) for one in fresh]
-        kept = outputs.put_outputs(self.ctx, calls)
-        made = {one.place: output for one, output in zip(fresh, kept, strict=True)}
-        lines: dict[str, str] = {}
-        for one in found:
-            if one.place not in made:
-                lines[one.place] = clearing.line(one, one.kept, one.shown)
-            elif one.read:
-                lines[one.place] = clearing.line(one, made[one.place].id, made[one.place].preview)
-            else:
-                lines[one.place] = outputs.reference(made[one.place])
-        fold = Fold("", CLEAR, 0, self.book.length - 1, lines=lines)
-        self.book.record(self.ctx, transcript.fold_draft(self.ctx, fold), "clear_results")
+        lines = self._lines(results)
+        record = FoldRecord(CLEAR, 0, self.conversation.length - 1, lines)
+        self.conversation.add_fold(self.ctx, transcript.fold_draft(self.ctx, record), "clear_results")
         self._cleared += len(lines)
-        self._freed += sum(max(0, one.tokens - _stays(one)) for one in found)
+        self._freed += sum(map(_saving, results))
+
+    def _lines(self, results: Sequence[Clearable]) -> dict[str, str]:
+        fresh = [result for result in results if not result.output_id]
+        calls = [
+            (terminal.storable(result.call.name), result.text, terminal.storable(result.call.arguments))
+            for result in fresh
+        ]
+        stored = dict(zip((result.key for result in fresh), outputs.put_outputs(self.ctx, calls), strict=True))
+        lines: dict[str, str] = {}
+        for result in results:
+            output = stored.get(result.key)
+            if output is None:
+                lines[result.key] = clearing.line(result, result.output_id, result.preview)
+            elif result.read:
+                lines[result.key] = clearing.line(result, output.id, output.preview)
+            else:
+                lines[result.key] = outputs.reference(output)
+        return lines
 
     # --- compacting ---------------------------------------------------------------------------------------------------
 
     def _compact(self, state: State) -> Compact | None:
-        """Fold what is old, if what would be sent then passes. None when nothing passes; `problems` says why."""
-        # The beginning of the request is lost to the cache anyway, so whatever stood still may move now.
-        self.frozen = sections.freeze(self.ctx)
-        self.sections = sections.sections(self.ctx, self.frozen, self.caller.given)
+        """Fold the old messages, if the resulting request passes. None if none passes; `problems` says why."""
+        # The prompt cache is lost anyway, so the stable sections may change now.
+        self.stable = sections.read_stable(self.ctx)
+        self.sections = sections.sections(self.ctx, self.stable, self.input.sections)
         before = self.estimate()
-        folded = self._folded()
-        if folded is None:
+        attempt = self._attempts()
+        if attempt is None:
             return None
-        missing = tuple(one.text for one in folded.probed.missing)
-        more = {
-            "facts": folded.facts,
-            "score": round(folded.probed.score, 4),
-            "missing": missing[: limits.FACTS_KEPT],
-            "before": before,
-            "after": folded.size,
-            "limit": self.caller.limit,
-        }
-        entry = self.book.record(self.ctx, transcript.fold_draft(self.ctx, folded.fold, **more), "compact")
+        fold, checked = attempt.candidate.fold, attempt.checked
+        draft = transcript.fold_draft(self.ctx, attempt.record(before, self.input.limit), fold.text)
+        entry = self.conversation.add_fold(self.ctx, draft, "compact")
         return Compact(
             self._request(),
             self.gauge(),
             entry.key,
-            folded.fold.last - folded.fold.first + 1,
-            before - folded.size,
-            folded.probed.score,
-            missing,
+            fold.last - fold.first + 1,
+            before - attempt.size,
+            checked.score,
+            tuple(check.text for check in checked.missing),
             state.warned,
         )
 
-    def _folded(self) -> Folded | None:
-        tail = self.caller.limit * self.rules.tail_percent / self.caller.ratio / 100
+    def _attempts(self) -> Attempt | None:
+        """The first attempt that passes, each with a shorter tail."""
+        tail = self.input.limit * self.rules.tail_percent / self.input.ratio / 100
         for share in TAILS:
-            plan = compaction.plan(self.book.items, self.book.sizes, tail=int(tail * share / 100))
+            plan = compaction.plan(self.conversation.items, self.conversation.sizes, tail=int(tail * share / 100))
             if plan is None:
                 self.problems = self.problems or ("there is nothing to fold",)
                 continue
-            folded, self.problems = self._tried(plan)
+            attempt = self._attempt(plan)
+            self.problems = attempt.problems
             if not self.problems:
-                return folded
+                return attempt
         return None
 
-    def _tried(self, plan: Plan) -> tuple[Folded, tuple[str, ...]]:
-        """The fold of a plan, and what is wrong with it."""
-        said = self.book.facts_of(self.book.items[: plan.cut])
+    def _attempt(self, plan: Plan) -> Attempt:
+        gathered = self.conversation.facts_of(self.conversation.items[: plan.cut])
         heading = self._heading(plan)
-        most = self.caller.limit * self.rules.target_percent // 100
-        budget = min(limits.SUMMARY_MAX_TOKENS, self.caller.limit * self.rules.summary_percent // 100)
-        if self.caller.summarise is not None:  # what a model was paid for is not cut while there is room for it
-            room = int(most / self.caller.ratio) - self.estimate(self.book.would_be(plan.fold("", heading)))
-            budget = max(budget, min(room, limits.SUMMARY_MAX_TOKENS))
+        candidate = self.conversation.with_fold(plan.fold("", heading))
+        most = self.input.limit * self.rules.target_percent // 100
+        budget = self._summary_budget(candidate, most)
         spare = budget * limits.ADDENDUM_PERCENT // 100
-        text = f"{heading}\n{self._summary(plan, said, budget - spare)}"
-        wanted = probes(said)
-        # What a tool said does not count as remembered, even where it happens to hold the same number.
-        sent = self._request(self.book.would_be(plan.fold("", text)))
-        found = probe(wanted, words(message for message in sent if message.role != TOOL))
-        if more := addendum(found.missing, spare):
-            text = f"{text}\n{more}"
-            left = probe(found.missing, more)
-            found = Probed(found.total, left.missing)
-        fold = plan.fold("", text)
-        items = self.book.would_be(fold)
-        size = self.estimate(items)
+        text = f"{heading}\n{self._summary(plan, gathered, budget - spare)}"
+        candidate, sent = self._with_text(candidate, text)
+        # A fact in a tool result does not count as remembered, even if the number happens to be the same.
+        checked = run_checks(checks(gathered), words(message for message in sent if message.role != TOOL))
+        if more := addendum(checked.missing, spare):
+            candidate, sent = self._with_text(candidate, f"{text}\n{more}")
+            checked = Checked(checked.total, run_checks(checked.missing, more).missing)
+        size = sum(self._sizes(candidate.sizes))
         problems = compaction.verify(
-            self._request(items),
-            pins=[compaction.pin(one) for one in self.sections.pins],
-            asked=plan.request,
-            alone_before=unpaired([item.message for item in self.book.items]),
-            tokens=round(size * self.caller.ratio),
+            sent,
+            pins=[compaction.pin(text) for text in self.sections.pins],
+            request=plan.request,
+            unpaired_before=unpaired([item.message for item in self.conversation.items]),
+            tokens=round(size * self.input.ratio),
             most=most,
         )
-        return Folded(fold, said, found, size), problems
+        return Attempt(candidate, gathered, checked, size, problems)
+
+    def _with_text(self, candidate: Candidate, text: str) -> tuple[Candidate, tuple[Message, ...]]:
+        """The candidate with another summary, and the request that would be sent."""
+        candidate = self.conversation.with_text(candidate, text)
+        return candidate, self._request(candidate)
+
+    def _summary_budget(self, candidate: Candidate, most: int) -> int:
+        budget = min(limits.SUMMARY_MAX_TOKENS, self.input.limit * self.rules.summary_percent // 100)
+        if self.input.summarise is None:
+            return budget
+        # A model's summary was paid for; it is not cut while there is room for it.
+        room = int(most / self.input.ratio) - sum(self._sizes(candidate.sizes))
+        return max(budget, min(room, limits.SUMMARY_MAX_TOKENS))
 
     def _heading(self, plan: Plan) -> str:
         heading = prompts.prompt("fold").format(first=plan.first + 1, last=plan.last + 1)
@@ -266,24 +297,26 @@ class Turn:
             heading += f"\nOpen task: {task.content}"
         return heading
 
-    def _summary(self, plan: Plan, said: facts.Facts, budget: int) -> str:
-        """The caller's summary if it gives one, else our own. Whatever goes wrong in it must not stop a compaction."""
+    def _summary(self, plan: Plan, gathered: facts.Facts, budget: int) -> str:
+        """The caller's summary if it gives one, else our own. An error in the caller's must not stop a compaction."""
         standing = self.sections.parts.late
-        if self.caller.summarise is not None:
+        if self.input.summarise is not None:
             try:
-                text = self.caller.summarise([item.message for item in self.book.items[: plan.cut]])
+                text = self.input.summarise([item.message for item in self.conversation.items[: plan.cut]])
                 if text.strip():
                     return summary.shortened(text.strip(), standing, budget)
-            except Exception:  # noqa: BLE001, S110 - a model's trouble is the caller's; ours needs no model
+            except Exception:  # noqa: BLE001, S110 - a failing model is the caller's concern; our summary needs none
                 pass
-        return summary.summarise(summary.besides(said, standing), budget)
+        return summary.summarise(summary.besides(gathered, standing), budget)
 
 
-def _stays(one: Clearable) -> int:
-    return LINE_TOKENS if one.read else REFERENCE_TOKENS
+def _saving(result: Clearable) -> int:
+    """Tokens that clearing this result frees."""
+    return max(0, result.tokens - (LINE_TOKENS if result.read else REFERENCE_TOKENS))
 
 
-def looked_at(ctx: Context, book: Book) -> Gauge:
-    """The gauge of a window that somebody looks at without taking a step."""
-    limit = book.last_limit() or ctx.bounds.window.limit
-    return Turn(ctx, book, sections.freeze(ctx), Caller((), Given(), limit)).gauge()
+def stored_gauge(ctx: Context, conversation: Conversation) -> Gauge:
+    """The gauge of the window as it is in the store, outside of a step."""
+    limit = conversation.last_limit() or ctx.bounds.window.limit
+    step_input = StepInput((), CallerSections(), limit)
+    return StepRunner(ctx, conversation, sections.read_stable(ctx), step_input).gauge()

@@ -1,7 +1,7 @@
-"""The transcript of a session: its messages, kept once each, and the folds that stand in front of them.
+"""The transcript of a session: its messages, each stored once, and the folds that are shown in their place.
 
-Messages are entries without events, folds and tasks are entries like any other: so a fold has its event, can be undone,
-and travels with an export. Nothing here decides; window/ does.
+Messages are entries without events; folds and tasks are entries with events. So a fold can be undone, has a history and
+is part of an export. This module reads and writes; `window/plan` decides.
 """
 
 from __future__ import annotations
@@ -13,25 +13,32 @@ from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.model import FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
 from limpet.redaction import redact
+from limpet.session.records import CANCELLED, TaskRecord
 from limpet.store import Listing
 from limpet.text import terminal
-from limpet.upkeep.purge import PURGED
 from limpet.window.messages import ASSISTANT, Call, Message, Result, Text
 from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, task_line
 from limpet.window.plan.folding import TASK as TASK_FOLD
-from limpet.window.plan.groups import units
-from limpet.window.plan.serialise import Kept, digest, pack, unpack
+from limpet.window.plan.groups import groups
+from limpet.window.plan.serialise import Packed, digest, pack, unpack
+from limpet.window.records import PURGED, FoldRecord, MessageRecord
 
-WARN = "warn"  # not a fold: the record that the agent was warned
 ENDS = ("end_task", "cancel_task")
 
 
 class Stored(NamedTuple):
-    """A message as it was kept, and what was worked out when it was."""
+    """A message of the transcript, with what was computed when it was stored."""
 
     message: Message
-    digest: str  # of the message as it came, before secrets were masked
+    digest: str  # of the message as the caller sent it, before secrets were masked
     tokens: int
+
+    @classmethod
+    def of(cls, message: Message, tokens: int) -> Stored:
+        return cls(message, digest(message), tokens)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def count(ctx: Context) -> int:
@@ -40,13 +47,14 @@ def count(ctx: Context) -> int:
 
 
 def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
-    """Keep messages from position `first` on, all of them or none."""
+    """Store messages from position `first` on, in one transaction."""
     drafts = []
-    for position, one in enumerate(messages, first):
-        kept = pack(_masked(one.message))
-        extra = {"role": one.message.role, "digest": one.digest, "tokens": one.tokens, "body": kept.body}
-        origin = TOOL if one.message.results() else ""
-        drafts.append((_key(ctx.session, position), Draft(kept.text, ctx.session, extra=extra, origin=origin)))
+    for position, stored in enumerate(messages, first):
+        packed = pack(_masked(stored.message))
+        record = MessageRecord(stored.message.role, stored.digest, stored.tokens, packed.body)
+        origin = TOOL if stored.message.results() else ""
+        draft = Draft(packed.text, ctx.session, extra=record.to_json(), origin=origin)
+        drafts.append((_key(ctx.session, position), draft))
     ctx.store.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
 
 
@@ -56,134 +64,40 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
     if not limit:
         return []
     page = ctx.store.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
-    return [_stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if _position(entry) >= first]
-
-
-def origin_of(ctx: Context, said: Iterable[Message]) -> str:
-    """Whose word a text is that is made of these messages: the least trusted of whoever speaks in them."""
-    return lowest(ctx.who, TOOL) if any(message.results() for message in said) else ctx.who
-
-
-def made(tokens: int, message: Message) -> Stored:
-    return Stored(message, digest(message), tokens)
-
-
-def entries(ctx: Context) -> list[Entry]:
-    """Everything that shapes the window and still stands: folds, warnings and tasks, in order of making."""
-    query = Listing((FOLD, TASK), ctx.session, include_done=True, limit=limits.FOLDS_READ)
-    page = ctx.store.list(ctx.scope, query)
-    standing = [entry for entry in page.entries if entry.kind == TASK or not entry.done]
-    return sorted(standing, key=lambda entry: (entry.created_at, entry.key))
-
-
-def folds(found: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
-    """The folds among them."""
-    made: list[Fold] = []
-    for entry in found:
-        if entry.kind == TASK and entry.done:
-            made += _task_fold(entry, history)
-        elif entry.kind == FOLD and entry.extra["how"] in (CLEAR, COMPACT, REWIND):
-            made.append(_fold(entry))
-    return made
-
-
-def fold_draft(ctx: Context, fold: Fold, **more: Any) -> Draft:
-    """A fold as an entry. Its text is its content, so that a search finds it."""
-    extra = {"how": fold.how, "first": fold.first, "last": fold.last, **more}
-    if fold.lines:
-        extra["lines"] = dict(fold.lines)
-    if fold.shown:
-        extra["shown"] = [list(pair) for pair in fold.shown]
-    # The lines name the outputs they bring back; standing in the content, they keep these from being pruned.
-    content = fold.text or "\n".join(fold.lines.values())
-    return Draft(terminal.storable(content), ctx.session, extra=_storable(extra))
-
-
-def _storable(value: Any) -> Any:
-    """The same with every text in it storable: a fold repeats what was said, and anything may have been said."""
-    if isinstance(value, str):
-        return terminal.storable(value)
-    if isinstance(value, Mapping):
-        return {terminal.storable(name): _storable(inner) for name, inner in value.items()}
-    return [_storable(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def opened(entry: Entry | None) -> Draft | None:
-    """A fold taken back. A task stays an ended task, and folds nothing any more."""
-    if entry is None:
-        return None
-    extra = {**entry.extra, "last": entry.extra["first"] - 1} if entry.kind == TASK else entry.extra
-    return Draft(entry.content, entry.session, entry.tags, True, entry.pinned, extra)
-
-
-def _fold(entry: Entry) -> Fold:
-    extra = entry.extra
-    text = entry.content if extra["how"] == COMPACT else ""
-    shown = tuple((pair[0], pair[1]) for pair in extra.get("shown", ()))
-    return Fold(entry.key, extra["how"], extra["first"], extra["last"], text, extra.get("lines", {}), shown)
-
-
-def _task_fold(entry: Entry, history: Sequence[Message]) -> list[Fold]:
-    extra = entry.extra
-    first, last = extra["first"], extra["last"]
-    if last < first:
-        return []
-    text = task_line(entry.content, extra["outcome"], extra["ledger"], cancelled=extra["state"] == "cancelled")
-    return [Fold(entry.key, TASK_FOLD, first, _with_its_end(history, last), text)]
-
-
-def _with_its_end(history: Sequence[Message], last: int) -> int:
-    """The call that ended the task goes with it once it is answered, unless other calls were made beside it."""
-    following = history[last + 1 : last + 3]
-    if len(following) == 2 and following[0].role == ASSISTANT:
-        calls = following[0].calls()
-        alone = len(calls) == 1 and calls[0].name.endswith(ENDS)
-        if alone and len(units(following)) == 1:
-            return last + 2
-    return last
-
-
-def blanked(entry: Entry) -> Draft:
-    """A message, fold or task without what it says. Whatever refers to it still finds it, and pairs stay pairs."""
-    extra = dict(entry.extra)
-    if entry.kind == MESSAGE:
-        kept = pack(_blank(message_of(entry)))
-        return Draft(kept.text, entry.session, entry.tags, entry.done, entry.pinned, {**extra, "body": kept.body})
-    extra.pop("facts", None)
-    for name in ("outcome", "ledger"):
-        if extra.get(name):
-            extra[name] = PURGED
-    if "lines" in extra:
-        extra["lines"] = dict.fromkeys(extra["lines"], PURGED)
-    return Draft(PURGED, entry.session, entry.tags, entry.done, entry.pinned, extra)
-
-
-def _blank(message: Message) -> Message:
-    parts: list[Any] = []
-    for part in message.parts:
-        if isinstance(part, Call):
-            parts.append(Call(part.id, part.name, "{}"))
-        elif isinstance(part, Result):
-            parts.append(Result(part.call_id, (Text(PURGED),), part.error))
-    return Message(message.role, tuple(parts) or (Text(PURGED),))
+    return [
+        _stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if position_of(entry.key) >= first
+    ]
 
 
 def message_of(entry: Entry) -> Message:
-    return unpack(Kept(entry.content, entry.extra["body"]))
+    return unpack(Packed(entry.content, entry.extra["body"]))
+
+
+def position_of(key: str) -> int:
+    """The position of a message in its session, by the key of its entry."""
+    return int(key.rpartition("#")[2])
+
+
+def origin_of(ctx: Context, sources: Iterable[Message]) -> str:
+    """The provenance of a text derived from these messages: the least trusted of their origins."""
+    return lowest(ctx.who, TOOL) if any(message.results() for message in sources) else ctx.who
 
 
 def _stored(entry: Entry) -> Stored:
-    return Stored(message_of(entry), entry.extra["digest"], entry.extra["tokens"])
+    record = MessageRecord.from_json(entry.extra)
+    return Stored(unpack(Packed(entry.content, record.body)), record.digest, record.tokens)
 
 
 def _masked(message: Message) -> Message:
-    """What tools said may hold secrets that nobody chose to write down; they are masked before anything is kept."""
+    """Tool results may contain secrets that nothing was meant to store, so they are masked first."""
     if not message.results():
         return message
-    return message._replace(parts=tuple(_clean(part) if isinstance(part, Result) else part for part in message.parts))
+    return message._replace(
+        parts=tuple(_redacted(part) if isinstance(part, Result) else part for part in message.parts)
+    )
 
 
-def _clean(result: Result) -> Result:
+def _redacted(result: Result) -> Result:
     parts = tuple(
         part._replace(text=redact(part.text).text) if isinstance(part, Text) else part for part in result.parts
     )
@@ -194,5 +108,100 @@ def _key(session: str, position: int) -> str:
     return f"{session}#{position:08d}"
 
 
-def _position(entry: Entry) -> int:
-    return int(entry.key.rpartition("#")[2])
+# --- folds ------------------------------------------------------------------------------------------------------------
+
+
+def entries(ctx: Context) -> list[Entry]:
+    """The entries that shape the window: current folds and warnings, and all tasks, oldest first."""
+    query = Listing((FOLD, TASK), ctx.session, include_done=True, limit=limits.FOLDS_READ)
+    page = ctx.store.list(ctx.scope, query)
+    current = [entry for entry in page.entries if entry.kind == TASK or not entry.done]
+    return sorted(current, key=lambda entry: (entry.created_at, entry.key))
+
+
+def folds(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
+    """The folds of these entries."""
+    result: list[Fold] = []
+    for entry in entries:
+        if entry.kind == TASK and entry.done:
+            result += _task_fold(entry, history)
+        elif entry.kind == FOLD and entry.extra["how"] in (CLEAR, COMPACT, REWIND):
+            result.append(_fold(entry))
+    return result
+
+
+def fold_draft(ctx: Context, record: FoldRecord, text: str = "") -> Draft:
+    """A fold as an entry. Its text is the content, so that a search finds it."""
+    # The lines name the outputs they bring back; as content they keep these from being pruned.
+    content = text or "\n".join((record.lines or {}).values())
+    return Draft(terminal.storable(content), ctx.session, extra=_storable(record.to_json()))
+
+
+def _storable(value: Any) -> Any:
+    """The same value with every text in it storable: a fold quotes messages, which can contain any character."""
+    if isinstance(value, str):
+        return terminal.storable(value)
+    if isinstance(value, Mapping):
+        return {terminal.storable(name): _storable(inner) for name, inner in value.items()}
+    return [_storable(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def unfolded(entry: Entry | None) -> Draft | None:
+    """A fold removed. A task stays an ended task, but folds nothing any more."""
+    if entry is None:
+        return None
+    extra = TaskRecord.from_json(entry.extra).unfolded().to_json() if entry.kind == TASK else entry.extra
+    return entry.revised(done=True, extra=extra)
+
+
+def _fold(entry: Entry) -> Fold:
+    record = FoldRecord.from_json(entry.extra)
+    text = entry.content if record.how == COMPACT else ""
+    return Fold(entry.key, record.how, record.first, record.last, text, record.lines or {}, record.shown)
+
+
+def _task_fold(entry: Entry, history: Sequence[Message]) -> list[Fold]:
+    task = TaskRecord.from_json(entry.extra)
+    if task.last is None or not task.is_folded:
+        return []
+    text = task_line(entry.content, task.outcome, task.ledger, cancelled=task.state == CANCELLED)
+    return [Fold(entry.key, TASK_FOLD, task.first, _with_ending_call(history, task.last), text)]
+
+
+def _with_ending_call(history: Sequence[Message], last: int) -> int:
+    """The last position including the call that ended the task and its result, unless it was one of several calls."""
+    following = history[last + 1 : last + 3]
+    if len(following) == 2 and following[0].role == ASSISTANT:
+        calls = following[0].calls()
+        alone = len(calls) == 1 and calls[0].name.endswith(ENDS)
+        if alone and len(groups(following)) == 1:
+            return last + 2
+    return last
+
+
+# --- purging ----------------------------------------------------------------------------------------------------------
+
+
+def blanked(entry: Entry) -> Draft:
+    """A message, fold or task without its text. References to it stay valid, and calls keep their results."""
+    if entry.kind == MESSAGE:
+        packed = pack(_blank(message_of(entry)))
+        record = MessageRecord.from_json(entry.extra)._replace(body=packed.body)
+        return entry.revised(content=packed.text, extra=record.to_json())
+    if entry.kind == TASK:
+        task = TaskRecord.from_json(entry.extra)
+        task = task._replace(outcome=task.outcome and PURGED, ledger=task.ledger and PURGED)
+        return entry.revised(content=PURGED, extra=task.to_json())
+    fold = FoldRecord.from_json(entry.extra)
+    lines = None if fold.lines is None else dict.fromkeys(fold.lines, PURGED)
+    return entry.revised(content=PURGED, extra=fold._replace(facts=None, lines=lines).to_json())
+
+
+def _blank(message: Message) -> Message:
+    parts: list[Any] = []
+    for part in message.parts:
+        if isinstance(part, Call):
+            parts.append(Call(part.id, part.name, "{}"))
+        elif isinstance(part, Result):
+            parts.append(Result(part.call_id, (Text(PURGED),), part.error))
+    return Message(message.role, tuple(parts) or (Text(PURGED),))

@@ -1,7 +1,7 @@
-"""The window of a session, for a loop that calls a model: three calls suffice for any loop.
+"""The window of a session, for a loop that calls a model. Three methods suffice for any loop.
 
-`next` is given the conversation and says what to send, `sent` is told that it was answered, and `uncompact` brings
-messages back. The caller may go on with its own list or with the messages of the last answer.
+`next` takes the conversation and returns what to send, `sent` confirms that it was answered, and `uncompact` brings
+messages back. The caller may continue its own list or the messages of the last answer.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ from collections.abc import Callable, Sequence
 from limpet.catalogue.operation import Context
 from limpet.memory import handoff
 from limpet.window import folds, sections
-from limpet.window.conversation import Book, Count
+from limpet.window.conversation import Conversation, Count
 from limpet.window.messages import TOOL, Message
 from limpet.window.plan.context import shared, split
-from limpet.window.plan.controller import Gauge, Step
+from limpet.window.plan.controller import Step
 from limpet.window.plan.counts import Meter
+from limpet.window.plan.gauge import Gauge
 from limpet.window.plan.rules import repair
-from limpet.window.sections import Frozen, Given
-from limpet.window.step import Caller, Summarise, Turn, looked_at
+from limpet.window.sections import CallerSections, StableSections
+from limpet.window.step import StepInput, StepRunner, Summarise, stored_gauge
 
-RATIOS = (0.5, 2.5)  # between which a provider's count may move our estimate; beyond, one of the two is wrong
+RATIOS = (0.5, 2.5)  # bounds for scaling the estimate to a provider's count; beyond, one of the two is wrong
 
 
 class Window:
     def __init__(self, context: Callable[[], Context], *, count: Count | None = None) -> None:
         self._context = context
-        self._book = Book(count or Meter().message)
-        self._frozen: Frozen | None = None
-        self._sent: tuple[Message, ...] = ()  # the last request as the transcript has it
-        self._given: tuple[Message, ...] = ()  # the same as the caller got it, with orphans mended
-        self._sent_size = 0
+        self._conversation = Conversation(count or Meter().message)
+        self._stable: StableSections | None = None
+        self._request: tuple[Message, ...] = ()  # the last one, as the transcript has it
+        self._repaired: tuple[Message, ...] = ()  # the same as the caller got it, with orphans repaired
+        self._request_size = 0
         self._ratio = 1.0
 
     def next(
@@ -39,102 +40,97 @@ class Window:
         *,
         limit: int | None = None,
         used: int | None = None,
-        given: Given | None = None,
+        given: CallerSections | None = None,
         summarise: Summarise | None = None,
     ) -> Step:
         """What to send next, and why.
 
-        `limit` is the model's window in tokens, `used` what the provider counted for the last request. An empty list
-        goes on where the session stopped. `summarise` may write the summaries; whatever it leaves out is added.
+        `limit` is the model's window in tokens, `used` the provider's count for the last request. An empty list
+        continues where the session stopped. `summarise` may write the summaries; facts that it leaves out are added.
         """
         ctx = self._context()
         if used is not None:
             self._calibrate(used)
-        prompt, talk = split(self._unmended(messages))
-        self._book.take_up(ctx)
-        self._book.follow(ctx, talk)
-        if self._frozen is None:
-            self._frozen = sections.freeze(ctx)
-        caller = Caller(prompt, given or Given(), limit or ctx.bounds.window.limit, self._ratio, summarise)
-        turn = Turn(ctx, self._book, self._frozen, caller)
-        step = turn.step()
-        self._frozen = turn.frozen
-        common = shared(self._sent, step.messages)
-        reused = sum(turn.sizes()[:common])
-        self._given = _mended(step.messages, common if self._given is self._sent else 0)
-        self._sent, self._sent_size = step.messages, turn.estimate()
-        return step._replace(messages=self._given, gauge=step.gauge._replace(reused=reused))
+        prompt, talk = split(self._as_stored(messages))
+        self._conversation.refresh(ctx)
+        self._conversation.reconcile(ctx, talk)
+        stable = self._stable or sections.read_stable(ctx)
+        limit = limit or ctx.bounds.window.limit
+        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise)
+        runner = StepRunner(ctx, self._conversation, stable, step_input)
+        step = runner.run()
+        self._stable = runner.stable
+        common = shared(self._request, step.messages)
+        sizes = runner.sizes()
+        self._repaired = _repaired(step.messages, common if self._repaired is self._request else 0)
+        self._request, self._request_size = step.messages, sum(sizes)
+        return step._replace(messages=self._repaired, gauge=step.gauge._replace(reused=sum(sizes[:common])))
 
     def sent(self, used: int | None = None) -> None:
-        """Say that the last request was answered, and what the provider counted. The handoff in it is now used up."""
+        """Confirm that the last request was answered, with the provider's count. The handoff in it is now used."""
         if used is not None:
             self._calibrate(used)
-        if self._frozen is not None and self._frozen.handoff is not None:
-            handoff.use_handoff(self._context(), self._frozen.handoff)
+        if self._stable is not None and self._stable.handoff is not None:
+            handoff.use_handoff(self._context(), self._stable.handoff)
 
     @property
     def shows_handoff(self) -> bool:
-        """Whether the last request had a handoff in it, which `sent` then uses up."""
-        return self._frozen is not None and self._frozen.handoff is not None
+        """Whether the last request contained a handoff, which `sent` then marks as used."""
+        return self._stable is not None and self._stable.handoff is not None
 
     def keep(self, messages: Sequence[Message]) -> None:
-        """Keep the conversation as it is, where a loop ends or pauses: the last answer would else come with the next
-        request only."""
+        """Store the conversation when a loop ends or pauses; otherwise its last answer waits for the next request."""
         ctx = self._context()
-        self._book.take_up(ctx)
-        self._book.follow(ctx, split(self._unmended(messages))[1])
+        self._conversation.refresh(ctx)
+        self._conversation.reconcile(ctx, split(self._as_stored(messages))[1])
 
     def add(self, messages: Sequence[Message]) -> None:
-        """Keep what was said after all that is there already."""
+        """Append messages to the conversation."""
         ctx = self._context()
-        self._book.take_up(ctx)
-        self._book.follow(ctx, [*(item.message for item in self._book.items), *messages])
+        self._conversation.refresh(ctx)
+        self._conversation.reconcile(ctx, [*(item.message for item in self._conversation.items), *messages])
 
     def leave(self, count: int) -> None:
-        """Leave the last messages behind, as a conversation that goes another way does. They stay in the transcript."""
+        """Drop the last messages from the window. They stay in the transcript."""
         ctx = self._context()
-        self._book.take_up(ctx)
-        self._book.leave(ctx, count)
+        self._conversation.refresh(ctx)
+        self._conversation.drop(ctx, count)
 
     def uncompact(self, first: int, last: int | None = None) -> folds.Restored:
         """Bring messages back into the window from the next request on. Positions count from 1."""
         return folds.uncompact(self._context(), first, last)
 
     def messages(self) -> list[Message]:
-        """The conversation as the window has it now: what a process that takes the session up goes on with."""
-        self._book.take_up(self._context())
-        return [item.message for item in self._book.items]
+        """The conversation as the window has it now, for a process that continues the session."""
+        self._conversation.refresh(self._context())
+        return [item.message for item in self._conversation.items]
 
     def gauge(self) -> Gauge:
         """What fills the window, by section."""
-        return stored_gauge(self._context(), self._book)
+        ctx = self._context()
+        self._conversation.refresh(ctx)
+        return stored_gauge(ctx, self._conversation)
 
-    def _unmended(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """What we mended for the provider is not what was said: a caller that goes on with it means the original."""
-        count = len(self._given)
-        if self._given is self._sent or tuple(messages[:count]) != self._given:
+    def _as_stored(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The caller's messages with the last repairs undone: the transcript has the originals."""
+        count = len(self._repaired)
+        if self._repaired is self._request or tuple(messages[:count]) != self._repaired:
             return messages
-        return [*self._sent, *messages[count:]]
+        return [*self._request, *messages[count:]]
 
     def _calibrate(self, used: int) -> None:
-        if self._sent_size:
-            self._ratio = min(max(used / self._sent_size, RATIOS[0]), RATIOS[1])
+        if self._request_size:
+            self._ratio = min(max(used / self._request_size, RATIOS[0]), RATIOS[1])
 
 
-def _mended(messages: tuple[Message, ...], sound: int) -> tuple[Message, ...]:
-    """The messages as a provider takes them, the very same ones if nothing was wrong with them. Those at the beginning
-    were sent before as they are.
+def _repaired(messages: tuple[Message, ...], unchanged: int) -> tuple[Message, ...]:
+    """The messages as a provider accepts them, the same tuple if nothing was wrong. The first `unchanged` were sent
+    before as they are.
 
-    A caller's slip, or a process that died between a call and its result: no provider takes half a pair.
+    A caller's mistake, or a process that died between a call and its result, leaves half a pair.
     """
-    while sound and (sound == len(messages) or messages[sound].role == TOOL):
-        sound -= 1  # a result is looked at with its call
-    rest = messages[sound:]
-    mended = repair(rest)[0]
-    return messages if mended == rest else messages[:sound] + mended
-
-
-def stored_gauge(ctx: Context, book: Book | None = None) -> Gauge:
-    known = Book(Meter().message) if book is None else book
-    known.take_up(ctx)
-    return looked_at(ctx, known)
+    while unchanged and (unchanged == len(messages) or messages[unchanged].role == TOOL):
+        unchanged -= 1  # a result is checked with its call
+    rest = messages[unchanged:]
+    repaired = repair(rest)[0]
+    return messages if repaired == rest else messages[:unchanged] + repaired

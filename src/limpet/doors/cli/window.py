@@ -53,8 +53,7 @@ def _add_looking(noun: Group) -> None:
 def _gauge(screen: Screen, reply: Json) -> None:
     from limpet.window.plan import gauge
 
-    rows = gauge.measure(list(reply["sections"].items()), reply["limit"]).rows
-    screen.block(gauge.bar(gauge.Gauge(rows, reply["used"], reply["limit"])))
+    screen.block(gauge.bar(gauge.Gauge(reply["limit"], reply["used"], reply["sections"])))
     for line in reply["left_out"]:
         screen.line(line)
 

@@ -11,7 +11,7 @@ from limpet.model import AGENT, TOOL, lowest
 from limpet.session import notepad
 from limpet.window.messages import USER, Message, user
 from limpet.window.plan import facts, summary
-from limpet.window.plan.groups import units
+from limpet.window.plan.groups import groups
 
 REQUEST_CHARS = 1_000  # of the last request that are repeated word for word
 OPEN_ITEMS = 20  # of the notepad's open items in a draft; the next session can read the rest
@@ -32,7 +32,7 @@ def talk(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Talk:
         messages = reading.tail(path) if path else ()
     except OSError:
         messages = ()
-    said = facts.merge(facts.gather([messages[at] for at in unit]) for unit in units(messages))
+    said = facts.merge(facts.gather([messages[index] for index in group]) for group in groups(messages))
     text = summary.summarise(said, budget) if said else ""
     source = TOOL if any(message.results() for message in messages) else AGENT
     return Talk(_last_request(messages), text, any(message.calls() for message in messages), source)

@@ -87,14 +87,14 @@ def prompt(call: Call) -> Done:
     if hook_state.take(ctx):
         return _restored(call, ctx, new=False)
     pad = ctx.store.read(ctx.scope, NOTEPAD, ctx.session)
-    if pad is None or pad.version <= hook_state.look(ctx).pad or _by_agent(ctx, pad):
+    if pad is None or pad.version <= hook_state.read(ctx).pad or _by_agent(ctx, pad):
         return NOTHING
     from limpet.doors.hooks.fitting import Section, fitted
     from limpet.session import notepad
 
     told = f"The notepad was changed by somebody else.\n\n{notepad.section(notepad.read_notepad(ctx))}"
     text = fitted([Section(told, 9_000, "read_notepad gives all of it")], limits.HOOK_CONTEXT_CHARS, _measure(call))
-    return Done(Answer(text), lambda: hook_state.shown(ctx, pad.version))
+    return Done(Answer(text), lambda: hook_state.mark_shown(ctx, pad.version))
 
 
 def after_tool(call: Call) -> Done:
@@ -145,7 +145,7 @@ def before_compact(call: Call) -> Done:
 
     said, source = checkpoint(call.event.transcript)
     if said or call.known():
-        hook_state.lost(call.opened(), said, source)
+        hook_state.before_compact(call.opened(), said, source)
     return NOTHING
 
 
@@ -227,7 +227,7 @@ def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
     pad = notepad.read_notepad(ctx)
     open_tasks = [f"Open task: {task.content}" for task in tasks.open_tasks(ctx)]
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
-    before = hook_state.look(ctx)
+    before = hook_state.read(ctx)
     said = "" if new else as_data(before.checkpoint, before.source or AGENT)
     sections = (
         Section(handoff.section(waiting), 2_600, "`limpet handoff show` prints all of it"),
@@ -244,7 +244,7 @@ def _restored(call: Call, ctx: Context, *, new: bool) -> Done:
     def after() -> None:
         if new and waiting is not None:
             handoff.use_handoff(ctx, waiting)
-        hook_state.shown(ctx, pad.version)
+        hook_state.mark_shown(ctx, pad.version)
 
     return Done(Answer(text), after)
 

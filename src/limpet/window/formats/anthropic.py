@@ -24,7 +24,7 @@ from limpet.window.messages import (
     Text,
     Thinking,
 )
-from limpet.window.plan.pairs import together
+from limpet.window.plan.groups import together
 
 FORM = "anthropic"
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")

@@ -23,7 +23,7 @@ from limpet.window.messages import (
     Text,
     Thinking,
 )
-from limpet.window.plan.pairs import together
+from limpet.window.plan.groups import together
 
 FORM = "mcp"
 JOINED = "joined"  # in a message's raw: it stood in one native message with the one before

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text
-from limpet.window.plan.pairs import Place, with_ids
+from limpet.window.plan.groups import PartIndex, with_ids
 
 APART = "apart"  # in a message's raw: the form in which it stood alone although it could be joined to the one before
 WHOLE = "whole"  # in a message's raw: the form whose native message its only part holds as it was
@@ -143,7 +143,7 @@ def legal_ids(messages: Sequence[Message], form: str, longest: int, *, unique: b
     """Ids that the form accepts. Ids that came from the form stay; with `unique`, one used again gets a number."""
     used: dict[str, int] = {}
 
-    def new_id(_place: Place, old: str, part: Part) -> str:
+    def new_id(_place: PartIndex, old: str, part: Part) -> str:
         legal = old if form in part.raw or _legal(old, longest) else f"call_{_digest(old)}"
         if not unique or isinstance(part, Result):
             return legal

@@ -1,7 +1,7 @@
-"""Probes: what was said before a fold is looked for after it, and what is missing is added.
+"""Checks: facts of the messages before a fold are searched for after it, and the missing ones are added.
 
-A probe is a file, an id, a number, an open item, a decision or a rule. It passes when its text stands in the window
-that would be sent. Probes judge any summary alike, whoever wrote it.
+A check is a file, an id, a number, an open item, a decision or a rule. It passes if its text is in the request that
+would be sent. Every summary is judged by the same checks, whether a model or Limpet wrote it.
 """
 
 from __future__ import annotations
@@ -14,63 +14,63 @@ from limpet.window.messages import Call, Message, Result, Text
 from limpet.window.plan.facts import DECISIONS, FILES, IDS, NUMBERS, OPEN, RULES
 
 HEADING = "Also said before:"
-# In the order in which room is given out. Lines matter more than names, names more than bare numbers.
-PROBED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS)
-NAMED = {RULES: "rule", OPEN: "open", DECISIONS: "decided", IDS: "ids", FILES: "files", NUMBERS: "numbers"}
+# In the order in which the budget is given out: lines before names, names before bare numbers.
+CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS)
+LABELS = {RULES: "rule", OPEN: "open", DECISIONS: "decided", IDS: "ids", FILES: "files", NUMBERS: "numbers"}
 
 
-class Probe(NamedTuple):
+class Check(NamedTuple):
     kind: str
     text: str
 
 
-class Probed(NamedTuple):
+class Checked(NamedTuple):
     total: int
-    missing: tuple[Probe, ...]
+    missing: tuple[Check, ...]
 
     @property
     def score(self) -> float:
-        """The share that was found; 1 when there was nothing to look for."""
+        """The share of checks that passed; 1 if there were none."""
         return 1.0 if not self.total else 1 - len(self.missing) / self.total
 
 
-def probes(facts: Mapping[str, Sequence[str]]) -> tuple[Probe, ...]:
-    return tuple(Probe(kind, line) for kind in PROBED for line in facts.get(kind, ()))
+def checks(facts: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
+    return tuple(Check(kind, line) for kind in CHECKED for line in facts.get(kind, ()))
 
 
-def probe(wanted: Sequence[Probe], window: str) -> Probed:
-    """Which of them stand in the window. Spaces and capitals make no difference."""
-    read = plain(window)
-    return Probed(len(wanted), tuple(one for one in wanted if plain(one.text) not in read))
+def run_checks(expected: Sequence[Check], window: str) -> Checked:
+    """Search the window for each of them. Whitespace and case make no difference."""
+    normalised = plain(window)
+    return Checked(len(expected), tuple(check for check in expected if plain(check.text) not in normalised))
 
 
-def addendum(missing: Sequence[Probe], budget: int) -> str:
-    """What is missing, as far as the budget goes: lines as they were, names in a row."""
+def addendum(missing: Sequence[Check], budget: int) -> str:
+    """The missing texts that fit into the budget: lines one by one, names in a row."""
     parts: list[str] = []
     left = budget - tokens.count(HEADING) - 1
-    for kind in PROBED:
-        lines = [one.text for one in missing if one.kind == kind]
-        row = kind in (IDS, FILES, NUMBERS)
-        kept: list[str] = []
+    for kind in CHECKED:
+        lines = [check.text for check in missing if check.kind == kind]
+        in_a_row = kind in (IDS, FILES, NUMBERS)
+        chosen: list[str] = []
         for line in reversed(lines):
-            cost = tokens.count(line) + (2 if row and kept else 6)  # a comma, or the line's beginning
+            cost = tokens.count(line) + (2 if in_a_row and chosen else 6)  # a comma, or the start of the line
             if cost > left:
                 break
             left -= cost
-            kept.insert(0, line)
-        if kept and row:
-            parts.append(f"- {NAMED[kind]}: {', '.join(kept)}")
+            chosen.insert(0, line)
+        if chosen and in_a_row:
+            parts.append(f"- {LABELS[kind]}: {', '.join(chosen)}")
         else:
-            parts += [f"- {NAMED[kind]}: {line}" for line in kept]
+            parts += [f"- {LABELS[kind]}: {line}" for line in chosen]
     return "\n".join([HEADING, *parts]) if parts else ""
 
 
 def words(messages: Iterable[Message]) -> str:
-    """Everything a model reads in them."""
-    return "\n".join(piece for message in messages for piece in _pieces(message))
+    """All text that a model reads in these messages."""
+    return "\n".join(text for message in messages for text in _texts(message))
 
 
-def _pieces(message: Message) -> Iterable[str]:
+def _texts(message: Message) -> Iterable[str]:
     for part in message.parts:
         match part:
             case Text():
@@ -78,9 +78,9 @@ def _pieces(message: Message) -> Iterable[str]:
             case Call():
                 yield part.arguments
             case Result():
-                yield from (one.text for one in part.parts if isinstance(one, Text))
+                yield from (inner.text for inner in part.parts if isinstance(inner, Text))
 
 
 def plain(text: str) -> str:
-    """A text as it is compared. The end of one that was cut short makes no difference either."""
+    """A text as it is compared: without case, extra whitespace, and the ellipsis of one that was cut."""
     return " ".join(text.rstrip("…").split()).casefold()

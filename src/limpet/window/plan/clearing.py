@@ -1,8 +1,8 @@
-"""Clearing: results of tools that were read long ago become one line and a reference that brings them back.
+"""Clearing: old tool results are replaced by one line with a reference that brings them back.
 
-A result is cleared when the model has answered since, when it is not among the most recent ones, and when the line is
-much shorter than it. Test runs, trees, long listings and JSON say in the line what they were and how many failures they
-hold, so that a failed command never looks like one that passed.
+A result is cleared if the model has answered since, if it is not among the most recent ones, and if the line is much
+shorter than it. For test runs, trees, long listings and JSON the line says what the result was and how many failures it
+has, so that a failed command does not look like one that passed.
 """
 
 from __future__ import annotations
@@ -14,97 +14,98 @@ from typing import NamedTuple
 
 from limpet import limits
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text
-from limpet.window.plan.folding import Item, place
-from limpet.window.plan.groups import units
+from limpet.window.plan.folding import Item, result_key
+from limpet.window.plan.groups import groups
 
 MARK = "[Cleared "
-_KEPT = re.compile(r"📁 Output cached: ([0-9a-f]{12,64}) \(([^)]*)\)")
+_REFERENCE = re.compile(r"📁 Output cached: ([0-9a-f]{12,64}) \(([^)]*)\)")
 _SPACES = re.compile(r"\s+")
 
 
 class Clearable(NamedTuple):
-    """One result that may become a line."""
+    """A result that may become a line."""
 
-    place: str
+    key: str  # see `folding.result_key`
     call: Call
     text: str
     tokens: int
     read: bool  # whether the model has answered since
 
     @property
-    def kept(self) -> str:
+    def output_id(self) -> str:
         """The id of the output it already refers to, or nothing."""
-        found = _KEPT.match(self.text)
-        return found[1] if found else ""
+        match = _REFERENCE.match(self.text)
+        return match[1] if match else ""
 
     @property
-    def shown(self) -> str:
+    def preview(self) -> str:
         """The preview inside such a reference."""
-        found = _KEPT.match(self.text)
-        return (self.text[found.end() :].lstrip(", \n") or found[2]) if found else ""
+        match = _REFERENCE.match(self.text)
+        return (self.text[match.end() :].lstrip(", \n") or match[2]) if match else ""
 
 
 def clearable(items: Sequence[Item], count: Callable[[Message], int], *, keep: int) -> list[Clearable]:
-    """What may be cleared, oldest first. The last `keep` units with results stay, and so does what nobody has read."""
-    groups = [unit for unit in units([item.message for item in items]) if _results(items, unit)]
-    answered = max((at for at, item in enumerate(items) if item.message.role == ASSISTANT), default=-1)
-    found: list[Clearable] = []
-    for unit in groups[: max(0, len(groups) - keep)]:
-        if unit.stop <= answered:
-            found += _of(items, unit, count, read=True)
-    return found
+    """The results that may be cleared, oldest first: not those of the last `keep` groups, and none the model has not
+    answered."""
+    with_results = [group for group in groups([item.message for item in items]) if _has_results(items, group)]
+    answered = max((index for index, item in enumerate(items) if item.message.role == ASSISTANT), default=-1)
+    results: list[Clearable] = []
+    for group in with_results[: max(0, len(with_results) - keep)]:
+        if group.stop <= answered:
+            results += _results_of(items, group, count, read=True)
+    return results
 
 
 def oversized(items: Sequence[Item], count: Callable[[Message], int], *, most: int) -> list[Clearable]:
-    """Results that alone are bigger than `most` tokens, read or not: no window has room for them."""
-    found: list[Clearable] = []
-    for unit in units([item.message for item in items]):
-        if _results(items, unit):
-            found += [one for one in _of(items, unit, count, read=False) if one.tokens > most]
-    return found
+    """Results of more than `most` tokens, read or not: no window has room for them."""
+    results: list[Clearable] = []
+    for group in groups([item.message for item in items]):
+        if _has_results(items, group):
+            results += [result for result in _results_of(items, group, count, read=False) if result.tokens > most]
+    return results
 
 
-def line(one: Clearable, id: str, preview: str) -> str:
-    """What stands in its place: what it was and how it went, by its preview, and how to get it back."""
+def line(result: Clearable, id: str, preview: str) -> str:
+    """The line that replaces a result: the call, the first lines of its preview, and how to get it back."""
     head, _, rest = preview.partition("\n")
-    telling = next((text for text in map(_one_line, rest.split("\n")) if text), "")
-    said = f"{_one_line(head)}: {_short(telling, 120)}" if telling else _one_line(head)
-    return f"{MARK}{one.call.name}({_arguments(one.call)}) → {said} — hold://{id}]"
+    detail = next((text for text in map(_one_line, rest.split("\n")) if text), "")
+    outcome = f"{_one_line(head)}: {_short(detail, 120)}" if detail else _one_line(head)
+    return f"{MARK}{result.call.name}({_arguments(result.call)}) → {outcome} — hold://{id}]"
 
 
-def _of(items: Sequence[Item], unit: range, count: Callable[[Message], int], *, read: bool) -> list[Clearable]:
-    calls = {call.id: call for call in items[unit.start].message.calls()}
-    found: list[Clearable] = []
-    for at in unit:
-        for part in items[at].message.results():
+def _results_of(items: Sequence[Item], group: range, count: Callable[[Message], int], *, read: bool) -> list[Clearable]:
+    calls = {call.id: call for call in items[group.start].message.calls()}
+    results: list[Clearable] = []
+    for index in group:
+        for part in items[index].message.results():
             text = _text(part)
             if len(text) < limits.CLEAR_RESULT_CHARS or text.startswith(MARK):
                 continue
             call = calls.get(part.call_id) or Call(part.call_id, "tool", "")
             size = count(Message(TOOL, (part,)))
-            found.append(Clearable(place(items[at].first, part.call_id), call, text, size, read))
-    return found
+            results.append(Clearable(result_key(items[index].first, part.call_id), call, text, size, read))
+    return results
 
 
-def _results(items: Sequence[Item], unit: range) -> bool:
-    return any(items[at].message.results() for at in unit)
+def _has_results(items: Sequence[Item], group: range) -> bool:
+    return any(items[index].message.results() for index in group)
 
 
 def _text(result: Result) -> str:
-    """Its words. A result with a picture in it is left alone: a line could not bring that back."""
+    """Its text; empty if it has an image, which a line could not bring back."""
     texts = [part.text for part in result.parts if isinstance(part, Text)]
     return "\n".join(texts) if len(texts) == len(result.parts) else ""
 
 
 def _arguments(call: Call) -> str:
-    """The first argument, which is nearly always the one that tells: a path, a command, a query."""
+    """The first argument, which is usually the telling one: a path, a command, a query."""
     try:
-        given = json.loads(call.arguments) if call.arguments else {}
+        arguments = json.loads(call.arguments) if call.arguments else {}
     except ValueError:
-        given = call.arguments
-    if isinstance(given, dict):
-        given = next((value for value in given.values() if isinstance(value, str | int | float)), "")
-    return _short(_one_line(str(given)), 80)
+        arguments = call.arguments
+    if isinstance(arguments, dict):
+        arguments = next((value for value in arguments.values() if isinstance(value, str | int | float)), "")
+    return _short(_one_line(str(arguments)), 80)
 
 
 def _one_line(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Compaction: which messages are folded, what the window is afterwards, and whether that may be.
+"""Compaction: which messages are folded, and whether the window that results may be sent.
 
-`plan` chooses, `verify` judges what would be sent. A plan that fails is not carried out: every pinned text must stand
-in the request word for word, the last request of the user must be the very message it was, no call may lose its result,
-and the request must be small enough for the fold to have been worth its while.
+`plan` chooses, `verify` judges the resulting request. A plan that fails verification is not carried out: every pinned
+text must be in the request word for word, the user's last request must be unchanged, no call may lose its result, and
+the request must be small enough for the fold to pay.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NamedTuple
 from limpet.window.messages import TOOL, USER, Message
 from limpet.window.plan.checks import words
 from limpet.window.plan.folding import COMPACT, Fold, Item
-from limpet.window.plan.groups import units, unpaired
+from limpet.window.plan.groups import groups, unpaired
 from limpet.window.plan.serialise import digest
 
 
 class Plan(NamedTuple):
-    """Items before `cut` are folded; of the positions that covers, `shown` stay in sight."""
+    """Items before `cut` are folded; of the positions this covers, those in `shown` stay visible."""
 
     cut: int
     first: int
     last: int
     shown: tuple[tuple[int, int], ...]
-    request: Message | None  # the last thing the user asked for
+    request: Message | None  # the user's last request
 
     def fold(self, key: str, text: str) -> Fold:
         return Fold(key, COMPACT, self.first, self.last, text, shown=self.shown)
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 
 class Pin(NamedTuple):
     text: str
-    digest: str  # SHA-256, of when it was pinned
+    digest: str  # SHA-256 of the text when it was pinned
 
 
 def pin(text: str) -> Pin:
@@ -41,31 +41,35 @@ def pin(text: str) -> Pin:
 
 
 def plan(items: Sequence[Item], sizes: Sequence[int], *, tail: int) -> Plan | None:
-    """Fold everything but the last `tail` tokens. None when there is nothing to fold that is not folded already."""
+    """Fold all but the last `tail` tokens. None if everything before them is folded already."""
     cut = len(items)
     room = tail
-    for unit in reversed(units([item.message for item in items])):
-        cost = sum(sizes[at] for at in unit)
+    for group in reversed(groups([item.message for item in items])):
+        cost = sum(sizes[index] for index in group)
         if cost > room and cut < len(items):
             break
         room -= cost
-        cut = unit.start
+        cut = group.start
     folded = items[:cut]
     if not any(not item.fold for item in folded):
         return None
     first, last = min(item.first for item in folded), max(item.last for item in folded)
-    asked = last_request(items)
-    stay = [item for at, item in enumerate(items) if not item.fold and item.last <= last and (at >= cut or at == asked)]
-    shown = _ranges([item.first for item in stay])
-    return Plan(cut, first, last, shown, None if asked is None else items[asked].message)
+    request = last_request(items)
+    visible = [
+        item
+        for index, item in enumerate(items)
+        if not item.fold and item.last <= last and (index >= cut or index == request)
+    ]
+    shown = _ranges([item.first for item in visible])
+    return Plan(cut, first, last, shown, None if request is None else items[request].message)
 
 
 def last_request(items: Sequence[Item]) -> int | None:
-    """Where the user last asked for something."""
-    for at in range(len(items) - 1, -1, -1):
-        item = items[at]
+    """The index of the user's last request."""
+    for index in range(len(items) - 1, -1, -1):
+        item = items[index]
         if item.message.role == USER and not item.fold and item.message.text().strip():
-            return at
+            return index
     return None
 
 
@@ -73,23 +77,23 @@ def verify(
     sent: Sequence[Message],
     *,
     pins: Iterable[Pin],
-    asked: Message | None,
-    alone_before: frozenset[str],
+    request: Message | None,
+    unpaired_before: frozenset[str],
     tokens: int,
     most: int,
 ) -> tuple[str, ...]:
-    """What is wrong with the request that would be sent; nothing when it may be."""
+    """What is wrong with the request that would be sent; empty if it may be."""
     text = words(message for message in sent if message.role != TOOL)
     problems = [
         f"the pinned text {pinned.text[:40]!r} is not in it as it was pinned"
         for pinned in pins
         if _sha(pinned.text) != pinned.digest or pinned.text not in text
     ]
-    if asked is not None:
-        wanted = digest(asked)
-        if not any(message.role == USER and digest(message) == wanted for message in sent):
+    if request is not None:
+        expected = digest(request)
+        if not any(message.role == USER and digest(message) == expected for message in sent):
             problems.append("the last request of the user is not in it as it was")
-    if lost := unpaired(sent) - alone_before:
+    if lost := unpaired(sent) - unpaired_before:
         problems.append(f"{len(lost)} calls or results lost their other half")
     if tokens > most:
         problems.append(f"it would have {tokens:,} tokens and must have {most:,} or fewer")
@@ -97,13 +101,13 @@ def verify(
 
 
 def _ranges(positions: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
-    for at in sorted(positions):
-        if found and found[-1][1] == at - 1:
-            found[-1] = (found[-1][0], at)
+    ranges: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if ranges and ranges[-1][1] == position - 1:
+            ranges[-1] = (ranges[-1][0], position)
         else:
-            found.append((at, at))
-    return tuple(found)
+            ranges.append((position, position))
+    return tuple(ranges)
 
 
 def _sha(text: str) -> str:

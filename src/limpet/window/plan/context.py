@@ -1,9 +1,9 @@
-"""What a request is made of, in which order, and within which budgets.
+"""The sections of a request, their order and their budgets.
 
-Providers keep the beginning of a request in a cache as long as its bytes stay the same. So what is stable comes first:
-the handoff, the system prompt, skills, tools, memory and the journal; then the history, which only grows at its end;
-and last one message with what changes while the agent works: notepad, scratchpad and pins. An edit of the notepad then
-costs the notepad and nothing before it.
+Providers cache the start of a request as long as its bytes stay the same. So the stable sections come first: handoff,
+system prompt, skills, tools, memory and journal; then the history, which grows at its end; and last, one message with
+what changes while the agent works: notepad, scratchpad and pins. An edit of the notepad then invalidates the notepad
+and nothing before it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ FOLDS = "folds"
 
 class Section(NamedTuple):
     text: str
-    budget: int | None = None  # tokens; None: in full, whatever it costs
-    more: str = ""  # how to read the rest of it
+    budget: int | None = None  # tokens; None: no limit
+    more: str = ""  # how to read the rest if it is cut
 
 
 class Assembled(NamedTuple):
     """The parts of a request that are not history."""
 
-    first: str  # before even the caller's own system prompt
+    first: str  # before the caller's own system prompt
     head: str  # after it
     late: str  # after the history
     sizes: Mapping[str, int]  # tokens by section
@@ -43,7 +43,7 @@ class Assembled(NamedTuple):
 
 
 def assemble(sections: Mapping[str, Section]) -> Assembled:
-    """The sections in their order, each within its budget. The same sections give the same bytes."""
+    """The sections in order, each within its budget. Deterministic: equal sections give equal bytes."""
     fitted = {name: _fitted(name, section) for name, section in sections.items() if section.text}
     texts = {name: fitted[name].text for name in (*HEAD, *LATE) if name in fitted and fitted[name].text}
     head = "\n\n".join(texts[name] for name in HEAD[1:] if name in texts)
@@ -59,9 +59,9 @@ class _Fitted(NamedTuple):
     left_out: str
 
 
-@lru_cache(maxsize=64)  # most sections of most requests are those of the one before
+@lru_cache(maxsize=64)  # most sections are the same as in the last request
 def _fitted(name: str, section: Section) -> _Fitted:
-    """A section within its budget."""
+    """A section cut to its budget."""
     text, cut = (section.text, False) if section.budget is None else tokens.cut(section.text, section.budget)
     left_out = ""
     if cut:
@@ -72,7 +72,7 @@ def _fitted(name: str, section: Section) -> _Fitted:
 
 
 def request(parts: Assembled, prompt: Sequence[Message], history: Sequence[Message], warning: str) -> list[Message]:
-    """What to send: the stable part, the history, and what changes."""
+    """The messages to send: the stable sections, the history, and the changing sections."""
     first = [system(parts.first)] if parts.first else []
     head = [system(parts.head)] if parts.head else []
     last = [user(warning)] if warning else []
@@ -80,21 +80,21 @@ def request(parts: Assembled, prompt: Sequence[Message], history: Sequence[Messa
 
 
 def split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """The caller's own system prompt, and the conversation without anything that `request` put into it."""
+    """The caller's own system prompt, and the conversation without the messages that `request` added."""
     prompt = list(takewhile(lambda message: message.role == SYSTEM, messages))
-    return prompt, [message for message in messages[len(prompt) :] if not ours(message)]
+    return prompt, [message for message in messages[len(prompt) :] if not is_injected(message)]
 
 
-def ours(message: Message) -> bool:
-    """Whether it is the late part of an earlier request, or a warning, sent back to us."""
+def is_injected(message: Message) -> bool:
+    """Whether `request` added it earlier: the late sections, or a warning."""
     return message.role == USER and len(message.parts) == 1 and message.text().startswith((MARK, WARNING_BEGINS))
 
 
 def shared(before: Sequence[Message], after: Sequence[Message]) -> int:
-    """How many messages at the beginning of two requests are the same: what a prompt cache can use again."""
+    """How many messages two requests have in common at their start: what a prompt cache can reuse."""
     count = 0
-    for one, other in zip(before, after, strict=False):
-        if one is not other and one != other:
+    for old, new in zip(before, after, strict=False):
+        if old is not new and old != new:
             break
         count += 1
     return count

@@ -1,48 +1,38 @@
-"""The controller: given how full the window is, what to do next. A state machine without any I/O.
+"""The controller: decides what to do next by how full the window is. A state machine without I/O.
 
     below `clear`                            proceed
-    from `clear` on, enough to clear         clear, and look again
+    from `clear` on, enough to clear         clear, and decide again
     from `warn` on, not yet warned           warn: the agent gets one turn with its tools
     warned, and the agent has answered       compact
     too full to be sent                      clear what is too big, else compact at once
 
-The answers are values; each carries what to send.
+Each answer is a value with the messages to send.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from limpet.settings import WindowRules
 from limpet.window.messages import Message
+from limpet.window.plan.gauge import Gauge
 
 PROCEED, WARN, CLEAR, COMPACT = "proceed", "warn", "clear", "compact"
 
 
 class State(NamedTuple):
-    """All that a decision rests on. Sizes are tokens."""
+    """The input of a decision. Sizes are tokens."""
 
     used: int
     limit: int
-    clearable: int  # what clearing would free
+    clearable: int  # how much clearing would free
     warned: bool  # since the last compaction
-    answered: bool  # the agent has had its turn since
-    compactable: bool = True  # False: it was tried for this very window, and did not pass
-
-
-class Gauge(NamedTuple):
-    """What fills the window, by section. Sizes are tokens."""
-
-    limit: int
-    used: int
-    sections: Mapping[str, int]
-    left_out: tuple[str, ...] = ()
-    reused: int = 0  # at the beginning of the request, the same as in the one before: what a prompt cache can serve
+    answered: bool  # the agent has had a turn since the warning
+    compactable: bool = True  # False: compaction was tried on this window and failed verification
 
 
 class Proceed(NamedTuple):
-    """Send these. `problems` says why the window was not compacted although it is full."""
+    """Send these messages. `problems` says why a full window was not compacted."""
 
     messages: tuple[Message, ...]
     gauge: Gauge
@@ -50,14 +40,14 @@ class Proceed(NamedTuple):
 
 
 class Warn(NamedTuple):
-    """Send these: the last message tells the agent to write down what it needs. After its answer it is compacted."""
+    """Send these messages: the last one asks the agent to save what it needs. A compaction follows its answer."""
 
     messages: tuple[Message, ...]
     gauge: Gauge
 
 
 class Clear(NamedTuple):
-    """Send these: old results of tools became one line each."""
+    """Send these messages: old tool results became one line each."""
 
     messages: tuple[Message, ...]
     gauge: Gauge
@@ -66,23 +56,23 @@ class Clear(NamedTuple):
 
 
 class Compact(NamedTuple):
-    """Send these: the messages before the recent ones became a summary, which was checked."""
+    """Send these messages: those before the recent ones became a summary, which was checked."""
 
     messages: tuple[Message, ...]
     gauge: Gauge
-    fold: str  # its key
-    folded: int  # messages that stand behind the summary
+    fold: str  # the key of the fold
+    folded: int  # messages that the summary replaces
     freed: int
-    score: float  # the share of probes that are still in the window
-    missing: tuple[str, ...]  # the probes that are not; a search finds them
-    warned: bool  # False: it was too full to be sent even once more
+    score: float  # the share of checks that passed
+    missing: tuple[str, ...]  # the facts whose checks failed; a search still finds them
+    warned: bool  # False: the window was too full for a warning
 
 
 Step = Proceed | Warn | Clear | Compact
 
 
 def decide(state: State, rules: WindowRules) -> str:
-    """What to do next."""
+    """The next action."""
 
     def reached(percent: int) -> bool:
         return state.used * 100 >= state.limit * percent
@@ -95,12 +85,12 @@ def decide(state: State, rules: WindowRules) -> str:
     if state.compactable and ((state.warned and state.answered) or reached(rules.full_percent)):
         return COMPACT
     if state.warned and not state.answered:
-        return WARN  # the request that carried the warning was not answered, so it is sent again
+        return WARN  # the request with the warning was not answered, so it is sent again
     if reached(rules.warn_percent) and not state.warned:
         return WARN
     return PROCEED
 
 
 def void(state: State, rules: WindowRules) -> bool:
-    """Whether a warning has nothing to warn of any more, because the agent itself made enough room."""
+    """Whether a warning is obsolete because the agent itself has made enough room."""
     return state.warned and state.answered and state.used * 100 < state.limit * rules.target_percent

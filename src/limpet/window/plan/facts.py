@@ -1,8 +1,8 @@
-"""Facts: what a conversation says that must not get lost when it is folded, line by line and without a model.
+"""Facts: lines of a conversation that must survive a fold, extracted without a model.
 
-Requests, rules, decisions, open items, figures, and the names of files and things are taken from what people and the
-model wrote and from the calls it made. Results of tools are not read for facts, apart from their failures: they are
-data of unknown origin, and can be brought back whole.
+Requests, rules, decisions, open items, figures, files and ids are taken from the messages of the user and the model and
+from its tool calls. Tool results are searched for failures only: they are data of unknown origin, and can be brought
+back in full.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from limpet import limits
 from limpet.window.messages import ASSISTANT, USER, Message
-from limpet.window.plan.actions import COMMAND, EFFECT, READ, Deed, deeds
+from limpet.window.plan.actions import COMMAND, EFFECT, READ, Action, actions
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
 FILES, IDS, NUMBERS, CLOSED = "files", "ids", "numbers", "closed"
 KINDS = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS)
-LINE_MAX = 300  # characters of one line that are kept
-ASK_MAX = 400  # characters of one request
-FAILED = "- failed: "  # how the ledger of a task begins to tell what failed in it
+LINE_MAX = 300  # characters kept of one line
+ASK_MAX = 400  # characters kept of one request
+FAILED = "- failed: "  # the prefix of failures in the ledger of a task
 _TASK = re.compile(r"\[(?:Task|Cancelled): ")
 _BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*\[( |x|X)\]\s*(\S.*)")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)")
@@ -53,53 +53,53 @@ _DIGIT = re.compile(r"\d")
 Facts = dict[str, list[str]]
 
 
-def gather(unit: Sequence[Message]) -> Facts:
-    """The facts of one unit."""
-    found: Facts = {}
-    for message in unit:
+def gather(group: Sequence[Message]) -> Facts:
+    """The facts of one group."""
+    facts: Facts = {}
+    for message in group:
         if message.role not in (USER, ASSISTANT):
             continue
         text = message.text()
         if message.role == USER:
             if _TASK.match(text):
-                _add(found, TASKS, text.split("\n", 1)[0])
-                text = _without_failures(found, text)
+                _add(facts, TASKS, text.split("\n", 1)[0])
+                text = _without_failures(facts, text)
             elif text.strip():
-                _add(found, ASKS, _short(" ".join(text.split()), ASK_MAX))
-        _prose(found, text)
+                _add(facts, ASKS, _short(" ".join(text.split()), ASK_MAX))
+        _prose(facts, text)
         if message.role == USER and len(text) <= ASK_MAX:
-            found.pop(FIGURES, None)  # the request itself says them
-    for deed in deeds(unit):
-        _deed(found, deed)
-    return found
+            facts.pop(FIGURES, None)  # the request itself contains them
+    for action in actions(group):
+        _add_action(facts, action)
+    return facts
 
 
-def _without_failures(found: Facts, text: str) -> str:
-    """A finished task without what its ledger says of failures: those are words of tools, and must not turn into rules,
-    decisions or figures because of how they are put."""
+def _without_failures(facts: Facts, text: str) -> str:
+    """A finished task without the failures in its ledger: those are words of tools, which must not become rules,
+    decisions or figures because of their wording."""
     lines = text.split("\n")
     failed = [line for line in lines if line.startswith(FAILED)]
     for line in failed:
-        _add(found, FAILURES, _short(line.removeprefix(FAILED), LINE_MAX))
+        _add(facts, FAILURES, _short(line.removeprefix(FAILED), LINE_MAX))
     return "\n".join(line for line in lines if line not in failed)
 
 
 def merge(many: Iterable[Mapping[str, Sequence[str]]]) -> Facts:
-    """Facts of several units in order. What comes again counts as new; what was done is open no more."""
+    """Facts of several groups in order. A repeated line counts as new; a closed item is removed from the open ones."""
     kinds: dict[str, dict[str, None]] = {}
     for facts in many:
         for kind, lines in facts.items():
-            known = kinds.setdefault(kind, {})
+            merged = kinds.setdefault(kind, {})
             for line in lines:
-                known.pop(line, None)
-                known[line] = None
+                merged.pop(line, None)
+                merged[line] = None
         for done in facts.get(CLOSED, ()):
             kinds.get(OPEN, {}).pop(done, None)
     return {kind: _newest(kind, list(lines)) for kind, lines in kinds.items() if kind != CLOSED and lines}
 
 
 def _newest(kind: str, lines: list[str]) -> list[str]:
-    """As many as are passed on. The first request is what all the work is for, so it always is."""
+    """The lines to keep. The first request is what all the work is for, so it stays."""
     most = limits.FACTS_KEPT
     if len(lines) <= most:
         return lines
@@ -107,12 +107,12 @@ def _newest(kind: str, lines: list[str]) -> list[str]:
 
 
 def from_json(value: object) -> Facts:
-    """Facts as a fold keeps them."""
-    given: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    return {kind: [str(line) for line in given[kind]] for kind in KINDS if isinstance(given.get(kind), list)}
+    """Facts as a fold stores them."""
+    record: Mapping[str, Any] = value if isinstance(value, dict) else {}
+    return {kind: [str(line) for line in record[kind]] for kind in KINDS if isinstance(record.get(kind), list)}
 
 
-def _prose(found: Facts, text: str) -> None:
+def _prose(facts: Facts, text: str) -> None:
     code = False
     for line in text.split("\n"):
         plain = line.strip()
@@ -120,58 +120,59 @@ def _prose(found: Facts, text: str) -> None:
             code = not code
         elif plain and not code:
             for sentence in _SENTENCE.split(plain) if len(plain) > LINE_MAX // 2 else (plain,):
-                _sentence(found, sentence)
+                _sentence(facts, sentence)
 
 
-def _sentence(found: Facts, text: str) -> None:
+def _sentence(facts: Facts, text: str) -> None:
     if box := _BOX.match(text):
-        _add(found, OPEN if box[1] == " " else CLOSED, _short(box[2].strip(), LINE_MAX))
+        _add(facts, OPEN if box[1] == " " else CLOSED, _short(box[2].strip(), LINE_MAX))
     else:
         for kind, cue in ((OPEN, _OPEN), (DECISIONS, _DECISION), (RULES, _RULE)):
             if cue.search(text):
-                _add(found, kind, _short(text, LINE_MAX))
+                _add(facts, kind, _short(text, LINE_MAX))
                 break
         else:
             if _NUMBER.search(text) or (_DIGIT.search(text) and _names(text)):
-                _add(found, FIGURES, _short(text, LINE_MAX))
-    _tokens(found, text)
+                _add(facts, FIGURES, _short(text, LINE_MAX))
+    _tokens(facts, text)
 
 
-def _tokens(found: Facts, text: str) -> None:
+def _tokens(facts: Facts, text: str) -> None:
     if "/" in text or "." in text:
         if "://" in text:
             for url in _URL.findall(text):
-                _add(found, IDS, url.rstrip(".,;"))
+                _add(facts, IDS, url.rstrip(".,;"))
             text = _URL.sub(" ", text)
         for path in _FILE.findall(text):
-            _add(found, FILES, path)
+            _add(facts, FILES, path)
         text = _FILE.sub(" ", text)
     if _DIGIT.search(text):
         for name in _names(text):
-            _add(found, IDS, name)
+            _add(facts, IDS, name)
         for number in _NUMBER.findall(text):
-            _add(found, NUMBERS, number)
+            _add(facts, NUMBERS, number)
 
 
 def _names(text: str) -> list[str]:
-    """Words that mix letters and digits, and numbers with a # before them: ids of every make."""
-    found = _NAME.findall(text)
+    """Ids: words that mix letters and digits, and numbers with a # before them."""
     return [
-        name for name in found if name[0] == "#" or (any(c.isdigit() for c in name) and any(c.isalpha() for c in name))
+        name
+        for name in _NAME.findall(text)
+        if name[0] == "#" or (any(c.isdigit() for c in name) and any(c.isalpha() for c in name))
     ]
 
 
-def _deed(found: Facts, deed: Deed) -> None:
-    if deed.kind == COMMAND:
-        _add(found, COMMANDS, deed.what)
-    elif deed.kind in (READ, EFFECT):
-        _add(found, FILES if deed.kind == READ else CHANGES, deed.what)
-    if deed.failed:
-        _add(found, FAILURES, f"{deed.what or deed.call}: {deed.failed}")
+def _add_action(facts: Facts, action: Action) -> None:
+    if action.kind == COMMAND:
+        _add(facts, COMMANDS, action.target)
+    elif action.kind in (READ, EFFECT):
+        _add(facts, FILES if action.kind == READ else CHANGES, action.target)
+    if action.failure:
+        _add(facts, FAILURES, f"{action.subject}: {action.failure}")
 
 
-def _add(found: Facts, kind: str, line: str) -> None:
-    lines = found.setdefault(kind, [])
+def _add(facts: Facts, kind: str, line: str) -> None:
+    lines = facts.setdefault(kind, [])
     if line not in lines:
         lines.append(line)
 

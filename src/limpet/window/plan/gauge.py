@@ -1,8 +1,8 @@
-"""What fills the window, section by section: rows for programs, a bar for people, one line for agents."""
+"""What fills the window, by section: a value for programs, a bar for people, one line for agents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 FREE = "free"
@@ -12,7 +12,7 @@ _FULL, _PARTS = "█", " ▏▎▍▌▋▊▉"  # a column of the bar can be fi
 
 
 class Row(NamedTuple):
-    """One section: its tokens, and their share of the limit as a fraction (more than 1 when it alone is too large)."""
+    """One section: its tokens, and their share of the limit as a fraction (more than 1 if it alone is too large)."""
 
     name: str
     tokens: int
@@ -20,27 +20,37 @@ class Row(NamedTuple):
 
 
 class Gauge(NamedTuple):
-    rows: tuple[Row, ...]
-    used: int
+    """Sizes are tokens."""
+
     limit: int
+    used: int
+    sections: Mapping[str, int]
+    left_out: tuple[str, ...] = ()  # sections that were cut, and how to read the rest
+    reused: int = 0  # at the start of the request, unchanged since the last one: what a prompt cache can serve
 
     @property
     def free(self) -> int:
-        """Tokens left; below zero when the window is too full."""
+        """Tokens left; negative if the window is too full."""
         return self.limit - self.used
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(Row(name, tokens, self._share(tokens)) for name, tokens in self.sections.items())
+
+    def _share(self, tokens: int) -> float:
+        return tokens / self.limit if self.limit > 0 else 0.0
 
 
 def measure(sections: Sequence[tuple[str, int]], limit: int) -> Gauge:
-    """The sections in the order given; those of the same name are added up, empty ones stay."""
-    added: dict[str, int] = {}
+    """The sections in the given order; those of the same name are added up, empty ones stay."""
+    sizes: dict[str, int] = {}
     for name, tokens in sections:
-        added[name] = added.get(name, 0) + tokens
-    rows = tuple(Row(name, tokens, tokens / limit if limit > 0 else 0.0) for name, tokens in added.items())
-    return Gauge(rows, sum(added.values()), limit)
+        sizes[name] = sizes.get(name, 0) + tokens
+    return Gauge(limit, sum(sizes.values()), sizes)
 
 
 def bar(gauge: Gauge, *, width: int = 40, plain: bool = False) -> str:
-    """A line for each section with a bar, then what is free. `plain` draws with ASCII signs only."""
+    """A line per section with a bar, then the free space. `plain` draws in ASCII."""
     left = Row(FREE if gauge.free >= 0 else OVER, abs(gauge.free), abs(gauge.free) / gauge.limit if gauge.limit else 0)
     rows = [*gauge.rows, left]
     names = min(_NAME_MAX, max(len(row.name) for row in rows))
@@ -56,7 +66,7 @@ def bar(gauge: Gauge, *, width: int = 40, plain: bool = False) -> str:
 
 
 def line(gauge: Gauge) -> str:
-    """The same in one line that costs an agent few tokens; sections without anything are left out."""
+    """The same in one line that costs an agent few tokens; empty sections are left out."""
     state = f"{gauge.free} free" if gauge.free >= 0 else f"{-gauge.free} {OVER}"
     parts = ", ".join(f"{row.name} {row.tokens}" for row in gauge.rows if row.tokens)
     head = f"window {_percent(gauge.used, gauge.limit)} ({gauge.used}/{gauge.limit} tokens, {state})"
@@ -67,7 +77,7 @@ def _percent(tokens: int, limit: int) -> str:
     if limit <= 0:
         return "-"
     percent = 100 * tokens / limit
-    # Nothing that is there is shown as nothing, and nothing short of full as full.
+    # A small share is not shown as 0 %, and an almost full window not as 100 %.
     if 0 < percent < 1:
         return "<1%"
     return f"{int(percent)}%" if percent < 100 else f"{round(percent)}%"

@@ -1,8 +1,8 @@
-"""The summary that needs no model: the facts of the folded messages, within a budget, the newest surviving longest.
+"""The summary without a model: the facts of the folded messages within a budget, the newest first to be kept.
 
-Nothing is rephrased. Each kind of fact has a share of the budget; what one leaves over the others may use. What did not
-fit is counted, so that whoever reads it knows that there is more to be found. What stands in every request anyway, as a
-line of the notepad does, is not said again: it would take the room of what stands nowhere else.
+Nothing is rephrased. Each kind of fact has a share of the budget; the others may use what it leaves. Facts that do not
+fit are counted, so that the reader knows there is more to search for. A line that is in every request anyway, such as
+one of the notepad, is not repeated: it would take the place of one that is not.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from limpet.window.plan.facts import (
     Facts,
 )
 
-# Kind of fact: its heading, and the percentage of the budget it is sure of. In the order in which what is left over is
-# given out: what an agent would do wrong without comes first, what it could look up comes last.
+# Kind of fact: its heading, and its guaranteed percentage of the budget. The rest of the budget is given out in this
+# order: first what an agent would get wrong without, last what it could look up.
 SECTIONS: Mapping[str, tuple[str, int]] = {
     RULES: ("Rules", 18),
     OPEN: ("Open", 14),
@@ -43,15 +43,15 @@ SECTIONS: Mapping[str, tuple[str, int]] = {
     COMMANDS: ("Commands", 1),
 }
 SHOWN = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, CHANGES, COMMANDS, FILES, IDS)
-IN_A_ROW = (FILES, IDS)  # names, which need no line of their own
+IN_A_ROW = (FILES, IDS)  # names, listed in one line
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*(?:\[[ xX]\])?\s*")
 FENCE = "```"
-SAID_MIN_CHARS = 16  # of a line that counts as said again: shorter ones are headings and words that stand anywhere
+REPEAT_MIN_CHARS = 16  # of a line that counts as a repetition: shorter ones are headings and common words
 
 
 def summarise(facts: Mapping[str, Sequence[str]], budget: int) -> str:
     """The facts as text of at most `budget` tokens."""
-    chosen, left_out = _chosen(facts, budget - 40)  # the headings of what is there, and the line at the end
+    chosen, left_out = _chosen(facts, budget - 40)  # for the headings and the last line
     parts = [_part(kind, chosen[kind]) for kind in SHOWN if chosen.get(kind)]
     if left_out:
         names = ", ".join(f"{count} {SECTIONS[kind][0].lower()}" for kind, count in left_out.items())
@@ -61,23 +61,23 @@ def summarise(facts: Mapping[str, Sequence[str]], budget: int) -> str:
 
 
 def besides(facts: Mapping[str, Sequence[str]], standing: str) -> Facts:
-    """The facts that a text which is sent with every request does not hold."""
-    read = plain(standing)
-    return {kind: [line for line in lines if plain(line) not in read] for kind, lines in facts.items()}
+    """The facts that are not in the text that every request contains."""
+    present = plain(standing)
+    return {kind: [line for line in lines if plain(line) not in present] for kind, lines in facts.items()}
 
 
 def shortened(text: str, standing: str, budget: int) -> str:
-    """Somebody else's summary within the budget. If it is too long, what is said in every request anyway goes first."""
+    """A model's summary cut to the budget. Lines that every request contains anyway are dropped first."""
     if tokens.count(text) <= budget:
         return text
-    read, code = plain(standing), False
-    kept: list[str] = []
+    present, code = plain(standing), False
+    lines: list[str] = []
     for line in text.split("\n"):
         code ^= line.lstrip().startswith(FENCE)
         bare = plain(_BULLET.sub("", line, count=1))
-        if code or len(bare) < SAID_MIN_CHARS or bare not in read:
-            kept.append(line)
-    return tokens.cut("\n".join(kept), budget)[0]
+        if code or len(bare) < REPEAT_MIN_CHARS or bare not in present:
+            lines.append(line)
+    return tokens.cut("\n".join(lines), budget)[0]
 
 
 def _part(kind: str, lines: Sequence[str]) -> str:
@@ -88,15 +88,15 @@ def _part(kind: str, lines: Sequence[str]) -> str:
 
 
 def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """What fits, each kind in its own order, and how many of each kind do not."""
-    said: set[str] = set()
+    """The facts that fit, each kind in its own order, and how many of each kind do not."""
+    used: set[str] = set()
     waiting: dict[str, list[tuple[str, int]]] = {}
     for kind in SECTIONS:
-        fresh = [line for line in facts.get(kind, ()) if line not in said]
-        said.update(fresh)
+        fresh = [line for line in facts.get(kind, ()) if line not in used]
+        used.update(fresh)
         if kind == ASKS:
-            fresh = fresh[1:] + fresh[:1]  # the first request is what all the work is for; it counts as the newest
-        waiting[kind] = [(line, tokens.count(line) + 2) for line in fresh]  # the dash and the line end
+            fresh = fresh[1:] + fresh[:1]  # the first request is what all the work is for, so it counts as the newest
+        waiting[kind] = [(line, tokens.count(line) + 2) for line in fresh]  # for the dash and the line end
     taken: dict[str, list[str]] = {kind: [] for kind in SECTIONS}
     left = budget
     for kind, (_, share) in SECTIONS.items():
@@ -104,12 +104,12 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
     for kind in SECTIONS:
         left -= _take(waiting[kind], taken[kind], left)
     chosen = {kind: set(lines) for kind, lines in taken.items()}
-    shown = {kind: [line for line in facts.get(kind, ()) if line in chosen[kind]] for kind in taken}
-    return shown, {kind: len(lines) for kind, lines in waiting.items() if lines}
+    ordered = {kind: [line for line in facts.get(kind, ()) if line in chosen[kind]] for kind in taken}
+    return ordered, {kind: len(lines) for kind, lines in waiting.items() if lines}
 
 
 def _take(waiting: list[tuple[str, int]], taken: list[str], room: int) -> int:
-    """Move as many as there is room for, the newest first, and say what they cost."""
+    """Move as many lines as there is room for, the newest first, and return their cost."""
     spent = 0
     while waiting and spent + waiting[-1][1] <= room:
         line, cost = waiting.pop()

@@ -1,0 +1,132 @@
+"""What the entries of sessions and tasks store in `extra`, as types.
+
+The JSON keys are part of the stored format. Keys that a record does not name are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from limpet.model import EMPTY
+
+OPEN, ENDED, CANCELLED = "open", "ended", "cancelled"
+
+
+class TaskRecord(NamedTuple):
+    """The `extra` of a task; its content is the description. The last four are set when it ends."""
+
+    state: str  # OPEN, ENDED or CANCELLED
+    depth: int  # 1 is the outermost
+    first: int  # position of the first message in it
+    outcome: str = ""
+    last: int | None = None
+    ledger: str = ""
+    ended_at: int | None = None
+    unknown: Mapping[str, Any] = EMPTY
+
+    @classmethod
+    def from_json(cls, extra: Mapping[str, Any]) -> TaskRecord:
+        return cls(
+            extra["state"],
+            extra["depth"],
+            extra["first"],
+            extra.get("outcome", ""),
+            extra.get("last"),
+            extra.get("ledger", ""),
+            extra.get("ended_at"),
+            _unknown(extra, cls._fields),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        record = {**self.unknown, "state": self.state, "depth": self.depth, "first": self.first}
+        if self.last is None:
+            return record
+        return {**record, "outcome": self.outcome, "last": self.last, "ledger": self.ledger, "ended_at": self.ended_at}
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether its messages are folded: it has ended, and was not brought back since."""
+        return self.last is not None and self.last >= self.first
+
+    def unfolded(self) -> TaskRecord:
+        """The task still ended, but folding nothing."""
+        return self._replace(last=self.first - 1)
+
+
+class HookState(NamedTuple):
+    """What the hooks of a coding agent remember from one process to the next."""
+
+    restore: bool = False  # the context was compacted away and has not been restored yet
+    checkpoint: str = ""  # what the conversation contained before the last compaction
+    source: str = ""  # the origin of the checkpoint, and when it was written
+    at: int = 0
+    pad: int = 0  # the version of the notepad that the model was last shown
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> HookState:
+        return cls(
+            bool(record.get("restore")),
+            str(record.get("checkpoint") or ""),
+            str(record.get("source") or ""),
+            int(record.get("at") or 0),
+            int(record.get("pad") or 0),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+class SessionRecord(NamedTuple):
+    """The `extra` of a session; its content is the task."""
+
+    depth: int = 0  # in the tree; 0 is a session without a parent
+    notes: tuple[str, ...] = ()  # given by the parent
+    references: tuple[str, ...] = ()
+    token_limit: int | None = None
+    model: str = ""
+    forked: bool = False
+    children: tuple[str, ...] = ()  # at work, as far as known
+    outcome: str | None = None  # how a child ended
+    result: str | None = None
+    archived_at: int | None = None
+    hosted: HookState | None = None
+    unknown: Mapping[str, Any] = EMPTY
+
+    @classmethod
+    def from_json(cls, extra: Mapping[str, Any]) -> SessionRecord:
+        hosted = extra.get("hosted")
+        return cls(
+            extra.get("depth", 0),
+            tuple(extra.get("notes", ())),
+            tuple(extra.get("references", ())),
+            extra.get("token_limit"),
+            extra.get("model", ""),
+            extra.get("forked", False),
+            tuple(extra.get("children", ())),
+            extra.get("outcome"),
+            extra.get("result"),
+            extra.get("archived_at"),
+            HookState.from_json(hosted) if hosted else None,
+            _unknown(extra, cls._fields),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        fields = {
+            "depth": self.depth or None,
+            "notes": list(self.notes) or None,
+            "references": list(self.references) or None,
+            "token_limit": self.token_limit,
+            "model": self.model or None,
+            "forked": self.forked or None,
+            "children": list(self.children) or None,
+            "outcome": self.outcome,
+            "result": self.result,
+            "archived_at": self.archived_at,
+            "hosted": None if self.hosted is None else self.hosted.to_json(),
+        }
+        return {**self.unknown, **{name: value for name, value in fields.items() if value is not None}}
+
+
+def _unknown(extra: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in extra.items() if name not in fields}
