@@ -1,7 +1,7 @@
-"""The library's face: `Limpet` (a project's memory) and `Session` (one piece of work in it).
+"""`Limpet` (a project's memory) and `Session` (one piece of work in it).
 
-Every method goes through `Limpet.run`, the same way a tool call does, so that checks, answers and errors are the same
-behind every door. `call` gives the answer as JSON, the methods give values.
+Every call of an operation goes through `Limpet.run`, whether it comes from a method or from a tool call, so checks,
+answers and errors are the same at every door. Methods return values; `Limpet.call` returns JSON.
 """
 
 from __future__ import annotations
@@ -9,49 +9,58 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from limpet import errors
-from limpet.catalogue.check import checked
+from limpet.catalogue.check import checked, session_name
+from limpet.catalogue.late import LateModule, Part, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation
-from limpet.catalogue.table import WITH_WINDOW, find, guidance, profile, resolve
-from limpet.memory import handoff, memory
-from limpet.model import Entry, Event, Folder, Handoff, Scope, SessionInfo
-from limpet.session import sessions
-from limpet.session.methods import (
-    HandoffFace,
-    JournalFace,
-    MemoryFace,
-    NotepadFace,
-    NotesFace,
-    OutputsFace,
-    PromptFace,
-    SandboxFace,
-    SkillsFace,
-    StateFace,
-    plain,
-)
+from limpet.catalogue.table import WITH_WINDOW, find, guidance, operation_of, profile
+from limpet.memory import handoff
+from limpet.memory.handoff import MAIN as MAIN_LINE
+from limpet.model import Event, Folder, Handoff, Scope, SessionInfo
 from limpet.settings import Bounds
 from limpet.store import Finding, Store
 
 if TYPE_CHECKING:
-    # What only some calls need is imported by them: every server starts with this module.
+    from limpet.journal.methods import ProjectJournal
+    from limpet.memory import memory
+    from limpet.memory.handoff import SessionHandoff
+    from limpet.memory.memory import SessionMemory
+    from limpet.memory.notes import SessionNotes
+    from limpet.memory.skills import SessionSkills
+    from limpet.memory.state import ProjectState
     from limpet.outputs import savings
+    from limpet.outputs.methods import SessionOutputs
     from limpet.recall import recall
     from limpet.recall.semantics import Semantics
-    from limpet.session import tree
-    from limpet.stores.shared import backup as whole
-    from limpet.upkeep import history, tool_pins
+    from limpet.sandbox.run import SessionSandbox
+    from limpet.session import pins, sessions, tree
+    from limpet.session.notepad import SessionNotepad
+    from limpet.session.prompt import SystemPrompt
+    from limpet.stores.shared import backup as backups
+    from limpet.upkeep import export, history, tool_pins
+    from limpet.window import answers, messages
     from limpet.window.messages import Message
     from limpet.window.window import Window
+else:  # every server starts with this module, and few calls need these
+    memory, pins, sessions, tree = map(
+        LateModule, ("memory.memory", "session.pins", "session.sessions", "session.tree")
+    )
+    savings, recall, backups = map(LateModule, ("outputs.savings", "recall.recall", "stores.shared.backup"))
+    export, history, tool_pins = map(LateModule, ("upkeep.export", "upkeep.history", "upkeep.tool_pins"))
+    answers, messages = map(LateModule, ("window.answers", "window.messages"))
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Clock = Callable[[], int]
-Watch = Callable[[str, str, str, Callable[[], Any]], Any]  # operation, by whom, project, and the work, which it must do
-NO_FOLDER = os.path.join(os.devnull, "none")  # no file can ever be there
+Run = Callable[[Operation, Mapping[str, Any], str | None, str], Any]  # as Limpet.run
+LIBRARY = "agent/library"  # who calls, unless the caller says so
+NO_FOLDER = os.path.join(os.devnull, "none")  # a path where no file can be
 
 
 def wall_clock() -> int:
-    """Milliseconds since 1970. Stores never let a project's time stamps go back, whatever this says."""
+    """Milliseconds since 1970. A store keeps the time stamps of a project increasing, even if this goes back."""
     return time.time_ns() // 1_000_000
 
 
@@ -61,7 +70,7 @@ class Tool(NamedTuple):
     name: str
     description: str
     parameters: dict[str, Any]  # JSON schema
-    handler: Callable[[Mapping[str, Any]], Any]  # what it gives is shown as text, or as JSON
+    handler: Callable[[Mapping[str, Any]], Any]  # the model is shown its result as text, or as JSON
 
     def anthropic(self) -> dict[str, Any]:
         return {"name": self.name, "description": self.description, "input_schema": self.parameters}
@@ -71,8 +80,8 @@ class Tool(NamedTuple):
         return {"type": "function", "function": function}
 
     def openai_responses(self) -> dict[str, Any]:
-        said = {"name": self.name, "description": self.description, "parameters": self.parameters}
-        return {"type": "function", **said, "strict": False}
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", **function, "strict": False}
 
 
 class Instructions(NamedTuple):
@@ -103,11 +112,11 @@ class Limpet:
         self.scope = scope
         if session == EVERY:
             raise _only_for_reading()
-        self.default_session = sessions.session_name(session) if session else f"s-{os.urandom(6).hex()}"
+        self.default_session = session_name(session) if session else f"s-{os.urandom(6).hex()}"
         self._bounds = bounds or Bounds()
         self.clock = clock
         self._skills = skills
-        self.watch: Watch | None = None  # stands around every operation: telemetry.py
+        self._around: Callable[[Limpet, Run], Run] | None = None
 
     def __enter__(self) -> Limpet:
         return self
@@ -123,95 +132,96 @@ class Limpet:
         return self._bounds
 
     def elsewhere(self, scope: Scope) -> Limpet:
-        """The memory of another project in the same store. Its folder is not here: it has no journal and no skills."""
-        known = self._semantics
-        there = Limpet(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, semantics=known)
-        there.watch = self.watch
-        return there
+        """The memory of another project in the same store. It has no folder, and so no journal and no skills."""
+        semantics = self._semantics
+        limpet = Limpet(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, semantics=semantics)
+        if self._around is not None:
+            limpet.observe(self._around)
+        return limpet
 
-    # --- the one way in -----------------------------------------------------------------------------------------------
+    def observe(self, around: Callable[[Limpet, Run], Run]) -> None:
+        """Replace `run` with what `around` makes of it, here and in every Limpet that `elsewhere` returns later."""
+        self._around = around
+        self.__dict__["run"] = around(self, self.run)
+
+    # --- calling operations -------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
-        if self.watch is None:
-            return self._run(operation, arguments, session, by)
-        return self.watch(operation.name, by, self.scope.project, lambda: self._run(operation, arguments, session, by))
-
-    def _run(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
-        given = checked(operation, arguments)
-        named = given.pop("session_id", None) or session
-        if named == EVERY and not operation.every_session:
+        """Check the arguments, call the operation and return its value."""
+        values = checked(operation, arguments)
+        name = values.pop("session_id", None) or session
+        if name == EVERY and not operation.every_session:
             raise _only_for_reading()
-        return resolve(operation.run)(self.context(named, by), **given)
+        return resolve(operation.run)(self.context(name, by), **values)
 
     def call(
-        self, name: str, arguments: Mapping[str, Any], *, session: str | None = None, by: str = "agent/library"
+        self, name: str, arguments: Mapping[str, Any], *, session: str | None = None, by: str = LIBRARY
     ) -> dict[str, Any]:
-        """Do an operation by name, as a tool call does; the answer is ready for JSON."""
+        """Call an operation by name, as a tool call does. The answer is ready for JSON."""
         operation = find(name)
-        reply: dict[str, Any] = resolve(operation.show)(self.run(operation, arguments, session, by))
-        return reply
+        return operation.render(self.run(operation, arguments, session, by))
 
-    def context(self, session: str | None = None, by: str = "agent/library") -> Context:
-        name = self.default_session if session is None else sessions.session_name(session)
+    def do(self, function: Callable[Concatenate[Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call an operation by its function, outside of any session. Arguments are given by name."""
+        if args:
+            raise TypeError(f"{function.__name__} is called here with named arguments only")
+        value: T = self.run(operation_of(function), kwargs, None, LIBRARY)
+        return value
+
+    def context(self, session: str | None = None, by: str = LIBRARY) -> Context:
+        name = self.default_session if session is None else session_name(session)
         now = self.clock()
         return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._semantics)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 
-    def session(self, id: str | None = None, *, by: str = "agent/library") -> Session:
-        """The session of that name: resumed if it exists, begun with its first write if not."""
-        return Session(self, self.default_session if id is None else sessions.session_name(id), by)
+    def session(self, id: str | None = None, *, by: str = LIBRARY) -> Session:
+        """The session with that name. It is resumed if it exists; otherwise its first write begins it."""
+        return Session(self, self.default_session if id is None else session_name(id), by)
 
     @property
-    def memory(self) -> MemoryFace:
+    def memory(self) -> SessionMemory:
         return self.session().memory
+
+    @property
+    def journal(self) -> ProjectJournal:
+        return self.session().journal
+
+    def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
+        return self.do(sessions.list_sessions, include_archived=include_archived, limit=limit).sessions
+
+    def archive(self, id: str) -> SessionInfo:
+        return self.do(sessions.archive_session, id=id)
+
+    def wait(self, ids: Sequence[str], seconds: int = 0) -> tree.Waited:
+        """How these sub-sessions ended. Waits up to `seconds` for those that have not."""
+        return self.do(tree.wait_for_sessions, ids=ids, seconds=seconds)
+
+    def end(self, id: str, outcome: str, result: str = "") -> tree.Outcome:
+        """Record the outcome of a sub-session that did not report."""
+        return self.do(tree.end_session, id=id, outcome=outcome, result=result)
+
+    def history(self, *, kind: str | None = None, key: str | None = None, limit: int = 50) -> tuple[Event, ...]:
+        return self.do(history.history, kind=kind, key=key, limit=limit).events
+
+    def undo(self, seq: int | None = None) -> Event:
+        """Undo the last change, or the one with this number. Returns the change that was undone."""
+        return self.do(history.undo, seq=seq).event
+
+    def savings(self, session: str | None = None) -> savings.Saved:
+        """What kept outputs saved, in tokens, by session and tool."""
+        return self.do(savings.savings, session=session)
+
+    def recall(self, query: str, **options: Any) -> recall.Recalled:
+        """Search everything kept in the project. Options: kinds, tags, session, since, until, key_prefix, limit …"""
+        return self.do(recall.recall, query=query, **options)
 
     def see_tools(
         self, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool = True
     ) -> tuple[tool_pins.Seal, ...]:
-        """Compare the tools another MCP server lists with those sealed. A server seen for the first time is sealed."""
+        """Compare the tools another MCP server lists with the pinned ones. The first list of a server is pinned."""
         ctx = self.context(by="agent/wrap")._replace(session="")
-        from limpet.upkeep import tool_pins
-
         return tool_pins.see_tools(ctx, server, tools, complete=complete)
-
-    @property
-    def journal(self) -> JournalFace:
-        return self.session().journal
-
-    def sessions(self, *, include_archived: bool = False, limit: int = 50) -> tuple[SessionInfo, ...]:
-        arguments = {"include_archived": include_archived, "limit": limit}
-        return cast(sessions.Sessions, self._do("list_sessions", arguments)).sessions
-
-    def archive(self, id: str) -> SessionInfo:
-        return cast(SessionInfo, self._do("archive_session", {"id": id}))
-
-    def wait(self, ids: Sequence[str], seconds: int = 0) -> tree.Waited:
-        """How these sub-sessions ended, waiting a while for those that have not."""
-        return cast("tree.Waited", self._do("wait_for_sessions", {"ids": plain(ids), "seconds": seconds}))
-
-    def end(self, id: str, outcome: str, result: str = "") -> tree.Outcome:
-        """Say how a sub-session ended that did not report."""
-        return cast("tree.Outcome", self._do("end_session", {"id": id, "outcome": outcome, "result": result}))
-
-    def history(self, *, kind: str | None = None, key: str | None = None, limit: int = 50) -> tuple[Event, ...]:
-        return cast("history.History", self._do("history", {"kind": kind, "key": key, "limit": limit})).events
-
-    def savings(self, session: str | None = None) -> savings.Saved:
-        """What kept outputs saved, in tokens, by session and tool."""
-        return cast("savings.Saved", self._do("savings", {"session": session}))
-
-    def recall(self, query: str, **options: Any) -> recall.Recalled:
-        """Search everything kept in the project. Options: kinds, tags, session, since, until, key_prefix, limit …"""
-        given = {name: plain(value) if name in ("kinds", "tags") else value for name, value in options.items()}
-        return cast("recall.Recalled", self._do("recall", {"query": query, **given}))
-
-    def undo(self, seq: int | None = None) -> Event:
-        """Take the last change back, or the one named. The change that was undone."""
-        return cast("history.Undone", self._do("undo", {"seq": seq})).event
-
-    def _do(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        return self.run(find(name), arguments, None, "agent/library")
 
     # --- for people who build agents ----------------------------------------------------------------------------------
 
@@ -222,10 +232,10 @@ class Limpet:
         """
 
         def handler(operation: Operation) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-            return lambda arguments: self.call(operation.name, arguments, session=session, by="agent/tools")
+            return lambda arguments: operation.render(self.run(operation, arguments, session, "agent/tools"))
 
-        given = {op.name: op for op in (*profile(profile_name), *map(find, also))}
-        return [Tool(op.name, op.description(), op.input_schema(), handler(op)) for op in given.values()]
+        operations = {op.name: op for op in (*profile(profile_name), *map(find, also))}
+        return [Tool(op.name, op.description(), op.input_schema(), handler(op)) for op in operations.values()]
 
     def guidance(self, profile_name: str = "core") -> str:
         """The prompt section that teaches these tools. Give it to the model only together with them."""
@@ -236,39 +246,31 @@ class Limpet:
     ) -> Instructions:
         """What an agent should know first: the waiting handoff, if any, then how to use the tools."""
         ctx = self.context(session)
-        seen = handoff.waiting(ctx)
-        first = handoff.section(seen, handoff.other_lines(ctx))
+        waiting = handoff.waiting(ctx)
+        first = handoff.section(waiting, handoff.other_lines(ctx))
         text = "\n\n".join(part for part in (first, self.guidance(profile_name) if guide else "") if part)
 
         def used() -> None:
-            if seen is not None:
-                handoff.use_handoff(self.context(ctx.session), seen)
+            if waiting is not None:
+                handoff.use_handoff(self.context(ctx.session), waiting)
 
         return Instructions(text, used)
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
     def export_lines(self, *, outputs: bool = True) -> Iterator[str]:
-        from limpet.upkeep import export
-
         return export.export_lines(self.context(), outputs=outputs)
 
     def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
-        from limpet.upkeep import export
-
         return export.import_lines(self.context(by="import/file"), lines, merge=merge)
 
-    def backup(self, target: str, told: whole.Told = lambda count: None) -> tuple[Finding, ...]:
-        """The whole store, every project of it, as a file that is a store. What was found on reading it again."""
-        from limpet.stores.shared import backup as whole
+    def backup(self, target: str, told: backups.Told = lambda count: None) -> tuple[Finding, ...]:
+        """The whole store, with all its projects, as a file that is itself a store. Returns what its check found."""
+        return backups.backup(self.store, target, told)
 
-        return whole.backup(self.store, target, told)
-
-    def restore(self, source: str, told: whole.Told = lambda count: None) -> whole.Copied:
+    def restore(self, source: str, told: backups.Told = lambda count: None) -> backups.Copied:
         """Put a backup of any store into this one, which must be empty. All of it, or nothing."""
-        from limpet.stores.shared import backup as whole
-
-        return whole.restore(self.store, source, told)
+        return backups.restore(self.store, source, told)
 
     def check(self) -> tuple[Finding, ...]:
         return self.store.check()
@@ -277,68 +279,69 @@ class Limpet:
 class Session:
     """One piece of work: its notes, notepad and scratchpad, and the project's memory seen from it."""
 
+    notes: Part[SessionNotes] = Part("memory.notes:SessionNotes")
+    notepad: Part[SessionNotepad] = Part("session.notepad:SessionNotepad")
+    memory: Part[SessionMemory] = Part("memory.memory:SessionMemory")
+    handoff: Part[SessionHandoff] = Part("memory.handoff:SessionHandoff")
+    outputs: Part[SessionOutputs] = Part("outputs.methods:SessionOutputs")
+    sandbox: Part[SessionSandbox] = Part("sandbox.run:SessionSandbox")
+    prompt: Part[SystemPrompt] = Part("session.prompt:SystemPrompt")
+    skills: Part[SessionSkills] = Part("memory.skills:SessionSkills")
+    state: Part[ProjectState] = Part("memory.state:ProjectState")
+    journal: Part[ProjectJournal] = Part("journal.methods:ProjectJournal")
+
     def __init__(self, hold: Limpet, id: str, by: str) -> None:
         self.hold = hold
         self.id = id
         self.by = by
-        self.notes = NotesFace(self)
-        self.notepad = NotepadFace(self)
-        self.memory = MemoryFace(self)
-        self.handoff = HandoffFace(self)
-        self.outputs = OutputsFace(self)
-        self.sandbox = SandboxFace(self)
-        self.prompt = PromptFace(self)
-        self.skills = SkillsFace(self)
-        self.state = StateFace(self)
-        self.journal = JournalFace(self)
-        self._seen: Handoff | None = None  # in the context given out last
+        self._handoff: Handoff | None = None  # in the last context
         self._window: Window | None = None
 
-    def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        return self.hold.run(find(name), arguments, self.id, self.by)
+    def do(self, function: Callable[Concatenate[Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call an operation by its function, in this session. Arguments are given by name."""
+        if args:
+            raise TypeError(f"{function.__name__} is called here with named arguments only")
+        value: T = self.hold.run(operation_of(function), kwargs, self.id, self.by)
+        return value
 
     def ctx(self) -> Context:
-        """For what is no operation of its own."""
+        """The context of a call that is no operation."""
         return self.hold.context(self.id, self.by)
 
     def begin(self, task: str = "") -> SessionInfo:
-        return cast(SessionInfo, self.do("begin_session", {"task": task}))
+        return self.do(sessions.begin_session, task=task)
 
-    def spawn(self, task: str, **given: Any) -> Session:
+    def spawn(self, task: str, **options: Any) -> Session:
         """A sub-session with a task: copy_notepad=, notes=, references=, token_limit= and model= say what it gets."""
-        made = cast("tree.Spawned", self.do("spawn_session", {"task": task, **given}))
-        return Session(self.hold, made.id, self.by)
+        return Session(self.hold, self.do(tree.spawn_session, task=task, **options).id, self.by)
 
-    def fork(self, task: str, **given: Any) -> Session:
-        """A sub-session that goes on from here: it has this session's notepad and history."""
-        made = cast("tree.Spawned", self.do("fork_session", {"task": task, **given}))
-        return Session(self.hold, made.id, self.by)
+    def fork(self, task: str, **options: Any) -> Session:
+        """A sub-session that continues from here: it has this session's notepad and history."""
+        return Session(self.hold, self.do(tree.fork_session, task=task, **options).id, self.by)
 
     def report(self, result: str) -> tree.Outcome:
         """End this sub-session with its result."""
-        return cast("tree.Outcome", self.do("report_result", {"result": result}))
+        return self.do(tree.report_result, result=result)
 
-    def context(self, line: str = handoff.MAIN) -> str:
+    def context(self, line: str = MAIN_LINE) -> str:
         """What the session starts with: handoff, notepad, scratchpad and memory, in this order.
 
-        The handoff is that of the line of work named; those that wait for other lines are mentioned.
+        The handoff is that of the line of work named; handoffs waiting for other lines are mentioned.
         """
         ctx = self.ctx()
-        self._seen = handoff.waiting(ctx, line)
-        return sessions.context(ctx, self._seen, line)
+        self._handoff = handoff.waiting(ctx, line)
+        return sessions.context(ctx, self._handoff, line)
 
     def used(self) -> None:
-        """Say that the last context of this session served a model call; the handoff in it is now used up."""
-        if self._seen is not None:
-            handoff.use_handoff(self.ctx(), self._seen)
+        """Record that a model call used the last context of this session; the handoff in it is used up now."""
+        if self._handoff is not None:
+            handoff.use_handoff(self.ctx(), self._handoff)
 
     @property
     def window(self) -> Window:
         """The window of a loop that calls a model: `next`, `sent` and `uncompact`."""
         if self._window is None:
-            from limpet.window.window import Window
-
-            self._window = Window(self.ctx)
+            self._window = resolve("window.window:Window")(self.ctx)
         return self._window
 
     def tools(self, profile_name: str = "core", *, also: Sequence[str] = WITH_WINDOW) -> list[Tool]:
@@ -346,26 +349,25 @@ class Session:
         return self.hold.tools(profile_name, session=self.id, also=also)
 
     def answer(self, reply: Message, tools: Sequence[Tool]) -> list[Message]:
-        """Do what a model's reply calls for, with these tools: ours and your own. A message for each call.
+        """Run the calls in a model's reply with these tools, Limpet's and your own. Returns a message per call.
 
-        What goes wrong is a result too, so that the model can act on it; big results of your tools become references.
+        A failure is a result too, so that the model can act on it. Big results of your tools become references.
         """
-        from limpet.window import answers
-        from limpet.window.messages import TOOL, Message
-
-        known = {tool.name: tool.handler for tool in tools}
-        return [Message(TOOL, (answers.run_handler(self.ctx(), call, known),)) for call in reply.calls()]
+        handlers = {tool.name: tool.handler for tool in tools}
+        results = (answers.run_handler(self.ctx(), call, handlers) for call in reply.calls())
+        return [messages.Message(messages.TOOL, (result,)) for result in results]
 
     def pin(self, content: str) -> str:
-        """A text that every window of this session holds from now on. The id it is unpinned by."""
-        return cast(Entry, self.do("pin_text", {"content": content})).key
+        """Put a text into every window of this session from now on. Returns the id to unpin it by."""
+        return self.do(pins.pin_text, content=content).key
 
     def unpin(self, id: str) -> None:
-        self.do("unpin_text", {"id": id})
+        self.do(pins.unpin_text, id=id)
 
     def scratch(self, content: str | None = None, mode: str = "read") -> str:
-        """The scratchpad of the task at hand: read, replace, append or clear. Its content afterwards."""
-        return cast(memory.Scratch, self.do("scratch_note", {"content": content, "mode": mode})).content
+        """The scratchpad of the current task: read, replace, append or clear. Returns its content afterwards."""
+        answer = self.do(memory.scratch_note, content=content, mode=mode)
+        return answer.content if isinstance(answer, memory.Scratch) else ""
 
 
 def _only_for_reading() -> errors.BadInput:

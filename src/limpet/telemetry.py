@@ -24,7 +24,8 @@ from limpet.errors import LimpetError
 from limpet.model import iso
 
 if TYPE_CHECKING:
-    from limpet.api import Limpet, Watch
+    from limpet.api import Limpet, Run
+    from limpet.catalogue.operation import Operation
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
@@ -44,21 +45,27 @@ See = Callable[[Called], None]
 
 def watch(hold: Limpet, sees: Sequence[See], *, traces: bool = False) -> None:
     """Show every call that goes through this memory, and those made from it, to all of `sees`, and as a span."""
-    work: Watch = _timed(sees)
-    hold.watch = _spans(work) if traces else work if sees else None
+    if not (sees or traces):
+        return
+
+    def around(hold: Limpet, run: Run) -> Run:
+        project, timed = hold.scope.project, _timed(run, hold.scope.project, sees)
+        return _spans(timed, project) if traces else timed
+
+    hold.observe(around)
 
 
-def _timed(sees: Sequence[See]) -> Watch:
-    def watched(operation: str, by: str, project: str, work: Callable[[], Any]) -> Any:
+def _timed(run: Run, project: str, sees: Sequence[See]) -> Run:
+    def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
         began, outcome = time.perf_counter(), FAILED
         try:
-            answer = work()
+            answer = run(operation, arguments, session, by)
             outcome = OK
         except LimpetError as problem:
             outcome = problem.code
             raise
         finally:
-            called = Called(operation, by, project, outcome, time.perf_counter() - began)
+            called = Called(operation.name, by, project, outcome, time.perf_counter() - began)
             for see in sees:
                 see(called)
         return answer
@@ -144,20 +151,20 @@ def _histogram(operation: str, slots: list[int], seconds: float) -> list[str]:
 # --- spans ------------------------------------------------------------------------------------------------------------
 
 
-def _spans(inner: Watch) -> Watch:
+def _spans(run: Run, project: str) -> Run:
     """A span around each call, made by whatever provider is set; only here is OpenTelemetry imported."""
     from opentelemetry import trace
 
     tracer = trace.get_tracer("limpet")
 
-    def watched(operation: str, by: str, project: str, work: Callable[[], Any]) -> Any:
-        known = {"limpet.operation": operation, "limpet.by": by, "limpet.project": project}
+    def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+        known = {"limpet.operation": operation.name, "limpet.by": by, "limpet.project": project}
         # The sentence of a problem can repeat what is stored, so exceptions are not recorded; their codes are.
         with tracer.start_as_current_span(
-            f"limpet {operation}", attributes=known, record_exception=False, set_status_on_exception=False
+            f"limpet {operation.name}", attributes=known, record_exception=False, set_status_on_exception=False
         ) as span:
             try:
-                answer = inner(operation, by, project, work)
+                answer = run(operation, arguments, session, by)
             except BaseException as problem:
                 code = problem.code if isinstance(problem, LimpetError) else FAILED
                 span.set_attribute("limpet.outcome", code)

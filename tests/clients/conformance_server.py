@@ -15,7 +15,7 @@ import uvicorn
 from limpet import wiring
 from limpet.doors.http import server
 from limpet.protocol.jsonrpc import Json, RpcError, dumps
-from limpet.protocol.mcp_server import Client, Surface
+from limpet.protocol.mcp_server import Client, Surface, finished
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n and one pixel").decode()
 SOUND = base64.b64encode(b"RIFF and a short sound").decode()
@@ -87,11 +87,11 @@ PROMPTS = {
 class Fixtures(Surface):
     """The surface, and beside what it says the fixtures."""
 
-    def reply(self, method: str, params: Json, client: Client, revision: str) -> Json:
+    def answer(self, method: str, params: Json, client: Client, revision: str) -> Json:
         found = _fixture(method, params)
         if found is not None:
-            return found
-        reply = super().reply(method, params, client, revision)
+            return finished(method, found, revision)
+        reply = super().answer(method, params, client, revision)
         for name, more in _listed(method).items():
             kept = reply[name]
             assert isinstance(kept, list)

@@ -37,7 +37,7 @@ def test_a_new_session_gets_handoff_notepad_and_memory(place: Place, client: str
         hold.session("earlier").handoff.write("Casts come next.")
         hold.session("one").notepad.write("- [ ] casts")
         hold.session("one").pin("Never push to main.")
-        hold.session("one").do("begin_task", {"description": "port the parser"})
+        hold.call("begin_task", {"description": "port the parser"}, session="one")
         hold.memory.write("style", "Tabs, never spaces.")
         hold.journal.init()
         hold.journal.add("task", "Port the parser to Rust")

@@ -20,13 +20,13 @@ import limpet
 from journeys.stdio import Server, environment
 from limpet import errors
 from limpet.api import Limpet
-from limpet.session.methods import OutputsFace
+from limpet.outputs.methods import SessionOutputs
 
 NOON = 1_772_539_200_000
 THRESHOLD = 4_096
 MASK = "📁 Output cached: "
 ROWS = json.dumps({"results": [{"id": n, "name": f"document {n}"} for n in range(200)], "metadata": {"total": 200}})
-Set = Callable[..., OutputsFace]
+Set = Callable[..., SessionOutputs]
 
 
 class Clock:
@@ -52,7 +52,7 @@ def given(store: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator
     """The outputs of a session, with settings."""
     holds: list[Limpet] = []
 
-    def opened(**settings: object) -> OutputsFace:
+    def opened(**settings: object) -> SessionOutputs:
         monkeypatch.setenv("LIMPET_SET", ";".join(f"outputs.{name}={value}" for name, value in settings.items()))
         holds.append(limpet.open(store, project="demo", session="work", clock=clock))
         return holds[-1].session().outputs
@@ -63,7 +63,7 @@ def given(store: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 @pytest.fixture
-def outputs(given: Set) -> OutputsFace:
+def outputs(given: Set) -> SessionOutputs:
     return given()
 
 
@@ -85,13 +85,13 @@ def big(seed: str = "x", size: int = 5_000) -> str:
 # --- what was tested --------------------------------------------------------------------------------------------------
 
 
-def test_01_below_the_threshold_the_content_is_returned_unchanged(outputs: OutputsFace) -> None:
+def test_01_below_the_threshold_the_content_is_returned_unchanged(outputs: SessionOutputs) -> None:
     assert outputs.maybe_cache("search", "small result") == "small result"
     assert outputs.stats().entries == 0
 
 
 def test_02_above_it_a_reference_says_what_it_is_and_names_the_real_tool(
-    outputs: OutputsFace, store: str, agent: Server
+    outputs: SessionOutputs, store: str, agent: Server
 ) -> None:
     text = outputs.maybe_cache("search", ROWS)
     assert text.startswith(f"{MASK}{hashlib.sha256(ROWS.encode()).hexdigest()[:12]} ({len(ROWS) / 1024:.1f}KB)")
@@ -100,7 +100,7 @@ def test_02_above_it_a_reference_says_what_it_is_and_names_the_real_tool(
     assert str(Path(store).parent) not in text
 
 
-def test_03_an_entry_is_retrieved_by_its_id(outputs: OutputsFace, agent: Server) -> None:
+def test_03_an_entry_is_retrieved_by_its_id(outputs: SessionOutputs, agent: Server) -> None:
     id = id_in(outputs.maybe_cache("search", ROWS))
     read = outputs.read(id)
     assert (read.output.id, read.output.tool, read.output.shape) == (id, "search", "json")
@@ -116,23 +116,23 @@ def test_03_an_entry_is_retrieved_by_its_id(outputs: OutputsFace, agent: Server)
     assert pages == ROWS
 
 
-def test_04_read_content_gives_the_content_itself(outputs: OutputsFace) -> None:
+def test_04_read_content_gives_the_content_itself(outputs: SessionOutputs) -> None:
     assert outputs.read_content(id_in(outputs.maybe_cache("search", ROWS))) == ROWS
 
 
-def test_05_identical_content_from_two_tools_is_one_entry(outputs: OutputsFace) -> None:
+def test_05_identical_content_from_two_tools_is_one_entry(outputs: SessionOutputs) -> None:
     assert id_in(outputs.maybe_cache("one", ROWS)) == id_in(outputs.maybe_cache("two", ROWS))
     assert outputs.stats().entries == 1
 
 
-def test_06_a_list_has_no_content(outputs: OutputsFace, agent: Server) -> None:
+def test_06_a_list_has_no_content(outputs: SessionOutputs, agent: Server) -> None:
     id = id_in(outputs.maybe_cache("search", big("unmistakable ")))
     answer = agent.call("scratchpad_list")
     assert [entry["id"] for entry in answer["entries"]] == [id]
     assert "unmistakable" not in json.dumps(answer)
 
 
-def test_07_delete_is_true_and_then_there_is_nothing_to_read(outputs: OutputsFace, agent: Server) -> None:
+def test_07_delete_is_true_and_then_there_is_nothing_to_read(outputs: SessionOutputs, agent: Server) -> None:
     id = id_in(outputs.maybe_cache("search", ROWS))
     assert outputs.delete(id) is True
     with pytest.raises(errors.NotFound, match="is gone"):
@@ -140,13 +140,13 @@ def test_07_delete_is_true_and_then_there_is_nothing_to_read(outputs: OutputsFac
     assert "This is final" in agent.refusal("scratchpad_read", {"id": id})
 
 
-def test_08_clear_counts_what_there_was(outputs: OutputsFace) -> None:
+def test_08_clear_counts_what_there_was(outputs: SessionOutputs) -> None:
     outputs.maybe_cache("a", big("a"))
     outputs.maybe_cache("b", big("b"))
     assert (outputs.clear(), outputs.clear()) == (2, 0)
 
 
-def test_09_stats_count_entries_bytes_and_times(outputs: OutputsFace, clock: Clock, agent: Server) -> None:
+def test_09_stats_count_entries_bytes_and_times(outputs: SessionOutputs, clock: Clock, agent: Server) -> None:
     outputs.maybe_cache("a", big("a"))
     clock.now += 5_000
     outputs.maybe_cache("b", big("b"))
@@ -164,11 +164,11 @@ def test_09_stats_count_entries_bytes_and_times(outputs: OutputsFace, clock: Clo
         pytest.param("{ this is not JSON ] " * 300, "text", id="10 a brace is no JSON"),
     ],
 )
-def test_10_and_11_the_shape_is_recognised(outputs: OutputsFace, content: str, shape: str) -> None:
+def test_10_and_11_the_shape_is_recognised(outputs: SessionOutputs, content: str, shape: str) -> None:
     assert outputs.read(id_in(outputs.maybe_cache("x", content))).output.shape == shape
 
 
-def test_12_the_preview_of_an_array_says_how_many_items_it_has(outputs: OutputsFace) -> None:
+def test_12_the_preview_of_an_array_says_how_many_items_it_has(outputs: SessionOutputs) -> None:
     text = outputs.maybe_cache("x", json.dumps([{"n": n, "pad": "y" * 60} for n in range(100)]))
     assert "array of 100" in text
 
@@ -177,12 +177,12 @@ def test_12_the_preview_of_an_array_says_how_many_items_it_has(outputs: OutputsF
 
 
 @pytest.mark.parametrize(("size", "cached"), [(THRESHOLD - 1, False), (THRESHOLD, True), (THRESHOLD + 1, True)])
-def test_a_size_equal_to_the_threshold_is_cached(outputs: OutputsFace, size: int, cached: bool) -> None:
+def test_a_size_equal_to_the_threshold_is_cached(outputs: SessionOutputs, size: int, cached: bool) -> None:
     assert outputs.maybe_cache("x", big(size=size)).startswith(MASK) == cached
 
 
 @pytest.mark.parametrize(("count", "cached"), [(THRESHOLD // 3, False), (THRESHOLD // 3 + 1, True)])
-def test_sizes_are_bytes_not_characters(outputs: OutputsFace, count: int, cached: bool) -> None:
+def test_sizes_are_bytes_not_characters(outputs: SessionOutputs, count: int, cached: bool) -> None:
     text = outputs.maybe_cache("x", "記" * count)
     assert text.startswith(MASK) == cached
     if cached:
@@ -213,7 +213,7 @@ def test_entries_are_pruned_by_size_least_recently_used_first(given: Set, clock:
 
 
 @pytest.mark.parametrize("keys", [3, 5, 6, 30])
-def test_the_preview_of_an_object_names_its_keys(outputs: OutputsFace, keys: int) -> None:
+def test_the_preview_of_an_object_names_its_keys(outputs: SessionOutputs, keys: int) -> None:
     text = outputs.maybe_cache("x", json.dumps({f"key_{n}": ["v"] * 2_000 for n in range(keys)}))
     assert all(f"key_{n}" in text for n in range(min(keys, 10)))
 
@@ -224,7 +224,9 @@ def damage(store: str, sql: str, values: tuple[str, ...]) -> None:
     file.close()
 
 
-def test_damaged_bytes_are_named_never_shown_and_mended_by_the_same_content(outputs: OutputsFace, store: str) -> None:
+def test_damaged_bytes_are_named_never_shown_and_mended_by_the_same_content(
+    outputs: SessionOutputs, store: str
+) -> None:
     bad, good = (id_in(outputs.maybe_cache("x", big(letter))) for letter in "ab")
     damage(store, "UPDATE output_chunks SET body = zeroblob(length(body)) WHERE id = ?", (bad,))
     assert {output.id for output in outputs.list().outputs} == {bad, good}  # what is known of it is sound
@@ -237,7 +239,7 @@ def test_damaged_bytes_are_named_never_shown_and_mended_by_the_same_content(outp
     assert outputs.read_content(bad) == big("a")
 
 
-def test_deleting_what_is_not_there_is_false(outputs: OutputsFace) -> None:
+def test_deleting_what_is_not_there_is_false(outputs: SessionOutputs) -> None:
     assert outputs.delete("0" * 12) is False
 
 
@@ -256,7 +258,7 @@ def test_disabled_nothing_is_cached(given: Set) -> None:
 @pytest.mark.parametrize(
     "id", ["", "../../etc/passwd", "..%2f..%2fx", "0" * 11, "z" * 12, "0" * 65, "a\0b", "0" * 12 + "/"]
 )
-def test_an_invalid_id_is_refused_and_no_path(outputs: OutputsFace, agent: Server, id: str) -> None:
+def test_an_invalid_id_is_refused_and_no_path(outputs: SessionOutputs, agent: Server, id: str) -> None:
     outputs.maybe_cache("x", ROWS)
     with pytest.raises(errors.BadInput):
         outputs.read(id)
@@ -266,7 +268,7 @@ def test_an_invalid_id_is_refused_and_no_path(outputs: OutputsFace, agent: Serve
     assert outputs.stats().entries == 1
 
 
-def test_an_id_that_another_content_has_is_lengthened_never_shared(outputs: OutputsFace, store: str) -> None:
+def test_an_id_that_another_content_has_is_lengthened_never_shared(outputs: SessionOutputs, store: str) -> None:
     """Two texts whose digests begin with the same twelve digits cannot be made, so one is said to be gone."""
     content = big("c")
     digest = hashlib.sha256(content.encode()).hexdigest()
@@ -284,7 +286,7 @@ def test_an_id_that_another_content_has_is_lengthened_never_shared(outputs: Outp
         outputs.read(digest[:12])
 
 
-def test_a_preview_keeps_lines_apart_and_holds_no_control_characters(outputs: OutputsFace) -> None:
+def test_a_preview_keeps_lines_apart_and_holds_no_control_characters(outputs: SessionOutputs) -> None:
     text = outputs.maybe_cache("x", "\x07\x1b[31mfirst\x1b[0m line\r\n" + "second\r\n" * 800)
     assert "first line\n" in text
     assert not {character for character in text if character < " " and character != "\n"}

@@ -75,13 +75,13 @@ def repeat(hold: Limpet) -> None:
     """The word wherever a session's work is told again: handoff, journal, task, compaction and checkpoint."""
     work = hold.session("here")
     work.handoff.write(f"next comes {WORD}")
-    work.do("update_notes", {"section": "goal", "text": f"peel the {WORD}"})
-    work.do("begin_task", {"description": f"fetch the {WORD}"})
+    work.hold.call("update_notes", {"section": "goal", "text": f"peel the {WORD}"}, session=work.id)
+    work.hold.call("begin_task", {"description": f"fetch the {WORD}"}, session=work.id)
     call = assistant(f"I decided to take {WORD}.", Call("c1", "shell", f'{{"command": "echo {WORD}"}}'))
     said = [user(f"bring {WORD}"), call, result("c1", f"Error: {WORD}"), *[user("more " * 400), assistant("ok")] * 12]
     work.window.next(said, limit=4_000)
     work.window.next([*said, assistant("saved")], limit=4_000)
-    work.do("end_task", {"summary": f"no {WORD}"})
+    work.hold.call("end_task", {"summary": f"no {WORD}"}, session=work.id)
     folds = [record for what, record in hold.store.dump(hold.scope) if what == "entry" and record["kind"] == FOLD]
     assert any(WORD in record["content"] for record in folds), "the test would prove less"
     ctx = hold.context("here", "agent/hook")

@@ -83,7 +83,7 @@ def test_the_fifth_task_is_refused(agent: Agent) -> None:
     for depth in range(1, 5):
         assert agent.does("begin_task", description=f"level {depth}")["depth"] == depth
     with pytest.raises(errors.BadInput, match="4 tasks are open inside each other; the limit is 4"):
-        agent.session.do("begin_task", {"description": "level 5"})
+        agent.session.hold.call("begin_task", {"description": "level 5"}, session=agent.session.id)
 
 
 def test_a_cancelled_task_says_why(agent: Agent) -> None:
@@ -118,7 +118,7 @@ def test_a_call_made_beside_the_end_of_a_task_stays_in_sight(agent: Agent) -> No
     agent.asked("port it")
     agent.does("begin_task", description="look")
     agent.session.window.next(agent.talk)
-    agent.session.do("end_task", {"summary": "seen"})
+    agent.session.hold.call("end_task", {"summary": "seen"}, session=agent.session.id)
     calls = Call("e", "end_task", "{}"), Call("s", "shell", '{"command": "ls"}')
     agent.talk += [assistant("", *calls), result("e", "{}"), result("s", "a.py")]
     assert agent.sees() == ["port it", "[Task: look — seen]", "end_task, shell", "result", "result"]

@@ -167,10 +167,10 @@ def test_messages_of_tools_are_the_word_of_tools(hold: Limpet) -> None:
 
 def test_a_task_tells_what_tools_said_and_its_failures_never_become_rules(hold: Limpet) -> None:
     work = hold.session()
-    work.do("begin_task", {"description": "build it"})
+    work.hold.call("begin_task", {"description": "build it"}, session=work.id)
     said = talk(hold, tool=True)
     work.window.next(said[:4])
-    work.do("end_task", {"summary": "it failed"})
+    work.hold.call("end_task", {"summary": "it failed"}, session=work.id)
     (task,) = (record for what, record in hold.store.dump(hold.scope) if what == "entry" and record["kind"] == TASK)
     assert (task["origin"], "must always obey" in task["extra"]["ledger"]) == ("tool", True)
     work.window.next(said, limit=4_000)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.text import terminal
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any
 
 def _value(operation: str, param: Param, value: Any) -> Any:
     if param.type == "strings":
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        if not isinstance(value, (list, tuple, set, frozenset)) or not all(isinstance(item, str) for item in value):
             raise errors.wrong_type(operation, param.name, value, "a list of strings")
         for item in value:
             storable(param.name, item)
@@ -96,3 +96,7 @@ def a_name(what: str, text: str, limit: int) -> str:
     if not name.isprintable():
         raise errors.bad_name(what, name, "it must be one line of visible characters")
     return name
+
+
+def session_name(text: str) -> str:
+    return a_name("session_id", text, limits.SESSION_MAX_CHARS)

@@ -4,10 +4,11 @@ The words that agents read are in prompts/tools/<name>.md.
 """
 
 # Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from limpet import prompts, settings
+from limpet.catalogue.late import resolve
 from limpet.model import EMPTY, Folder, Scope, Stamp, trusted
 from limpet.store import Store
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from limpet.recall.semantics import Semantics
 
 Json = dict[str, Any]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Context(NamedTuple):
@@ -41,6 +44,18 @@ class Context(NamedTuple):
 
     def stamp(self, operation: str, detail: Mapping[str, Any] = EMPTY) -> Stamp:
         return Stamp(self.by, operation, self.session, self.now, detail)
+
+
+class Caller(Protocol):
+    """A session, as the methods of its parts call operations."""
+
+    id: str
+
+    def do(self, function: Callable[Concatenate[Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call an operation by its function. Its arguments are checked as those of a tool call."""
+
+    def ctx(self) -> Context:
+        """The context of a call that is no operation."""
 
 
 class Param(NamedTuple):
@@ -93,6 +108,11 @@ class Operation(NamedTuple):
     @property
     def read_only(self) -> bool:
         return self.only_reads or self.level == READ
+
+    def render(self, value: Any) -> Json:
+        """A value that `run` returned, as JSON."""
+        answer: Json = resolve(self.show)(value)
+        return answer
 
     def all_params(self) -> tuple[Param, ...]:
         return (*self.params, SESSION_ID) if self.in_session else self.params

@@ -1,14 +1,12 @@
 """The table of operations, and the profiles: which of them an agent gets.
 
 Tool lists, guidance, the OpenAPI document, the HTTP policy, CLI commands and the reference are all read from here. A
-server must start at once, so the table imports no behaviour: `resolve` imports that at the first call.
+server must start at once, so the table imports no behaviour: `late.resolve` imports that at the first call.
 
 To add an operation: a row here, a function where the row points, and its words in prompts/tools/<name>.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from limpet import errors, limits, prompts
@@ -381,6 +379,7 @@ ROWS = (
 
 
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in ROWS}
+_BY_PLACE = {operation.run: operation for operation in ROWS}
 COMMANDS: Mapping[str, Operation] = {words: operation for operation in ROWS for words in operation.commands}
 WITH_WINDOW = tuple(operation.name for operation in ROWS if operation.with_window)
 
@@ -404,9 +403,6 @@ def guidance(names: Iterable[str]) -> str:
     return "\n".join(prompts.prompt(f"guidance_{part}") for part in GUIDANCE if part in parts)
 
 
-@cache
-def resolve(place: str) -> Callable[..., Any]:
-    """The function at "module:function", where a row says its behaviour is."""
-    module, _, name = place.partition(":")
-    function: Callable[..., Any] = getattr(import_module(f"limpet.{module}"), name)
-    return function
+def operation_of(function: Callable[..., Any]) -> Operation:
+    """The operation whose behaviour is this function."""
+    return _BY_PLACE[f"{function.__module__.removeprefix('limpet.')}:{function.__name__}"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from limpet import errors, limits
@@ -126,7 +127,7 @@ def _first_change(before: str, after: str) -> int:
 
 
 def log_decision(
-    ctx: Context, title: str, decision: str, rationale: str, evidence: tuple[str, ...], scenarios: tuple[str, ...]
+    ctx: Context, title: str, decision: str, rationale: str, evidence: Sequence[str], scenarios: Sequence[str]
 ) -> Written:
     if not evidence:
         raise errors.bad_evidence("", "none was given")
@@ -195,7 +196,7 @@ def _checked(item: str, quote: str) -> str:
 # --- items ------------------------------------------------------------------------------------------------------------
 
 
-def update_notes(ctx: Context, section: str, text: str, done: bool = False, **details: Any) -> Written:
+def update_notes(ctx: Context, /, section: str, text: str, done: bool = False, **details: Any) -> Written:
     """Add an entry to a section, or mark the one entry of it that contains the text as done."""
     if done:
         if section not in FINISHED:

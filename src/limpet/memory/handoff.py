@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import a_name, bounded
-from limpet.catalogue.operation import Context, Json, trust_json
+from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from limpet.store import Listing
 from limpet.text.quote import as_data
@@ -99,3 +99,16 @@ def handoff_json(value: Handoff) -> Json:
 
 def written_json(value: Left) -> Json:
     return {"status": "ok", "replaced": value.replaced}
+
+
+class SessionHandoff:
+    """`session.handoff`."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def write(self, content: str, line: str = MAIN) -> Handoff:
+        return self._session.do(write_session_handoff, content=content, line=line).handoff
+
+    def read(self, line: str = MAIN) -> Handoff:
+        return self._session.do(read_handoff, line=line)

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import a_name, bounded
-from limpet.catalogue.operation import Context, Json, trust_json
+from limpet.catalogue.operation import Caller, Context, Json, trust_json
+from limpet.memory import digest
 from limpet.memory.digest import LOG, activity_log
 from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.memory.notes import Written, add_note, written_json
-from limpet.model import MEMORY, SCRATCHPAD, Draft, Entry, Memory, as_memory, iso, trusted
+from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, trusted
 from limpet.recall.order import memory_score
 from limpet.recall.recall import related
 from limpet.store import Listing
@@ -178,3 +179,25 @@ def scratch_json(value: Written | Scratch) -> Json:
     if isinstance(value, Scratch):
         return {"status": "ok", "content": value.content, "empty": not value.content}
     return written_json(value)
+
+
+class SessionMemory:
+    """`session.memory`."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def write(self, key: str, content: str, mode: str = "replace") -> Memory:
+        return self._session.do(write_memory, key=key, content=content, mode=mode).memory
+
+    def read(self, key: str) -> Memory:
+        return self._session.do(read_memory, key=key)
+
+    def search(self, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT) -> tuple[Memory, ...]:
+        return self._session.do(search_memory, query=query, limit=limit).matches
+
+    def pin(self, key: str, pinned: bool = True) -> Memory:
+        return self._session.do(pin_memory, key=key, pinned=pinned)
+
+    def digest(self, budget: int | None = None) -> Digest:
+        return digest.digest(self._session.ctx(), budget)

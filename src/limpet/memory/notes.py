@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context, Json, trust_json
+from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from limpet.recall.recall import related
@@ -43,7 +44,7 @@ class Tags(NamedTuple):
     total_notes: int
 
 
-def add_note(ctx: Context, content: str, tags: tuple[str, ...] = (), operation: str = "add_note") -> Written:
+def add_note(ctx: Context, content: str, tags: Sequence[str] = (), operation: str = "add_note") -> Written:
     draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
     other = twin(ctx, NOTE, content)
     change = ctx.store.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
@@ -51,7 +52,7 @@ def add_note(ctx: Context, content: str, tags: tuple[str, ...] = (), operation: 
 
 
 def update_note(
-    ctx: Context, id: str, content: str | None = None, tags: tuple[str, ...] | None = None, done: bool | None = None
+    ctx: Context, id: str, content: str | None = None, tags: Sequence[str] | None = None, done: bool | None = None
 ) -> Written:
     if content is None and tags is None and done is None:
         raise errors.nothing_to_update("update_note", "content, tags or done")
@@ -96,7 +97,7 @@ def list_notes(
 def search_notes(
     ctx: Context,
     query: str = "",
-    tags: tuple[str, ...] = (),
+    tags: Sequence[str] = (),
     include_done: bool = False,
     limit: int = limits.NOTES_SHOWN,
 ) -> Found:
@@ -135,7 +136,7 @@ def list_tags(ctx: Context) -> Tags:
     return Tags(ctx.store.tags(ctx.scope, NOTE, session), ctx.store.tally(ctx.scope, NOTE, session).total)
 
 
-def clean_tags(tags: tuple[str, ...], most: int) -> tuple[str, ...]:
+def clean_tags(tags: Sequence[str], most: int) -> tuple[str, ...]:
     """Trimmed, each once (the first spelling wins), none blank."""
     kept: dict[str, str] = {}
     for position, tag in enumerate(tags, 1):
@@ -210,3 +211,30 @@ def tags_json(value: Any) -> Json:
         "tag_count": len(value.tags),
         "total_notes": value.total_notes,
     }
+
+
+class SessionNotes:
+    """`session.notes`."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def add(self, content: str, tags: Sequence[str] = ()) -> Note:
+        return self._session.do(add_note, content=content, tags=tags).note
+
+    def search(self, query: str = "", tags: Sequence[str] = (), **options: Any) -> Found:
+        return self._session.do(search_notes, query=query, tags=tags, **options)
+
+    def list(self, tag: str | None = None, **options: Any) -> tuple[Note, ...]:
+        return self._session.do(list_notes, tag=tag, **options).notes
+
+    def update(
+        self, id: str, content: str | None = None, tags: Sequence[str] | None = None, done: bool | None = None
+    ) -> Note:
+        return self._session.do(update_note, id=id, content=content, tags=tags, done=done).note
+
+    def delete(self, id: str) -> Note:
+        return self._session.do(delete_note, id=id).note
+
+    def tags(self) -> tuple[TagCount, ...]:
+        return self._session.do(list_tags).tags

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Caller, Context, Json
 from limpet.memory import skill_files
 from limpet.memory.skill_files import Found, Skill
 from limpet.model import PERSON, Digest, trusted
@@ -140,3 +140,25 @@ def skill_json(value: Body) -> Json:
 
 def promoted_json(value: Promoted) -> Json:
     return {"ok": True, "name": value.name, "folder": value.folder, "tokens": value.tokens}
+
+
+class SessionSkills:
+    """`session.skills`."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def list(self) -> Found:
+        """The skills, and what is wrong with those that cannot be used."""
+        return self._session.do(list_skills)
+
+    def read(self, name: str) -> Body:
+        return self._session.do(read_skill, name=name)
+
+    def promote(self, name: str, description: str, section: str, *, replace: bool = False) -> Promoted:
+        """Make a section of this session's notepad a skill."""
+        return self._session.do(promote_skill, name=name, description=description, section=section, replace=replace)
+
+    def summary(self, budget: int | None = None) -> Digest:
+        """The prompt section about skills."""
+        return summary(self._session.ctx(), budget)

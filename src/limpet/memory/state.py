@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import a_name, bounded
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Caller, Context, Json
 from limpet.model import STATE, Draft, Entry, iso
 from limpet.store import GONE, Gone, Listing, to_json
 
@@ -109,3 +109,26 @@ def answer_json(value: Value | Stored | Keys) -> Json:
         return {"ok": True, "key": value.key, "version": value.version}
     answer: Json = {"ok": True, "keys": list(value.keys)}
     return answer | ({"left_out": value.left_out} if value.left_out else {})
+
+
+class ProjectState:
+    """`session.state`: JSON values by key, for the whole project."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def get(self, key: str) -> Any:
+        answer = self._session.do(agent_state, action="get", key=key)
+        return answer.value if isinstance(answer, Value) else None
+
+    def set(self, key: str, value: Any, *, expected_version: int | None = None) -> int:
+        """Its version."""
+        answer = self._session.do(agent_state, action="set", key=key, value=value, expected_version=expected_version)
+        return answer.version if isinstance(answer, Stored) else 0
+
+    def delete(self, key: str) -> None:
+        self._session.do(agent_state, action="delete", key=key)
+
+    def keys(self, prefix: str = "") -> tuple[str, ...]:
+        answer = self._session.do(agent_state, action="keys", prefix=prefix)
+        return answer.keys if isinstance(answer, Keys) else ()

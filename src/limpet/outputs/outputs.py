@@ -150,7 +150,7 @@ def size(count: int) -> str:
     return f"{count / (1 << 10):.1f}KB" if count < 1 << 20 else f"{count / (1 << 20):.2f}MB"
 
 
-def scratchpad_read(ctx: Context, id: str, **how: Any) -> Read:
+def scratchpad_read(ctx: Context, /, id: str, **how: Any) -> Read:
     """A part of a kept output: whichever one way of reading is given, else all of it page by page."""
     given = [name for name in KINDS_OF_READ if how.get(name) is not None]
     if len(given) > 1:

@@ -170,15 +170,10 @@ class Surface:
         meta = params.get("_meta")
         if meta is not None and not isinstance(meta, dict):
             raise RpcError(INVALID_PARAMS, f"params._meta of {method[:100]} is an object.")
-        reply = self.reply(method, params, client, revision)
-        return _finished(method, reply) if revision in MODERN else reply
-
-    def reply(self, method: str, params: Json, client: Client, revision: str) -> Json:
-        """The result without what a revision wants around every result."""
         handler = (_MODERN_METHODS if revision in MODERN else _HANDSHAKE_METHODS).get(method)
         if handler is None:
             raise _unknown_method(method)
-        return handler(self, params, client, revision)
+        return finished(method, handler(self, params, client, revision), revision)
 
     # --- getting to know each other -----------------------------------------------------------
 
@@ -241,16 +236,18 @@ class Surface:
             arguments = {}
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "arguments of tools/call is an object.")
-        if name not in self._operations:
+        operation = self._operations.get(name)
+        if operation is None:
             raise RpcError(
                 INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(self._operations)}."
             )
         self._mark_used(client)
         try:
-            reply = self._hold.call(name, arguments, session=self._session_of(params, client), by=self._by)
+            value = self._hold.run(operation, arguments, self._session_of(params, client), self._by)
         except LimpetError as problem:
             # The agent can act on this, so it is the tool's result and not a failure of the protocol.
             return {"content": [_text(problem.message)], "isError": True}
+        reply = operation.render(value)
         answer: Json = {"content": [_text(dumps(reply))]}
         if revision >= "2025-06-18":
             answer["structuredContent"] = reply
@@ -363,8 +360,10 @@ class Surface:
         return context
 
 
-def _finished(method: str, reply: Json) -> Json:
-    """What 2026-07-28 wants around every result: its type, how long it keeps, and who answered."""
+def finished(method: str, reply: Json, revision: str) -> Json:
+    """The reply with what 2026-07-28 adds to every result: its type, how long it may be cached, and who answered."""
+    if revision not in MODERN:
+        return reply
     whole = {**reply, "resultType": "complete"}
     if method in _CACHE:
         whole["ttlMs"], whole["cacheScope"] = _CACHE[method]

@@ -145,6 +145,7 @@ class Found(NamedTuple):
 
 def recall(
     ctx: Context,
+    /,
     query: str,
     limit: int = limits.RECALL_LIMIT_DEFAULT,
     tokens: int = limits.RECALL_BUDGET_TOKENS,

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from limpet import errors, limits, settings
 from limpet.catalogue.check import bounded, checked
-from limpet.catalogue.operation import Context, Json
-from limpet.catalogue.table import OPERATIONS, resolve
+from limpet.catalogue.late import resolve
+from limpet.catalogue.operation import Caller, Context, Json
+from limpet.catalogue.table import OPERATIONS
 from limpet.model import TOOL, Output, lowest
 from limpet.outputs import outputs
 from limpet.sandbox import monty
@@ -124,7 +125,7 @@ class _Api:
 
     def _write(self, name: str, arguments: Json) -> Json:
         operation = OPERATIONS[name]
-        answer: Json = resolve(operation.show)(resolve(operation.run)(self._ctx, **checked(operation, arguments)))
+        answer = operation.render(resolve(operation.run)(self._ctx, **checked(operation, arguments)))
         self.writes += 1
         self.warning = answer.get("warning")
         return answer
@@ -211,3 +212,14 @@ def result_json(value: Ran) -> Json:
     if value.result is not None:
         answer["result"] = value.result
     return answer | ({"warning": value.warning} if value.warning else {})
+
+
+class SessionSandbox:
+    """`session.sandbox`."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def run(self, code: str, inputs: Mapping[str, Any] | None = None) -> Ran:
+        """Run Python over this session's notepad and the kept outputs; what it prints and its last expression."""
+        return self._session.do(run_sandbox_code, code=code, inputs=None if inputs is None else dict(inputs))

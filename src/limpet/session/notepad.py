@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context, Json, trust_json
+from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, lowest, moment
 from limpet.store import EventQuery
 from limpet.text import tokens
@@ -250,3 +250,41 @@ def versions_json(value: Versions) -> Json:
         for v in value.versions
     ]
     return {"versions": shown, "diff": value.diff}
+
+
+class SessionNotepad:
+    """`session.notepad`."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def read(self) -> str:
+        return self.get().content
+
+    def get(self) -> Notepad:
+        return self._session.do(read_notepad)
+
+    def write(self, content: str, *, expected_version: int | None = None) -> Edited:
+        return self._session.do(write_notepad, content=content, expected_version=expected_version)
+
+    def append(self, content: str) -> Edited:
+        return self.edit("append", content=content)
+
+    def replace(self, find: str, replace: str, *, all: bool = False) -> Edited:
+        return self.edit("find_replace", find=find, replace=replace, replace_all=all)
+
+    def edit(self, operation: str, **arguments: Any) -> Edited:
+        return self._session.do(update_notepad, operation=operation, **arguments)
+
+    def history(self, *, limit: int = limits.HISTORY_SHOWN) -> tuple[Version, ...]:
+        return self._session.do(notepad_history, limit=limit).versions
+
+    def diff(self, version: int) -> str:
+        return self._session.do(notepad_history, version=version).diff
+
+    def restore(self, version: int) -> Edited:
+        return self._session.do(restore_notepad, version=version)
+
+    def section(self) -> str:
+        """The prompt section for the next model call. Its bytes change only when the notepad does."""
+        return section(self.get())

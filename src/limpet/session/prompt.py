@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from limpet import limits
-from limpet.catalogue.operation import Context
-from limpet.model import SYSTEM_PROMPT, Notepad
+from limpet.catalogue.operation import Caller, Context
+from limpet.model import SYSTEM_PROMPT, Notepad, Version
 from limpet.session import notepad
 from limpet.session.notepad import Edited, Sheet, Versions
 from limpet.text.quote import as_data
@@ -47,3 +49,28 @@ def system_prompt_history(ctx: Context, version: int | None = None, limit: int =
 
 def restore_system_prompt(ctx: Context, version: int) -> Edited:
     return notepad.restore(ctx, SHEET, "restore_system_prompt", version)
+
+
+class SystemPrompt:
+    """`session.prompt`, the project's system prompt."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def read(self) -> str:
+        return self._session.do(read_system_prompt).content
+
+    def write(self, content: str, *, expected_version: int | None = None) -> Edited:
+        return self._session.do(write_system_prompt, content=content, expected_version=expected_version)
+
+    def edit(self, operation: str, **arguments: Any) -> Edited:
+        return self._session.do(edit_system_prompt, operation=operation, **arguments)
+
+    def history(self, *, limit: int = limits.HISTORY_SHOWN) -> tuple[Version, ...]:
+        return self._session.do(system_prompt_history, limit=limit).versions
+
+    def diff(self, version: int) -> str:
+        return self._session.do(system_prompt_history, version=version).diff
+
+    def restore(self, version: int) -> Edited:
+        return self._session.do(restore_system_prompt, version=version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import a_name, bounded
+from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Context, Json
 from limpet.memory import digest, memory
 from limpet.memory import handoff as handoffs
@@ -76,10 +76,6 @@ def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) ->
     parts.append(notepad.section(notepad.read_notepad(ctx)))
     parts += [memory.scratch_section(ctx), digest.digest(ctx).text]
     return "\n\n".join(part for part in parts if part)
-
-
-def session_name(text: str) -> str:
-    return a_name("session_id", text, limits.SESSION_MAX_CHARS)
 
 
 def _no_session(id: str) -> errors.NotFound:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from limpet import errors, limits
@@ -48,8 +49,8 @@ def spawn_session(
     ctx: Context,
     task: str,
     copy_notepad: bool = False,
-    notes: tuple[str, ...] = (),
-    references: tuple[str, ...] = (),
+    notes: Sequence[str] = (),
+    references: Sequence[str] = (),
     token_limit: int | None = None,
     model: str = "",
 ) -> Spawned:
@@ -84,7 +85,7 @@ def end_session(ctx: Context, id: str, outcome: str, result: str = "") -> Outcom
     return _end(ctx, id, outcome, result, "end_session")
 
 
-def wait_for_sessions(ctx: Context, ids: tuple[str, ...], seconds: int = 0) -> Waited:
+def wait_for_sessions(ctx: Context, ids: Sequence[str], seconds: int = 0) -> Waited:
     """How these children ended. Waits up to `seconds` for the others, and names those that are still at work."""
     if not ids:
         raise errors.empty("ids", "Name the sessions that spawn_session gave back.")

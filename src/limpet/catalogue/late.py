@@ -1,0 +1,50 @@
+"""Names that are imported at first use, so that servers and hooks start without the behaviour they do not need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+@cache
+def resolve(place: str) -> Callable[..., Any]:
+    """The function or class at "module:name", as rows of the table write it."""
+    module, _, name = place.partition(":")
+    value: Callable[..., Any] = getattr(import_module(f"limpet.{module}"), name)
+    return value
+
+
+class LateModule:
+    """Stands in for a module. Under TYPE_CHECKING the module itself is imported by the same name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(f"limpet.{self._name}"), name)
+
+
+class Part(Generic[T]):
+    """An attribute whose class is imported, and made with its owner, at first use."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Part[T]: ...
+    @overload
+    def __get__(self, owner: object, kind: type) -> T: ...
+    def __get__(self, owner: object | None, kind: type) -> Part[T] | T:
+        if owner is None:
+            return self
+        part: T = resolve(self._place)(owner)
+        owner.__dict__[self._name] = part  # found there from now on, without coming here
+        return part
