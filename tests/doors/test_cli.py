@@ -11,8 +11,8 @@ import pytest
 
 import limpet
 from doors.cli_runner import Cli
-from limpet.doors.cli import fast_start
-from limpet.doors.cli.guard import guarded
+from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.run import ended_by, recognise
 from limpet.errors import LimpetError
 from limpet.settings import SESSION_NAMES
 
@@ -331,17 +331,17 @@ def test_a_mistake_in_the_command_is_explained_by_click(cli: Cli, args: list[str
 def test_a_fault_of_ours_is_one_line(
     cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fault() -> int:
+    with pytest.raises(KeyError) as raised:
         raise KeyError("gone\x1b[2J")
-
-    assert guarded(fault) == 1
+    fault = raised.value
+    assert ended_by(fault) == 1
     line = capsys.readouterr().err
     assert line.count("\n") == 1
     assert line.startswith("limpet: something went wrong inside Limpet (KeyError: 'gone\\x1b[2J')")
-    assert guarded(fault, as_json=True) == 1
+    assert ended_by(fault, as_json=True) == 1
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "internal"
     monkeypatch.setenv("LIMPET_DEBUG", "1")
-    assert guarded(fault) == 1
+    assert ended_by(fault) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -401,21 +401,50 @@ def test_the_demo_tells_its_story(cli: Cli) -> None:
     assert not cli.store.exists()
 
 
+def read(*words: str) -> tuple[str | None, str | None, str | None, object] | None:
+    """The place and the values of a command that is read without click."""
+    found = Invocation()
+    values = recognise(found, list(words))
+    return None if values is None else (found.store, found.project, found.session, values)
+
+
 def test_mcp_is_recognised_without_click() -> None:
-    assert fast_start.recognise(["mcp"]) == fast_start.Wanted()
-    assert fast_start.recognise(["mcp", "--profile", "full", "--session=s", "--store", "/x", "--project", "p"]) == (
-        fast_start.Wanted("/x", "p", "s", "full")
+    values = {"profile": "core", "no_handoff": False, "log_json": False, "traces": False}
+    assert read("mcp") == (None, None, None, values)
+    assert read("mcp", "--profile", "full", "--session=s", "--store", "/x", "--project", "p") == (
+        *("/x", "p", "s"),
+        {**values, "profile": "full"},
     )
-    assert fast_start.recognise(["--store", "/x", "mcp"]) == fast_start.Wanted("/x")
+    assert read("--store", "/x", "mcp") == ("/x", None, None, values)
     for unusual in (
         ["mcp", "--help"],
         ["mcp", "--store"],
         ["mcp", "mcp"],
-        ["note", "add", "mcp"],
         ["--profile", "full", "mcp"],
+        ["mcp", "--traces=yes"],
+        ["wrap", "--threshold", "0", "--", "x"],
+        ["wrap", "--threshold", "many", "--", "x"],
+        ["gateway"],
+        ["output", "clear"],
+        ["note"],
+        ["note", "--json", "list"],
+        [],
     ):
-        assert fast_start.recognise(unusual) is None
-    assert fast_start.recognise(["--store", "mcp"]) is None
+        assert read(*unusual) is None
+    assert read("--store", "mcp") is None
+
+
+def test_words_that_begin_with_a_dash_and_a_space_are_text() -> None:
+    assert read("pad", "append", "- [ ] casts", "--session", "- s") == (
+        *(None, None, "- s"),
+        {"content": "- [ ] casts", "expected_version": None},
+    )
+    assert read("note", "add", "-", "--tag=-x", "--tag", "--y") == (
+        *(None, None, None),
+        {"content": "-", "tags": ("-x", "--y")},
+    )
+    assert read("wrap", "--name", "n", "--", "npx", "-y", "--", "z") is not None
+    assert read("note", "add", "--", "--json")[3] == {"content": "--json", "tags": ()}  # type: ignore[index]
 
 
 def test_a_wrong_profile_makes_no_store(cli: Cli) -> None:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import pytest
 
 from limpet import prompts
 from limpet.catalogue.table import OPERATIONS
-from limpet.doors.cli import build
-from limpet.doors.cli.app import program
-from limpet.doors.cli.commands import COMMANDS
+from limpet.doors.cli import click_program, command, commands
+from limpet.doors.cli.click_program import program
+from limpet.doors.cli.command import Parameter
+from limpet.doors.cli.commands.operations import COMMANDS
+from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.replies import RENDERERS
+from limpet.doors.cli.run import recognise
 
 
-def commands(group: click.Group | None = None, before: str = "") -> dict[str, build.Command]:
+def by_words(group: click.Group | None = None, before: str = "") -> dict[str, click_program.Command]:
     """Every command by the words one types."""
-    found: dict[str, build.Command] = {}
-    for name, command in (group or program()).commands.items():
-        if isinstance(command, click.Group):
-            found |= commands(command, f"{before}{name} ")
+    found: dict[str, click_program.Command] = {}
+    for name, part in (group or program()).commands.items():
+        if isinstance(part, click.Group):
+            found |= by_words(part, f"{before}{name} ")
         else:
-            assert isinstance(command, build.Command)
-            found[before + name] = command
+            assert isinstance(part, click_program.Command)
+            found[before + name] = part
     return found
 
 
-ALL = commands()
+ALL = by_words()
 
 
 def test_every_operation_has_a_command() -> None:
@@ -32,7 +38,8 @@ def test_every_operation_has_a_command() -> None:
 
 
 def test_every_command_of_the_table_exists_and_stands_for_that_operation() -> None:
-    assert {path: command.operations for path, command in ALL.items() if command.operations} == COMMANDS
+    assert {path: part.operations for path, part in ALL.items() if part.operations} == COMMANDS
+    assert set(RENDERERS) == set(OPERATIONS)
 
 
 def test_the_commands_are_those_that_were_asked_for() -> None:
@@ -43,56 +50,82 @@ def test_the_commands_are_those_that_were_asked_for() -> None:
     }
 
 
-@pytest.mark.parametrize("path", sorted(ALL))
-def test_a_command_says_what_it_does_and_gives_an_example(path: str) -> None:
-    command = ALL[path]
-    assert command.help is not None
-    words, _, example = command.help.partition("\n\n\b\nExample:\n")
-    assert f"limpet {path}" in example
-    assert words.strip().endswith((".", ".)"))
-    assert command.get_short_help_str(200).endswith(".")
-    if path in COMMANDS:
-        assert words.startswith(prompts.tool(COMMANDS[path][0]).description)
-    for param in command.params:
-        assert not isinstance(param, click.Option) or param.help, f"{path}: {param.name} has no help"
+def test_every_command_stands_under_one_heading() -> None:
+    listed = [name for names in commands.HEADINGS.values() for name in names]
+    assert sorted(listed) == sorted({path.split()[0] for path in ALL})
+    for heading, names in commands.HEADINGS.items():
+        assert {row.words.split()[0] for row in commands.under(heading)} == set(names)
 
 
-@pytest.mark.parametrize("path", sorted(ALL))
-def test_the_options_of_every_command_are_there(path: str) -> None:
-    names = {option for param in ALL[path].params for option in param.opts}
-    assert names >= {"--store", "--project", "--json"}
+def test_a_command_says_what_it_does_and_gives_an_example() -> None:
+    for path, part in ALL.items():
+        assert part.help is not None
+        words, _, example = part.help.partition("\n\n\b\nExample:\n")
+        assert f"limpet {path}" in example, path
+        assert words.strip().endswith((".", ".)")), path
+        assert part.get_short_help_str(200).endswith("."), path
+        if path in COMMANDS:
+            assert words.startswith(prompts.tool(COMMANDS[path][0]).description), path
+        for param in part.params:
+            assert not isinstance(param, click.Option) or param.help, f"{path}: {param.name} has no help"
+
+
+def test_the_options_of_every_command_are_there() -> None:
     # A session is only taken where it means something: an option that does nothing misleads.
     takes = {"context", "mcp", "serve", "output keep", "savings", "purge", "wrap", "gateway", "import"} | {
         name for name, operations in COMMANDS.items() if OPERATIONS[operations[0]].in_session
     }
     by_id = {"note update", "note delete", "memory pin", "memory unpin", "session begin", "state get", "state keys"}
-    assert ("--session" in names) == (path in takes - by_id)
+    for path, part in ALL.items():
+        names = {option for param in part.params for option in param.opts}
+        assert names >= {"--store", "--project", "--json"}, path
+        assert ("--session" in names) == (path in takes - by_id), path
 
 
-@pytest.mark.parametrize("path", sorted(COMMANDS))
-def test_every_parameter_of_an_operation_can_be_given(path: str) -> None:
-    given_otherwise = {
-        "content": "text",
-        "mode": "append",  # memory write --append
-        "replace_all": "everywhere",
-        "expected_version": "version",
-        "session_id": "session",
-        "line": "line",
-        "pinned": "",  # pin and unpin
-        "code": "file",
-        "operation": "",  # append, prepend and edit
-        "id": "id",
-        "state": "standing",
-    }
-    names = {param.name for param in ALL[path].params}
-    if path in ("pad append", "pad prepend", "pad edit", "prompt append", "prompt prepend", "prompt edit"):
-        return  # together they are update_notepad and edit_system_prompt; test_cli.py runs each of its operations
-    if path.startswith("state "):
-        return  # together they are agent_state; test_cli_layers.py runs each of its actions
-    if path in ("pad append", "pad prepend", "pad edit"):
-        return  # together they are update_notepad; test_cli.py runs each of its operations
-    if COMMANDS[path] == ("update_notes",):
-        return  # each takes what its section has; test_cli_journal.py runs them
-    for param in OPERATIONS[COMMANDS[path][0]].params:
-        other = given_otherwise.get(param.name, param.name)
-        assert not other or {param.name, other} & names, f"{path} cannot be given {param.name}"
+def test_every_parameter_of_an_operation_can_be_given() -> None:
+    given_otherwise = {"content": "text", "replace_all": "everywhere", "session_id": "session", "code": "file"}
+    together = ("pad append", "pad prepend", "pad edit", "prompt append", "prompt prepend", "prompt edit")
+    for path, operations in COMMANDS.items():
+        # These are one operation together; test_cli.py, test_cli_layers.py and test_cli_journal.py run each of them.
+        if path in together or path.startswith("state ") or operations == ("update_notes",):
+            continue
+        names = {param.name for param in ALL[path].params} | set(ALL[path].row.fixed)
+        for param in OPERATIONS[operations[0]].params:
+            other = given_otherwise.get(param.name, param.name)
+            assert {param.name, other} & names, f"{path} cannot be given {param.name}"
+
+
+def sample(param: Parameter) -> list[str]:
+    """Words that give a parameter."""
+    kinds = {command.NUMBER: "7", command.COUNT: "7", command.CHOICE: next(iter(param.choices), ""), command.FILE: "-"}
+    value = kinds.get(param.kind, "x" if param.kind in (command.PATH, command.FOLDER) else "- [ ] x")
+    flag = param.flags.partition("/")[0]
+    if param.kind in command.VALUELESS:
+        return [flag]
+    many = 2 if param.kind in (command.LIST, command.REST) else 1
+    return ([flag, value] if flag else [value]) * many
+
+
+def by_click(words: list[str], path: str) -> tuple[Invocation, dict[str, Any]]:
+    cli = Invocation()
+    context = ALL[path].make_context(path, words, obj=cli)
+    return cli, context.params
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_commands_are_read_as_click_reads_them(full: bool) -> None:
+    for path, part in ALL.items():
+        params = [param for param in part.row.params if full or param.required or param.kind == command.CONFIRM]
+        options = [word for param in params if param.flags for word in sample(param)]
+        arguments = [word for param in params if not param.flags for word in sample(param)]
+        everywhere = ["--store", "/x", "--json", "--project=p"] if full else []
+        words = [*options, *arguments, *everywhere]
+        ours = Invocation()
+        values = recognise(ours, [*path.split(), *words])
+        theirs, expected = by_click(words, path)
+        if any(param.kind in (command.FILE, command.FOLDER) for param in params):
+            assert values is None, path  # click looks whether it is there
+            continue
+        assert values == expected, path
+        assert (ours.store, ours.json, ours.project) == (theirs.store, theirs.json, theirs.project), path
+        assert ours.command.words == path

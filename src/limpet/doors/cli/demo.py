@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from limpet.doors.cli.build import Group, command, pass_state
-from limpet.doors.cli.context import State
+from limpet import wiring
+from limpet.api import Limpet
+from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.render import Screen
-
-if TYPE_CHECKING:
-    from limpet.api import Limpet
+from limpet.text import tokens
 
 BEGIN_MS = 1_772_445_600_000  # 2026-03-02 10:00 UTC; a clock of its own makes the story the same every time
 STEP_MS = 1_000
@@ -115,28 +115,21 @@ class Model:
         return turn
 
 
-def add_to(root: Group) -> None:
-    @command(
-        root, "demo", "limpet demo", "Play a short story that shows what survives when an agent's context is wiped."
-    )
-    @pass_state
-    def demo(state: State) -> int:
-        import tempfile  # late: no other command needs it
-
-        with tempfile.TemporaryDirectory(prefix="limpet-demo-") as folder:
-            told = _Telling(os.path.join(folder, "limpet.db"))
-            try:
-                told.play()
-            except Lost as problem:
-                lost = str(problem)
-                state.answer({"ok": False, "lost": lost}, lambda screen: screen.line(f"Lost: {lost}", "red"))
-                return 1
-            state.answer({"ok": True, "turns": told.turns, "survived": dict(told.survived)}, told.show)
-        return 0
+def demo(cli: Invocation) -> int:
+    with tempfile.TemporaryDirectory(prefix="limpet-demo-") as folder:
+        story = _Story(os.path.join(folder, "limpet.db"))
+        try:
+            story.play()
+        except Lost as problem:
+            lost = str(problem)
+            cli.answer({"ok": False, "lost": lost}, lambda screen: screen.line(f"Lost: {lost}", "red"))
+            return 1
+        cli.answer({"ok": True, "turns": story.turns, "survived": dict(story.survived)}, story.show)
+    return 0
 
 
-class _Telling:
-    """The story as it happens, told to the screen at the end so that it appears whole."""
+class _Story:
+    """Plays the story and collects its lines, which are printed together at the end."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -146,10 +139,8 @@ class _Telling:
         self.survived: list[tuple[str, str]] = []
 
     def play(self) -> None:
-        from limpet import wiring
-
         for act in STORY:
-            # Each act opens the store anew, as another process would.
+            # Each act opens the store again, as another process would.
             with wiring.open(self._store, project="demo", clock=self._clock) as hold:
                 self._act(hold, act)
         with wiring.open(self._store, project="demo", clock=self._clock) as hold:
@@ -167,37 +158,35 @@ class _Telling:
         return self._now
 
     def _act(self, hold: Limpet, act: Act) -> None:
-        from limpet.text import tokens
-
         session = hold.session(act.session)
         tools = {tool.name: tool for tool in hold.tools("core", session=act.session)}
         context = session.context()
         # On the first morning there is nothing yet but the request; afterwards only what Limpet brings back.
         window = [hold.guidance("core"), REQUEST if act is STORY[0] else context]
         if self._lines:
-            self._tell("", "")
-        self._tell("bold", act.title)
+            self._say("", "")
+        self._say("bold", act.title)
         if act is STORY[0]:
-            self._tell("green", f"  person: {REQUEST}")
+            self._say("green", f"  person: {REQUEST}")
         else:
-            self._tell("", f"  window: rebuilt from the store, about {tokens.count(context):,} tokens:")
+            self._say("", f"  window: rebuilt from the store, about {tokens.count(context):,} tokens:")
             for line in context.splitlines():
-                self._tell("dim", f"  | {line}")
+                self._say("dim", f"  | {line}")
         model = Model(act.turns)
         while turn := model.reply(window):
             session.used()  # the window has served a model call, and with it the handoff
             answer = json.dumps(tools[turn.tool].handler(turn.arguments), ensure_ascii=False)
             window += [turn.says, answer]
             self.turns += 1
-            self._tell("green", f"  agent: {turn.says}")
-            self._tell("cyan", f"    calls {turn.tool} -> {answer if len(answer) < 150 else answer[:149] + '…'}")
+            self._say("green", f"  agent: {turn.says}")
+            self._say("cyan", f"    calls {turn.tool} -> {answer if len(answer) < 150 else answer[:149] + '…'}")
 
     def _look_back(self, hold: Limpet) -> None:
-        """What is in the store after the agent has gone twice, read through the same doors as any caller's."""
+        """Read what is in the store after two sessions, by the same calls as any program."""
         later = hold.session("wednesday")
         notes = later.notes.search("two tokens of lookahead", session_id="*").notes
         plan = hold.session("monday").notepad
-        for name, there, how in (
+        for name, survived, how in (
             (
                 "the reason, in a note",
                 any(note.content == REASON for note in notes),
@@ -209,9 +198,9 @@ class _Telling:
             ("what comes next, in the handoff", later.handoff.read().used_by == "tuesday", "read first, and used once"),
             ("every change", len(hold.history()) > 7, "history and undo"),
         ):
-            if not there:
+            if not survived:
                 raise Lost(name)
             self.survived.append((name, how))
 
-    def _tell(self, style: str, text: str) -> None:
+    def _say(self, style: str, text: str) -> None:
         self._lines.append((style, text))

@@ -1,24 +1,42 @@
-"""What `limpet doctor` looks at. It reads and never makes anything: a store that is not there stays so."""
+"""`limpet doctor`: what is wrong with the settings, the store, or with --url a server.
+
+It only reads: a store that does not exist is not created, and nothing changes on the server.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import ssl
+import time
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from importlib import metadata
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
-from limpet import __version__, settings
-from limpet.doors.cli.context import BY, OWN_SESSION, State
-from limpet.doors.cli.store_address import file_of, shown_place
+from limpet import __version__, errors, settings
+from limpet.doors.cli.command import Misuse
+from limpet.doors.cli.invocation import BY, OWN_SESSION, Invocation
+from limpet.doors.cli.store_address import exists, file_of, shown_place
 from limpet.errors import LimpetError
+from limpet.model import milliseconds
 from limpet.settings import Bounds, OutputRules, WindowRules
+from limpet.stores.sqlite.database import SCHEMA
 
 OK, PROBLEM, INFO = "ok", "problem", "info"
-PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # apsw carries SQLite and has its number
+PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # the version of apsw starts with SQLite's
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+SECONDS = 10  # for one reply; a slower server is of no use to an agent
+BODY_BYTES = 8 << 20  # read of a reply: many times the description of the routes
+SKEW_SECONDS = 30  # expiry times of access tokens may be off by so much
+SOON_DAYS = 7  # a token that expires within is worth a remark
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+FOREIGN = "elsewhere.invalid"
 
 
-class Found(NamedTuple):
+class Diagnosis(NamedTuple):
     """One line of the report."""
 
     state: str
@@ -26,52 +44,59 @@ class Found(NamedTuple):
     detail: str
 
 
-def examine(state: State) -> list[Found]:
-    found = [Found(INFO, "version", f"limpet {__version__}, Python {platform.python_version()}, {_packages()}")]
+def doctor(cli: Invocation, url: str | None, token: str | None) -> int:
+    if token and not url:
+        raise Misuse("--token goes with --url.")
+    findings = examine_server(url, token or cli.settings.token) if url else examine(cli)
+    well = all(finding.state != PROBLEM for finding in findings)
+    reply = {"ok": well, "findings": [finding._asdict() for finding in findings]}
+    cli.answer(reply, lambda screen: screen.table(("", "what", "found"), findings))
+    return 0 if well else errors.StoreProblem.exit_code
+
+
+# --- this machine -----------------------------------------------------------------------------------------------------
+
+
+def examine(cli: Invocation) -> list[Diagnosis]:
+    findings = [Diagnosis(INFO, "version", f"limpet {__version__}, Python {platform.python_version()}, {_packages()}")]
     try:
-        found += _settings(state)
+        findings += _settings(cli)
     except LimpetError as problem:
-        return [*found, Found(PROBLEM, "settings", problem.message)]
-    store = state.settings.store
+        return [*findings, Diagnosis(PROBLEM, "settings", problem.message)]
+    store = cli.settings.store
     path = file_of(store)
     if not exists(store):
-        if _origin(state, "store") != "default":
+        if _origin(cli, "store") != "default":
             why = "there is none, though the settings name this place. Check the name, or make it with `limpet init`."
-            return [*found, Found(PROBLEM, "store", why)]
-        return [*found, Found(INFO, "store", "there is none yet; `limpet init` or the first write makes it.")]
+            return [*findings, Diagnosis(PROBLEM, "store", why)]
+        return [*findings, Diagnosis(INFO, "store", "there is none yet; `limpet init` or the first write makes it.")]
     if path:
-        found += _permissions(path)
-    return found + _health(state)
+        findings += _permissions(path)
+    return findings + _health(cli)
 
 
-def exists(store: str) -> bool:
-    """Whether a store that is a file is there. A server is taken to be there; reaching it is looked at later."""
-    path = file_of(store)
-    return path is None or os.path.lexists(path)
-
-
-def _settings(state: State) -> list[Found]:
-    chosen = state.settings
-    session = state.session or chosen.session
-    named = f"{session} (named)" if session else f"none named: notes go to {OWN_SESSION}, every session is searched"
-    replica = [Found(INFO, "replica place", shown_place(chosen.store_replica))] if chosen.store_replica else []
+def _settings(cli: Invocation) -> list[Diagnosis]:
+    chosen = cli.settings
+    session = cli.session or chosen.session
+    described = f"{session} (named)" if session else f"none named: notes go to {OWN_SESSION}, every session is searched"
+    replica = [Diagnosis(INFO, "replica place", shown_place(chosen.store_replica))] if chosen.store_replica else []
     return [
-        Found(INFO, "store place", f"{shown_place(chosen.store)} (from: {_origin(state, 'store')})"),
+        Diagnosis(INFO, "store place", f"{shown_place(chosen.store)} (from: {_origin(cli, 'store')})"),
         *replica,
-        Found(INFO, "project", f"{chosen.project} (from: {_origin(state, 'project')})"),
-        Found(INFO, "session", named),
-        Found(INFO, "bounds", _values(chosen.bounds)),
-        Found(INFO, "outputs", _values(chosen.bounds.outputs)),
-        Found(INFO, "window", _values(chosen.bounds.window)),
+        Diagnosis(INFO, "project", f"{chosen.project} (from: {_origin(cli, 'project')})"),
+        Diagnosis(INFO, "session", described),
+        Diagnosis(INFO, "bounds", _values(chosen.bounds)),
+        Diagnosis(INFO, "outputs", _values(chosen.bounds.outputs)),
+        Diagnosis(INFO, "window", _values(chosen.bounds.window)),
     ]
 
 
-def _origin(state: State, name: str) -> str:
-    """Where a setting comes from, found by leaving one source after the other out."""
-    if getattr(state, name):
+def _origin(cli: Invocation, name: str) -> str:
+    """Where a setting comes from, worked out by leaving one source after the other out."""
+    if getattr(cli, name):
         return f"--{name}"
-    store = state.store if name == "project" else None
-    chosen = getattr(state.settings, name)
+    store = cli.store if name == "project" else None
+    chosen = getattr(cli.settings, name)
     if getattr(settings.load(store, environment={}), name) != chosen:
         return "environment"
     root = settings.project_root(os.getcwd())
@@ -82,57 +107,203 @@ def _origin(state: State, name: str) -> str:
     return "default" if chosen in plain else f"{settings.FOLDER}/config.toml"
 
 
-def _permissions(path: str) -> list[Found]:
-    """Memory can hold anything an agent has seen, so nobody else on the machine should be able to read it."""
-    wanted = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock")]
+def _permissions(path: str) -> list[Diagnosis]:
+    """Memory can hold anything an agent has seen, so other users of the machine must not be able to read it."""
+    rules = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock")]
     folder = os.path.dirname(path)
     if os.path.basename(folder) in (settings.FOLDER, "limpet"):
-        wanted.append((folder, PRIVATE_FOLDER))
-    found = []
-    for place, most in wanted if os.name == "posix" else ():
+        rules.append((folder, PRIVATE_FOLDER))
+    findings = []
+    for place, most in rules if os.name == "posix" else ():
         try:
             mode = os.stat(place).st_mode & 0o777
         except FileNotFoundError:
             continue
         except OSError as problem:
-            found.append(Found(PROBLEM, "permissions", f"{place} cannot be looked at: {problem.strerror}."))
+            findings.append(Diagnosis(PROBLEM, "permissions", f"{place} cannot be looked at: {problem.strerror}."))
             continue
         if mode & ~most:
             advice = f"{place} is open to others (mode {mode:o}). Close it: chmod {most:o} '{place}'"
-            found.append(Found(PROBLEM, "permissions", advice))
-    return found or [Found(OK, "permissions", "only you can read it")]
+            findings.append(Diagnosis(PROBLEM, "permissions", advice))
+    return findings or [Diagnosis(OK, "permissions", "only you can read it")]
 
 
-def _health(state: State) -> list[Found]:
+def _health(cli: Invocation) -> list[Diagnosis]:
     try:
-        hold = state.hold
-        found = [Found(OK, "opens", _schema(state))]
-        found += [Found(OK if one.ok else PROBLEM, one.name, one.detail) for one in hold.check()]
+        hold = cli.hold
+        findings = [Diagnosis(OK, "opens", _schema(cli))]
+        findings += [Diagnosis(OK if check.ok else PROBLEM, check.name, check.detail) for check in hold.check()]
         reply = hold.call("list_sessions", {"limit": 1}, by=BY)
-        newest = ", ".join(one["id"] for one in reply["sessions"]) or "none"
-        return [*found, Found(INFO, "newest session", newest)]
+        newest = ", ".join(row["id"] for row in reply["sessions"]) or "none"
+        return [*findings, Diagnosis(INFO, "newest session", newest)]
     except LimpetError as problem:
-        return [Found(PROBLEM, "store", problem.message)]
+        return [Diagnosis(PROBLEM, "store", problem.message)]
 
 
-def _schema(state: State) -> str:
-    if file_of(state.settings.store) is None:
+def _schema(cli: Invocation) -> str:
+    if file_of(cli.settings.store) is None:
         return "the server answers"
-    from limpet.stores.sqlite.database import SCHEMA
-
     return f"schema {SCHEMA}, which is the newest"  # opening brings an older one up to it and refuses a newer one
 
 
 def _packages() -> str:
-    named = []
+    versions = []
     for name in PACKAGES:
         try:
-            named.append(f"{name} {metadata.version(name)}")
+            versions.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
-            named.append(f"{name} not installed")
-    return ", ".join(named)
+            versions.append(f"{name} not installed")
+    return ", ".join(versions)
 
 
 def _values(bounds: Bounds | OutputRules | WindowRules) -> str:
     plain = {name: value for name, value in bounds._asdict().items() if isinstance(value, int)}
     return ", ".join(f"{name} {value if isinstance(value, bool) else f'{value:,}'}" for name, value in plain.items())
+
+
+# --- a server ---------------------------------------------------------------------------------------------------------
+
+
+class ServerReply(NamedTuple):
+    status: int
+    date: str
+    body: Any  # the JSON value; None if it is not JSON
+
+
+class RemoteServer(NamedTuple):
+    scheme: str
+    netloc: str
+    host: str
+    token: str | None
+
+    def get(self, path: str, **headers: str) -> ServerReply:
+        return self._ask("GET", path, None, headers)
+
+    def post(self, path: str, body: object) -> ServerReply:
+        return self._ask("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+
+    def _ask(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> ServerReply:
+        kind = HTTPSConnection if self.scheme == "https" else HTTPConnection
+        connection = kind(self.netloc, timeout=SECONDS)
+        authorization = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        try:
+            connection.request(method, path, body, {**authorization, **headers})
+            return _read(connection.getresponse())
+        finally:
+            connection.close()
+
+
+def _read(response: HTTPResponse) -> ServerReply:
+    body = response.read(BODY_BYTES)
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    return ServerReply(response.status, response.headers.get("date", ""), content)
+
+
+def examine_server(url: str, token: str | None) -> list[Diagnosis]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise errors.bad_setting("url", url, "it must be an address such as https://limpet.example.org")
+    server = RemoteServer(parts.scheme, parts.netloc.rpartition("@")[2], parts.hostname, token)
+    try:
+        health = server.get("/health")
+    except ssl.SSLError as problem:
+        detail = f"its certificate is not accepted ({problem.reason}). Renew it, or ask by the name that it is for."
+        return [Diagnosis(PROBLEM, "TLS", detail)]
+    except (OSError, HTTPException) as problem:
+        detail = f"{server.netloc} does not answer ({problem}). Check the address, and that `limpet serve` runs there."
+        return [Diagnosis(PROBLEM, "reachable", detail)]
+    if health.status == 421:
+        detail = "the server does not know this name as its own. Start it with --url and the address that clients use."
+        return [Diagnosis(PROBLEM, "host", detail)]
+    if (health.status, health.body) != (200, {"status": "ok"}):
+        detail = f"/health answers {health.status}, and not as Limpet does. Check the address, or what the proxy does."
+        return [Diagnosis(PROBLEM, "reachable", detail)]
+    findings = [Diagnosis(OK, "reachable", f"{parts.scheme}://{server.netloc}"), _tls(server), _clock(health.date)]
+    try:
+        return [*findings, *_doors(server), *_token(server)]
+    except (OSError, HTTPException) as problem:
+        return [*findings, Diagnosis(PROBLEM, "reachable", f"it stopped answering ({problem}). Look at its log.")]
+
+
+def _tls(server: RemoteServer) -> Diagnosis:
+    if server.scheme == "https":
+        return Diagnosis(OK, "TLS", "the certificate is good")
+    if server.host in LOOPBACK:
+        return Diagnosis(INFO, "TLS", "none, which is fine on this machine")
+    return Diagnosis(PROBLEM, "TLS", "tokens and texts cross the network in the clear. Put a proxy with TLS before it.")
+
+
+def _clock(date: str) -> Diagnosis:
+    try:
+        skew = parsedate_to_datetime(date).timestamp() - time.time()
+    except ValueError:
+        return Diagnosis(INFO, "clock", "the server does not say what time it is there")
+    if abs(skew) > SKEW_SECONDS:
+        way = "ahead of" if skew > 0 else "behind"
+        detail = f"it is {abs(skew):,.0f} seconds {way} ours. Tokens expire by that clock; set both by NTP."
+        return Diagnosis(PROBLEM, "clock", detail)
+    return Diagnosis(OK, "clock", "it agrees with ours")
+
+
+def _doors(server: RemoteServer) -> list[Diagnosis]:
+    """Whether requests from pages of other sites and for other host names are refused."""
+    findings = []
+    requests = (("origin", {"Origin": f"https://{FOREIGN}"}, 403), ("host", {"Host": FOREIGN}, 421))
+    for name, header, rule in requests:
+        status = server.get("/health", **header).status
+        if status >= 400:
+            findings.append(Diagnosis(OK, name, "a strange one is refused"))
+        else:
+            detail = f"a strange one is answered with {status} and not {rule}. Look at what the proxy does with it."
+            findings.append(Diagnosis(PROBLEM, name, detail))
+    return findings
+
+
+def _token(server: RemoteServer) -> list[Diagnosis]:
+    who = server.get("/api/v1/whoami")
+    if who.status == 401:
+        wants = (
+            "it is unknown, expired or revoked. Ask for another." if server.token else "none was given. Add --token."
+        )
+        return [Diagnosis(PROBLEM if server.token else INFO, "token", wants)]
+    if who.status != 200 or not isinstance(who.body, dict):
+        return [Diagnosis(PROBLEM, "token", f"{_message(who)}")]
+    projects = ", ".join(who.body.get("projects", ())) or "none"
+    scope = Diagnosis(OK, "token", f"scope {who.body.get('scope')}, projects {projects}")
+    return [scope, *_expiry(who.body.get("expires_at")), _version(server), _store(server, who.body.get("projects", ()))]
+
+
+def _expiry(expires_at: object) -> list[Diagnosis]:
+    if not isinstance(expires_at, str):
+        return []
+    days = (milliseconds(expires_at) / 1_000 - time.time()) / 86_400
+    if days < SOON_DAYS:
+        return [Diagnosis(INFO, "expiry", f"{expires_at}, which is soon. Make another with `limpet token create`.")]
+    return [Diagnosis(OK, "expiry", expires_at)]
+
+
+def _version(server: RemoteServer) -> Diagnosis:
+    about = server.get("/api/v1/openapi.json").body
+    version = about.get("info", {}).get("version") if isinstance(about, dict) else None
+    if version == __version__:
+        return Diagnosis(OK, "version", f"limpet {version}, as here")
+    return Diagnosis(INFO, "version", f"limpet {version} there, {__version__} here")
+
+
+def _store(server: RemoteServer, projects: object) -> Diagnosis:
+    first = next((name for name in projects if name != "*"), None) if isinstance(projects, list) else None
+    if first is None:
+        response = server.get("/api/v1/projects")
+    else:
+        response = server.post(f"/p/{quote(first, safe='')}/api/v1/operations/list_sessions", {"limit": 1})
+    if response.status == 200:
+        return Diagnosis(OK, "store", "it answers")
+    return Diagnosis(PROBLEM, "store", _message(response))
+
+
+def _message(response: ServerReply) -> str:
+    words = response.body.get("message") if isinstance(response.body, dict) else None
+    return str(words) if words else f"the server answers {response.status}. Look at its log."

@@ -1,106 +1,197 @@
-"""`limpet init`, `doctor` and `completion`: setting up, and finding out what is wrong."""
+"""`limpet init`, `install`, `uninstall`, `status`, `on` and `off`: give Limpet to coding agents, or take it away."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import sys
-
-import click
+from typing import Any
 
 from limpet import errors, settings
-from limpet.doors.cli.build import Group, command, pass_state
-from limpet.doors.cli.context import State
+from limpet.clients import extras, plugin
+from limpet.clients import install as installer
+from limpet.clients.registry import CLIENTS, Where
+from limpet.doors.cli.command import Misuse
+from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.render import Screen
-from limpet.doors.cli.store_address import shown_place
+from limpet.doors.cli.store_address import exists, shown_place
 
-COMPLETE_VARIABLE = "_LIMPET_COMPLETE"  # the name click derives from the program's
-SHELLS = {
-    "bash": 'eval "$(limpet completion bash)"   # in ~/.bashrc',
-    "zsh": 'eval "$(limpet completion zsh)"   # in ~/.zshrc',
-    "fish": "limpet completion fish | source   # in ~/.config/fish/config.fish",
-}
-
-
-def add_to(root: Group) -> None:
-    @command(
-        root,
-        "init",
-        "cd my-project && limpet init",
-        "Make a store for the project you are in, hidden from git, and say how to connect an agent.",
-    )
-    @click.argument("folder", required=False, type=click.Path(file_okay=False))
-    @pass_state
-    def init(state: State, folder: str | None) -> None:
-        if folder is not None and state.store:
-            raise click.UsageError("--store and a folder cannot both be given.")
-        import shutil  # late, like all that only one command needs
-
-        from limpet.doors.cli.doctor import exists
-
-        store = _place(state, folder)
-        state.store = store
-        there = exists(store)
-        start = ["limpet", "mcp"] if shutil.which("limpet") else [sys.executable, "-m", "limpet", "mcp"]
-        reply = {"store": shown_place(store), "project": state.settings.project, "made": not there, "mcp": start}
-        _ = state.hold
-        state.answer(reply, lambda screen: _explain(screen, reply, start))
-
-    @command(
-        root,
-        "doctor",
-        "limpet doctor\nlimpet doctor --url https://memory.example.org",
-        "Check settings, store, checksums and file permissions; with --url a server instead, from where its clients "
-        "stand. Exits with 5 when something is wrong.",
-    )
-    @click.option("--url", metavar="ADDRESS", help="A server of `limpet serve`: reached, set up and let in well?")
-    @click.option("--token", metavar="TOKEN", help="For --url. LIMPET_TOKEN keeps it out of `ps`.")
-    @pass_state
-    def doctor_(state: State, url: str | None, token: str | None) -> int:
-        from limpet.doors.cli import doctor, doctor_server
-
-        if token and not url:
-            raise click.UsageError("--token goes with --url.")
-        findings = doctor_server.examine(url, token or state.settings.token) if url else doctor.examine(state)
-        well = all(finding.state != doctor.PROBLEM for finding in findings)
-        reply = {"ok": well, "findings": [finding._asdict() for finding in findings]}
-        state.answer(reply, lambda screen: screen.table(("", "what", "found"), findings))
-        return 0 if well else errors.StoreProblem.exit_code
-
-    @command(root, "completion", "\n".join(SHELLS.values()), "Print the script that lets a shell complete commands.")
-    @click.argument("shell", type=click.Choice(tuple(SHELLS)))
-    def completion(shell: str) -> None:
-        from click.shell_completion import BashComplete, FishComplete, ZshComplete
-
-        made = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
-        click.echo(made(root, {}, "limpet", COMPLETE_VARIABLE).source())
+Json = dict[str, Any]
+TWICE = (
+    "Claude Code has Limpet twice, installed and as a plugin. The plugin's hooks stay quiet, but the tools may be "
+    "listed twice: remove one, with `limpet uninstall claude-code` or `claude plugin uninstall limpet@limpet`."
+)
 
 
-def _place(state: State, folder: str | None) -> str:
+def _start() -> tuple[str, ...]:
+    """How a client starts us."""
+    return ("limpet",) if shutil.which("limpet") else (sys.executable, "-m", "limpet")
+
+
+# --- init -------------------------------------------------------------------------------------------------------------
+
+
+def init(cli: Invocation, folder: str | None) -> None:
+    if folder is not None and cli.store:
+        raise Misuse("--store and a folder cannot both be given.")
+    store = _store_place(cli, folder)
+    cli.store = store
+    existed = exists(store)
+    start = [*_start(), "mcp"]
+    reply = {"store": shown_place(store), "project": cli.settings.project, "made": not existed, "mcp": start}
+    _ = cli.hold
+    cli.answer(reply, lambda screen: _explain(screen, reply, start))
+
+
+def _store_place(cli: Invocation, folder: str | None) -> str:
     """Where the store goes: where settings say, but into this very folder when it belongs to no project yet."""
-    if folder is None and (state.store or settings.project_root(os.getcwd())):
-        return state.settings.store
+    if folder is None and (cli.store or settings.project_root(os.getcwd())):
+        return cli.settings.store
     base = os.path.abspath(folder or os.getcwd())
     if not os.path.isdir(base):
         raise errors.bad_name("folder", base, "there is no such folder")
-    chosen = settings.load(None, state.project, folder=base)
-    named = chosen.store != settings.load(None, state.project, folder=base, environment={}).store
+    chosen = settings.load(None, cli.project, folder=base)
+    named = chosen.store != settings.load(None, cli.project, folder=base, environment={}).store
     return chosen.store if named and folder is None else os.path.join(base, settings.FOLDER, "limpet.db")
 
 
-def _explain(screen: Screen, reply: dict[str, object], start: list[str]) -> None:
+def _explain(screen: Screen, reply: Json, start: list[str]) -> None:
     screen.line(f"{reply['store']} {'is ready' if reply['made'] else 'was there already'}", "bold")
     elsewhere = [*start, "--store", str(reply["store"]), "--project", str(reply["project"])]
     screen.line("")
     screen.line("Next, give it to an agent. In the project's MCP configuration (.mcp.json or the like):")
-    screen.line(f"  {_snippet(start)}")
+    screen.line(f"  {json.dumps(_entry(start), ensure_ascii=False)}")
     screen.line("or, for Claude Code:")
     screen.line(f"  claude mcp add limpet -- {' '.join(start)}")
     screen.line("A client that does not start in the project needs to be told where it is:")
-    screen.line(f"  {_snippet(elsewhere)}")
+    screen.line(f"  {json.dumps(_entry(elsewhere), ensure_ascii=False)}")
     screen.line("")
     screen.line("`limpet context` shows what a new session begins with, `limpet doctor` whether all is well.")
 
 
-def _snippet(start: list[str]) -> str:
-    return json.dumps({"mcpServers": {"limpet": {"command": start[0], "args": start[1:]}}}, ensure_ascii=False)
+def _entry(start: list[str]) -> Json:
+    return {"mcpServers": {"limpet": {"command": start[0], "args": start[1:]}}}
+
+
+# --- install, uninstall and status ------------------------------------------------------------------------------------
+
+
+def install(cli: Invocation, client: str | None, user: bool | None, dry_run: bool, guidance: bool, skill: bool) -> None:
+    options = {"guidance": guidance, "skill": skill}
+    if client is None:
+        status(cli)
+    elif client == "generic":
+        entry = _entry([*_start(), "mcp"])
+        cli.answer(entry, lambda screen: screen.block(json.dumps(entry, indent=2)))
+    else:
+        _change(cli, client, bool(user), dry_run, tuple(name for name, on in options.items() if on), takes_out=False)
+
+
+def uninstall(cli: Invocation, client: str, user: bool | None, dry_run: bool) -> None:
+    _change(cli, client, bool(user), dry_run, (), takes_out=True)
+
+
+def _places(user: bool) -> tuple[str, str]:
+    """The scope and its folder."""
+    if user:
+        return "user", os.path.expanduser("~")
+    return "project", settings.project_root(os.getcwd()) or os.getcwd()
+
+
+def _change(
+    cli: Invocation, name: str, user: bool, dry_run: bool, options: tuple[str, ...], *, takes_out: bool
+) -> None:
+    if name not in CLIENTS:
+        raise errors.unknown_client(name, [*CLIENTS, "generic"])
+    client = CLIENTS[name]
+    data = settings.data_folder()
+    where = Where(*_places(user), _start())
+    if name == "claude-code" and not takes_out and plugin.enabled(_places(False)[1], _places(True)[1]):
+        raise errors.plugin_installed(client.title)
+    if takes_out:
+        changes = installer.plan_uninstall(client, where, data)
+    else:
+        changes = installer.plan_install(client, where, options)
+    if not dry_run:
+        (installer.apply_uninstall if takes_out else installer.apply_install)(changes, data)
+    files = [{"path": change.path, "changed": change.needed} for change in changes]
+    reply: Json = {"client": name, "scope": where.scope, "dry_run": dry_run, "files": files}
+
+    def draw(screen: Screen) -> None:
+        for change in changes:
+            if dry_run:
+                screen.block(installer.shown(change) or f"{change.path}: nothing to change")
+            else:
+                screen.line(f"{change.path}: {'written' if change.needed else 'nothing to change'}")
+        if not takes_out and client.advice:
+            screen.line(client.advice)
+
+    cli.answer(reply, draw)
+
+
+def status(cli: Invocation) -> None:
+    clients = [_client_status(name) for name in CLIENTS]
+    if any(row.get("twice") for row in clients):
+        cli.notice(TWICE)
+    rows = [
+        (row["client"], *(_word(row[name]) for name in ("used_here", "project", "user")), _extras(row))
+        for row in clients
+    ]
+    titles = ("client", "used here", "project", "user", "beside")
+    cli.answer({"clients": clients}, lambda screen: screen.table(titles, rows))
+
+
+def _client_status(name: str) -> Json:
+    client = CLIENTS[name]
+    row: Json = {"client": client.name, "title": client.title}
+    row["used_here"] = os.path.isdir(os.path.join(os.path.expanduser("~"), client.mark))
+    for user in (False, True):
+        where = Where(*_places(user), _start())
+        try:
+            row[where.scope] = installer.installed(client, where)
+        except errors.BadInput as problem:
+            row[where.scope] = problem.message
+        for extra in extras.present(client.name, where):
+            row.setdefault(extra, []).append(where.scope)
+    if client.name == "claude-code":
+        row["plugin"] = plugin.enabled(_places(False)[1], _places(True)[1])
+        row["twice"] = row["plugin"] and plugin.hooks_beside(client.name, _places(False)[1], _places(True)[1])
+    return row
+
+
+def _extras(row: Json) -> str:
+    scopes = [f"{name} ({', '.join(row[name])})" for name in ("guidance", "skill") if name in row]
+    return ", ".join([*scopes, *(["plugin"] if row.get("plugin") else [])])
+
+
+def _word(value: bool | str) -> str:
+    return value if isinstance(value, str) else "yes" if value else "no"
+
+
+# --- hooks ------------------------------------------------------------------------------------------------------------
+
+
+def switch_off(cli: Invocation) -> None:
+    _switch(cli, on=False)
+
+
+def switch_on(cli: Invocation) -> None:
+    _switch(cli, on=True)
+
+
+def _switch(cli: Invocation, *, on: bool) -> None:
+    path = settings.off_file(os.getcwd())
+    try:
+        if on:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        else:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            with open(path, "a", encoding="utf-8"):
+                pass
+    except OSError as problem:
+        raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
+    word = "on" if on else "off"
+    cli.answer({"hooks": word}, lambda screen: screen.line(f"The hooks of coding agents are {word} in this project."))

@@ -1,4 +1,4 @@
-"""Where a store is, for people to read."""
+"""Where a store is, in a form to show to people."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ def file_of(store: str) -> str | None:
     return None if "://" in path else os.path.abspath(path)
 
 
+def exists(store: str) -> bool:
+    """Whether a store that is a file exists. A server is assumed to exist; whether it answers is seen later."""
+    path = file_of(store)
+    return path is None or os.path.lexists(path)
+
+
 def shown_place(store: str) -> str:
-    """A store's place for people to see: without the password an address may hold."""
+    """A store's address without the password it may hold."""
     return file_of(store) or _PASSWORD.sub(
-        lambda found: f"{found[1]}:…@" if found[2] is None else f"{found[2]}…", store
+        lambda match: f"{match[1]}:…@" if match[2] is None else f"{match[2]}…", store
     )

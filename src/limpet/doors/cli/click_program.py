@@ -1,0 +1,268 @@
+"""The click program, built from the declarations: help, completion, and what is wrong with a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
+
+from limpet import __version__, prompts
+from limpet.doors.cli import command as declared
+from limpet.doors.cli import commands, render
+from limpet.doors.cli.command import Misuse, Parameter, as_number, function, is_option, shared
+from limpet.doors.cli.commands.operations import COMMANDS
+from limpet.doors.cli.invocation import Invocation
+
+MARK = "\0"  # no argument of a process can hold it
+INTERRUPTED = 130
+COMPLETE_VARIABLE = "_LIMPET_COMPLETE"  # the name click derives from the program's
+ABOUT = """Working memory for AI agents: notes, notepad, memory and handoff that outlive the context window.
+
+\b
+Start here:
+  limpet demo          see what it does, in a minute
+  limpet init          make a store for the project you are in
+  limpet serve         let agents in over HTTP; `limpet mcp` is for clients that start it themselves
+  limpet COMMAND -h    what a command does, with an example
+"""
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def run(args: list[str], cli: Invocation, *, as_json: bool) -> int:
+    """The exit code of the command that the arguments name, or of the help they ask for."""
+    try:
+        code = program().main(args, prog_name="limpet", standalone_mode=False, obj=cli)
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as problem:
+        return _show(problem, as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def refuse(command: declared.Command, message: str, *, as_json: bool) -> int:
+    """Show a mistake that the command found itself, with its usage."""
+    root = program()
+    context = click.Context(root, info_name="limpet", **root.context_settings)
+    for word in command.words.split():
+        part = context.command.commands[word] if isinstance(context.command, click.Group) else root
+        context = click.Context(part, parent=context, info_name=word)
+    return _show(click.UsageError(message, context), as_json=as_json)
+
+
+def _show(problem: click.ClickException, *, as_json: bool) -> int:
+    if as_json:
+        render.to_stderr(render.as_json({"error": {"code": "usage", "message": problem.format_message()}}))
+    else:
+        problem.show()
+    return problem.exit_code
+
+
+def completion(cli: Invocation, shell: str) -> None:
+    scripts = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+    click.echo(scripts[shell](program(), {}, "limpet", COMPLETE_VARIABLE).source())
+
+
+# --- building ---------------------------------------------------------------------------------------------------------
+
+
+def program() -> Group:
+    """Every command below one root."""
+    root = Group("limpet", help=ABOUT, short_help=ABOUT)
+    root.params.extend(root.shared)
+    root.context_settings = {"help_option_names": ["-h", "--help"]}
+    click.version_option(__version__, prog_name="limpet", message="%(prog)s %(version)s")(root)
+    parts: dict[str, Group] = {"": root}
+    for row in commands.every():
+        parent, _, name = row.words.rpartition(" ")
+        if isinstance(row, declared.Group):
+            group = Group(name, help=row.help, short_help=row.short_help or row.help)
+            parts[row.words] = group
+            _run_alone(group, row.default)
+            parts[parent].add_command(group)
+        else:
+            parts[parent].add_command(Command(row, name))
+    return root
+
+
+def _run_alone(group: Group, default: str) -> None:
+    """Let the word of a group stand for one of its commands when nothing follows."""
+    if not default:
+        return
+    group.invoke_without_command = True
+    group.no_args_is_help = False
+
+    @click.pass_context
+    def alone(context: click.Context) -> None:
+        if context.invoked_subcommand is None:
+            context.invoke(group.commands[default])
+
+    group.callback = alone
+
+
+class Command(click.Command):
+    """A declared command. Its help is that of its operation, then its own, then the example."""
+
+    def __init__(self, row: declared.Command, name: str) -> None:
+        self.operations = COMMANDS.get(row.words, ())
+        description = prompts.tool(self.operations[0]).description if self.operations else ""
+        example = "\n".join(f"  {line}" for line in row.example.split("\n"))
+        about = " ".join(part for part in (description, row.help) if part)
+        self.row = row
+        self.shared = tuple(_remembered(param) for param in shared(row))
+        super().__init__(
+            name,
+            help=f"{about}\n\n\b\nExample:\n{example}",
+            short_help=f"{(description or row.help).partition('. ')[0].rstrip('.')}.",
+            params=[*map(_parameter, row.params), *self.shared],
+            callback=_callback(row),
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """People write lists: "- [ ] casts" is a text, though click would take it for an option."""
+        marked = [f"{MARK}{word}" if word[:1] == "-" and word[1:2] and not is_option(word) else word for word in args]
+        try:
+            rest = super().parse_args(ctx, marked)
+        except click.UsageError as problem:
+            raise click.UsageError(problem.format_message().replace(MARK, ""), problem.ctx) from None
+        ctx.params = {name: _unmarked(value) for name, value in ctx.params.items()}
+        return rest
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_options(self, ctx, formatter, self.shared)
+
+
+class Group(click.Group):
+    """A word that others follow, or the whole program, whose commands are listed under headings."""
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.shared = tuple(_remembered(param) for param in shared())
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_options(self, ctx, formatter, self.shared)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.parent is not None:
+            super().format_commands(ctx, formatter)
+            return
+        room = formatter.width - 6 - max(map(len, self.commands))
+        for heading, names in commands.HEADINGS.items():
+            with formatter.section(heading.replace("_", " ").capitalize()):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
+
+
+def _callback(row: declared.Command) -> Callable[..., int | None]:
+    @click.pass_context
+    def call(context: click.Context, /, **values: Any) -> int | None:
+        if row.standalone:
+            return function(row)(**values)
+        cli = context.ensure_object(Invocation)
+        cli.command = row
+        try:
+            return function(row)(cli, **values)
+        except Misuse as problem:
+            raise click.UsageError(str(problem), context) from None
+
+    return call
+
+
+class _Number(click.ParamType[Any]):
+    """An integer. Anything else goes to the operation as it is, which refuses it in its own words."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return as_number(value) if isinstance(value, str) else value
+
+
+_NUMBER = _Number()
+
+
+def _parameter(param: Parameter) -> click.Parameter:
+    if param.kind == declared.CONFIRM:
+        confirmed = click.confirmation_option(param.flags, prompt=param.help)(lambda: None)
+        return confirmed.__click_params__[0]  # type: ignore[attr-defined,no-any-return]
+    default = {} if param.default is None else {"default": param.default}
+    if not param.flags:
+        nargs = -1 if param.kind == declared.REST else 1
+        return click.Argument(
+            [param.name],
+            type=_type(param),
+            nargs=nargs,
+            required=param.required,
+            metavar=param.metavar or None,
+            **default,
+        )
+    names = [param.flags, param.name]
+    if param.kind == declared.FLAG and param.value is True:
+        return click.Option(names, is_flag=True, help=param.help)
+    if param.kind == declared.FLAG:
+        return click.Option(names, flag_value=param.value, default=None, help=param.help)
+    if param.kind == declared.SWITCH:
+        return click.Option(names, default=None, help=param.help)
+    return click.Option(
+        names,
+        type=_type(param),
+        multiple=param.kind == declared.LIST,
+        metavar=param.metavar or None,
+        help=param.help,
+        required=param.required,
+        **default,
+    )
+
+
+def _type(param: Parameter) -> click.ParamType[Any] | None:
+    types: dict[str, Callable[[], click.ParamType[Any]]] = {
+        declared.NUMBER: lambda: _NUMBER,
+        declared.COUNT: lambda: click.IntRange(param.low, param.high),
+        declared.CHOICE: lambda: click.Choice(param.choices),
+        declared.PATH: click.Path,
+        declared.FILE: lambda: click.Path(exists=True, dir_okay=False, allow_dash=True),
+        declared.FOLDER: lambda: click.Path(file_okay=False),
+        declared.REST: lambda: click.UNPROCESSED,
+    }
+    return types[param.kind]() if param.kind in types else None
+
+
+def _remembered(param: Parameter) -> click.Option:
+    """An option every command takes; its value goes to the invocation."""
+
+    def remember(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+        if value is not None:
+            setattr(ctx.ensure_object(Invocation), param.name, _unmarked(value))
+
+    is_flag = param.kind == declared.FLAG
+    return click.Option(
+        [param.flags],
+        is_flag=is_flag or None,
+        default=None,
+        metavar=param.metavar or None,
+        expose_value=False,
+        callback=remember,
+        help=param.help,
+    )
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_unmarked, value))
+    return value.removeprefix(MARK) if isinstance(value, str) else value
+
+
+def _write_options(
+    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter, common: tuple[click.Option, ...]
+) -> None:
+    sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Options of every command": []}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+        if record is not None:
+            sections["Options of every command" if param in common else "Options"].append(record)
+    for title, records in sections.items():
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)

@@ -1,0 +1,208 @@
+"""How a command is declared, and the parser that reads its words.
+
+A command is declared once, as data. `parse` reads well-formed words without importing anything further, because clients
+and people wait for every start. Whatever it does not understand (help, completion, a mistake) is left to click, which
+click_program.py builds from the same declarations and which explains it.
+"""
+
+# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+# Kinds of values.
+TEXT = "text"
+NUMBER = "number"  # an integer; anything else goes to the operation as it is, which refuses it in its own words
+COUNT = "count"  # an integer within bounds, refused by the parser
+FLAG = "flag"
+SWITCH = "switch"  # "--on/--off", None when neither is given
+LIST = "list"  # an option that may be repeated
+REST = "rest"  # all remaining arguments
+PATH = "path"
+FILE = "file"  # a file that exists, or - for standard input
+FOLDER = "folder"  # not a file
+CHOICE = "choice"
+CONFIRM = "confirm"  # --yes, or else the person is asked; `help` is the question
+# Arguments that are read from standard input when they are - or missing.
+LINE = "line"  # without the last line break, as `echo` adds one
+LINES = "lines"  # exactly; words given as an argument become a whole line
+VALUELESS = (FLAG, SWITCH, CONFIRM)
+
+# Which session an operation is called for.
+WRITING = "writing"  # the one that is named, or else the command line's own
+READING = "reading"  # the one that is named, or else all
+ACTIVE = "active"  # the one that is named, or else the one that was active last
+BY_ID = "id"  # the one that the argument `id` names
+ARGUMENT = "argument"  # the one that is named, as the argument `session` of the operation
+
+
+class Parameter(NamedTuple):
+    """An argument of a command, or an option if it has flags."""
+
+    name: str  # of the value
+    kind: str = TEXT
+    flags: str = ""  # "--tag" or "--done/--open"
+    metavar: str = ""
+    help: str = ""
+    required: bool = False
+    default: Any = None
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+    value: Any = True  # what a flag stands for
+
+
+class Command(NamedTuple):
+    """A command by the words that are typed.
+
+    It calls the operation that has these words in the catalogue, unless `run` names a function of its own.
+    """
+
+    words: str
+    example: str
+    help: str = ""  # after the description of its operation
+    params: tuple[Parameter, ...] = ()
+    session: bool = False  # whether it takes --session
+    run: str = ""  # "module:function", called with the invocation and the values
+    calls_for: str = WRITING
+    fixed: Mapping[str, Any] = {}  # arguments of the operation that the words stand for
+    standalone: bool = False  # the function takes only the values, and ends the process itself
+
+
+PLAIN = "limpet.doors.cli.plain:run"  # for commands that are one call of one operation
+
+
+class Misuse(Exception):
+    """Options or arguments that do not go together; click shows it with the command's usage."""
+
+
+class Group(NamedTuple):
+    """A word that other words follow."""
+
+    words: str
+    help: str
+    short_help: str = ""
+    default: str = ""  # the command that the word stands for when nothing follows
+
+
+def function(command: Command) -> Callable[..., int | None]:
+    """What the command runs. Its module is imported now, with everything it needs."""
+    module, _, name = (command.run or PLAIN).partition(":")
+    run: Callable[..., int | None] = getattr(import_module(module), name)
+    return run
+
+
+def _name(flags: str) -> str:
+    return flags.partition("/")[0].removeprefix("--").replace("-", "_")
+
+
+def argument(name: str, kind: str = TEXT, *, required: bool = True, default: Any = None, **more: Any) -> Parameter:
+    return Parameter(name, kind, required=required and default is None, default=default, **more)
+
+
+def optional(name: str, kind: str = TEXT, **more: Any) -> Parameter:
+    return Parameter(name, kind, **more)
+
+
+def option(flags: str, metavar: str, help: str, kind: str = TEXT, *, to: str = "", **more: Any) -> Parameter:
+    """An option with a value, under the name `to` if that is not the one of its flag."""
+    return Parameter(to or _name(flags), kind, flags, metavar, help, **more)
+
+
+def flag(flags: str, help: str, kind: str = FLAG, *, to: str = "", **more: Any) -> Parameter:
+    return Parameter(to or _name(flags), kind, flags, "", help, **more)
+
+
+def number(flags: str, metavar: str, help: str, *, to: str = "") -> Parameter:
+    return option(flags, metavar, help, NUMBER, to=to)
+
+
+def repeated(flags: str, metavar: str, help: str, *, to: str = "") -> Parameter:
+    return option(flags, metavar, help, LIST, to=to)
+
+
+LIMIT = number("--limit", "N", "At most so many.")
+STORE = option("--store", "PLACE", "A path or a postgresql:// address. Otherwise that of the project you are in.")
+PROJECT = option("--project", "NAME", "The project, in a store that holds several.")
+SESSION = option("--session", "ID", "The session. Notes are looked for in every session unless you name one.")
+JSON = flag("--json", "Answer in one line of JSON; errors too, on standard error.")
+SHARED = (STORE, PROJECT, SESSION, JSON)  # may stand before the command and after it; the last one counts
+
+
+def shared(command: Command | None = None) -> tuple[Parameter, ...]:
+    """The options every command takes. --session is for those it means something to."""
+    return SHARED if command is None or command.session else (STORE, PROJECT, JSON)
+
+
+def parse(params: tuple[Parameter, ...], words: list[str]) -> dict[str, Any] | None:
+    """The values by name, those that were given; None when click has to look at the words."""
+    by_flag = {text: param for param in params for text in param.flags.split("/") if text}
+    values: dict[str, Any] = {}
+    arguments: list[str] = []
+    rest = words[::-1]
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            arguments += rest[::-1]
+            break
+        if not is_option(word):
+            arguments.append(word)
+            continue
+        text, equals, value = word.partition("=")
+        param = by_flag.get(text)
+        if param is None or (equals if param.kind in VALUELESS else not (equals or rest)):
+            return None
+        if param.kind in VALUELESS:
+            values[param.name] = param.value if param.kind != SWITCH else param.flags.startswith(f"{text}/")
+        elif not _put(values, param, value if equals else rest.pop()):
+            return None
+    return values if _place(values, [param for param in params if not param.flags], arguments) else None
+
+
+def is_option(word: str) -> bool:
+    """People write lists: "- [ ] casts" is a text."""
+    return len(word) > 1 and word[0] == "-" and not word[1].isspace()
+
+
+def completed(params: tuple[Parameter, ...], values: dict[str, Any]) -> dict[str, Any] | None:
+    """The values with the defaults of those that were not given; None when one is missing."""
+    if any((param.required or param.kind == CONFIRM) and param.name not in values for param in params):
+        return None
+    return {param.name: values.get(param.name, _default(param)) for param in params if param.kind != CONFIRM}
+
+
+def _default(param: Parameter) -> Any:
+    if param.kind == FLAG:
+        return False if param.value is True else None
+    return () if param.kind in (LIST, REST) else param.default
+
+
+def _put(values: dict[str, Any], param: Parameter, word: str) -> bool:
+    """Add a value in the form its kind has; False when the word cannot be one."""
+    value: Any = word
+    if param.kind == NUMBER:
+        value = as_number(word)
+    elif param.kind == COUNT:
+        value = as_number(word)
+        if isinstance(value, str) or not (param.low or 0) <= value <= (value if param.high is None else param.high):
+            return False
+    elif param.kind == LIST:
+        value = (*values.get(param.name, ()), word)
+    elif param.kind in (FILE, FOLDER) or (param.kind == CHOICE and word not in param.choices):
+        return False  # click looks whether the file exists, and names the choices
+    values[param.name] = value
+    return True
+
+
+def as_number(word: str) -> Any:
+    try:
+        return int(word)
+    except ValueError:
+        return word
+
+
+def _place(values: dict[str, Any], params: list[Parameter], words: list[str]) -> bool:
+    if params and params[-1].kind == REST:
+        values[params[-1].name] = tuple(words)
+        return bool(words) or not params[-1].required
+    return len(words) <= len(params) and all(map(_put, [values] * len(words), params, words))

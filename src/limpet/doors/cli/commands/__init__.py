@@ -1,0 +1,43 @@
+"""Every command, under the heading of what people want to do. A heading's module is imported when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from limpet.doors.cli.command import Command, Group
+
+# The first words under each heading, in the order of `limpet --help`.
+HEADINGS = {
+    "remember": ("note", "memory", "handoff", "pad", "prompt", "scratch", "state", "skill", "journal"),
+    "find": ("recall", "tags", "context"),
+    "look": ("session", "history", "undo", "window", "task", "output", "savings", "sandbox", "demo"),
+    "connect": (
+        *("init", "install", "uninstall", "status", "mcp", "serve", "dashboard", "wrap", "gateway", "hook", "off"),
+        *("on", "tools", "seals", "completion"),
+    ),
+    "look_after": ("doctor", "audit", "purge", "export", "import", "backup", "restore", "token"),
+}
+MOST_WORDS = 3  # of a command
+
+
+def under(heading: str) -> tuple[Command | Group, ...]:
+    commands: tuple[Command | Group, ...] = import_module(f"limpet.doors.cli.commands.{heading}").COMMANDS
+    return commands
+
+
+def every() -> Iterator[Command | Group]:
+    for heading in HEADINGS:
+        yield from under(heading)
+
+
+def match(words: list[str]) -> tuple[Command, list[str]] | None:
+    """The command that the words begin with, and the words after it."""
+    heading = next((name for name, firsts in HEADINGS.items() if words[0] in firsts), None) if words else None
+    if heading is None:
+        return None
+    commands = {command.words: command for command in under(heading) if isinstance(command, Command)}
+    for count in range(MOST_WORDS, 0, -1):
+        if command := commands.get(" ".join(words[:count])):
+            return command, words[count:]
+    return None

@@ -1,0 +1,448 @@
+"""How the reply of each operation is drawn for people.
+
+An operation without an entry in `RENDERERS` gets the generic drawing: a table of its list, or a line for each field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from limpet.doors.cli import render
+from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.render import Screen
+from limpet.window.plan import gauge
+
+Json = dict[str, Any]
+# Draws a reply. The arguments of the call say what was asked for; remarks go beside it with `notice`.
+Renderer = Callable[[Invocation, Screen, Json, Json], None]
+SAVINGS = ("calls", "kept", "repeats", "reads", "observed", "returned", "read_back", "saved")
+
+
+def show(cli: Invocation, operation: str, reply: Json, arguments: Json) -> int:
+    """Print the reply of an operation; the exit code it stands for."""
+    if cli.json:
+        render.to_stdout(render.as_json(reply))
+    else:
+        RENDERERS.get(operation, generic)(cli, render.screen(), reply, arguments)
+    return 0 if operation not in EXIT_WELL or EXIT_WELL[operation](reply) else 2
+
+
+# Hooks and CI look at the exit code of these: 0 when all is well, otherwise 2.
+EXIT_WELL: dict[str, Callable[[Json], bool]] = {
+    "lint_notes": lambda reply: bool(reply["ok"]),
+    "verify_notes": lambda reply: not reply["drifted"] + reply["gone"],
+}
+
+
+# --- ways to draw -----------------------------------------------------------------------------------------------------
+
+
+def generic(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    """A reply as it is: its first list of objects as a table, every other field on a line."""
+    name = next((name for name, value in reply.items() if _is_table(value)), None)
+    for field, value in reply.items():
+        if field != name:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            screen.block(f"{field}: {text}")
+    if name is not None:
+        columns = list(reply[name][0])
+        screen.table(columns, [[row.get(column, "") for column in columns] for row in reply[name]])
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def line(template: str, notices: Callable[[Invocation, Json], None] | None = None) -> Renderer:
+    """One line, with the fields of the reply in it."""
+
+    def draw(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+        screen.line(template.format(**reply))
+        if notices is not None:
+            notices(cli, reply)
+
+    return draw
+
+
+def block(field: str) -> Renderer:
+    """A stored text in full."""
+    return lambda cli, screen, reply, arguments: screen.block(reply[field])
+
+
+def table(rows: str, columns: str, remark: Callable[[Invocation, Json], None] | None = None) -> Renderer:
+    """The rows of a reply. A column is a field, or "title=field"; an underscore in a title is shown as a space."""
+    titles = [column.partition("=")[0].replace("_", " ") for column in columns.split()]
+    fields = [column.rpartition("=")[2] for column in columns.split()]
+
+    def draw(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+        screen.table(titles, [[row.get(field, "") for field in fields] for row in reply[rows]])
+        if remark is not None:
+            remark(cli, reply)
+
+    return draw
+
+
+def _warn(cli: Invocation, reply: Json) -> None:
+    if reply.get("warning"):
+        cli.notice(reply["warning"])
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+# --- notes and memory -------------------------------------------------------------------------------------------------
+
+
+def _note_columns(arguments: Json) -> tuple[str, ...]:
+    return ("id", "updated", *(("state",) if arguments["include_done"] else ()), "tags", "content")
+
+
+def _note_cells(note: Json, columns: Sequence[str]) -> list[str]:
+    cells = {
+        "id": note["id"],
+        "match": note.get("match", ""),
+        "updated": note["updated_at"],
+        "state": "done" if note.get("done") else "open",
+        "tags": ", ".join(note["tags"]),
+        "content": note["content"],
+    }
+    return [cells[name] for name in columns]
+
+
+def _list_notes(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    columns = _note_columns(arguments)
+    screen.table(columns, [_note_cells(note, columns) for note in reply["notes"]])
+    _more_notes(cli, reply)
+
+
+def _search_notes(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    columns = ("id", "match", *_note_columns(arguments)[1:])
+    notes = [{**note, "match": "exact"} for note in reply["notes"]]
+    notes += [{**note, "match": "related"} for note in reply.get("related", ())]
+    screen.table(columns, [_note_cells(note, columns) for note in notes])
+    _more_notes(cli, reply)
+
+
+def _more_notes(cli: Invocation, reply: Json) -> None:
+    if reply.get("left_out"):
+        cli.notice(f"{reply['left_out']:,} more are not shown; --limit shows more, a tag or a search fewer.")
+
+
+def _add_note(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    counts = f"notes: {reply['total_notes']}, tags: {reply['total_tags']}"
+    screen.line(f"{reply['note_id']} added to session {cli.writing()} ({counts})")
+    _similar(cli, reply)
+
+
+def _similar(cli: Invocation, reply: Json) -> None:
+    """What was written says the same as another entry."""
+    if entry := reply.get("duplicate_of") or reply.get("similar_to"):
+        cli.notice(f"{entry} says {'' if 'duplicate_of' in reply else 'nearly '}the same.")
+
+
+def _search_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    rows = [(m["key"], m["updated_at"], "pinned" if m.get("pinned") else "", m["content"]) for m in reply["matches"]]
+    screen.table(("key", "updated", "pinned", "content"), rows)
+
+
+def _pin_memory(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.line(f"{reply['key']} {'pinned' if arguments['pinned'] else 'unpinned'}")
+
+
+def _write_handoff(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.line(f"handoff left for the next session{'; it replaces an earlier one' if reply['replaced'] else ''}")
+
+
+def _read_handoff(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.block(reply["content"])
+    used = f"used by {reply['used_by']}" if reply["used_by"] else "not used yet"
+    cli.notice(f"left by session {reply['written_by']} at {reply['written_at']}, {used}.")
+
+
+def _versions(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    columns = ("version", "at", "by", "operation", "characters")
+    if arguments["version"] is None:
+        screen.table(columns, [[version[name] for name in columns] for version in reply["versions"]])
+    else:
+        screen.diff(reply["diff"])
+
+
+def _scratch(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.block(reply.get("content") or reply.get("note_id", ""))
+
+
+def _agent_state(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    if arguments["action"] == "get":
+        screen.block(_as_text(reply["value"]))
+    elif arguments["action"] == "set":
+        screen.line(f"{reply['key']} is at version {reply['version']}")
+    elif arguments["action"] == "delete":
+        screen.line(f"{reply['key']} deleted; limpet undo brings it back")
+    else:
+        screen.table(("key",), [(key,) for key in reply["keys"]])
+        if reply.get("left_out"):
+            cli.notice(f"{reply['left_out']:,} older keys were not looked at.")
+
+
+def _broken_skills(cli: Invocation, reply: Json) -> None:
+    for problem in reply["problems"]:
+        cli.notice(f"{problem['folder']} cannot be used: {problem['why']}.")
+
+
+# --- the journal ------------------------------------------------------------------------------------------------------
+
+
+def _lint(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    table("findings", "line rule message")(cli, screen, reply, arguments)
+    if reply["ok"]:
+        cli.notice("nothing to mend.")
+
+
+def _verify(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    table("checked", "state place now what detail")(cli, screen, reply, arguments)
+    if EXIT_WELL["verify_notes"](reply):
+        cli.notice("all evidence stands.")
+
+
+def _init_journal(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    file = cli.settings.bounds.journal.file
+    there = f"{file} is there already; `limpet journal lint` looks at it"
+    screen.line(f"{file} made" if reply["created"] else there)
+
+
+def _heal(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    did = "brought back" if reply["written"] else "would be brought back"
+    source = f"; {did} from: {reply['source']}" if reply["source"] else ""
+    screen.line(f"{reply['file']}: {reply['state']}{source}")
+
+
+def _journal_entry(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    place = f"{reply['file']}:{reply['line']}" if reply["line"] else reply["file"]
+    screen.line(f"{place} {reply.get('id', '')}".strip())
+    _journal_notices(cli, reply)
+
+
+def _checkpoint(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.line(f"checkpoint {reply['at']}, {reply['file']}:{reply['line']}; handoff written")
+    for title in ("blockers", "incomplete", "questions"):
+        for item in reply[title]:
+            screen.line(f"{title}: {item}")
+    _journal_notices(cli, reply)
+
+
+def _journal_notices(cli: Invocation, reply: Json) -> None:
+    for place in reply.get("moved", ()):
+        cli.notice(f"the quote stands at {place}; that is what was written.")
+    if reply.get("conflicts"):
+        cli.notice("people changed the same entries meanwhile; both versions are in the file: see `journal lint`.")
+    if reply.get("hint"):
+        cli.notice(reply["hint"])
+
+
+# --- recall, sessions and history -------------------------------------------------------------------------------------
+
+
+def _recall(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    rows = []
+    for hit in reply["hits"]:
+        place = f"{hit['id']}:{hit['line']}" if "line" in hit else str(hit["id"])
+        state = ", ".join(filter(None, (hit["trust"], hit.get("state"))))  # provenance, and whether it still holds
+        rows.append((hit["kind"], place, hit["updated_at"][:10], state, hit["text"], "; ".join(hit["why"])))
+    screen.table(("kind", "id", "updated", "state", "text", "why"), rows)
+    if reply.get("left_out"):
+        cli.notice(f"{reply['left_out']} more; --limit shows them.")
+    if waiting := reply.get("not_searched"):
+        cli.notice(f"{waiting['outputs']} outputs were not searched. {waiting['why']}")
+    if reply.get("hint") and not reply["hits"]:
+        cli.notice(reply["hint"])
+
+
+def _more_sessions(cli: Invocation, reply: Json) -> None:
+    if reply.get("left_out"):
+        cli.notice(f"{reply['left_out']:,} more are not shown; --limit shows more.")
+
+
+def _show_session(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    names = ("id", "task", "state", "parent", "created_at", "archived_at", "notes")
+    screen.table(("field", "value"), [(name, "" if reply[name] is None else reply[name]) for name in names])
+    screen.line("")
+    screen.block(reply["notepad"])
+
+
+def _wait(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    rows = [(row["id"], row["status"], row.get("result", row.get("error"))) for row in reply["results"]]
+    rows += [(id, "active", "") for id in reply.get("waiting", ())]
+    screen.table(("id", "status", "result"), rows)
+
+
+def _history(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    columns = ("seq", "at", "by", "operation", "session", "kind", "key", "after")
+    rows = [["(deleted)" if event[name] is None else str(event[name]) for name in columns] for event in reply["events"]]
+    screen.table(columns, rows)
+
+
+def _undo(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    event = reply["undone"]
+    restored = f"; {reply['restored']:,} entries are back" if "restored" in reply else ""
+    screen.line(f"change {event['seq']} undone ({event['operation']}: {event['kind']} {event['key']}){restored}")
+
+
+# --- the window, outputs and the sandbox ------------------------------------------------------------------------------
+
+
+def _window(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.block(gauge.bar(gauge.Gauge(reply["limit"], reply["used"], reply["sections"])))
+    for text in reply["left_out"]:
+        screen.line(text)
+
+
+def _folds(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    rows = []
+    for fold in reply["folds"]:
+        sizes = f"{fold['before']:,} → {fold['after']:,}" if fold["before"] is not None else ""
+        score = f"{fold['score']:.0%}" if fold["score"] is not None else ""
+        rows.append((fold["id"], fold["how"], f"{fold['first']}-{fold['last']}", sizes, score, fold["at"]))
+    screen.table(("id", "how", "messages", "tokens", "found again", "at"), rows)
+    cli.notice(f"the session has {reply['messages']:,} messages; `limpet window restore` brings some back.")
+
+
+def _outputs(cli: Invocation, reply: Json) -> None:
+    stats = reply["stats"]
+    cli.notice(f"{stats['entries']:,} outputs, {stats['total_bytes']:,} bytes, {stats['stored_bytes']:,} on disk.")
+
+
+def _read_output(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    screen.block(reply["content"])
+    if reply.get("note") or reply.get("cursor"):
+        more = f" --cursor {reply['cursor']} reads on." if reply.get("cursor") else ""
+        cli.notice(f"{reply.get('note', '')}{more}".strip())
+
+
+def _savings(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    rows = [(row["session"], row["tool"], *(f"{row[name]:,}" for name in SAVINGS)) for row in reply["tools"]]
+    rows.append(("in all", "", *(f"{reply['total'][name]:,}" for name in SAVINGS)))
+    screen.table(("session", "tool", *SAVINGS), rows)
+    cli.notice(f"tokens by {reply['tokenizer']}; of long texts a sample is counted.")
+
+
+def _sandbox(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    if reply["output"]:
+        screen.block(reply["output"])
+    if "result" in reply:
+        screen.block(_as_text(reply["result"]))
+    _warn(cli, reply)
+
+
+# --- care -------------------------------------------------------------------------------------------------------------
+
+
+def _audit(cli: Invocation, reply: Json) -> None:
+    counts = ", ".join(f"{name} {count:,}" for name, count in reply["counts"].items())
+    cli.notice(f"{counts}; looked at {reply['looked_at']['entries']:,} entries. {reply['not_known']}")
+    for skipped in reply.get("skipped", ()):
+        cli.notice(f"{skipped}.")
+
+
+def _purge(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    table("entries", "kind id session at")(cli, screen, reply, arguments)
+    counts = ", ".join(f"{count:,} {name}" for name, count in reply["counts"].items()) or "nothing"
+    back = "; `limpet undo` brings entries back" if reply.get("purge") and not arguments["forever"] else ""
+    cli.notice(f"{counts} {'would go' if arguments['dry_run'] else 'taken out'}{back}.")
+    for remark in reply["remarks"]:
+        cli.notice(remark)
+
+
+def _tool_pins(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    rows = [
+        (server["server"], pin["tool"], pin["state"], ", ".join(pin.get("parts", ())))
+        for server in reply["servers"]
+        for pin in server["tools"]
+    ]
+    screen.table(("server", "tool", "state", "what changed"), rows)
+
+
+def _approved(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
+    names = ", ".join(reply["approved"]) or "nothing, all was as sealed"
+    screen.line(f"{reply['server']}: approved {names}")
+
+
+COUNTS = "(notes: {total_notes}, tags: {total_tags})"
+NOTEPAD = line("notepad is at version {version} (about {tokens:,} tokens)", _warn)
+PROMPT = line("system prompt is at version {version} (about {tokens:,} tokens)", _warn)
+SPAWNED = line("{id} at depth {depth}")
+FOLDED = line("{messages_collapsed:,} messages folded")
+
+RENDERERS: dict[str, Renderer] = {
+    "add_note": _add_note,
+    "update_note": line(f"{{note_id}} updated {COUNTS}"),
+    "delete_note": line(f"{{note_id}} deleted; `limpet undo` brings it back {COUNTS}"),
+    "list_notes": _list_notes,
+    "search_notes": _search_notes,
+    "list_tags": table("tags", "tag notes=count"),
+    "search_memory": _search_memory,
+    "read_memory": block("content"),
+    "write_memory": line("{key} written ({bytes_written:,} bytes)", _similar),
+    "pin_memory": _pin_memory,
+    "write_session_handoff": _write_handoff,
+    "read_handoff": _read_handoff,
+    "read_notepad": block("content"),
+    "write_notepad": NOTEPAD,
+    "update_notepad": NOTEPAD,
+    "restore_notepad": NOTEPAD,
+    "notepad_history": _versions,
+    "read_system_prompt": block("content"),
+    "write_system_prompt": PROMPT,
+    "edit_system_prompt": PROMPT,
+    "restore_system_prompt": PROMPT,
+    "system_prompt_history": _versions,
+    "scratch_note": _scratch,
+    "agent_state": _agent_state,
+    "list_skills": table("skills", "name description folder", _broken_skills),
+    "read_skill": block("content"),
+    "promote_skill": line("{name} is in {folder}"),
+    "recover_notes": block("text"),
+    "lint_notes": _lint,
+    "verify_notes": _verify,
+    "init_notes": _init_journal,
+    "heal_notes": _heal,
+    "rotate_notes": line("{decisions} decisions and {rows} log rows moved to {archive}"),
+    "log_decision": _journal_entry,
+    "update_notes": _journal_entry,
+    "checkpoint_session": _checkpoint,
+    "recall": _recall,
+    "list_sessions": table("sessions", "id state created=created_at task", _more_sessions),
+    "show_session": _show_session,
+    "begin_session": line("{id} is {state}"),
+    "archive_session": line("{id} is {state}"),
+    "spawn_session": SPAWNED,
+    "fork_session": SPAWNED,
+    "wait_for_sessions": _wait,
+    "report_result": line("{id} is {status}"),
+    "end_session": line("{id} is {status}"),
+    "history": _history,
+    "undo": _undo,
+    "show_window": _window,
+    "list_folds": _folds,
+    "uncompact": line("messages {first} to {last} are in the window again"),
+    "pin_text": line("{id} pinned"),
+    "unpin_text": line("{id} unpinned"),
+    "list_pins": table("pins", "id text=content"),
+    "begin_task": line("{task_id} begun, depth {depth}"),
+    "end_task": FOLDED,
+    "cancel_task": FOLDED,
+    "list_tasks": table("tasks", "id=task_id state description outcome"),
+    "scratchpad_list": table("entries", "id tool bytes=size shape used=used_at", _outputs),
+    "scratchpad_read": _read_output,
+    "delete_output": line("{id} deleted ({size:,} bytes)"),
+    "prune_outputs": line("{deleted:,} pruned, {freed_bytes:,} bytes"),
+    "clear_outputs": line("{deleted:,} deleted"),
+    "savings": _savings,
+    "run_sandbox_code": _sandbox,
+    "audit": table("findings", "finding kind id reason", _audit),
+    "purge": _purge,
+    "list_seals": _tool_pins,
+    "approve_seals": _approved,
+}
