@@ -5,7 +5,10 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+# One environment, filled in two steps: what serving needs, then the tools of development.
+RUN_STAMP := $(VENV)/.ready-to-run
 STAMP := $(VENV)/.ready
+INSTALL := $(PY) -m pip install --quiet --no-deps
 LOCK := $(PY) -m uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
 	--python-version 3.11 --custom-compile-command "make lock" --quiet
 # What the linters look at; bench only once there is code in it.
@@ -20,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
-setup: $(STAMP) ## Make .venv with everything needed; does nothing when nothing changed
+setup: $(STAMP) ## Fill .venv with everything that development needs; does nothing when nothing changed
 
 check: $(STAMP) ## Lint, format, types, layers and the rules of the house
 	$(PY) -m ruff check $(CODE)
@@ -67,12 +70,13 @@ docs: $(STAMP) ## Write docs/reference.md, docs/settings.md, docs/licences.md an
 	$(PY) docs/make_licences.py
 	$(PY) docs/make_plugin.py
 
-run: $(STAMP) ## Serve on this machine; prints its address
+run: $(RUN_STAMP) ## Install what serving needs and serve on this machine; prints its address
 	$(VENV)/bin/limpet serve
 
 lock: $(STAMP) ## Choose versions again and write requirements/*.txt; UPGRADE=1 takes the newest
 	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras --group dev -o requirements/dev.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) -o requirements/base.txt
+	$(LOCK) --constraint requirements/dev.txt -o requirements/base.txt
+	$(LOCK) --constraint requirements/dev.txt --extra http --extra postgres --group build -o requirements/run.txt
 	$(MAKE) sbom
 
 # An environment with nothing but the base packages, because the list is made of what is in it. What the tool adds
@@ -88,14 +92,14 @@ sbom: $(STAMP) ## Write requirements/base.cdx.json, the list of packages that go
 
 audit: $(STAMP) ## Ask the public databases for known faults in what is locked (needs the internet)
 	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes \
-		-r requirements/base.txt -r requirements/dev.txt
+		-r requirements/base.txt -r requirements/run.txt -r requirements/dev.txt
 
 clean: ## Remove everything the commands above made
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache bench/out
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(STAMP): requirements/dev.txt pyproject.toml
+$(RUN_STAMP): requirements/run.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Limpet needs Python 3.11 or newer, and '$(PYTHON)' is not that." >&2; \
 		echo "Name another one: make setup PYTHON=python3.12" >&2; exit 1; }
@@ -103,6 +107,10 @@ $(STAMP): requirements/dev.txt pyproject.toml
 		echo "'$(PYTHON)' cannot make a virtual environment with pip in it." >&2; \
 		echo "On Debian and Ubuntu, install the package python3-venv, then run this again." >&2; exit 1; }
 	@test -x $(PY) && $(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PY) -m pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
-	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(INSTALL) --require-hashes -r requirements/run.txt
+	$(INSTALL) --no-build-isolation --editable .
+	@touch $(RUN_STAMP)
+
+$(STAMP): requirements/dev.txt $(RUN_STAMP)
+	$(INSTALL) --require-hashes -r requirements/dev.txt
 	@touch $(STAMP)

@@ -15,7 +15,7 @@ import pytest
 from docs.make_licences import everything_used
 
 ROOT = Path(__file__).parent.parent
-LOCKS = ("base.txt", "dev.txt")
+LOCKS = ("base.txt", "run.txt", "dev.txt")
 # Terms that let anybody use and pass on the whole. The LGPL ones are used as they are, through their own interface.
 FREE = {
     *("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "LGPL-3.0-only", "MIT", "MIT-0"),
@@ -36,6 +36,11 @@ def test_every_package_is_locked_by_hash_and_names_no_server(lock: str) -> None:
     assert len(blocks) >= len(pinned(lock)) > 5  # a package may be there twice, for two kinds of machine
     assert [block.split("==")[0] for block in blocks if "--hash=sha256:" not in block] == []
     assert "://" not in text
+
+
+def test_what_serving_needs_is_a_part_of_what_development_needs() -> None:
+    """Both are installed into one environment, so a version must be the same in both lists."""
+    assert pinned("base.txt").items() <= pinned("run.txt").items() <= pinned("dev.txt").items()
 
 
 def test_the_list_of_packages_is_the_lock() -> None:
