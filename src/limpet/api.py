@@ -20,7 +20,7 @@ from limpet.memory import handoff
 from limpet.memory.handoff import MAIN as MAIN_LINE
 from limpet.model import Event, Folder, Handoff, Scope, SessionInfo
 from limpet.settings import Bounds
-from limpet.store import Finding, Store
+from limpet.store import Finding, Progress, Restored, Store, no_progress
 
 if TYPE_CHECKING:
     from limpet.journal.methods import ProjectJournal
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from limpet.session import pins, sessions, tree
     from limpet.session.notepad import SessionNotepad
     from limpet.session.prompt import SystemPrompt
-    from limpet.stores.shared import backup as backups
     from limpet.upkeep import export, history, tool_pins
     from limpet.window import answers, messages
     from limpet.window.messages import Message
@@ -47,7 +46,7 @@ else:  # every server starts with this module, and few calls need these
     memory, pins, sessions, tree = map(
         LateModule, ("memory.memory", "session.pins", "session.sessions", "session.tree")
     )
-    savings, recall, backups = map(LateModule, ("outputs.savings", "recall.recall", "stores.shared.backup"))
+    savings, recall = map(LateModule, ("outputs.savings", "recall.recall"))
     export, history, tool_pins = map(LateModule, ("upkeep.export", "upkeep.history", "upkeep.tool_pins"))
     answers, messages = map(LateModule, ("window.answers", "window.messages"))
 
@@ -264,13 +263,13 @@ class Limpet:
     def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
         return export.import_lines(self.context(by="import/file"), lines, merge=merge)
 
-    def backup(self, target: str, told: backups.Told = lambda count: None) -> tuple[Finding, ...]:
+    def backup(self, target: str, progress: Progress = no_progress) -> tuple[Finding, ...]:
         """The whole store, with all its projects, as a file that is itself a store. Returns what its check found."""
-        return backups.backup(self.store, target, told)
+        return self.store.backup(target, progress)
 
-    def restore(self, source: str, told: backups.Told = lambda count: None) -> backups.Copied:
+    def restore(self, source: str, progress: Progress = no_progress) -> Restored:
         """Put a backup of any store into this one, which must be empty. All of it, or nothing."""
-        return backups.restore(self.store, source, told)
+        return self.store.restore(source, progress)
 
     def check(self) -> tuple[Finding, ...]:
         return self.store.check()

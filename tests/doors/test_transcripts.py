@@ -80,7 +80,7 @@ def test_a_file_is_taken_in_once(place: Place, form: str) -> None:
         assert hold.session("s1").outputs.read_content(output.id) == BIG
         (hit, *_) = hold.recall("casts need two tokens").hits
         assert hit.trust == "data"
-        entries = hold.store.list(hold.scope, Listing((MESSAGE,), "s1")).entries
+        entries = hold.store.entries.list(hold.scope, Listing((MESSAGE,), "s1")).entries
         assert {entry.origin for entry in entries} == {"import", "tool"}  # what a tool said is a tool's word here too
 
     (again,) = taken_in(place, str(file))["sessions"]

@@ -99,7 +99,7 @@ def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Limpet, 
     laden(hold)
     meaning = Meaning(model)
     assert catch_up(meaning, hold.store, hold.scope, most=2) == 2
-    left = [one.text for one in hold.store.without_vector(hold.scope, model.name, 10)]
+    left = [one.text for one in hold.store.vectors.missing(hold.scope, model.name, 10)]
     assert left == [*reversed(NOTES[:3])]
     assert catch_up(meaning, hold.store, hold.scope) == 3
     assert catch_up(meaning, hold.store, hold.scope) == 0

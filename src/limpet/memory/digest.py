@@ -25,7 +25,7 @@ def activity_log(ctx: Context, day: str) -> Memory:
     except ValueError:
         raise errors.bad_name("day", day, "a day is written YYYY-MM-DD") from None
     query = EventQuery(MEMORY, operation="write_memory", since=start, until=start + DAY_MS, limit=limits.LIST_MAX)
-    events = ctx.store.events(ctx.scope, query)
+    events = ctx.store.entries.events(ctx.scope, query)
     lines = [
         f"- [{moment(event.at):%H:%M:%S} UTC] write_memory key='{event.key}' mode='{event.detail['mode']}'"
         for event in reversed(events)
@@ -41,7 +41,7 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     The day's activity log follows, in a budget of its own.
     """
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
     parts, left_out = [HEADING], []
     used = tokens.count(HEADING)
     for entry in sorted(page.entries, key=lambda entry: not entry.pinned):

@@ -50,7 +50,7 @@ def _holding(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
     if not words:
         return []
     query = Words(tuple((word,) for word in words))
-    return list(ctx.store.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), query))
+    return list(ctx.store.entries.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), query))
 
 
 def _indexed(entry: Entry) -> str:

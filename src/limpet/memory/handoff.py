@@ -30,7 +30,7 @@ def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) 
     extra = {"written_at": ctx.now, **derived(ctx.who, *sources)}
     draft = Draft(checked(content), ctx.session, extra=extra, origin=origin, anew=True)
     name = a_name("line", line, limits.KEY_MAX_CHARS)
-    change = ctx.store.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
+    change = ctx.store.entries.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
     return Left(as_handoff(change.entry), change.before is not None)
 
 
@@ -40,7 +40,7 @@ def checked(content: str) -> str:
 
 
 def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:
-    entry = ctx.store.read(ctx.scope, HANDOFF, a_name("line", line, limits.KEY_MAX_CHARS))
+    entry = ctx.store.entries.read(ctx.scope, HANDOFF, a_name("line", line, limits.KEY_MAX_CHARS))
     if entry is None:
         raise errors.no_entry("handoff for", line, "write_session_handoff leaves one.")
     return as_handoff(entry)
@@ -48,7 +48,7 @@ def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:
 
 def waiting(ctx: Context, line: str = MAIN) -> Handoff | None:
     """The handoff this session should see: one that another session left and that no third session has used."""
-    entry = ctx.store.read(ctx.scope, HANDOFF, line)
+    entry = ctx.store.entries.read(ctx.scope, HANDOFF, line)
     if entry is None or entry.session == ctx.session:
         return None
     handoff = as_handoff(entry)
@@ -66,12 +66,12 @@ def use_handoff(ctx: Context, seen: Handoff) -> None:
         return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
 
     if seen.used_by is None:
-        ctx.store.edit(ctx.scope, HANDOFF, seen.line, decide, ctx.stamp("use_handoff"))
+        ctx.store.entries.edit(ctx.scope, HANDOFF, seen.line, decide, ctx.stamp("use_handoff"))
 
 
 def other_lines(ctx: Context, line: str = MAIN) -> tuple[str, ...]:
     """Other lines of work for which a handoff from another session waits."""
-    page = ctx.store.list(ctx.scope, Listing((HANDOFF,), limit=limits.NOTES_SHOWN))
+    page = ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), limit=limits.NOTES_SHOWN))
     return tuple(entry.key for entry in page.entries if entry.key != line and entry.session != ctx.session)
 
 

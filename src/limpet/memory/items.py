@@ -17,7 +17,7 @@ from limpet.catalogue.operation import Context
 from limpet.memory.memory import memory_key
 from limpet.model import MEMORY, Draft, Entry
 from limpet.recall.order import memory_score
-from limpet.store import GONE, Decide, Listing
+from limpet.store import DELETE, Decide, Listing
 
 PLAIN = ("memory",)  # where memory stands whose key has no path
 CONTENT = "content"
@@ -44,7 +44,7 @@ class Put(NamedTuple):
 
 
 def read_item(ctx: Context, path: Path, name: str) -> Item | None:
-    entry = ctx.store.read(ctx.scope, MEMORY, _key(path, name))
+    entry = ctx.store.entries.read(ctx.scope, MEMORY, _key(path, name))
     return None if entry is None else _item(entry)
 
 
@@ -52,12 +52,12 @@ def put_items(ctx: Context, puts: Sequence[Put]) -> None:
     """All of the changes or none."""
     edits = [(MEMORY, _key(put.path, put.name), _decision(put)) for put in puts]
     if edits:
-        ctx.store.edit_all(ctx.scope, edits, ctx.stamp("write_memory", {"mode": "replace"}))
+        ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("write_memory", {"mode": "replace"}))
 
 
 def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[int, Item]]:
     """The items below a path, newest first; with a query those that fit it, best first, each with its score."""
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
     found = []
     for entry in page.entries:
         item = _item(entry)
@@ -68,7 +68,7 @@ def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[i
 
 def _decision(put: Put) -> Decide:
     if put.value is None:
-        return lambda before: GONE
+        return lambda before: DELETE
     text = _text(put.value)
     own: Mapping[str, Any] = {}
     if not _plain(put.value) or _split(_key(put.path, put.name)) != (put.path, put.name):

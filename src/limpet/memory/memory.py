@@ -54,7 +54,7 @@ def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") ->
         return Draft(whole, pinned=before.pinned if before else False, anew=mode == "replace")
 
     other = twin(ctx, MEMORY, text, name)
-    change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
+    change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
     if other is None and mode == "append" and ctx.bounds.report_duplicates:
         other = _said_before(change.before, text)
     return Stored(as_memory(change.entry), mode, other)
@@ -66,7 +66,7 @@ def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEF
     if log := _LOG_KEY.fullmatch(asked):
         return Matches(query, (activity_log(ctx, log[1]),))
     # What holds the query word for word comes first; beyond it, what recall finds, in its order.
-    held = ctx.store.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), asked).entries
+    held = ctx.store.entries.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), asked).entries
     first = sorted(held, key=lambda one: (memory_score(asked, one.key, one.content), one.updated_at, one.key))
     found = first[::-1][:limit]
     if len(found) < limit:
@@ -79,7 +79,7 @@ def read_memory(ctx: Context, key: str) -> Memory:
     name = a_name("key", key, limits.KEY_MAX_CHARS)
     if log := _LOG_KEY.fullmatch(name):
         return activity_log(ctx, log[1])
-    entry = ctx.store.read(ctx.scope, MEMORY, name)
+    entry = ctx.store.entries.read(ctx.scope, MEMORY, name)
     if entry is None:
         raise errors.no_entry("memory", name, "search_memory finds the keys that exist.")
     return as_memory(entry)
@@ -97,7 +97,7 @@ def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
             raise errors.bad_name("key", name, rule)
         return Draft(before.content, before.session, before.tags, before.done, pinned, before.extra)
 
-    change = ctx.store.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("pin_memory", {"pinned": pinned}))
+    change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("pin_memory", {"pinned": pinned}))
     return as_memory(change.entry)
 
 
@@ -108,7 +108,7 @@ def scratch_note(ctx: Context, content: str | None = None, mode: str | None = No
             raise errors.missing("scratch_note", "content")
         return add_note(ctx, content, operation="scratch_note")
     if mode == "read":
-        entry = ctx.store.read(ctx.scope, SCRATCHPAD, ctx.session)
+        entry = ctx.store.entries.read(ctx.scope, SCRATCHPAD, ctx.session)
         return Scratch(entry.content if entry else "")
     if mode != "clear" and (content is None or not content.strip()):
         raise errors.needs("scratch_note", f"mode {mode}", "content (not empty)")
@@ -121,13 +121,15 @@ def scratch_note(ctx: Context, content: str | None = None, mode: str | None = No
         bounded("scratchpad", whole, limits.SCRATCHPAD_MAX_CHARS, "Keep only what the present task needs.")
         return Draft(whole, ctx.session, anew=mode == "replace")
 
-    change = ctx.store.edit(ctx.scope, SCRATCHPAD, ctx.session, decide, ctx.stamp("scratch_note", {"mode": mode}))
+    change = ctx.store.entries.edit(
+        ctx.scope, SCRATCHPAD, ctx.session, decide, ctx.stamp("scratch_note", {"mode": mode})
+    )
     return Scratch(change.after.content if change.after else "")
 
 
 def scratch_section(ctx: Context) -> str:
     """The prompt section of the scratchpad; empty when it is."""
-    entry = ctx.store.read(ctx.scope, SCRATCHPAD, ctx.session)
+    entry = ctx.store.entries.read(ctx.scope, SCRATCHPAD, ctx.session)
     return f"{SCRATCH_HEADING}\n{as_data(entry.content, entry.origin)}" if entry and entry.content else ""
 
 

@@ -11,7 +11,7 @@ from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from limpet.recall.recall import related
-from limpet.store import GONE, Gone, Listing, Words
+from limpet.store import DELETE, Delete, Listing, Words
 from limpet.text.words import fold, words
 
 FEW_WORDS = 3  # a query of so few words is first looked for with all of them
@@ -47,7 +47,7 @@ class Tags(NamedTuple):
 def add_note(ctx: Context, content: str, tags: Sequence[str] = (), operation: str = "add_note") -> Written:
     draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
     other = twin(ctx, NOTE, content)
-    change = ctx.store.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
+    change = ctx.store.entries.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
     return Written(as_note(change.entry), change.tally, other)
 
 
@@ -72,17 +72,17 @@ def update_note(
             before.extra,
         )
 
-    change = ctx.store.edit(ctx.scope, NOTE, id, decide, ctx.stamp("update_note"))
+    change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("update_note"))
     return Written(as_note(change.entry), change.tally)
 
 
 def delete_note(ctx: Context, id: str) -> Written:
-    def decide(before: Entry | None) -> Gone:
+    def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_note(id)
-        return GONE
+        return DELETE
 
-    change = ctx.store.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note"))
+    change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note"))
     return Written(as_note(change.entry), change.tally)
 
 
@@ -90,7 +90,7 @@ def list_notes(
     ctx: Context, tag: str | None = None, include_done: bool = False, limit: int = limits.NOTES_SHOWN
 ) -> Listed:
     tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
-    page = ctx.store.list(ctx.scope, Listing((NOTE,), ctx.one_session(), tags, include_done, limit))
+    page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), ctx.one_session(), tags, include_done, limit))
     return Listed(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session)
 
 
@@ -105,9 +105,9 @@ def search_notes(
     wanted = clean_tags(tags, ctx.bounds.note_max_tags)
     here = Listing((NOTE,), ctx.one_session(), tuple(map(fold, wanted)), include_done, limit)
     if not query.strip():
-        page = ctx.store.list(ctx.scope, here)
+        page = ctx.store.entries.list(ctx.scope, here)
         return Found(tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, wanted, ctx.session)
-    page = ctx.store.containing(ctx.scope, here, query.strip())
+    page = ctx.store.entries.containing(ctx.scope, here, query.strip())
     room = min(limits.RELATED_SHOWN, limit - len(page.entries))
     more: list[Entry] = []
     if room:
@@ -127,13 +127,15 @@ def _with_every_word(ctx: Context, query: str, here: Listing, shown: frozenset[s
     if not 0 < len(found) <= FEW_WORDS:
         return []
     anywhere = here._replace(session=None, limit=len(shown) + limits.RELATED_SHOWN)
-    entries = ctx.store.matching(ctx.scope, anywhere, Words(tuple((word,) for word in found)))
+    entries = ctx.store.entries.matching(ctx.scope, anywhere, Words(tuple((word,) for word in found)))
     return [entry for entry in entries if entry.key not in shown]
 
 
 def list_tags(ctx: Context) -> Tags:
     session = ctx.one_session() or ""  # the store counts the whole project under the empty session
-    return Tags(ctx.store.tags(ctx.scope, NOTE, session), ctx.store.tally(ctx.scope, NOTE, session).total)
+    return Tags(
+        ctx.store.entries.tags(ctx.scope, NOTE, session), ctx.store.entries.tally(ctx.scope, NOTE, session).total
+    )
 
 
 def clean_tags(tags: Sequence[str], most: int) -> tuple[str, ...]:

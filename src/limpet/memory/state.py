@@ -9,7 +9,7 @@ from limpet import errors, limits
 from limpet.catalogue.check import a_name, bounded
 from limpet.catalogue.operation import Caller, Context, Json
 from limpet.model import STATE, Draft, Entry, iso
-from limpet.store import GONE, Gone, Listing, to_json
+from limpet.store import DELETE, Delete, Listing, to_json
 
 LIST = 'agent_state with action "keys" lists those that exist.'
 USES = {"get": {"key"}, "set": {"key", "value", "expected_version"}, "delete": {"key"}, "keys": {"prefix"}}
@@ -60,7 +60,7 @@ def agent_state(
 
 
 def _get(ctx: Context, key: str) -> Value:
-    entry = ctx.store.read(ctx.scope, STATE, key)
+    entry = ctx.store.entries.read(ctx.scope, STATE, key)
     if entry is None:
         raise errors.no_entry("state", key, LIST)
     return Value(key, json.loads(entry.content), entry.version, entry.updated_at)
@@ -75,20 +75,20 @@ def _set(ctx: Context, key: str, value: Any, expected_version: int | None) -> St
             raise errors.version_moved("state", expected_version, version)
         return Draft(content, anew=True)
 
-    return Stored(key, ctx.store.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
+    return Stored(key, ctx.store.entries.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
 
 
 def _delete(ctx: Context, key: str) -> Stored:
-    def decide(before: Entry | None) -> Gone:
+    def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_entry("state", key, LIST)
-        return GONE
+        return DELETE
 
-    return Stored(key, ctx.store.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
+    return Stored(key, ctx.store.entries.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
 
 
 def _keys(ctx: Context, prefix: str) -> Keys:
-    page = ctx.store.list(ctx.scope, Listing((STATE,), limit=limits.LIST_MAX))
+    page = ctx.store.entries.list(ctx.scope, Listing((STATE,), limit=limits.LIST_MAX))
     found = sorted(entry.key for entry in page.entries if entry.key.startswith(prefix))
     return Keys(tuple(found), page.total - len(page.entries))
 

@@ -69,7 +69,7 @@ def keep_output(ctx: Context, tool: str, content: str, call: str = "", free_toke
     from limpet.outputs import repeats
 
     made = _drafted(ctx, tool, content, call, body, masks)
-    output, new = ctx.store.keep_output(ctx.scope, made.draft, made.body, ctx.stamp("keep_output"))
+    output, new = ctx.store.outputs.keep(ctx.scope, made.draft, made.body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
     told = repeats.Call(tool, made.call, content, made.content, made.failures, new)
@@ -97,9 +97,9 @@ def put_outputs(ctx: Context, results: Sequence[tuple[str, str, str]]) -> list[O
     ]
     stamp = ctx.stamp("keep_output")
     if len(made) == 1:  # one alone is first looked for without holding anybody up; of several, hardly any is known
-        kept = [ctx.store.keep_output(ctx.scope, made[0].draft, made[0].body, stamp)]
+        kept = [ctx.store.outputs.keep(ctx.scope, made[0].draft, made[0].body, stamp)]
     else:
-        kept = list(ctx.store.keep_outputs(ctx.scope, [(one.draft, one.body) for one in made], stamp))
+        kept = list(ctx.store.outputs.keep_all(ctx.scope, [(one.draft, one.body) for one in made], stamp))
     if any(one.new for one in kept):
         prune_outputs(ctx, *(one.output.id for one in kept))
     return [one.output for one in kept]
@@ -197,7 +197,7 @@ def _source(ctx: Context, output: Output) -> Source:
     """An output that is read in parts, so that a slice costs the same however long the rest is."""
     from limpet.text.slices import Source
 
-    read, read_lines = ctx.store.output_bytes, ctx.store.output_lines
+    read, read_lines = ctx.store.outputs.read_bytes, ctx.store.outputs.read_lines
     return Source(
         output.size,
         output.lines,
@@ -220,7 +220,7 @@ def expand(ctx: Context, uri: str) -> str:
         if part.startswith("lines="):
             output = find_output(ctx, found[1])
             lines = slices.line_range(part.removeprefix("lines="), output.lines)
-            return ctx.store.output_lines(ctx.scope, output.id, *lines).decode("utf-8", "surrogatepass")
+            return ctx.store.outputs.read_lines(ctx.scope, output.id, *lines).decode("utf-8", "surrogatepass")
         return jsonpath.read(whole(ctx, found[1]), part, limits.OUTPUT_MAX_BYTES).content
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
@@ -229,29 +229,29 @@ def expand(ctx: Context, uri: str) -> str:
 def whole(ctx: Context, id: str) -> str:
     """All of an output."""
     output = find_output(ctx, id)
-    return ctx.store.output_bytes(ctx.scope, output.id, 0, output.size).decode("utf-8", "surrogatepass")
+    return ctx.store.outputs.read_bytes(ctx.scope, output.id, 0, output.size).decode("utf-8", "surrogatepass")
 
 
 def scratchpad_list(ctx: Context, limit: int = limits.NOTES_SHOWN) -> Listed:
-    page = ctx.store.outputs(ctx.scope, limit)
+    page = ctx.store.outputs.list(ctx.scope, limit)
     saved = savings(ctx).total.saved
-    return Listed(page.outputs, page.total - len(page.outputs), ctx.store.output_stats(ctx.scope), saved)
+    return Listed(page.outputs, page.total - len(page.outputs), ctx.store.outputs.stats(ctx.scope), saved)
 
 
 def stats(ctx: Context) -> Stats:
-    return Stats(*ctx.store.output_stats(ctx.scope), savings(ctx).total)
+    return Stats(*ctx.store.outputs.stats(ctx.scope), savings(ctx).total)
 
 
 def delete_output(ctx: Context, id: str) -> Output:
     output = find_output(ctx, id)
-    ctx.store.delete_output(ctx.scope, output.id, ctx.stamp("delete_output"))
+    ctx.store.outputs.delete(ctx.scope, output.id, ctx.stamp("delete_output"))
     return output
 
 
 def prune_outputs(ctx: Context, *just_kept: str) -> Pruned:
     """Drop what nobody has used for long, and the least used of what is too much. What is cited anywhere stays."""
     rules = ctx.bounds.outputs
-    return ctx.store.prune_outputs(
+    return ctx.store.outputs.prune(
         ctx.scope,
         now=ctx.now,
         max_age_ms=rules.max_age * 1_000,
@@ -262,15 +262,15 @@ def prune_outputs(ctx: Context, *just_kept: str) -> Pruned:
 
 
 def clear_outputs(ctx: Context) -> int:
-    return ctx.store.clear_outputs(ctx.scope, ctx.stamp("clear_outputs"))
+    return ctx.store.outputs.clear(ctx.scope, ctx.stamp("clear_outputs"))
 
 
 def find_output(ctx: Context, id: str) -> Output:
     if _ID.fullmatch(id) is None:
         raise errors.bad_name("output id", id, "it is 12 or more hexadecimal digits, as in the reference")
-    output = ctx.store.output(ctx.scope, id)
+    output = ctx.store.outputs.find(ctx.scope, id)
     if output is None:
-        gone = ctx.store.tombstone(ctx.scope, id)
+        gone = ctx.store.outputs.tombstone(ctx.scope, id)
         raise errors.no_output(id) if gone is None else errors.output_gone(id, _was(gone))
     return output
 

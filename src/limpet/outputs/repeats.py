@@ -20,7 +20,7 @@ from limpet import errors, limits
 from limpet.catalogue.operation import Context
 from limpet.model import Output, iso
 from limpet.outputs import savings
-from limpet.store import ReadNote, SeenCall
+from limpet.store import LastResult, ReadRecord
 from limpet.text import slices, tokens
 from limpet.text.diff import small_change
 
@@ -46,7 +46,7 @@ def answer(ctx: Context, call: Call, output: Output, head: str, plain: str) -> s
     """What to show: the plain reference, or what is new since the same call was last made in this session."""
     key = _key(call.tool, call.call) if call.call and _wanted(ctx, call.tool) else ""
     try:
-        seen = ctx.store.seen_call(ctx.scope, ctx.session, key) if key else None
+        seen = ctx.store.calls.last_result(ctx.scope, ctx.session, key) if key else None
         text = (_since(ctx, seen, call, output, head) if seen else None) or plain
         savings.note_keep(ctx, output, key, call.observed, (text, call.new, text is not plain), call.tool)
     except errors.StoreProblem:
@@ -63,7 +63,7 @@ def _wanted(ctx: Context, tool: str) -> bool:
     return not any(fnmatchcase(tool, pattern) for pattern in ctx.bounds.outputs.no_repeats)
 
 
-def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) -> str | None:
+def _since(ctx: Context, seen: LastResult, call: Call, output: Output, head: str) -> str | None:
     failed = f"{call.failures:,} failure line{'' if call.failures == 1 else 's'}" if call.failures else ""
     if seen.digest == output.digest:
         still = f"; still {failed}" if failed else ""
@@ -72,12 +72,12 @@ def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) 
             f'scratchpad_read(id="{output.id}", …) reads it.'
         )
     rules = ctx.bounds.outputs
-    before = ctx.store.output(ctx.scope, seen.id)
+    before = ctx.store.outputs.find(ctx.scope, seen.id)
     if before is None or not rules.include_preview or max(before.size, output.size) > limits.OUTPUT_DIFF_BYTES:
         return None
     from limpet.previews.core import printable
 
-    old = ctx.store.output_bytes(ctx.scope, before.id, 0, before.size).decode("utf-8", "surrogatepass")
+    old = ctx.store.outputs.read_bytes(ctx.scope, before.id, 0, before.size).decode("utf-8", "surrogatepass")
     change = small_change(
         old, call.content, most_lines=limits.OUTPUT_DIFF_LINES, most_chars=limits.OUTPUT_DIFF_LINE_CHARS
     )
@@ -99,7 +99,7 @@ def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) 
 def noted(ctx: Context, output: Output, how: Mapping[str, Any], content: str, note: str) -> str:
     """The note to a read: that of the read itself and, from the third read of the same part on, a hint."""
     what = part(output, how)
-    told = ReadNote(
+    told = ReadRecord(
         ctx.session,
         output.tool,
         output.id,
@@ -109,7 +109,7 @@ def noted(ctx: Context, output: Output, how: Mapping[str, Any], content: str, no
         savings.estimate(content, savings.READ_PIECES),
     )
     try:
-        earlier = ctx.store.note_read(ctx.scope, told)
+        earlier = ctx.store.calls.record_read(ctx.scope, told)
     except errors.StoreProblem:
         return note
     times = 1 + sum(overlap(one, what) for one in earlier)

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from limpet.model import MESSAGE, NOTE
 from limpet.recall.question import STOP, Question, dated
-from limpet.store import SOMEWHERE, Fact, Gathered, Places
+from limpet.store import SOMEWHERE, Candidates, Document, Positions
 from limpet.text import words as analyse
 
 READ_MOST = 40  # texts that are read for a closer look
@@ -66,7 +66,7 @@ class Scored(NamedTuple):
     at: int  # the word its best stretch begins with; 0 for a short text
 
 
-def first(places: Sequence[Places], counts: Sequence[int], literals: Sequence[Places]) -> list[int]:
+def first(places: Sequence[Positions], counts: Sequence[int], literals: Sequence[Positions]) -> list[int]:
     """Which texts to look at, the most promising first: by rare words, all texts being equally long."""
     weights: dict[int, float] = {}
     most = max(counts, default=1)
@@ -94,12 +94,12 @@ def without_speaker(text: str) -> str:
     return text[found.end() :] if found else text
 
 
-def around(fact: Fact) -> int:
+def around(fact: Document) -> int:
     """How far the texts around one matter: only turns of a conversation go together."""
     return AROUND if fact.session and fact.kind in TALK and (speaker(fact.head) or _SPOKEN.search(fact.head)) else 0
 
 
-def speakers(facts: Mapping[int, Fact]) -> dict[int, str]:
+def speakers(facts: Mapping[int, Document]) -> dict[int, str]:
     """Who says each text that may be a turn: a name, SOMEBODY where nobody is named, or nothing for what is no turn.
 
     Texts without names are taken for a conversation when most of those of their session say I and you, or ask.
@@ -146,7 +146,7 @@ class Sense(Protocol):
 
 def order(
     question: Question,
-    gathered: Gathered,
+    gathered: Candidates,
     read: Callable[[list[int]], Mapping[int, str]],
     sense: Sense | None = None,
 ) -> list[Scored]:
@@ -156,18 +156,18 @@ def order(
     texts = read([one.doc for one in rough])
     like = pool.alike({one.doc: texts[one.doc] for one in rough[:ALIKE_MOST] if one.doc in texts})
     closer = [pool.close(one, texts[one.doc], like.get(one.doc, 0.0)) for one in rough if one.doc in texts]
-    facts = gathered.facts
+    facts = gathered.documents
     return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))
 
 
 class _Pool:
     """The texts that were gathered for one question, with all that is the same for each of them."""
 
-    def __init__(self, question: Question, gathered: Gathered, sense: Sense | None = None) -> None:
+    def __init__(self, question: Question, gathered: Candidates, sense: Sense | None = None) -> None:
         self.question = question
         self.sense = sense
         self.gathered = gathered
-        self.facts = gathered.facts
+        self.facts = gathered.documents
         self.signals = SIGNALS
         self._near_known: dict[int, list[tuple[int, float]]] = {}
         self.words = {doc: max(1.0, fact.size / BYTES_A_WORD) for doc, fact in self.facts.items()}
@@ -178,7 +178,7 @@ class _Pool:
         self.common = sorted(gathered.common - self.names)
         self.followed = [  # words that tell texts apart, with how rare they are
             (at, found, self.rarity(gathered.counts[at]))
-            for at, found in enumerate(gathered.places)
+            for at, found in enumerate(gathered.positions)
             if found and at not in self.names
         ]
 
@@ -220,7 +220,7 @@ class _Pool:
         for doc, (score, _) in stretches.items():
             if self.signals.stretches and self.words[doc] > LONG_WORDS:
                 signals["words"][doc] = max(score, signals["words"].get(doc, 0.0))
-        sums = dict.fromkeys(self.gathered.found, 0.0)
+        sums = dict.fromkeys(self.gathered.docs, 0.0)
         for values in signals.values():
             for doc, value in values.items():
                 if doc in sums:
@@ -308,7 +308,7 @@ class _Pool:
                     length += weight * gate * open_ * self.words[other]
         return length
 
-    def _wide_counts(self, places: Places) -> dict[int, float]:
+    def _wide_counts(self, places: Positions) -> dict[int, float]:
         """How often a word stands in each text and, for less, around it."""
         counts: dict[int, float] = {}
         for doc, at in places.items():
@@ -381,7 +381,7 @@ class _Pool:
         """For words that stand side by side as they do in the question."""
         sums: dict[int, float] = {}
         for one, two in self.question.pairs if self.signals.phrases else ():
-            ahead, behind = self.gathered.places[one], self.gathered.places[two]
+            ahead, behind = self.gathered.positions[one], self.gathered.positions[two]
             if one in self.names:
                 continue
             for doc in ahead.keys() & behind.keys():
@@ -431,7 +431,7 @@ class _Pool:
         added: dict[str, float] = {"like words": like}
         body = without_speaker(text) if self.says.get(one.doc) else text
         said = analyse.words(analyse.fold(body)) if self.common or self.says.get(one.doc) else []
-        if unseen := [at for at in self.common if one.doc not in self.gathered.places[at]]:
+        if unseen := [at for at in self.common if one.doc not in self.gathered.positions[at]]:
             held = set(analyse.terms(said))
             sought = analyse.terms([self.question.words[at] for at in unseen])
             rare = [self.rarity(self.gathered.counts[at]) for at in unseen]

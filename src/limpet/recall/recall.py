@@ -34,7 +34,7 @@ from limpet.model import (
     milliseconds,
 )
 from limpet.recall import semantics
-from limpet.store import Fact, Gathered, Seek
+from limpet.store import CandidateQuery, Candidates, Document
 from limpet.text import tokens
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Filter(NamedTuple):
         """Whether outputs are looked for; they have no tags."""
         return OUTPUT in self.kinds and not self.tags
 
-    def wants(self, fact: Fact) -> bool:
+    def wants(self, fact: Document) -> bool:
         from limpet.text.words import fold
 
         return (
@@ -136,7 +136,7 @@ class Filter(NamedTuple):
 class Found(NamedTuple):
     """A text in its place in the order, with what is known of it."""
 
-    fact: Fact
+    fact: Document
     scored: Scored
     text: str
     words: tuple[str, ...]  # of the question that stand in it
@@ -209,11 +209,13 @@ def search(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
     return sorted(found, key=lambda one: (-one.scored.score, -one.fact.updated_at, one.fact.key))
 
 
-def _seek(asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL, nominated: tuple[int, ...] = ()) -> Seek:
+def _seek(
+    asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL, nominated: tuple[int, ...] = ()
+) -> CandidateQuery:
     from limpet.recall import rank
 
     common = limits.RECALL_COMMON
-    return Seek(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, common, nominated)
+    return CandidateQuery(asked.words, asked.literals, rank.first, wanted.wants, rank.around, pool, common, nominated)
 
 
 def _entries(ctx: Context, asked: Question, wanted: Filter, pool: int = limits.RECALL_POOL) -> list[Found]:
@@ -226,16 +228,22 @@ def _entries(ctx: Context, asked: Question, wanted: Filter, pool: int = limits.R
     by_meaning = ctx.bounds.recall.meaning and pool == limits.RECALL_POOL
     sense = semantics.asked(ctx.semantics, ctx.store, ctx.scope) if by_meaning else None
     nominated = sense.nearest(asked.words, rank.NOMINATED) if sense else ()
-    gathered = ctx.store.gather(ctx.scope, kinds, _seek(asked, wanted, pool, tuple(nominated)))
+    gathered = ctx.store.entries.candidates(ctx.scope, kinds, _seek(asked, wanted, pool, tuple(nominated)))
     entries: dict[int, Entry] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:
-        entries.update(ctx.store.texts(ctx.scope, docs[: pool // 2]))
+        entries.update(ctx.store.entries.texts(ctx.scope, docs[: pool // 2]))
         return {doc: entry.content for doc, entry in entries.items()}
 
     ordered = rank.order(asked, gathered, read, sense)
     return [
-        Found(gathered.facts[one.doc], one, entries[one.doc].content, _standing(asked, gathered, one), entries[one.doc])
+        Found(
+            gathered.documents[one.doc],
+            one,
+            entries[one.doc].content,
+            _standing(asked, gathered, one),
+            entries[one.doc],
+        )
         for one in ordered
     ]
 
@@ -245,9 +253,9 @@ def _catch_up(ctx: Context, wanted: Filter) -> int:
     if not wanted.outputs:
         return 0
     try:
-        return ctx.store.index_outputs(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
+        return ctx.store.outputs.index(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
     except errors.StoreReadOnly:  # what is indexed already can still be found
-        return ctx.store.index_outputs(ctx.scope, 0)
+        return ctx.store.outputs.index(ctx.scope, 0)
 
 
 def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
@@ -256,13 +264,13 @@ def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
 
     if not wanted.outputs:
         return []
-    gathered = ctx.store.gather_outputs(ctx.scope, _seek(asked, wanted))
+    gathered = ctx.store.outputs.candidates(ctx.scope, _seek(asked, wanted))
     texts: dict[int, str] = {}
 
     def read(docs: list[int]) -> Mapping[int, str]:
-        for fact in map(gathered.facts.__getitem__, docs[:PIECES_READ]):
+        for fact in map(gathered.documents.__getitem__, docs[:PIECES_READ]):
             try:
-                body = ctx.store.output_bytes(ctx.scope, fact.key, fact.start, fact.start + fact.size)
+                body = ctx.store.outputs.read_bytes(ctx.scope, fact.key, fact.start, fact.start + fact.size)
             except errors.NotFound:
                 continue  # pruned in the meantime
             texts[fact.doc] = body.decode("utf-8", "replace")
@@ -270,14 +278,14 @@ def _outputs(ctx: Context, asked: Question, wanted: Filter) -> list[Found]:
 
     best: dict[str, Found] = {}
     for one in rank.order(asked, gathered, read):
-        fact = gathered.facts[one.doc]
+        fact = gathered.documents[one.doc]
         scored = one._replace(score=OUTPUT_SHARE * one.score)
         best.setdefault(fact.key, Found(fact, scored, texts[one.doc], _standing(asked, gathered, one)))
     return list(best.values())
 
 
-def _standing(asked: Question, gathered: Gathered, one: Scored) -> tuple[str, ...]:
-    pairs = zip(asked.words, gathered.places, strict=True)
+def _standing(asked: Question, gathered: Candidates, one: Scored) -> tuple[str, ...]:
+    pairs = zip(asked.words, gathered.positions, strict=True)
     return tuple(word for word, places in pairs if one.doc in places)
 
 
@@ -350,7 +358,7 @@ def _hit(group: list[Found], best: float, words: int) -> Hit:
     )
 
 
-def trust(fact: Fact) -> str:
+def trust(fact: Document) -> str:
     """Whose word it is. Only what people and agents wrote down here is theirs; all else is data to be judged.
 
     A message of a conversation is data too: it may be a tool's, or quote one.

@@ -50,7 +50,7 @@ def asked(semantics: Semantics | None, store: Store, scope: Scope) -> Asked | No
     with suppress(errors.StoreReadOnly):  # what has a vector already can still be found
         catch_up(meaning, store, scope)
     table = meaning.table(scope)
-    table.learn(store.vectors(scope, table.last))
+    table.learn(store.vectors.after(scope, table.last))
     return meaning.asked(scope)
 
 
@@ -59,11 +59,11 @@ def catch_up(meaning: Meaning, store: Store, scope: Scope, most: int = limits.VE
     made = 0
     while made < most:
         batch = min(BATCH, most - made)
-        texts = store.without_vector(scope, meaning.model.name, batch)
+        texts = store.vectors.missing(scope, meaning.model.name, batch)
         if not texts:
             break
         vectors = [(text, meaning.kept(text.text)) for text in texts]
-        if not store.keep_vectors(scope, meaning.model.name, vectors):
+        if not store.vectors.keep(scope, meaning.model.name, vectors):
             break  # somebody else is at it
         made += len(texts)
         if len(texts) < batch:

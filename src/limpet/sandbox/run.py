@@ -157,7 +157,7 @@ class _Api:
                 raise errors.wrong_type("outputs.lines", name, value, "a whole number, counted from 1")
         if first < 1 or end < first:
             return ""
-        body = self._ctx.store.output_lines(self._ctx.scope, output.id, first, min(end, output.lines))
+        body = self._ctx.store.outputs.read_lines(self._ctx.scope, output.id, first, min(end, output.lines))
         return body.decode("utf-8", "replace")
 
     def _list(self) -> list[Json]:
@@ -170,12 +170,12 @@ class _Api:
         output = outputs.find_output(self._ctx, checked_id)
         if output.id not in self._touched:  # one run is one use
             self._touched.add(output.id)
-            self._ctx.store.touch_output(self._ctx.scope, output.id, self._ctx.now)
+            self._ctx.store.outputs.touch(self._ctx.scope, output.id, self._ctx.now)
         return output
 
     def _text(self, id: str, start: int, stop: int) -> str:
         # Half a character can be kept, but is no text that the sandbox could hold.
-        return self._ctx.store.output_bytes(self._ctx.scope, id, start, stop).decode("utf-8", "replace")
+        return self._ctx.store.outputs.read_bytes(self._ctx.scope, id, start, stop).decode("utf-8", "replace")
 
 
 def _within(ctx: Context, text: str, code: str) -> str:

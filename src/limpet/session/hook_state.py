@@ -17,7 +17,7 @@ from limpet.session.records import HookState, SessionRecord
 
 
 def read(ctx: Context) -> HookState:
-    return _state(ctx.store.read(ctx.scope, SESSION, ctx.session))
+    return _state(ctx.store.entries.read(ctx.scope, SESSION, ctx.session))
 
 
 def before_compact(ctx: Context, checkpoint: str, source: str) -> None:
@@ -47,7 +47,7 @@ def take(ctx: Context) -> bool:
 
 def mark_shown(ctx: Context, pad: int) -> None:
     """Record that the context was shown, with this version of the notepad. An archived session becomes active."""
-    entry = ctx.store.read(ctx.scope, SESSION, ctx.session)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     before = _state(entry)
     if before._replace(restore=False, pad=pad) != before or (entry is not None and entry.done):
         _edit(ctx, lambda state: state._replace(restore=False, pad=pad), "show_context", activate=True)
@@ -55,7 +55,7 @@ def mark_shown(ctx: Context, pad: int) -> None:
 
 def can_draft(ctx: Context) -> bool:
     """Whether a draft would be stored; asked before making one."""
-    return _free(ctx, ctx.store.read(ctx.scope, HANDOFF, handoff.MAIN))
+    return _free(ctx, ctx.store.entries.read(ctx.scope, HANDOFF, handoff.MAIN))
 
 
 def draft_handoff(ctx: Context, content: str, source: str) -> None:
@@ -68,7 +68,7 @@ def draft_handoff(ctx: Context, content: str, source: str) -> None:
         extra = {"written_at": ctx.now, "draft": True, **derived(ctx.who, source)}
         return Draft(text, ctx.session, extra=extra, origin=lowest(ctx.who, source))
 
-    ctx.store.edit(ctx.scope, HANDOFF, handoff.MAIN, decide, ctx.stamp("draft_handoff"))
+    ctx.store.entries.edit(ctx.scope, HANDOFF, handoff.MAIN, decide, ctx.stamp("draft_handoff"))
 
 
 def _free(ctx: Context, before: Entry | None) -> bool:
@@ -80,7 +80,7 @@ def _free(ctx: Context, before: Entry | None) -> bool:
 
 def handoff_for(ctx: Context, *, new: bool) -> Handoff | None:
     """The handoff to show: the waiting one to a new session, to a resumed session the one it began with."""
-    entry = ctx.store.read(ctx.scope, HANDOFF, handoff.MAIN)
+    entry = ctx.store.entries.read(ctx.scope, HANDOFF, handoff.MAIN)
     if entry is None or entry.session == ctx.session:
         return None
     waiting = as_handoff(entry)
@@ -106,4 +106,4 @@ def _edit(ctx: Context, change: Callable[[HookState], HookState], operation: str
             record = record._replace(archived_at=None)
         return before.revised(done=archived or (before.done and bool(record.outcome)), extra=record.to_json())
 
-    ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))
+    ctx.store.entries.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))

@@ -145,7 +145,7 @@ def pad(ctx: Context) -> Sheet:
 
 
 def read(ctx: Context, sheet: Sheet) -> Notepad:
-    return _notepad(ctx.store.read(ctx.scope, sheet.kind, sheet.key))
+    return _notepad(ctx.store.entries.read(ctx.scope, sheet.kind, sheet.key))
 
 
 def edit(
@@ -169,7 +169,7 @@ def edit(
         bounded(sheet.what, content, sheet.max_chars, sheet.advice)
         return Draft(content, sheet.session, extra={"tokens": tokens.count(content)}, origin=origin, anew=anew)
 
-    done = ctx.store.edit(ctx.scope, sheet.kind, sheet.key, decide, ctx.stamp(operation))
+    done = ctx.store.entries.edit(ctx.scope, sheet.kind, sheet.key, decide, ctx.stamp(operation))
     notepad = _notepad(done.after)
     return Edited(notepad, _over_budget(notepad, sheet))
 
@@ -212,7 +212,7 @@ def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
 
 
 def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
-    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=limit))
+    found = ctx.store.entries.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=limit))
     return tuple(
         Version(event.version, event.after.content if event.after else "", moment(event.at), event.by, event.operation)
         for event in found
@@ -220,11 +220,11 @@ def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
 
 
 def _at_version(ctx: Context, sheet: Sheet, version: int) -> Notepad:
-    entry = ctx.store.read(ctx.scope, sheet.kind, sheet.key)
+    entry = ctx.store.entries.read(ctx.scope, sheet.kind, sheet.key)
     newest = entry.version if entry else 0
     if not 1 <= version <= newest:
         raise errors.no_version(sheet.what, version, newest)
-    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=newest))
+    found = ctx.store.entries.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=newest))
     wanted = [event.after for event in found if event.version == version]
     if not wanted:
         raise errors.no_version(sheet.what, version, newest)

@@ -32,7 +32,7 @@ def pin_text(ctx: Context, content: str) -> Entry:
     if len(known) >= limits.PINS_MAX:
         raise errors.too_many_pins(limits.PINS_MAX)
     draft = Draft(content, ctx.session, pinned=True)
-    return ctx.store.edit(ctx.scope, PIN, None, lambda before: draft, ctx.stamp("pin_text")).entry
+    return ctx.store.entries.edit(ctx.scope, PIN, None, lambda before: draft, ctx.stamp("pin_text")).entry
 
 
 def unpin_text(ctx: Context, id: str) -> Entry:
@@ -41,7 +41,7 @@ def unpin_text(ctx: Context, id: str) -> Entry:
             raise errors.no_entry("pin", id, "`limpet window pins` lists those of the session.")
         return None if before.done else Draft(before.content, before.session, before.tags, True, False, before.extra)
 
-    return ctx.store.edit(ctx.scope, PIN, id, decide, ctx.stamp("unpin_text")).entry
+    return ctx.store.entries.edit(ctx.scope, PIN, id, decide, ctx.stamp("unpin_text")).entry
 
 
 def list_pins(ctx: Context) -> Pins:
@@ -50,14 +50,14 @@ def list_pins(ctx: Context) -> Pins:
 
 def pins(ctx: Context) -> list[Entry]:
     """The session's pins, oldest first. One that an import brought holds nowhere until somebody here pins it."""
-    page = ctx.store.list(ctx.scope, Listing((PIN,), ctx.session, limit=limits.LIST_MAX))
+    page = ctx.store.entries.list(ctx.scope, Listing((PIN,), ctx.session, limit=limits.LIST_MAX))
     held = [entry for entry in page.entries if entry.pinned and trusted(entry.origin)]
     return sorted(held, key=lambda entry: (entry.created_at, entry.key))
 
 
 def pinned_memory(ctx: Context) -> list[str]:
     """Memory that is pinned, by key."""
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
     held = (entry for entry in page.entries if entry.pinned and trusted(entry.origin))
     known = sorted(held, key=lambda entry: entry.key)
     return [entry.content for entry in known]

@@ -148,7 +148,7 @@ class Conversation:
         record = FoldRecord.from_json(draft.extra)
         sources = self._all_messages()[record.first : record.last + 1] if draft.content else []
         draft = draft._replace(origin=transcript.origin_of(ctx, sources))
-        change = ctx.store.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
+        change = ctx.store.entries.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
         self._entries.append(change.entry)
         self._rebuild()
         return change.entry
@@ -156,7 +156,7 @@ class Conversation:
     def remove(self, ctx: Context, key: str, operation: str) -> None:
         """Remove a fold or warning."""
         (entry,) = [entry for entry in self._entries if entry.key == key]
-        ctx.store.edit(ctx.scope, entry.kind, key, transcript.unfolded, ctx.stamp(operation))
+        ctx.store.entries.edit(ctx.scope, entry.kind, key, transcript.unfolded, ctx.stamp(operation))
         self._entries = [entry for entry in self._entries if entry.key != key]
         self._rebuild()
 

@@ -86,7 +86,7 @@ def prompt(call: Call) -> Done:
     ctx = call.opened()
     if hook_state.take(ctx):
         return _restored(call, ctx, new=False)
-    pad = ctx.store.read(ctx.scope, NOTEPAD, ctx.session)
+    pad = ctx.store.entries.read(ctx.scope, NOTEPAD, ctx.session)
     if pad is None or pad.version <= hook_state.read(ctx).pad or _by_agent(ctx, pad):
         return NOTHING
     from limpet.doors.hooks.fitting import Section, fitted
@@ -181,7 +181,7 @@ def session_end(call: Call) -> Done:
     stop(call)
     if not call.event.subagent and call.known():
         ctx = call.opened()
-        if ctx.store.read(ctx.scope, SESSION, ctx.session) is not None:
+        if ctx.store.entries.read(ctx.scope, SESSION, ctx.session) is not None:
             archive_session(ctx, ctx.session)
     return NOTHING
 
@@ -275,7 +275,7 @@ def _by_agent(ctx: Context, pad: Entry) -> bool:
     """Whether the agent wrote this version, itself or by code it ran."""
     from limpet.store import EventQuery
 
-    events = ctx.store.events(ctx.scope, EventQuery(pad.kind, pad.key, limit=1))
+    events = ctx.store.entries.events(ctx.scope, EventQuery(pad.kind, pad.key, limit=1))
     return not events or events[0].by.startswith("agent") or events[0].by.endswith("/sandbox")
 
 
