@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeV
 
 from limpet import errors
 from limpet.catalogue.check import checked, session_name
-from limpet.catalogue.late import LateModule, Part, resolve
+from limpet.catalogue.late import LateModule, LatePart, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation
 from limpet.catalogue.table import WITH_WINDOW, find, guidance, operation_of, profile
 from limpet.memory import handoff
@@ -278,16 +278,16 @@ class Limpet:
 class Session:
     """One piece of work: its notes, notepad and scratchpad, and the project's memory seen from it."""
 
-    notes: Part[SessionNotes] = Part("memory.notes:SessionNotes")
-    notepad: Part[SessionNotepad] = Part("session.notepad:SessionNotepad")
-    memory: Part[SessionMemory] = Part("memory.memory:SessionMemory")
-    handoff: Part[SessionHandoff] = Part("memory.handoff:SessionHandoff")
-    outputs: Part[SessionOutputs] = Part("outputs.methods:SessionOutputs")
-    sandbox: Part[SessionSandbox] = Part("sandbox.run:SessionSandbox")
-    prompt: Part[SystemPrompt] = Part("session.prompt:SystemPrompt")
-    skills: Part[SessionSkills] = Part("memory.skills:SessionSkills")
-    state: Part[ProjectState] = Part("memory.state:ProjectState")
-    journal: Part[ProjectJournal] = Part("journal.methods:ProjectJournal")
+    notes: LatePart[SessionNotes] = LatePart("memory.notes:SessionNotes")
+    notepad: LatePart[SessionNotepad] = LatePart("session.notepad:SessionNotepad")
+    memory: LatePart[SessionMemory] = LatePart("memory.memory:SessionMemory")
+    handoff: LatePart[SessionHandoff] = LatePart("memory.handoff:SessionHandoff")
+    outputs: LatePart[SessionOutputs] = LatePart("outputs.methods:SessionOutputs")
+    sandbox: LatePart[SessionSandbox] = LatePart("sandbox.run:SessionSandbox")
+    prompt: LatePart[SystemPrompt] = LatePart("session.prompt:SystemPrompt")
+    skills: LatePart[SessionSkills] = LatePart("memory.skills:SessionSkills")
+    state: LatePart[ProjectState] = LatePart("memory.state:ProjectState")
+    journal: LatePart[ProjectJournal] = LatePart("journal.methods:ProjectJournal")
 
     def __init__(self, hold: Limpet, id: str, by: str) -> None:
         self.hold = hold

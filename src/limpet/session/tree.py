@@ -49,8 +49,8 @@ def spawn_session(
     ctx: Context,
     task: str,
     copy_notepad: bool = False,
-    notes: Sequence[str] = (),
-    references: Sequence[str] = (),
+    notes: tuple[str, ...] = (),
+    references: tuple[str, ...] = (),
     token_limit: int | None = None,
     model: str = "",
 ) -> Spawned:
