@@ -34,6 +34,11 @@ class Invocation:
         self._settings: settings.Settings | None = None
         self._hold: Limpet | None = None
 
+    def take(self, options: Mapping[str, Any]) -> None:
+        """Remember options that every command takes."""
+        for name, value in options.items():
+            setattr(self, name, value)
+
     @property
     def settings(self) -> settings.Settings:
         if self._settings is None:
