@@ -60,7 +60,7 @@ def spawn_session(
             raise errors.no_entry("note", id, "list_notes shows those that exist.")
     for id in references:
         outputs.find_output(ctx, id)
-    record = SessionRecord(notes=notes, references=references, token_limit=token_limit, model=model)
+    record = SessionRecord(notes=tuple(notes), references=tuple(references), token_limit=token_limit, model=model)
     return _make(ctx, task, copy_notepad, record, "spawn_session")
 
 
