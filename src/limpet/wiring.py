@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 
-from limpet import errors, settings
+from limpet import clients, errors, settings
 from limpet.model import Scope
 
 TYPE_CHECKING = False  # see limpet/__init__.py
@@ -40,7 +40,7 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
     return Limpet(
         choose_store(chosen.store, chosen.store_replica),
         Scope(chosen.tenant, chosen.project),
-        session=session or chosen.session,
+        session=session or chosen.session or clients.session_id(),
         bounds=chosen.bounds,
         clock=clock or wall_clock,
         skills=chosen.skills,

@@ -11,10 +11,10 @@ import pytest
 
 import limpet
 from doors.cli_runner import Cli
+from limpet.clients import session_variables
 from limpet.doors.cli.commands import recognise
 from limpet.doors.cli.run import ended_by
 from limpet.errors import LimpetError
-from limpet.settings import SESSION_NAMES
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     monkeypatch.chdir(folder)
-    for name in SESSION_NAMES:
+    for name in ("LIMPET_SESSION", *session_variables()):
         monkeypatch.delenv(name, raising=False)
     return Cli(folder, capsys, monkeypatch)
 

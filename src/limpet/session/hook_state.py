@@ -12,8 +12,9 @@ from collections.abc import Callable
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.memory import handoff
-from limpet.model import HANDOFF, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
+from limpet.model import HANDOFF, NOTEPAD, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
 from limpet.session.records import HookState, SessionRecord
+from limpet.store import EventQuery
 
 
 def read(ctx: Context) -> HookState:
@@ -85,6 +86,16 @@ def handoff_for(ctx: Context, *, new: bool) -> Handoff | None:
         return None
     waiting = as_handoff(entry)
     return waiting if waiting.used_by == ctx.session or (new and waiting.used_by is None) else None
+
+
+def unseen_notepad(ctx: Context) -> int | None:
+    """The version of the notepad, if it is newer than the one the model has seen and the agent did not write it."""
+    pad = ctx.store.entries.read(ctx.scope, NOTEPAD, ctx.session)
+    if pad is None or pad.version <= read(ctx).pad:
+        return None
+    events = ctx.store.entries.events(ctx.scope, EventQuery(pad.kind, pad.key, limit=1))
+    by_agent = not events or events[0].by.startswith("agent") or events[0].by.endswith("/sandbox")
+    return None if by_agent else pad.version
 
 
 # --- the session's entry ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from limpet import settings, wiring
+from limpet import clients, settings, wiring
 from limpet.doors.cli import render
 from limpet.doors.cli.command import ACTIVE, READING, Command
 from limpet.errors import NotFound
@@ -42,7 +42,8 @@ class Invocation:
     @property
     def settings(self) -> settings.Settings:
         if self._settings is None:
-            self._settings = settings.load(self.store, self.project)
+            chosen = settings.load(self.store, self.project)
+            self._settings = chosen._replace(session=chosen.session or clients.session_id())
         return self._settings
 
     @property
