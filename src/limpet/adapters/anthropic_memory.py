@@ -18,7 +18,7 @@ from limpet.api import Limpet, Session
 from limpet.catalogue.check import storable
 from limpet.catalogue.operation import Context
 from limpet.errors import LimpetError
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.upkeep import file_tree
 
 try:
@@ -156,7 +156,7 @@ def _view(ctx: Context, arguments: dict[str, Any]) -> str:
 
 def _listing(path: str, listed: file_tree.Listed) -> str:
     lines = [f"Here're the files and directories up to {file_tree.LEVELS} levels deep in {path}:"]
-    lines += [f"{outputs.size(file.size)}\t{file.path}" for file in listed.files]
+    lines += [f"{output_keep.size(file.size)}\t{file.path}" for file in listed.files]
     if listed.left_out:
         lines.append(f"[{listed.left_out:,} more are not shown.]")
     if path.strip("/") == file_tree.ROOT.strip("/"):

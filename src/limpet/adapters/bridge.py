@@ -19,7 +19,8 @@ from limpet.api import Limpet, Session, Tool
 from limpet.catalogue.table import WITH_WINDOW, guidance
 from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
-from limpet.outputs import outputs, policy
+from limpet.outputs import keep as output_keep
+from limpet.outputs import policy
 from limpet.window import answers
 from limpet.window.messages import SYSTEM, Message, user
 from limpet.window.plan.context import is_injected
@@ -117,16 +118,16 @@ class Bridge(Generic[N]):
         return None if reply.output is None else reply.text
 
     async def akeep_result(self, session: Session, tool: str, content: str, call: str) -> str | None:
-        if tool in self.names or not outputs.is_big(session.ctx(), tool, content):
+        if tool in self.names or not output_keep.is_big(session.ctx(), tool, content):
             return None
         return await asyncio.to_thread(self.keep_result, session, tool, content, call)
 
     def reference(self, session: Session, tool: str, content: str, call: str) -> str | None:
         """The same for a framework that sends the result with every request: the reference is stable."""
-        if tool in self.names or not outputs.is_big(session.ctx(), tool, content):
+        if tool in self.names or not output_keep.is_big(session.ctx(), tool, content):
             return None
         try:
-            return outputs.reference(outputs.put_output(session.ctx(), tool, content, call))
+            return output_keep.reference(output_keep.put_output(session.ctx(), tool, content, call))
         except LimpetError as problem:
             log.warning("A result of %s was not kept: %s", tool, problem)
             return None

@@ -14,7 +14,7 @@ from limpet.catalogue.operation import Caller, Context, Json
 from limpet.memory import skill_files
 from limpet.memory.skill_files import Found, Skill
 from limpet.model import PERSON, Digest, trusted
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.session import notepad
 from limpet.text import skill_md, tokens
 
@@ -83,7 +83,7 @@ def read_skill(ctx: Context, name: str) -> Body:
     size = tokens.count(skill.body)
     if size <= limits.SKILL_BODY_TOKENS:
         return Body(skill, skill.body, size)
-    return Body(skill, outputs.keep_output(ctx, "read_skill", skill.body, f"read_skill {name}").text, size)
+    return Body(skill, output_keep.keep_output(ctx, "read_skill", skill.body, f"read_skill {name}").text, size)
 
 
 def promote_skill(ctx: Context, name: str, description: str, section: str, replace: bool = False) -> Promoted:

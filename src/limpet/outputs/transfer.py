@@ -29,11 +29,11 @@ _CHUNK_TYPES = {"id": str, "number": int, "zstd": str}
 
 def leaving(ctx: Context) -> Iterator[Json]:
     """All outputs and tombstones of a project, as records of an export."""
-    for one in ctx.store.outputs.dump(ctx.scope):
-        if isinstance(one, Tombstone):
-            yield {"tombstone": one._asdict()}
+    for record in ctx.store.outputs.dump(ctx.scope):
+        if isinstance(record, Tombstone):
+            yield {"tombstone": record._asdict()}
             continue
-        output, chunks = one
+        output, chunks = record
         yield {"output": output._asdict() | {"chunks": len(chunks)}}
         for number, body in enumerate(chunks):
             yield {"chunk": {"id": output.id, "number": number, "zstd": base64.b64encode(body).decode()}}
@@ -127,10 +127,10 @@ def _decoded(number: int, text: str) -> bytes:
 def typed(number: int, record: object, types: Mapping[str, type]) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise errors.bad_import(number, "it is not a JSON object")
-    for name, wanted in types.items():
-        if type(record.get(name)) is not wanted:
-            raise errors.bad_import(number, f"its field {name} is missing or not {wanted.__name__}")
-        if wanted is int and not 0 <= record[name] <= INTEGER_MAX:
+    for name, expected in types.items():
+        if type(record.get(name)) is not expected:
+            raise errors.bad_import(number, f"its field {name} is missing or not {expected.__name__}")
+        if expected is int and not 0 <= record[name] <= INTEGER_MAX:
             raise errors.bad_import(number, f"its field {name} is out of range")
     try:
         _all_storable(record)

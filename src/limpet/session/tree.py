@@ -16,7 +16,7 @@ from limpet import errors, limits
 from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Context, Json
 from limpet.model import NOTE, SESSION, Draft, Entry
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.text.quote import as_data
@@ -59,7 +59,7 @@ def spawn_session(
         if ctx.store.entries.read(ctx.scope, NOTE, id) is None:
             raise errors.no_entry("note", id, "list_notes shows those that exist.")
     for id in references:
-        outputs.find_output(ctx, id)
+        output_keep.find_output(ctx, id)
     record = SessionRecord(notes=tuple(notes), references=tuple(references), token_limit=token_limit, model=model)
     return _make(ctx, task, copy_notepad, record, "spawn_session")
 
@@ -110,7 +110,7 @@ def capsule(ctx: Context) -> str:
         if (note := ctx.store.entries.read(ctx.scope, NOTE, id))
     ]
     lines += [
-        f"- hold://{output.id} ({output.tool}, {outputs.size(output.size)})"
+        f"- hold://{output.id} ({output.tool}, {output_keep.size(output.size)})"
         for id in record.references
         if (output := ctx.store.outputs.find(ctx.scope, id))
     ]

@@ -21,7 +21,8 @@ from limpet.catalogue.operation import Context
 from limpet.errors import LimpetError
 from limpet.memory import handoff, items, memory, notes
 from limpet.model import HANDOFF, MEMORY, NOTE, NOTEPAD, OUTPUT, Draft, Entry, Output, Stamp
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
+from limpet.outputs import read as output_read
 from limpet.session import notepad
 from limpet.store import DELETE, Decide, Delete, Listing
 from limpet.text import tokens
@@ -127,7 +128,7 @@ def read_file(ctx: Context, path: str, lines: Sequence[int] | None = None) -> Sh
     if where.kind == OUTPUT:
         kept = _output(ctx, where)
         first, last = _range(lines, max(kept.lines, 1))
-        read = outputs.scratchpad_read(ctx, kept.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
+        read = output_read.scratchpad_read(ctx, kept.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
         return _shown(read.content, first, max(kept.lines, 1), read.cursor is not None)
     whole = _text(ctx, where).split("\n")
     first, last = _range(lines, len(whole))
@@ -175,7 +176,7 @@ def _visible(ctx: Context, entry: Entry) -> bool:
 
 def _output(ctx: Context, where: Place) -> Output:
     try:
-        return outputs.find_output(ctx, where.key)
+        return output_keep.find_output(ctx, where.key)
     except LimpetError as problem:
         if problem.code == "output_gone":  # it says what it was, and how to get it again
             raise

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from limpet import errors, limits
 from limpet.catalogue.operation import Context
 from limpet.model import HANDOFF, MEMORY, MESSAGE, NOTE, SESSION, Entry, Event, Output
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
+from limpet.outputs import read as output_read
 from limpet.store import EventQuery, Listing
 from limpet.text import slices
 
@@ -123,7 +124,7 @@ def message_count(ctx: Context) -> int:
 
 def output_lines(ctx: Context, id: str, first: int, count: int) -> Part:
     """Lines of an output from `first` on."""
-    output = outputs.find_output(ctx, id)
+    output = output_keep.find_output(ctx, id)
     start = max(1, min(first, max(1, output.lines)))
     body = ctx.store.outputs.read_lines(ctx.scope, output.id, start, start + count - 1)
     return Part(output, start, body[: limits.OUTPUT_SHOWN_BYTES].decode("utf-8", "replace"))
@@ -131,8 +132,8 @@ def output_lines(ctx: Context, id: str, first: int, count: int) -> Part:
 
 def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: int) -> Part:
     """Where a text or a regular expression stands in an output, with the lines around."""
-    output = outputs.find_output(ctx, id)
-    text = outputs.whole(ctx, id)
+    output = output_keep.find_output(ctx, id)
+    text = output_read.full_text(ctx, id)
     try:
         content, _, note = slices.match(text, sought, regex, around, limits.OUTPUT_READ_MOST, None)
     except slices.BadSlice as problem:

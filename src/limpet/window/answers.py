@@ -9,7 +9,7 @@ from typing import Any
 from limpet import errors
 from limpet.catalogue import table
 from limpet.catalogue.operation import Context
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.window.messages import Call, Result, Text
 
 Handler = Callable[[Mapping[str, Any]], Any]
@@ -35,7 +35,11 @@ def run_handler(ctx: Context, call: Call, handlers: Mapping[str, Handler]) -> Re
         if call.name not in handlers:
             raise errors.unknown_operation(call.name, f"Tools that exist: {', '.join(handlers)}.")
         text = as_text(handlers[call.name](arguments))
-        return text if call.name in table.OPERATIONS else outputs.keep_output(ctx, call.name, text, call.arguments).text
+        return (
+            text
+            if call.name in table.OPERATIONS
+            else output_keep.keep_output(ctx, call.name, text, call.arguments).text
+        )
 
     return answer_call(call, run)
 

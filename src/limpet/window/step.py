@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from limpet import limits, prompts
 from limpet.catalogue.operation import Context
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.session import tasks
 from limpet.text import terminal, tokens
 from limpet.window import sections, transcript
@@ -202,7 +202,7 @@ class StepRunner:
             (terminal.storable(result.call.name), result.text, terminal.storable(result.call.arguments))
             for result in fresh
         ]
-        stored = dict(zip((result.key for result in fresh), outputs.put_outputs(self.ctx, calls), strict=True))
+        stored = dict(zip((result.key for result in fresh), output_keep.put_outputs(self.ctx, calls), strict=True))
         lines: dict[str, str] = {}
         for result in results:
             output = stored.get(result.key)
@@ -211,7 +211,7 @@ class StepRunner:
             elif result.read:
                 lines[result.key] = clearing.line(result, output.id, output.preview)
             else:
-                lines[result.key] = outputs.reference(output)
+                lines[result.key] = output_keep.reference(output)
         return lines
 
     # --- compacting ---------------------------------------------------------------------------------------------------

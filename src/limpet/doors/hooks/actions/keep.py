@@ -5,7 +5,7 @@ from __future__ import annotations
 from limpet.clients.base import HookAnswer
 from limpet.doors.hooks.context import opened
 from limpet.doors.hooks.triage import Hook, Outcome
-from limpet.outputs.outputs import keep_output
+from limpet.outputs.keep import keep_output
 
 
 def run(hook: Hook) -> Outcome:
