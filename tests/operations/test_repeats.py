@@ -160,8 +160,8 @@ def test_trouble_with_the_notes_costs_no_answer(work: Session, monkeypatch: pyte
         raise errors.store_full("limpet.db")
 
     store = work.hold.store
-    for name in ("seen_call", "note_call", "note_read"):
-        monkeypatch.setattr(store, name, trouble)
+    for name in ("last_result", "record_call", "record_read"):
+        monkeypatch.setattr(store.calls, name, trouble)
     text, id = keep(work, listing())
     assert keep(work, listing()) == (text, id)
     assert work.outputs.read(id, lines="1-1").content == "file 1 has 7 bytes\n"
