@@ -24,7 +24,7 @@ def answer_call(call: Call, run: Callable[[dict[str, Any]], str]) -> Result:
         return Result(call.id, (Text(run(arguments)),))
     except errors.LimpetError as problem:
         return Result(call.id, (Text(problem.message),), error=True)
-    except Exception as problem:  # noqa: BLE001 - the caller's own tools: whatever they raise becomes a result
+    except Exception as problem:  # noqa: BLE001 - the caller's own tools: any exception becomes a result
         return Result(call.id, (Text(f"{type(problem).__name__}: {problem}"),), error=True)
 
 

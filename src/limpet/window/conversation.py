@@ -1,5 +1,5 @@
-"""The conversation of a session as one process knows it: messages, folds and their sizes, cached so that a step costs
-only what is new.
+"""The conversation of a session as one process knows it: messages, folds and their sizes, cached so that a step
+processes the new ones.
 
 It is reconciled with the messages of the caller, who may send the whole history or continue the last answer. Where the
 caller's messages diverge, the abandoned ones are folded to nothing and stay in the transcript.
@@ -110,8 +110,8 @@ class Conversation:
         length = len(self._history)
         if len(messages) >= len(self.items) and all(map(is_, messages, self._messages)):
             return Divergence(len(self.items), length)  # the usual case, without comparing any text
-        shown = [(item.message, None if item.fold else item.first) for item in self.items]
-        common = self._common_prefix(messages, shown)
+        visible = [(item.message, None if item.fold else item.first) for item in self.items]
+        common = self._common_prefix(messages, visible)
         if common == len(self.items):
             return Divergence(common, length)
         stored = [(stored.message, position) for position, stored in enumerate(self._history)]

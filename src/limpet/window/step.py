@@ -1,7 +1,7 @@
 """One step of a window: measure, decide, act, until there is a request to send.
 
-The messages are stored before anything is decided, and a compaction adds a single fold after it was verified. Whatever
-happens in between, the next process finds either the old window or the new one.
+The messages are stored before anything is decided, and a compaction adds a single fold after it was verified. If a
+process dies in between, the next one finds either the old window or the new one.
 """
 
 from __future__ import annotations
