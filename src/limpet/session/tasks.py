@@ -12,7 +12,7 @@ from limpet import errors, limits
 from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Context, Json
 from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
-from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord
+from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord, open_tasks
 from limpet.store import Listing
 from limpet.text import terminal
 from limpet.window import transcript
@@ -60,12 +60,6 @@ def list_tasks(ctx: Context, limit: int = limits.HISTORY_SHOWN) -> Tasks:
     """Tasks of the session, newest first."""
     page = ctx.store.entries.list(ctx.scope, Listing((TASK,), ctx.session, include_done=True, limit=limit))
     return Tasks(page.entries, page.total - len(page.entries))
-
-
-def open_tasks(ctx: Context) -> list[Entry]:
-    """The open tasks, the innermost last."""
-    page = ctx.store.entries.list(ctx.scope, Listing((TASK,), ctx.session, limit=limits.LIST_MAX))
-    return sorted(page.entries, key=lambda entry: (TaskRecord.from_json(entry.extra).depth, entry.key))
 
 
 def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from limpet import limits, prompts
 from limpet.catalogue.operation import Context
 from limpet.outputs import keep as output_keep
-from limpet.session import tasks
+from limpet.session import records
 from limpet.text import terminal, tokens
 from limpet.window import sections, transcript
 from limpet.window.conversation import Candidate, Conversation
@@ -163,7 +163,7 @@ class StepRunner:
             record = FoldRecord(WARN, position, position, limit=self.input.limit)
             self.conversation.add_fold(self.ctx, transcript.fold_draft(self.ctx, record), "warn")
         self.warning = prompts.prompt("warning")
-        if open_tasks := tasks.open_tasks(self.ctx):
+        if open_tasks := records.open_tasks(self.ctx):
             self.warning += "\n" + prompts.prompt("open_task").format(task=open_tasks[-1].content)
         return Warn(self._request(), self.gauge())
 
@@ -293,7 +293,7 @@ class StepRunner:
 
     def _heading(self, plan: Plan) -> str:
         heading = prompts.prompt("fold").format(first=plan.first + 1, last=plan.last + 1)
-        for task in tasks.open_tasks(self.ctx):
+        for task in records.open_tasks(self.ctx):
             heading += f"\nOpen task: {task.content}"
         return heading
 

@@ -6,7 +6,6 @@ The file is also the format of every store's backup (see shared/backup.py), so r
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -179,6 +178,8 @@ def write_backup(target: str, fill: Callable[[str], None]) -> tuple[Finding, ...
 
 def read_backup(source: str, work: Callable[[Source], T]) -> T:
     """Run `work` on the rows of a backup, which is checked first and not changed."""
+    import tempfile  # late: it takes 10 ms to import, and every hook opens a store
+
     with tempfile.TemporaryDirectory(prefix="limpet-") as folder:
         # A copy, because a backup of an older version is migrated to the current schema before it is read.
         draft = os.path.join(folder, "backup.db")

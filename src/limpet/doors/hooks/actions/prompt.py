@@ -1,23 +1,14 @@
-"""Before a prompt: give the context back if a compaction removed it; show the notepad if somebody else changed it."""
+"""Before a prompt: see whether a compaction removed the context, or somebody else changed the notepad."""
 
 from __future__ import annotations
 
-from limpet import limits
-from limpet.clients.base import HookAnswer
 from limpet.doors.hooks.context import opened
-from limpet.doors.hooks.fitting import Section, fitted, measure_of
 from limpet.doors.hooks.triage import Hook, Outcome
-from limpet.session import hook_state, notepad
+from limpet.session import hook_state
 
 
 def run(hook: Hook) -> Outcome:
     ctx = opened(hook)
     if hook_state.take(ctx):
         return Outcome(next_action="restore")
-    version = hook_state.unseen_notepad(ctx)
-    if version is None:
-        return Outcome()
-    text = f"The notepad was changed by somebody else.\n\n{notepad.section(notepad.read_notepad(ctx))}"
-    section = Section(text, 9_000, "read_notepad gives all of it")
-    answer = fitted([section], limits.HOOK_CONTEXT_CHARS, measure_of(hook.event.client))
-    return Outcome(HookAnswer(answer), lambda: hook_state.mark_shown(ctx, version))
+    return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")

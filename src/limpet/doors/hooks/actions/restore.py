@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 from limpet import limits
 from limpet.catalogue.operation import Context
@@ -11,10 +12,10 @@ from limpet.doors.hooks.context import opened
 from limpet.doors.hooks.fitting import Section, fitted, measure_of
 from limpet.doors.hooks.triage import Hook, Outcome
 from limpet.errors import LimpetError
-from limpet.journal.recover import recover_notes
 from limpet.memory import digest, handoff
 from limpet.model import AGENT, FILE
-from limpet.session import hook_state, notepad, pins, tasks
+from limpet.session import hook_state, notepad, pins
+from limpet.session.records import open_tasks
 from limpet.text.quote import as_data, quoted
 
 NEW_SESSION = ("startup", "clear", "new", "")  # sources of a session's start; "" where the agent does not name one
@@ -28,7 +29,7 @@ def run(hook: Hook) -> Outcome:
     ctx = opened(hook)
     waiting = hook_state.handoff_for(ctx, new=new)
     pad = notepad.read_notepad(ctx)
-    open_tasks = [f"Open task: {task.content}" for task in tasks.open_tasks(ctx)]
+    tasks = [f"Open task: {task.content}" for task in open_tasks(ctx)]
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
     state = hook_state.read(ctx)
     checkpoint = "" if new else as_data(state.checkpoint, state.source or AGENT)
@@ -36,7 +37,7 @@ def run(hook: Hook) -> Outcome:
         Section(handoff.section(waiting), 2_600, "`limpet handoff show` prints all of it"),
         Section(pins.section(pinned), 1_600, "`limpet window pins` and search_memory give all of it"),
         Section(notepad.section(pad) if pad.content.strip() else "", 2_400, "read_notepad gives all of it"),
-        Section("\n".join(open_tasks), 400, "`limpet task list` prints all of it"),
+        Section("\n".join(tasks), 400, "`limpet task list` prints all of it"),
         Section(checkpoint, 1_000, "recall and the transcript have the rest"),
         Section(_journal(ctx), 500, "`limpet journal recover --level 3` prints all of it"),
         Section(digest.digest(ctx).text, 700, "search_memory reads the rest"),
@@ -63,7 +64,8 @@ def _journal(ctx: Context) -> str:
     """Level 1 of the journal, if there is one. An unreadable journal must not hold back the rest."""
     if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
         return ""
+    journal = import_module("limpet.journal.recover")  # late: most projects have no journal, and it is slow to import
     try:
-        return quoted(recover_notes(ctx, 1).text, FILE)
+        return quoted(journal.recover_notes(ctx, 1).text, FILE)
     except LimpetError:
         return ""
