@@ -1,0 +1,275 @@
+"""A text cut into the units that a question is answered with, and how the units are nested.
+
+A unit is a line. A long line is cut further: JSON after each member, XML before each tag, anything else between words,
+so that a 5 MB line is as readable as a log. Nesting follows from depth: indentation, headings of Markdown, files and
+hunks of a diff, and inside a long line its own brackets and tags. Depth is computed lazily, because most units of a
+large text are not examined.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import accumulate
+
+LONG_LINE = 600  # characters; a longer line is cut into units
+_PIECE = 240  # characters of a piece of plain text in a long line
+_SHORTEST = 40  # characters; JSON members shorter than this are joined, for fewer units
+_WALK = 2_000  # units walked over in search of what encloses a unit
+_LEVELS = 12  # enclosing units that are examined
+_BLANKS = 20  # blank lines walked over to get their depth
+_CELLS = 200  # units examined to distinguish a table from prose
+_UNDER_HEADING = 1_000  # depth a level of headings adds: more than any indentation
+
+_MEMBER = re.compile(r'(?:[^",{}\[\]]|"(?:[^"\\]|\\.)*+(?:"|\Z))*+(,|[{\[][{\[\s]*+|[}\]][}\]\s]*+,?|\Z)', re.S)
+_TAG = re.compile(r"<[^>]*>[^<]*(?:</[^>]*>\s*)*|[^<]+|<")
+_WORDS = re.compile(rf".{{1,{_PIECE}}}(?:[\s,;]|\\n|\Z)|.{{1,{_PIECE}}}", re.S)
+_HEADING = re.compile(r"(#{1,6})\s+\S|(diff --git |Index: )|(@@ )|(=+\s\S.*\S\s=+\s*\Z)|(_{3,} .+ _{3,}\s*\Z)")
+_RULE = re.compile(r"[\s|+:=─━-]*[-=─━]{3}[\s|+:=─━-]*\Z")
+_COLUMNS = re.compile(r"\S(?:\s{2,}|\t|\s*\|\s*)(?=\S)")
+
+
+class Units:
+    """The units of a text by number. `starts[i]` is where unit i begins; it ends where the next one begins."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        lines = text.split("\n")
+        line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self.starts: list[int] = line_starts[:-1]
+        self._inner: dict[int, int] = {}  # depth by unit, for units inside long lines
+        if any(len(line) > LONG_LINE for line in lines):
+            self.starts = self._cut_long(lines, line_starts)
+        self.line_starts = line_starts[:-1]
+        self.starts.append(len(text) + 1)
+        self.count = len(self.starts) - 1
+        self._depths: dict[int, int] = {}
+        self._headings: dict[int, int] | None = None
+        self._parents: dict[int, int | None] = {}
+        self._tops: dict[int, int | None] = {}
+
+    def _cut_long(self, lines: list[str], line_starts: list[int]) -> list[int]:
+        starts: list[int] = []
+        for line, start in zip(lines, line_starts, strict=False):
+            if len(line) <= LONG_LINE:
+                starts.append(start)
+                continue
+            for at, depth in pieces(line):
+                self._inner[len(starts)] = depth
+                starts.append(start + at)
+        return starts
+
+    def __getitem__(self, unit: int) -> str:
+        """The unit's text, without its newline."""
+        return self.text[self.starts[unit] : self.starts[unit + 1]].rstrip("\r\n")
+
+    def at(self, position: int) -> int:
+        return bisect_right(self.starts, position, 0, self.count) - 1
+
+    def line(self, unit: int) -> int:
+        """The line of a unit, from 1."""
+        return bisect_right(self.line_starts, self.starts[unit])
+
+    def same_line(self, first: int, second: int) -> bool:
+        return self.line(first) == self.line(second)
+
+    def in_long_line(self, unit: int) -> bool:
+        return unit in self._inner
+
+    def first_of_line(self, unit: int) -> int:
+        return self.at(self.line_starts[self.line(unit) - 1])
+
+    def blank(self, unit: int) -> bool:
+        return not self[unit].strip()
+
+    def depth(self, unit: int) -> int:
+        """The depth of a unit. Blank lines have the depth of what comes before them."""
+        cached = self._depths.get(unit)
+        if cached is not None:
+            return cached
+        text = self[unit]
+        argument, first = unit, max(0, unit - _BLANKS)
+        while unit > first and not text.strip() and unit not in self._inner:
+            unit -= 1
+            text = self[unit]
+        own = self._inner.get(unit)
+        depth = len(text) - len(text.lstrip()) if own is None else own
+        level = _level(text) if own is None else None
+        depth = level * _UNDER_HEADING - 1 if level else depth + self._heading_above(unit) * _UNDER_HEADING
+        self._depths[argument] = depth
+        return depth
+
+    def _heading_above(self, unit: int) -> int:
+        """The level of the heading above a unit, 0 if there is none."""
+        if self._headings is None:
+            self._headings = self._find_headings()
+            self._heading_units = sorted(self._headings)
+        before = bisect_right(self._heading_units, unit)
+        return self._headings[self._heading_units[before - 1]] if before else 0
+
+    def _find_headings(self) -> dict[int, int]:
+        headings: dict[int, int] = {}
+        for mark in ("\n#", "\ndiff --git ", "\nIndex: ", "\n@@ ", "\n==", "\n___"):
+            at = self.text.find(mark[1:]) if self.text.startswith(mark[1:]) else self.text.find(mark)
+            while at >= 0 and len(headings) < 100_000:
+                unit = self.at(at + 1 if self.text[at] == "\n" else at)
+                level = _level(self[unit])
+                if level:
+                    headings[unit] = level
+                at = self.text.find(mark, at + 1)
+        return headings
+
+    def above(self, unit: int) -> list[int]:
+        """The units that enclose a unit, nearest first."""
+        parents: list[int] = []
+        at = self._parent(unit)
+        while at is not None and len(parents) < _LEVELS:
+            parents.append(at)
+            at = self._parent(at)
+        heading = self._enclosing_heading(parents[-1] if parents else unit)
+        return [*parents, heading] if heading is not None and heading not in parents else parents
+
+    def _parent(self, unit: int) -> int | None:
+        """The nearest previous unit of less depth. Cached parents of units on the way are used to skip others."""
+        if unit in self._parents:
+            return self._parents[unit]
+        depth = self._outer_depth(unit)
+        at: int | None = unit - 1 if depth > 0 and unit > 0 else None
+        for _ in range(_WALK):
+            if at is None or (self.depth(at) < depth and not self.blank(at) and not _closes(self[at])):
+                break
+            skip = self._parents.get(at, -1) if self.depth(at) >= depth else -1
+            at = skip if skip != -1 else at - 1 if at > 0 else None
+        else:
+            at = None
+        self._parents[unit] = at
+        return at
+
+    def _outer_depth(self, unit: int) -> int:
+        """The depth outside a unit: for a heading that of its level."""
+        depth = self.depth(unit)
+        return depth - _UNDER_HEADING + 1 if depth % _UNDER_HEADING == _UNDER_HEADING - 1 else depth
+
+    def _enclosing_heading(self, unit: int) -> int | None:
+        if not self._headings:
+            return None
+        before = bisect_right(self._heading_units, unit)
+        nearest = self._heading_units[before - 1] if before else None
+        return None if nearest == unit else nearest
+
+    def block(self, unit: int, most: int) -> range:
+        """The unit and all that it encloses, with the closing bracket; longer than `most` units it is cut there."""
+        depth = self._outer_depth(unit)
+        end = unit + 1
+        while end < self.count and end - unit < most and (self.depth(end) > depth or self.blank(end)):
+            end += 1
+        if end < self.count and end - unit > 1 and self.depth(end) == depth and _closes(self[end]):
+            end += 1
+        while end - 1 > unit and self.blank(end - 1):
+            end -= 1
+        return range(unit, end)
+
+    def table_top(self, unit: int) -> int | None:
+        """The header of the table with aligned columns that a unit is in."""
+        if unit in self._inner and self.first_of_line(unit) == unit:
+            return None
+        if not _COLUMNS.search(self[unit]):
+            return None
+        top, at = unit, unit - 1
+        walked: list[int] = [unit]
+        header: int | None = None
+        while at >= 0 and unit - at < 5 * _WALK:
+            if at in self._tops:
+                header = self._tops[at]
+                break
+            text = self[at]
+            if not (_RULE.match(text) or _COLUMNS.search(text) or text.startswith((" ", "\t"))):
+                header = self._as_header(top)
+                break
+            if text.strip() and not _RULE.match(text):
+                top = at
+            walked.append(at)
+            at -= 1
+        else:
+            header = self._as_header(top)
+        self._tops.update(dict.fromkeys(walked, header))
+        return header if header != unit else None
+
+    def _as_header(self, top: int) -> int | None:
+        text = self[top]
+        return top if re.search(r"[A-Za-z]{2}", text) and sum(map(str.isdigit, text)) * 5 < len(text) else None
+
+    def separated(self) -> bool:
+        """Whether the text is a table with separators, so that its first line names the columns."""
+        first = self[0] if self.count else ""
+        for sign in (",", "\t", ";", "|"):
+            columns = first.count(sign)
+            if columns < 1 or re.search(r'[{\[]\s*"', first):
+                continue
+            rows = [
+                self.text[a : b - 1] for a, b in zip(self.line_starts[1:_CELLS], self.line_starts[2:], strict=False)
+            ]
+            rows = [row for row in rows if row.strip()]
+            if len(rows) >= 2 and sum(row.count(sign) >= columns for row in rows) >= 0.9 * len(rows):
+                return _COLUMN_NAMES.search(first) is not None
+        return False
+
+
+_COLUMN_NAMES = re.compile(r"\A[^\d:=\[(]*[A-Za-z_][^:=\[(]*\Z")
+
+
+def _level(text: str) -> int | None:
+    """The level of a heading: the number of signs in Markdown, 1 for the file of a diff, 2 for its hunks."""
+    match = _HEADING.match(text)
+    if not match:
+        return None
+    return len(match[1]) if match[1] else 2 if match[3] or match[5] else 1
+
+
+def _closes(text: str) -> bool:
+    return text.strip()[:1] in ("}", "]", ")") or text.lstrip().startswith("</")
+
+
+def pieces(line: str) -> list[tuple[int, int]]:
+    """Where the units of a long line begin, and the depth of each."""
+    head = line[:2_000]
+    if head.lstrip()[:1] in ("{", "[") and re.search(r'"\s*:|\[\s*[{"\[\d]', head):
+        return _json_pieces(line)
+    if head.count("<") > 5 and re.search(r"</\w|/>", head):
+        return _tag_pieces(line)
+    return [(m.start(), 0 if m.start() == 0 else 1) for m in _WORDS.finditer(line)]
+
+
+def _json_pieces(line: str) -> list[tuple[int, int]]:
+    """A unit ends with a bracket or, when it is not too short for one, with a comma."""
+    pieces: list[tuple[int, int]] = []
+    depth, start = 0, 0
+    for match in _MEMBER.finditer(line):
+        end, last = match.end(), match[1]
+        closing = last[:1] in ("}", "]")
+        if end - start > LONG_LINE:
+            pieces.append((start, depth))
+            pieces.extend((m.start(), depth + 1) for m in list(_WORDS.finditer(line, start, end))[1:])
+            start = end
+        elif end - start > _SHORTEST or last != ",":
+            pieces.append((start, depth - (closing and not line[start : match.start(1)].strip())))
+            start = end
+        if last != ",":
+            depth += last.count("{") + last.count("[") - last.count("}") - last.count("]")
+        if end >= len(line):
+            break
+    return pieces or [(0, 0)]
+
+
+def _tag_pieces(line: str) -> list[tuple[int, int]]:
+    """A unit begins with each opening tag; closing tags stay with what they close."""
+    pieces: list[tuple[int, int]] = []
+    depth = 0
+    for match in _TAG.finditer(line):
+        tag = match.group()
+        pieces.append((match.start(), depth))
+        if len(tag) > LONG_LINE:
+            pieces.extend((m.start(), depth + 1) for m in list(_WORDS.finditer(line, *match.span()))[1:])
+        opens = tag[:1] == "<" and tag[1:2] not in ("/", "?", "!") and tag.find("/>", 0, tag.find(">") + 1) < 0
+        depth = max(0, depth + opens - tag.count("</"))
+    return pieces
