@@ -17,7 +17,7 @@ CODE := src tests docs examples $(if $(wildcard bench/*.py),bench)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check house test coverage torture torture-seeded test-slow test-spread test-clients test-browser bench docs run lock \
+.PHONY: help setup check house test coverage torture torture-seeded test-slow life test-spread test-clients test-browser bench docs run lock \
 	sbom audit clean
 
 help: ## List the commands
@@ -50,6 +50,9 @@ torture-seeded: $(STAMP) ## Put twenty bugs into a copy, one at a time, and see 
 test-slow: $(STAMP) ## The slow tests, then the property tests with many new examples
 	$(PY) -m pytest -m slow --timeout 900
 	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n 2 -m "hypothesis and not slow" --timeout 1800
+
+life: $(STAMP) ## All stories of people and agents, through real doors
+	$(PY) -m pytest -n 2 -m "" tests/life
 
 test-spread: $(STAMP) ## The contract of the stores on PostgreSQL with tenants spread over three servers
 	$(PY) -m pytest --spread --timeout 600 tests/contract -k "postgres or both"

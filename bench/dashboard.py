@@ -101,7 +101,7 @@ def _story(hold: Limpet) -> None:
             lines = "".join(f"- step {at}\n" for at in range(number % 60)) if kind == NOTEPAD else ""
             draft = Draft(f"{number}: {text}\n{lines}", "long", ("bench",) if kind == NOTE else (), extra=extra)
             edits.append((kind, key.format(BEGAN + number), lambda before, draft=draft: draft))  # type: ignore[misc]
-        hold.store.edit_all(hold.scope, edits, Stamp("agent/bench", "bench", "long", BEGAN + first * 1_000))
+        hold.store.entries.edit_all(hold.scope, edits, Stamp("agent/bench", "bench", "long", BEGAN + first * 1_000))
 
 
 def _notes(hold: Limpet, count: int) -> None:
@@ -112,7 +112,7 @@ def _notes(hold: Limpet, count: int) -> None:
             key = f"note_{BEGAN + 50_000_000 + number}"
             edits.append((NOTE, key, lambda before, draft=draft: draft))  # type: ignore[misc]
         stamp = Stamp("agent/bench", "add_note", f"s{first // BATCH % 40}", BEGAN + 50_000_000 + first)
-        hold.store.edit_all(hold.scope, edits, stamp)
+        hold.store.entries.edit_all(hold.scope, edits, stamp)
 
 
 @contextmanager

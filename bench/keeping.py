@@ -16,7 +16,7 @@ from bench.big import MB
 from bench.figures import compare, remark
 from bench.measure import ROOT, Sample, Sizes, best, in_turns, ratio, span, table, verdict
 from bench.stdio import Contestant, Server
-from limpet.stores.shared.output_rows import LEVEL
+from limpet.stores.shared.chunks import LEVEL
 
 KEEP, WRAP, SLICE_MS = 2.0, 2.5, 1.0  # times the floor; times the direct call; milliseconds
 SIZES = {"a trivial call": 0, "1 MB": MB, "10 MB": 10 * MB}

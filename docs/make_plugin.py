@@ -11,7 +11,8 @@ import pathlib
 from typing import Any
 
 from limpet import __version__, prompts
-from limpet.clients.registry import EVENTS, MCP, TIMEOUT
+from limpet.clients.base import COMMON_EVENTS, HOOK_SECONDS
+from limpet.clients.edits import SERVER_ARGUMENTS
 
 TOP = pathlib.Path(__file__).parent.parent
 PLUGIN = "plugins/limpet"
@@ -30,14 +31,16 @@ def files() -> dict[str, str]:
         "author": owner,
         "license": "Apache-2.0",
     }
-    server = {"command": "limpet", "args": list(MCP), "alwaysLoad": True}
+    server = {"command": "limpet", "args": list(SERVER_ARGUMENTS), "alwaysLoad": True}
     return {
         ".claude-plugin/marketplace.json": _json(
             {"name": "limpet", "description": ABOUT, "owner": owner, "plugins": [listed]}
         ),
         f"{PLUGIN}/.claude-plugin/plugin.json": _json(manifest),
         f"{PLUGIN}/.mcp.json": _json({"mcpServers": {"limpet": server}}),
-        f"{PLUGIN}/hooks/hooks.json": _json({"hooks": {theirs: [_hook(*ours)] for theirs, ours in EVENTS.items()}}),
+        f"{PLUGIN}/hooks/hooks.json": _json(
+            {"hooks": {theirs: [_hook(*ours)] for theirs, ours in COMMON_EVENTS.items()}}
+        ),
         f"{PLUGIN}/skills/limpet/SKILL.md": prompts.client("SKILL.md"),
     }
 
@@ -46,7 +49,7 @@ def _hook(event: str, matcher: str) -> dict[str, Any]:
     """A plugin can be there without the program; then one event says so and the others are silent."""
     otherwise = f"; else echo '{json.dumps({'systemMessage': MISSING})}'" if event == "session-start" else ""
     line = f"if command -v limpet >/dev/null; then limpet hook {event}{otherwise}; fi"
-    found = {"hooks": [{"type": "command", "command": line, "timeout": TIMEOUT}]}
+    found = {"hooks": [{"type": "command", "command": line, "timeout": HOOK_SECONDS}]}
     return {"matcher": matcher, **found} if matcher else found
 
 

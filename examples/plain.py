@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import limpet
-from limpet.window.formats import openai_chat
-from limpet.window.messages import user
+from limpet import formats, user
 
 
 def read_log(arguments: Any) -> str:
@@ -29,9 +28,9 @@ with limpet.open("plain.db") as hold:
     talk = [user("Which job failed, and why?")]
     while True:
         step = session.window.next(talk, limit=128_000)  # 1: what to send
-        native = ask(openai_chat.write(step.messages), [tool.openai_chat() for tool in tools])
+        native = ask(formats.openai_chat.write(step.messages), [tool.openai_chat() for tool in tools])
         session.window.sent()  # 2: it was answered; give it the tokens your provider counted
-        (reply,) = openai_chat.read([native])
+        (reply,) = formats.openai_chat.read([native])
         talk.append(reply)
         if not reply.calls():
             break

@@ -13,10 +13,10 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     report = "report = ''.join(f'line {number} of a long report\\n' for number in range(500))\nsearch = str\n"
     checks = "    assert found.notes and 'casts' in prompt and tools and guidance and hits and shown != report\n"
-    for script in (report + blocks[0] + checks, blocks[1]):
+    for script in (report + blocks[0] + checks, *blocks[1:]):
         done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 

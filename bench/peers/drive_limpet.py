@@ -21,7 +21,7 @@ def fill(hold: Limpet, texts: Sequence[str]) -> None:
         for text in texts[first : first + 500]:
             draft = Draft(text, SESSION, ())
             edits.append((NOTE, f"note_{BEGAN + int(text[1:7])}", lambda before, draft=draft: draft))  # type: ignore[misc]
-        hold.store.edit_all(hold.scope, edits, Stamp("agent/bench", "add_note", SESSION, BEGAN))
+        hold.store.entries.edit_all(hold.scope, edits, Stamp("agent/bench", "add_note", SESSION, BEGAN))
 
 
 class Library:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeV
 
 from limpet import errors
 from limpet.catalogue.check import checked, session_name
-from limpet.catalogue.late import LateModule, Part, resolve
+from limpet.catalogue.late import LateModule, LatePart, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation
 from limpet.catalogue.table import WITH_WINDOW, find, guidance, operation_of, profile
 from limpet.memory import handoff
 from limpet.memory.handoff import MAIN as MAIN_LINE
 from limpet.model import Event, Folder, Handoff, Scope, SessionInfo
 from limpet.settings import Bounds
-from limpet.store import Finding, Store
+from limpet.store import Finding, Progress, Restored, Store, no_progress
 
 if TYPE_CHECKING:
     from limpet.journal.methods import ProjectJournal
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
     from limpet.outputs import savings
     from limpet.outputs.methods import SessionOutputs
     from limpet.recall import recall
-    from limpet.recall.embeddings import Embeddings
+    from limpet.recall.semantics import Semantics
     from limpet.sandbox.run import SessionSandbox
     from limpet.session import pins, sessions, tree
     from limpet.session.notepad import SessionNotepad
     from limpet.session.prompt import SystemPrompt
-    from limpet.stores.shared import backup as backups
     from limpet.upkeep import export, history, tool_pins
     from limpet.window import answers, messages
     from limpet.window.messages import Message
@@ -47,7 +46,7 @@ else:  # every server starts with this module, and few calls need these
     memory, pins, sessions, tree = map(
         LateModule, ("memory.memory", "session.pins", "session.sessions", "session.tree")
     )
-    savings, recall, backups = map(LateModule, ("outputs.savings", "recall.recall", "stores.shared.backup"))
+    savings, recall = map(LateModule, ("outputs.savings", "recall.recall"))
     export, history, tool_pins = map(LateModule, ("upkeep.export", "upkeep.history", "upkeep.tool_pins"))
     answers, messages = map(LateModule, ("window.answers", "window.messages"))
 
@@ -104,10 +103,10 @@ class Limpet:
         clock: Clock = wall_clock,
         skills: tuple[Folder, ...] = (),
         root: str = ".",
-        embeddings: Embeddings | None = None,
+        semantics: Semantics | None = None,
     ) -> None:
         self.root = root
-        self._embeddings = embeddings
+        self._semantics = semantics
         self.store = store
         self.scope = scope
         if session == EVERY:
@@ -133,8 +132,8 @@ class Limpet:
 
     def elsewhere(self, scope: Scope) -> Limpet:
         """The memory of another project in the same store. It has no folder, and so no journal and no skills."""
-        embeddings = self._embeddings
-        limpet = Limpet(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, embeddings=embeddings)
+        semantics = self._semantics
+        limpet = Limpet(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, semantics=semantics)
         if self._around is not None:
             limpet.observe(self._around)
         return limpet
@@ -171,7 +170,7 @@ class Limpet:
     def context(self, session: str | None = None, by: str = LIBRARY) -> Context:
         name = self.default_session if session is None else session_name(session)
         now = self.clock()
-        return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._embeddings)
+        return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._semantics)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 
@@ -264,13 +263,13 @@ class Limpet:
     def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
         return export.import_lines(self.context(by="import/file"), lines, merge=merge)
 
-    def backup(self, target: str, told: backups.Told = lambda count: None) -> tuple[Finding, ...]:
+    def backup(self, target: str, progress: Progress = no_progress) -> tuple[Finding, ...]:
         """The whole store, with all its projects, as a file that is itself a store. Returns what its check found."""
-        return backups.backup(self.store, target, told)
+        return self.store.backup(target, progress)
 
-    def restore(self, source: str, told: backups.Told = lambda count: None) -> backups.Copied:
+    def restore(self, source: str, progress: Progress = no_progress) -> Restored:
         """Put a backup of any store into this one, which must be empty. All of it, or nothing."""
-        return backups.restore(self.store, source, told)
+        return self.store.restore(source, progress)
 
     def check(self) -> tuple[Finding, ...]:
         return self.store.check()
@@ -279,16 +278,16 @@ class Limpet:
 class Session:
     """One piece of work: its notes, notepad and scratchpad, and the project's memory seen from it."""
 
-    notes: Part[SessionNotes] = Part("memory.notes:SessionNotes")
-    notepad: Part[SessionNotepad] = Part("session.notepad:SessionNotepad")
-    memory: Part[SessionMemory] = Part("memory.memory:SessionMemory")
-    handoff: Part[SessionHandoff] = Part("memory.handoff:SessionHandoff")
-    outputs: Part[SessionOutputs] = Part("outputs.methods:SessionOutputs")
-    sandbox: Part[SessionSandbox] = Part("sandbox.run:SessionSandbox")
-    prompt: Part[SystemPrompt] = Part("session.prompt:SystemPrompt")
-    skills: Part[SessionSkills] = Part("memory.skills:SessionSkills")
-    state: Part[ProjectState] = Part("memory.state:ProjectState")
-    journal: Part[ProjectJournal] = Part("journal.methods:ProjectJournal")
+    notes: LatePart[SessionNotes] = LatePart("memory.notes:SessionNotes")
+    notepad: LatePart[SessionNotepad] = LatePart("session.notepad:SessionNotepad")
+    memory: LatePart[SessionMemory] = LatePart("memory.memory:SessionMemory")
+    handoff: LatePart[SessionHandoff] = LatePart("memory.handoff:SessionHandoff")
+    outputs: LatePart[SessionOutputs] = LatePart("outputs.methods:SessionOutputs")
+    sandbox: LatePart[SessionSandbox] = LatePart("sandbox.run:SessionSandbox")
+    prompt: LatePart[SystemPrompt] = LatePart("session.prompt:SystemPrompt")
+    skills: LatePart[SessionSkills] = LatePart("memory.skills:SessionSkills")
+    state: LatePart[ProjectState] = LatePart("memory.state:ProjectState")
+    journal: LatePart[ProjectJournal] = LatePart("journal.methods:ProjectJournal")
 
     def __init__(self, hold: Limpet, id: str, by: str) -> None:
         self.hold = hold

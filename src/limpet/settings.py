@@ -42,18 +42,6 @@ VARIABLES = {
     "LIMPET_DEBUG": "`1` prints a traceback when something fails inside Limpet",
 }
 
-# Where coding agents put the id of their own session, so that a server they start belongs to it.
-SESSION_NAMES = ("LIMPET_SESSION", "CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "AGENT_SESSION_ID")
-
-# A variable that a coding agent sets for what it starts: which agent that is. Several also set that of Claude Code.
-AGENT_NAMES = {
-    "COPILOT_CLI": "copilot",
-    "CURSOR_VERSION": "cursor",
-    "GEMINI_CLI": "gemini",
-    "GEMINI_SESSION_ID": "gemini",
-    "CLAUDE_PROJECT_DIR": "claude-code",
-}
-
 
 # --- the keys ---------------------------------------------------------------------------------------------------------
 
@@ -211,7 +199,7 @@ def load(
         place,
         name or _default_project(root, place),
         _tenant(env.get("LIMPET_TENANT") or TENANT),
-        first_set(SESSION_NAMES, env) or None,
+        env.get("LIMPET_SESSION") or None,
         env.get("LIMPET_TOKEN") or None,
         _switched(_rules(Bounds(), config), root, env),
         _skills(config, env, root),
@@ -453,14 +441,9 @@ def first_set(names: Iterable[str], environment: Mapping[str, str] | None = None
     return next((env[name] for name in names if env.get(name)), "")
 
 
-def coding_agent(environment: Mapping[str, str] | None = None) -> str:
-    """The coding agent that started this process, if its variables are in the environment."""
-    return next((agent for name, agent in AGENT_NAMES.items() if first_set((name,), environment)), "")
-
-
-def by_plugin(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether a coding agent runs this process for a plugin of its own."""
-    return bool(first_set(("CLAUDE_PLUGIN_ROOT",), environment))
+def any_variable_ends_with(suffix: str) -> bool:
+    """Whether the name of a variable ends so."""
+    return any(name.endswith(suffix) for name in os.environ)
 
 
 def data_folder(environment: Mapping[str, str] | None = None) -> str:

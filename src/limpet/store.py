@@ -1,24 +1,21 @@
-"""The Store contract: what a place that keeps entries must do. Its second half is tests/contract, run on every store.
+"""The Store contract: four small protocols (entries, outputs, call log, vectors) and a Store that has one of each.
 
-Rules that hold for every method:
+The second half of the contract is tests/contract, which runs on every store. Rules for every method:
 
-- One method is one transaction. When a write returns, a power cut loses nothing of it; when it raises, nothing changed.
-- Every change of an entry is written with its event. History, undo and the activity log read events and nothing else.
-- Messages are entries without events: they are appended once and change only when they are purged. History does not
-  list them before that.
-- Outputs have no events: they never change, and what is gone has a tombstone. `dump` leaves them to `dump_outputs`.
-- What is merely noted about calls and reads (`note_call`, `note_read`) does not wait for the disk: a power cut may take
-  the newest of it back, and nothing else.
-- Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged, it never returns.
+- One method is one transaction. When a write returns, a power cut does not lose it; when it raises, nothing changed.
+- Every change of an entry is written together with its event. History, undo and the activity log are read from events.
+- Messages are entries without events: they are appended once and change when they are purged, which history lists.
+- Outputs have no events: they never change, and a deleted output leaves a tombstone.
+- The call log is committed without fsync; a power cut may lose its latest records.
+- Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged.
 - `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
 """
 
-# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
+# Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from limpet.checksums import checksum
 from limpet.model import (
     EMPTY,
     Change,
@@ -33,19 +30,20 @@ from limpet.model import (
     Tally,
     Tombstone,
 )
-from limpet.vectors import VectorStore
+
+# --- entries ----------------------------------------------------------------------------------------------------------
 
 
-class Gone:
+class Delete:
     """What a `decide` function returns to delete the entry."""
 
 
-GONE = Gone()
-Decide = Callable[[Entry | None], Draft | Gone | None]  # None: leave it as it is
+DELETE = Delete()
+Decide = Callable[[Entry | None], Draft | Delete | None]  # None: leave the entry as it is
 
 
 class Listing(NamedTuple):
-    """Which entries: of these kinds, and of a session (None: of any), with all the tags."""
+    """Which entries: of these kinds, of a session (None: of any session), with all the tags."""
 
     kinds: tuple[str, ...]
     session: str | None = None
@@ -55,7 +53,7 @@ class Listing(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Entries in order, and how many there are in all, so that what was left out can be counted."""
+    """Entries in order, and the total, so that a caller can say how many were left out."""
 
     entries: tuple[Entry, ...]
     total: int
@@ -64,63 +62,11 @@ class Page(NamedTuple):
 class Words(NamedTuple):
     """A word query: groups of alternative words, folded. Words with the same stem count as the same word.
 
-    `every`: each group must occur; otherwise any of them may.
+    `every`: each group must occur; otherwise one group is enough.
     """
 
     groups: tuple[tuple[str, ...], ...]
     every: bool = True
-
-
-class Fact(NamedTuple):
-    """What recall needs to know of a text before it reads it. Texts are numbered in the order they came."""
-
-    doc: int
-    kind: str
-    key: str
-    session: str
-    head: str  # its first characters
-    size: int  # bytes of its text
-    tags: tuple[str, ...]
-    done: bool
-    pinned: bool
-    origin: str
-    created_at: int
-    updated_at: int
-    start: int = 0  # of a piece of an output: where it begins in it, in bytes
-    line: int = 1  # and which line that is
-
-
-Places = Mapping[int, tuple[int, ...]]  # of one word: by text, where it stands there, counted in words
-SOMEWHERE = (-2,)  # in place of places: it stands there, nobody knows where, and beside nothing
-
-
-class Seek(NamedTuple):
-    """What to gather. `order`, `wanted` and `around` are pure: which texts to look at first, and which may be found."""
-
-    words: tuple[str, ...]  # folded; words with the same stem count as the same word
-    literals: tuple[str, ...]  # folded texts that may stand anywhere, also inside words
-    order: Callable[[Sequence[Places], Sequence[int], Sequence[Places]], Sequence[int]]  # by places, counts, literals
-    wanted: Callable[[Fact], bool]
-    around: Callable[[Fact], int]  # how many numbers before and after a text are looked at too
-    most: int  # texts that are looked at
-    common: int  # a word that stands in more places than this is not followed everywhere
-    nominated: tuple[int, ...] = ()  # texts to look at whatever words they hold
-
-
-class Gathered(NamedTuple):
-    """Where the words and literals stand, and what is known of the texts looked at.
-
-    A common word is looked for only in texts that hold a rarer one, so its places are some of many.
-    """
-
-    places: tuple[Places, ...]
-    counts: tuple[int, ...]  # by word, in about how many texts it stands
-    common: frozenset[int]  # the common words, by their numbers
-    literals: tuple[Places, ...]
-    found: tuple[int, ...]  # texts that may be found: with a word or literal, the most promising first, or beside one
-    facts: Mapping[int, Fact]  # of these and of those around them
-    total: int  # texts of this kind in the project, more or less
-    nominated: tuple[int, ...] = ()  # texts looked at whatever words they hold
 
 
 class EventQuery(NamedTuple):
@@ -134,254 +80,88 @@ class EventQuery(NamedTuple):
     limit: int = 50
 
 
-class Finding(NamedTuple):
-    """One line of a health report."""
-
-    name: str
-    ok: bool
-    detail: str
+# --- candidates for recall --------------------------------------------------------------------------------------------
 
 
-class Kept(NamedTuple):
-    """An output as it is kept now, and whether it was not there before."""
+class Document(NamedTuple):
+    """The metadata that recall ranks a text by before reading it. Texts are numbered in order of creation."""
 
-    output: Output
-    new: bool
-
-
-class OutputPage(NamedTuple):
-    """Outputs in order, and how many there are in all."""
-
-    outputs: tuple[Output, ...]
-    total: int
-
-
-class Pruned(NamedTuple):
-    deleted: int
-    freed: int  # bytes, by the outputs' own sizes
-
-
-class OutputStats(NamedTuple):
-    entries: int
-    total_bytes: int  # the outputs' own sizes
-    stored_bytes: int  # what they take up compressed
-    oldest: int | None  # milliseconds, of the first keep
-    newest: int | None
-
-
-class Usage(NamedTuple):
-    """What a tenant keeps, in all of its projects."""
-
-    entries: int
-    output_bytes: int  # the outputs' own sizes
-
-
-class SeenCall(NamedTuple):
-    """The last big result of a call."""
-
-    id: str
-    digest: str
-    at: int
-
-
-class CallNote(NamedTuple):
-    """A big result that was answered. Tokens are by the tokenizer named."""
-
+    doc: int
+    kind: str
+    key: str
     session: str
-    tool: str
-    call: str  # which call it was, as a hash; "" when nobody knows
-    id: str
-    digest: str
-    at: int
-    kept: bool  # new to the store
-    repeated: bool  # answered by what is new since last time
-    tokenizer: str
-    observed: int  # tokens the result would have cost
-    returned: int  # tokens of what was shown in its place
+    head: str  # its first characters
+    size: int  # bytes of its text
+    tags: tuple[str, ...]
+    done: bool
+    pinned: bool
+    origin: str
+    created_at: int
+    updated_at: int
+    start: int = 0  # of a piece of an output: its offset in the output, in bytes
+    line: int = 1  # and the line at that offset
 
 
-class ReadNote(NamedTuple):
-    """A read of an output. `what` says which part, in a form that JSON can hold."""
-
-    session: str
-    tool: str
-    id: str
-    what: Sequence[Any]
-    at: int
-    tokenizer: str
-    tokens: int
+Positions = Mapping[int, tuple[int, ...]]  # of one word: document number to word offsets within the document
+SOMEWHERE = (-2,)  # in place of offsets: the document has the word at an unknown offset, adjacent to nothing
 
 
-class Savings(NamedTuple):
-    """What a tool's big results cost a session, in tokens, and what they would have cost."""
+class CandidateQuery(NamedTuple):
+    """What to look for. `order`, `accepts` and `neighbours` are pure: which texts come first, and which may match."""
 
-    session: str
-    tool: str
-    tokenizer: str
-    calls: int  # big results
-    kept: int  # of these, those whose content was new
-    repeats: int  # of these, those answered by what is new since last time
-    reads: int
-    observed: int
-    returned: int
-    read_back: int
-
-    @property
-    def saved(self) -> int:
-        """Below zero when reading it back cost more than keeping it out."""
-        return self.observed - self.returned - self.read_back
+    words: tuple[str, ...]  # folded; words with the same stem count as the same word
+    literals: tuple[str, ...]  # folded strings that may occur anywhere, also inside words
+    order: Callable[
+        [Sequence[Positions], Sequence[int], Sequence[Positions]], Sequence[int]
+    ]  # word positions, counts, literals
+    accepts: Callable[[Document], bool]
+    neighbours: Callable[[Document], int]  # how many texts before and after a match are candidates too
+    limit: int  # candidates
+    common_above: int  # a word with more occurrences than this is not followed everywhere
+    nominated: tuple[int, ...] = ()  # candidates whatever words they hold
 
 
-class ArrivingOutput(NamedTuple):
-    """An output of an import. `line` is where it stands there."""
+class Candidates(NamedTuple):
+    """The positions of words and literals, and the metadata of the candidates.
 
-    line: int
-    output: Output
-    chunks: tuple[bytes, ...]  # compressed
-
-
-class ArrivingTombstone(NamedTuple):
-    line: int
-    tombstone: Tombstone
-
-
-Arriving = ArrivingOutput | ArrivingTombstone
-
-
-class CallStore(Protocol):
-    """The part of a store that notes what happens around outputs."""
-
-    def seen_call(self, scope: Scope, session: str, call: str) -> SeenCall | None: ...
-
-    def note_call(self, scope: Scope, note: CallNote, forget_before: int) -> None:
-        """Add it to the savings and, if the call is known, make it the last one. Some of what was noted before
-        `forget_before`, and is no part of the savings, goes."""
-
-    def note_read(self, scope: Scope, note: ReadNote) -> tuple[Any, ...]:
-        """Note a use of the output and add it to the savings. What earlier reads in the session were, oldest first."""
-
-    def savings(self, scope: Scope, session: str | None = None) -> tuple[Savings, ...]:
-        """By session and tool; None is every session."""
-
-
-class OutputStore(Protocol):
-    """The part of a store that keeps outputs: big results, by content, each once in a project.
-
-    Every bit that is returned was checked. Ids are exact, except for `output`.
+    A common word is looked up only in texts that hold a rarer one, so its positions are incomplete.
     """
 
-    def keep_output(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> Kept:
-        """Keep the bytes. The same bytes again are one use more of the output that is there, whatever the draft."""
-
-    def keep_outputs(self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp) -> tuple[Kept, ...]:
-        """Keep several, all or none: as one after the other, but waiting for the disk once."""
-
-    def output(self, scope: Scope, name: str) -> Output | None:
-        """The output with this id, or else the only one whose digest begins so. BadInput when several do.
-
-        It is not a use. Anything but 8 to 64 hexadecimal digits names no output.
-        """
-
-    def output_bytes(self, scope: Scope, id: str, start: int, stop: int) -> bytes:
-        """The bytes from `start` up to `stop`, as far as there are any. NotFound when there is no such output."""
-
-    def output_lines(self, scope: Scope, id: str, first: int, last: int) -> bytes:
-        """The lines from `first` (1 is the first) to `last`, both included, with their line ends, as far as there are
-        any. NotFound when there is no such output."""
-
-    def touch_output(self, scope: Scope, id: str, now: int) -> bool:
-        """Note a use. False when there is no such output."""
-
-    def outputs(self, scope: Scope, limit: int) -> OutputPage:
-        """Last used first."""
-
-    def delete_output(self, scope: Scope, id: str, stamp: Stamp) -> bool:
-        """Leave only a tombstone. False when there is no such output."""
-
-    def purge_outputs(self, scope: Scope, ids: Sequence[str], stamp: Stamp) -> int:
-        """Delete these, cited or not, with all that is noted of their calls and reads. The tombstones do not say how to
-        get them again. How many were there."""
-
-    def clear_outputs(self, scope: Scope, stamp: Stamp) -> int:
-        """Delete all, cited or not. How many there were."""
-
-    def prune_outputs(
-        self,
-        scope: Scope,
-        *,
-        now: int,
-        max_age_ms: int | None,
-        max_bytes: int | None,
-        keep: frozenset[str] = frozenset(),
-        most: int = 100,
-    ) -> Pruned:
-        """Delete outputs not used for longer than `max_age_ms`, then more until the sizes add up to `max_bytes` or
-        less. The least recently used go first; at most `most` go at once; None is no limit.
-
-        What `keep` names or an entry cites stays, however old.
-        """
-
-    def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
-        """Those of the ids that stand in the text of an entry, done or not, in small letters or capitals.
-
-        Messages do not count: a conversation names every output it ever saw, and would keep them all for good.
-        """
-
-    def output_stats(self, scope: Scope) -> OutputStats: ...
-
-    def index_outputs(self, scope: Scope, most: int) -> int:
-        """Index outputs that wait for it, the newest first, until about so many bytes are read. How many still wait."""
-
-    def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
-        """Like `gather`, among the pieces of indexed outputs. Literals are not looked for."""
-
-    def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
-        """What an output was that is gone. None when it is there, again or still, and when it never was."""
-
-    def dump_outputs(self, scope: Scope) -> Iterator[tuple[Output, tuple[bytes, ...]] | Tombstone]:
-        """All outputs with their compressed chunks, then all tombstones, each in the order of ids. One at a time."""
-
-    def add_outputs(self, scope: Scope, arriving: Iterable[Arriving]) -> int:
-        """Add what is not there yet, all of it or nothing. How many outputs were added.
-
-        BadInput names the line of what is not what it says it is, Conflict an id that belongs to another content.
-        """
+    positions: tuple[Positions, ...]
+    counts: tuple[int, ...]  # per word, roughly how many texts hold it
+    common: frozenset[int]  # the common words, by index
+    literals: tuple[Positions, ...]
+    docs: tuple[int, ...]  # accepted texts: those with a word or literal, most promising first, then their neighbours
+    documents: Mapping[int, Document]  # metadata of these and of the texts around them
+    total: int  # texts of these kinds in the project, roughly
+    nominated: tuple[int, ...] = ()
 
 
-class Store(OutputStore, CallStore, VectorStore, Protocol):
-    """A place that keeps entries. `place` names it in messages and never holds a password."""
+class Entries(Protocol):
+    """The entries of a store, their search index, and the events that record every change."""
 
-    place: str
-
-    def read(self, scope: Scope, kind: str, key: str) -> Entry | None:
-        """The entry as it is now."""
+    def read(self, scope: Scope, kind: str, key: str) -> Entry | None: ...
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
         """Read, decide, write and record the event, all in one transaction.
 
         Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
-        increasing within the project whatever the clock does. The session named in the stamp comes to exist.
+        increasing within the project whatever the clock does. The session named in the stamp is created if need be.
         """
 
     def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
-        """Edits by kind and key, one after the other but all or none, each with its event."""
-
-    def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
-        """Forget what entries were before these changes, for good. The changes stay, with `erased` in their detail.
-
-        Spellings of tags that no entry carries any more go too. How many there was something to forget of.
-        """
-
-    def scrub(self) -> bool:
-        """See to it that what was deleted or erased is not left behind in unused parts of the store's own files.
-
-        False when somebody else who is reading keeps it from that, or when the store's files are not ours.
-        """
+        """Edits by kind and key, in order, all or none, each with its event."""
 
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         """Add entries by key, all or none, without events. Conflict when one of the keys is taken.
 
-        For what is written once and by the hundred. The session named in the stamp comes to exist.
+        For entries that are written once and by the hundred. The session named in the stamp is created if need be.
+        """
+
+    def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
+        """Remove the previous versions that these changes recorded. The changes stay, with `erased` in their detail.
+
+        Spellings of tags that no entry carries any more go too. Returns how many changes had something to remove.
         """
 
     def list(self, scope: Scope, query: Listing) -> Page:
@@ -390,24 +170,24 @@ class Store(OutputStore, CallStore, VectorStore, Protocol):
     def earlier(
         self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
     ) -> tuple[Entry, ...]:
-        """Those with the largest keys below `before`, largest first: of kinds whose keys tell when, the newest."""
+        """The entries with the largest keys below `before`, largest first. For kinds with time in the key: newest."""
 
     def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
         """Entries whose folded text contains the folded needle, by position, then newest first. The text of an entry is
         its content; that of memory begins with its key and a line end."""
 
     def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
-        """Entries that match a word query, at most query.limit. With `every` those made last come first; without
-        it those that hold the most, by the store's own ranking."""
+        """Entries that match a word query, at most query.limit. With `every`, newest first; without it by the store's
+        own ranking."""
 
-    def gather(self, scope: Scope, kinds: tuple[str, ...], seek: Seek) -> Gathered:
-        """What a question finds among the entries of these kinds, for recall/rank.py to put in order.
+    def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
+        """The candidates for a question among the entries of these kinds, for recall/rank.py to rank.
 
-        When every word is too common, the newest entries that hold all of them stand for the rest.
+        When every word is too common, the newest entries that hold all of them stand in for the rest.
         """
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
-        """Entries by the numbers `gather` gave. One that is gone since is left out."""
+        """Entries by the document numbers of `candidates`. Entries deleted since are left out."""
 
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
         """Tags of the open entries with counts, in alphabetical order."""
@@ -420,46 +200,346 @@ class Store(OutputStore, CallStore, VectorStore, Protocol):
     def event(self, scope: Scope, seq: int) -> Event | None: ...
 
     def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """All entries and events of a project as ("entry" | "event", record), in a stable order, from one moment."""
+        """All entries and events of a project as ("entry" | "event", record), in a stable order, from one snapshot."""
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+class StoredOutput(NamedTuple):
+    """An output as the store has it, and whether this call added it."""
+
+    output: Output
+    new: bool
+
+
+class OutputPage(NamedTuple):
+    """Outputs in order, and the total."""
+
+    outputs: tuple[Output, ...]
+    total: int
+
+
+class Pruned(NamedTuple):
+    deleted: int
+    freed: int  # bytes, before compression
+
+
+class OutputStats(NamedTuple):
+    entries: int
+    total_bytes: int  # before compression
+    stored_bytes: int  # after compression
+    oldest: int | None  # milliseconds, of the first keep
+    newest: int | None
+
+
+class IncomingOutput(NamedTuple):
+    """An output of an import, and its line in the imported file."""
+
+    line: int
+    output: Output
+    chunks: tuple[bytes, ...]  # compressed
+
+
+class IncomingTombstone(NamedTuple):
+    line: int
+    tombstone: Tombstone
+
+
+Incoming = IncomingOutput | IncomingTombstone
+
+
+class Outputs(Protocol):
+    """Kept outputs: big results, addressed by content, each stored once per project.
+
+    Everything that is returned was checked against its checksum. Ids are exact, except for `find`.
+    """
+
+    def keep(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> StoredOutput:
+        """Store the bytes. The same bytes again count as one more use of the stored output, whatever the draft."""
+
+    def keep_all(
+        self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp
+    ) -> tuple[StoredOutput, ...]:
+        """Store several, all or none, in one transaction."""
+
+    def find(self, scope: Scope, name: str) -> Output | None:
+        """The output with this id, or else the single one whose digest begins with it. BadInput when several do.
+
+        Does not count as a use. A name is 8 to 64 hexadecimal digits; anything else names no output.
+        """
+
+    def read_bytes(self, scope: Scope, id: str, start: int, stop: int) -> bytes:
+        """The bytes from `start` up to `stop`, as far as there are any. NotFound when there is no such output."""
+
+    def read_lines(self, scope: Scope, id: str, first: int, last: int) -> bytes:
+        """Lines `first` (counted from 1) to `last`, both included, with their line ends, as far as there are any.
+        NotFound when there is no such output."""
+
+    def touch(self, scope: Scope, id: str, now: int) -> bool:
+        """Count a use. False when there is no such output."""
+
+    def list(self, scope: Scope, limit: int) -> OutputPage:
+        """Most recently used first."""
+
+    def delete(self, scope: Scope, id: str, stamp: Stamp) -> bool:
+        """Replace the output with a tombstone. False when there is no such output."""
+
+    def purge(self, scope: Scope, ids: Sequence[str], stamp: Stamp) -> int:
+        """Delete these, cited or not, with the log of their calls and reads. The tombstones do not say how to produce
+        the outputs again. Returns how many there were."""
+
+    def clear(self, scope: Scope, stamp: Stamp) -> int:
+        """Delete all, cited or not. Returns how many there were."""
+
+    def prune(
+        self,
+        scope: Scope,
+        *,
+        now: int,
+        max_age_ms: int | None,
+        max_bytes: int | None,
+        keep: frozenset[str] = frozenset(),
+        most: int = 100,
+    ) -> Pruned:
+        """Delete outputs that were not used for longer than `max_age_ms`, then more until the sizes add up to at most
+        `max_bytes`. Least recently used first, at most `most` in one call; None means no limit.
+
+        Outputs that `keep` names or an entry cites stay, however old.
+        """
+
+    def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
+        """The ids that occur in the text of an entry, done or not, in any case.
+
+        Messages do not count: a conversation names every output it ever saw, and would keep them all forever.
+        """
+
+    def stats(self, scope: Scope) -> OutputStats: ...
+
+    def index(self, scope: Scope, most: int) -> int:
+        """Index outputs that are not indexed yet, newest first, until about so many bytes are read. Returns how many
+        remain."""
+
+    def candidates(self, scope: Scope, query: CandidateQuery) -> Candidates:
+        """Like `Entries.candidates`, among the pieces of indexed outputs. Ignores literals."""
+
+    def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
+        """The tombstone of a deleted output. None when the output exists, and when it never existed."""
+
+    def dump(self, scope: Scope) -> Iterator[tuple[Output, tuple[bytes, ...]] | Tombstone]:
+        """All outputs with their compressed chunks, then all tombstones, each in the order of ids. One at a time."""
+
+    def add(self, scope: Scope, incoming: Iterable[Incoming]) -> int:
+        """Import outputs that are not stored yet, all or none. Returns how many were added.
+
+        BadInput names the line whose content does not match its digest, Conflict an id that is taken by other content.
+        """
+
+
+# --- the call log -----------------------------------------------------------------------------------------------------
+
+
+class LastResult(NamedTuple):
+    """The last big result of a call."""
+
+    id: str
+    digest: str
+    at: int
+
+
+class CallRecord(NamedTuple):
+    """A big result that was returned. Tokens are counted by the tokenizer named."""
+
+    session: str
+    tool: str
+    call: str  # a hash of the call; "" when it is not known
+    id: str
+    digest: str
+    at: int
+    kept: bool  # new to the store
+    repeated: bool  # answered by a diff against the last result
+    tokenizer: str
+    observed: int  # tokens the result would have cost
+    returned: int  # tokens of the text returned in its place
+
+
+class ReadRecord(NamedTuple):
+    """A read of an output. `what` is the part that was read, as JSON-compatible values."""
+
+    session: str
+    tool: str
+    id: str
+    what: Sequence[Any]
+    at: int
+    tokenizer: str
+    tokens: int
+
+
+class Savings(NamedTuple):
+    """The tokens that a tool's big results cost a session, and the tokens they would have cost."""
+
+    session: str
+    tool: str
+    tokenizer: str
+    calls: int  # big results
+    kept: int  # of these, those with new content
+    repeats: int  # of these, those answered by a diff
+    reads: int
+    observed: int
+    returned: int
+    read_back: int
+
+    @property
+    def saved(self) -> int:
+        """Negative when reading it back cost more than keeping it out."""
+        return self.observed - self.returned - self.read_back
+
+
+class CallLog(Protocol):
+    """The calls and reads around outputs: repeated results, earlier reads, tokens saved."""
+
+    def last_result(self, scope: Scope, session: str, call: str) -> LastResult | None: ...
+
+    def record_call(self, scope: Scope, record: CallRecord, forget_before: int) -> None:
+        """Add it to the savings and, if the call is known, make it the last result. Also removes some records older
+        than `forget_before`; the savings keep their totals."""
+
+    def record_read(self, scope: Scope, record: ReadRecord) -> tuple[Any, ...]:
+        """Count a use of the output and add the read to the savings. Returns the session's earlier reads of the output,
+        oldest first."""
+
+    def savings(self, scope: Scope, session: str | None = None) -> tuple[Savings, ...]:
+        """By session and tool; None means every session."""
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+
+class Unembedded(NamedTuple):
+    """A text without an embedding. `hash` is its entry's checksum: it differs once the entry has changed."""
+
+    doc: int
+    hash: bytes
+    text: str
+
+
+class Vector(NamedTuple):
+    """The embedding of a text. Vectors stored together share a number; numbers grow within a project."""
+
+    number: int
+    doc: int
+    body: bytes
+
+
+class Vectors(Protocol):
+    """Embeddings of entries. They are computed by readers, so that a write never waits for a model.
+
+    Deleting or changing a text removes its vector in the same transaction; a new or changed text is queued for one.
+    """
+
+    def missing(self, scope: Scope, model: str, most: int) -> tuple[Unembedded, ...]:
+        """Texts that wait for a vector, newest first. Vectors of another model are removed, and all texts queued."""
+
+    def keep(self, scope: Scope, model: str, embedded: Sequence[tuple[Unembedded, bytes]]) -> int:
+        """Store the vectors of texts that have not changed since. Returns how many. Committed without fsync: after a
+        power cut the texts of lost vectors are still queued."""
+
+    def after(self, scope: Scope, number: int) -> Sequence[Vector]:
+        """Vectors with a higher number, in order."""
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
+
+
+class Usage(NamedTuple):
+    """What a tenant stores, over all of its projects."""
+
+    entries: int
+    output_bytes: int  # before compression
+
+
+class Finding(NamedTuple):
+    """One line of a health report."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Restored(NamedTuple):
+    """How many of each a restore brought back."""
+
+    projects: int
+    entries: int
+    changes: int
+    outputs: int
+
+
+Progress = Callable[[int], None]  # called with the number of rows copied so far
+
+
+def no_progress(count: int) -> None:
+    """The default for `Progress`."""
+
+
+class Store(Protocol):
+    """A database with four parts. `place` names it in messages and never contains a password."""
+
+    place: str
+
+    @property
+    def entries(self) -> Entries: ...
+
+    @property
+    def outputs(self) -> Outputs: ...
+
+    @property
+    def calls(self) -> CallLog: ...
+
+    @property
+    def vectors(self) -> Vectors: ...
 
     def load(
         self,
         scope: Scope,
         entries: Iterable[Entry],
         records: Iterable[Mapping[str, Any]],
-        arriving: Iterable[Arriving] = (),
+        incoming: Iterable[Incoming] = (),
     ) -> int:
-        """Put a dump into an empty project exactly as it was. The number of entries; Conflict when not empty."""
+        """Load a dump into an empty project exactly as it was. Returns the number of entries; Conflict when the project
+        is not empty."""
 
     def projects(self, tenant: str) -> tuple[str, ...]: ...
 
     def usage(self, tenant: str) -> Usage: ...
 
-    def backup(self, target: str) -> None:
-        """A consistent copy at a path that must not exist yet."""
+    def scrub(self) -> bool:
+        """Remove deleted and erased data from unused parts of the store's own files.
+
+        False when a concurrent reader prevents it, or when the store has no files of its own.
+        """
+
+    def backup(self, target: str, progress: Progress = no_progress) -> tuple[Finding, ...]:
+        """Write a consistent copy of all tenants to a new file, which is an embedded store, and check it. The findings
+        report damage of the store itself, which the copy then has too; the copy is kept nevertheless."""
+
+    def restore(self, source: str, progress: Progress = no_progress) -> Restored:
+        """Load a backup of any store into this one, which must be empty: all or nothing. The backup is not changed."""
 
     def check(self) -> tuple[Finding, ...]:
         """A health report: reads everything and verifies every checksum."""
 
     def searches(self) -> Mapping[str, int]:
-        """How many searches were answered where since the store was opened: by a "replica", or else by the primary and
-        why. Nothing where no replica is set."""
+        """How many searches were answered where since the store was opened: by a "replica", or by the primary and why.
+        Empty without a replica."""
 
     def close(self) -> None: ...
 
 
-# Compact JSON. Control characters come out escaped, so it is safe between the separators of `fingerprint`.
+# --- entries as JSON --------------------------------------------------------------------------------------------------
+
+# Compact JSON. Control characters come out escaped, so it is safe between the separators of a fingerprint.
 to_json: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def fingerprint(scope: Scope, entry: Entry, tags: str, extra: str) -> bytes:
-    """SHA-256 over every field. The content comes last, so no other field can run into it."""
-    parts = (
-        f"{scope.tenant}\x1f{scope.project}\x1f{entry.kind}\x1f{entry.key}\x1f{entry.session}\x1f{entry.origin}\x1f"
-        f"{entry.version}\x1f{entry.created_at}\x1f{entry.updated_at}\x1f{entry.done:d}{entry.pinned:d}\x1f"
-        f"{tags}\x1f{extra}\x1f{entry.content}"
-    )
-    return checksum(parts.encode())
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:

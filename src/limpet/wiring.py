@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 import os
 
-from limpet import errors, settings
+from limpet import clients, errors, settings
 from limpet.model import Scope
 
 TYPE_CHECKING = False  # see limpet/__init__.py
 if TYPE_CHECKING:
     from limpet.api import Clock, Limpet
-    from limpet.recall.embedding_model import EmbeddingIndex
+    from limpet.recall.embeddings import Meaning
     from limpet.store import Store
 
 SERVER = ("postgresql://", "postgres://")
@@ -35,17 +35,17 @@ def open(
 
 def open_with(chosen: settings.Settings, *, session: str | None = None, clock: Clock | None = None) -> Limpet:
     from limpet.api import Limpet, wall_clock  # late: a hook needs a store and a few operations, not all
-    from limpet.recall.embeddings import Embeddings
+    from limpet.recall.semantics import Semantics
 
     return Limpet(
         choose_store(chosen.store, chosen.store_replica),
         Scope(chosen.tenant, chosen.project),
-        session=session or chosen.session,
+        session=session or chosen.session or clients.session_id(),
         bounds=chosen.bounds,
         clock=clock or wall_clock,
         skills=chosen.skills,
         root=chosen.root,
-        embeddings=Embeddings(choose_embeddings),
+        semantics=Semantics(choose_meaning),
     )
 
 
@@ -69,14 +69,14 @@ def choose_store(address: str, replica: str | None = None) -> Store:
     return store
 
 
-def choose_embeddings() -> EmbeddingIndex | None:
+def choose_meaning() -> Meaning | None:
     """The model of what texts are about, where the extra for it is installed. Called when the first question comes."""
     try:
-        from limpet.recall import embedding_model
+        from limpet.recall import embedding_model, embeddings
     except ImportError:  # numpy is not there
         return None
     model = embedding_model.load()
-    return embedding_model.EmbeddingIndex(model) if model else None
+    return embeddings.Meaning(model) if model else None
 
 
 def _keep_out_of_git(folder: str) -> None:

@@ -56,7 +56,7 @@ def test_without_its_extra_an_adapter_says_what_to_install(name: str, tmp_path: 
     )
     said = python(code, tmp_path).stdout
     assert said.startswith("not_installed the adapter for ")
-    assert said.endswith(f"Run `pip install 'limpet[{extra}]'`.\n")
+    assert said.endswith(f"Run `pip install 'limpet[{extra}]'`, or `pip install '.[{extra}]'` in a checkout.\n")
 
 
 def run(example: str, folder: Path) -> str:

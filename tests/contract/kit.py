@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from limpet.model import EMPTY, KINDS, NOTE, Change, Draft, Entry, Scope, Stamp
-from limpet.store import GONE, Decide, Gone, Listing, Store
+from limpet.store import DELETE, Decide, Delete, Listing, Store
 from limpet.text import words
 from postgres import as_admin
 
@@ -40,7 +40,7 @@ def stamp(now: int = NOON, session: str = "s", operation: str = "test", by: str 
     return Stamp(by, operation, session, now)
 
 
-def always(wanted: Draft | Gone | None) -> Decide:
+def always(wanted: Draft | Delete | None) -> Decide:
     return lambda before: wanted
 
 
@@ -48,11 +48,11 @@ def put(store: Store, scope: Scope, key: str | None, content: str, *, kind: str 
     """Write an entry. Fields of Draft go into the draft, the rest into the stamp."""
     kept = {name: fields.pop(name) for name in list(fields) if name in Draft._fields and name != "session"}
     when = stamp(**fields)
-    return store.edit(scope, kind, key, always(Draft(content, when.session, **kept)), when)
+    return store.entries.edit(scope, kind, key, always(Draft(content, when.session, **kept)), when)
 
 
 def delete(store: Store, scope: Scope, key: str, *, kind: str = NOTE, **fields: Any) -> Change:
-    return store.edit(scope, kind, key, always(GONE), stamp(**fields))
+    return store.entries.edit(scope, kind, key, always(DELETE), stamp(**fields))
 
 
 def key_of(change: Change) -> str:
@@ -65,7 +65,7 @@ def keys(entries: Iterable[Entry]) -> list[str]:
 
 
 def everything(store: Store, scope: Scope) -> list[tuple[str, Mapping[str, Any]]]:
-    return list(store.dump(scope))
+    return list(store.entries.dump(scope))
 
 
 def note(key: str, content: str, at: int, tags: tuple[str, ...] = ()) -> Entry:

@@ -11,9 +11,8 @@ from typing import Any
 
 from limpet import errors
 from limpet.model import EMPTY, MEMORY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from limpet.store import Decide, EventQuery, Gone, Listing, Page, Words, entry_record
-from limpet.stores.shared.drafts import next_entry, unchanged
-from limpet.stores.shared.rows import indexed_text
+from limpet.store import Decide, Delete, EventQuery, Listing, Page, Words, entry_record
+from limpet.stores.shared.rows import indexed_text, next_entry, unchanged
 from limpet.text.words import fold, index_words, terms
 
 
@@ -27,7 +26,7 @@ class Project:
     def copy(self) -> Project:
         return replace(self, entries=dict(self.entries), events=list(self.events), labels=dict(self.labels))
 
-    def change(self, kind: str, key: str | None, wanted: Draft | Gone, stamp: Stamp) -> Event:
+    def change(self, kind: str, key: str | None, wanted: Draft | Delete, stamp: Stamp) -> Event:
         self.clock = stamp.now if self.clock is None else max(self.clock + (key is None), stamp.now)
         used = {event.key for event in self.events if event.kind == kind}
         while key is None:
@@ -68,6 +67,10 @@ def _text(entry: Entry) -> str:
 class NaiveStore:
     def __init__(self) -> None:
         self._projects: dict[Scope, Project] = {}
+
+    @property
+    def entries(self) -> NaiveStore:
+        return self
 
     def _of(self, scope: Scope) -> Project:
         return self._projects.get(scope, Project())

@@ -14,15 +14,15 @@ DRAFT = OutputDraft("grep", '{"q":"ü"}', "text", "a preview", 2)
 
 
 def keep(store: Store, scope: Scope, body: bytes, now: int = NOON, draft: OutputDraft = DRAFT) -> Output:
-    return store.keep_output(scope, draft, body, stamp(now)).output
+    return store.outputs.keep(scope, draft, body, stamp(now)).output
 
 
 def whole(store: Store, scope: Scope, output: Output) -> bytes:
-    return store.output_bytes(scope, output.id, 0, output.size)
+    return store.outputs.read_bytes(scope, output.id, 0, output.size)
 
 
 def ids(store: Store, scope: Scope) -> list[str]:
-    return [output.id for output in store.outputs(scope, 1_000).outputs]
+    return [output.id for output in store.outputs.list(scope, 1_000).outputs]
 
 
 def log(size: int, seed: int = 0) -> bytes:

@@ -20,73 +20,73 @@ def drafts(first: int, last: int) -> list[tuple[str, Draft]]:
 
 def test_what_is_appended_is_there_in_order_counted_and_found(store: Store) -> None:
     scope = new_scope()
-    added = store.append(scope, MESSAGE, drafts(0, 299), STAMP)
+    added = store.entries.append(scope, MESSAGE, drafts(0, 299), STAMP)
     assert [entry.key for entry in added] == [key for key, _ in drafts(0, 299)]
-    assert store.read(scope, MESSAGE, "one#00000007") == added[7]
-    page = store.list(scope, Listing((MESSAGE,), "one", limit=1_000))
+    assert store.entries.read(scope, MESSAGE, "one#00000007") == added[7]
+    page = store.entries.list(scope, Listing((MESSAGE,), "one", limit=1_000))
     assert page.entries == tuple(reversed(added))
-    assert store.list(scope, Listing((MESSAGE,), "one", limit=2)).entries == added[:-3:-1]
-    assert store.tally(scope, MESSAGE, "one").total == 300
-    assert store.containing(scope, Listing((MESSAGE,)), "MESSAGE 12 on").total == 1
-    assert len(store.matching(scope, Listing((MESSAGE,)), Words((("cast",), ("12",))))) == 1
+    assert store.entries.list(scope, Listing((MESSAGE,), "one", limit=2)).entries == added[:-3:-1]
+    assert store.entries.tally(scope, MESSAGE, "one").total == 300
+    assert store.entries.containing(scope, Listing((MESSAGE,)), "MESSAGE 12 on").total == 1
+    assert len(store.entries.matching(scope, Listing((MESSAGE,)), Words((("cast",), ("12",))))) == 1
 
 
 def test_the_session_begins_and_history_lists_nothing_else(store: Store) -> None:
     scope = new_scope()
-    store.append(scope, MESSAGE, drafts(0, 1), STAMP)
-    store.append(scope, MESSAGE, drafts(2, 3), STAMP)
-    assert [(event.kind, event.key) for event in store.events(scope, EventQuery())] == [(SESSION, "one")]
-    assert store.append(scope, MESSAGE, [], STAMP) == ()
+    store.entries.append(scope, MESSAGE, drafts(0, 1), STAMP)
+    store.entries.append(scope, MESSAGE, drafts(2, 3), STAMP)
+    assert [(event.kind, event.key) for event in store.entries.events(scope, EventQuery())] == [(SESSION, "one")]
+    assert store.entries.append(scope, MESSAGE, [], STAMP) == ()
 
 
 def test_one_key_that_is_taken_stops_them_all(store: Store) -> None:
     scope = new_scope()
-    store.append(scope, MESSAGE, drafts(0, 1), STAMP)
+    store.entries.append(scope, MESSAGE, drafts(0, 1), STAMP)
     before = everything(store, scope)
     with pytest.raises(errors.Conflict, match="there is a message 'one#00000001' already"):
-        store.append(scope, MESSAGE, [*drafts(2, 4), *drafts(1, 1)], STAMP)
+        store.entries.append(scope, MESSAGE, [*drafts(2, 4), *drafts(1, 1)], STAMP)
     assert everything(store, scope) == before
 
 
 def test_time_never_goes_back(store: Store) -> None:
     scope = new_scope()
-    (one,) = store.append(scope, MESSAGE, drafts(0, 0), STAMP)
-    (two,) = store.append(scope, MESSAGE, drafts(1, 1), STAMP._replace(now=NOON - 5_000))
+    (one,) = store.entries.append(scope, MESSAGE, drafts(0, 0), STAMP)
+    (two,) = store.entries.append(scope, MESSAGE, drafts(1, 1), STAMP._replace(now=NOON - 5_000))
     assert (one.created_at, two.created_at) == (NOON, NOON)
-    note = store.edit(scope, "note", None, lambda before: Draft("n", "one"), STAMP).entry
+    note = store.entries.edit(scope, "note", None, lambda before: Draft("n", "one"), STAMP).entry
     assert note.key == f"note_{NOON + 1}"
 
 
 def test_a_dump_brings_them_back(store: Store) -> None:
     scope, copy = new_scope(), new_scope()
-    store.append(scope, MESSAGE, drafts(0, 4), STAMP)
-    records = list(store.dump(scope))
+    store.entries.append(scope, MESSAGE, drafts(0, 4), STAMP)
+    records = list(store.entries.dump(scope))
     entries = [entry_from(record) for kind, record in records if kind == "entry"]
     store.load(Scope(scope.tenant, copy.project), entries, [record for kind, record in records if kind == "event"])
-    again = list(store.dump(Scope(scope.tenant, copy.project)))
+    again = list(store.entries.dump(Scope(scope.tenant, copy.project)))
     assert again == records
     assert all(finding.ok for finding in store.check())
 
 
 def test_a_message_does_not_keep_an_output_from_being_pruned(store: Store) -> None:
     scope = new_scope()
-    kept = store.keep_output(scope, OutputDraft("shell"), b"big\n", STAMP).output
-    store.append(scope, MESSAGE, [("one#00000000", Draft(f"see hold://{kept.id}", "one"))], STAMP)
-    assert store.cited(scope, [kept.id]) == frozenset()
-    store.edit(scope, "note", None, lambda before: Draft(f"see hold://{kept.id}", "one"), STAMP)
-    assert store.cited(scope, [kept.id]) == {kept.id}
+    kept = store.outputs.keep(scope, OutputDraft("shell"), b"big\n", STAMP).output
+    store.entries.append(scope, MESSAGE, [("one#00000000", Draft(f"see hold://{kept.id}", "one"))], STAMP)
+    assert store.outputs.cited(scope, [kept.id]) == frozenset()
+    store.entries.edit(scope, "note", None, lambda before: Draft(f"see hold://{kept.id}", "one"), STAMP)
+    assert store.outputs.cited(scope, [kept.id]) == {kept.id}
 
 
 def test_several_outputs_are_kept_at_once(store: Store) -> None:
     scope = new_scope()
-    known = store.keep_output(scope, OutputDraft("shell"), b"known\n", STAMP).output
+    known = store.outputs.keep(scope, OutputDraft("shell"), b"known\n", STAMP).output
     bodies = [b"one\n", b"known\n", b"two\n", b"one\n"]
-    kept = store.keep_outputs(scope, [(OutputDraft("shell"), body) for body in bodies], STAMP)
+    kept = store.outputs.keep_all(scope, [(OutputDraft("shell"), body) for body in bodies], STAMP)
     assert [one.new for one in kept] == [True, False, True, False]
     assert kept[1].output.id == known.id
     assert kept[0].output.id == kept[3].output.id
-    assert [store.output_bytes(scope, one.output.id, 0, 99) for one in kept] == bodies
-    assert store.keep_outputs(scope, [], STAMP) == ()
+    assert [store.outputs.read_bytes(scope, one.output.id, 0, 99) for one in kept] == bodies
+    assert store.outputs.keep_all(scope, [], STAMP) == ()
     with pytest.raises(errors.BadInput):
-        store.keep_outputs(scope, [(OutputDraft("shell"), b"three\n"), (OutputDraft("\0"), b"four\n")], STAMP)
-    assert store.output_stats(scope).entries == 3
+        store.outputs.keep_all(scope, [(OutputDraft("shell"), b"three\n"), (OutputDraft("\0"), b"four\n")], STAMP)
+    assert store.outputs.stats(scope).entries == 3

@@ -37,7 +37,7 @@ def at_once(work: Callable[[int], object], threads: int = THREADS) -> list[objec
 
 def assert_sound(store: Store, scope: Scope) -> None:
     """Everything that must hold after any amount of work."""
-    events = store.events(scope, EventQuery(limit=100_000))
+    events = store.entries.events(scope, EventQuery(limit=100_000))
     assert [event.seq for event in events] == list(range(len(events), 0, -1))
     times = [event.at for event in events]
     assert times == sorted(times, reverse=True)
@@ -46,20 +46,20 @@ def assert_sound(store: Store, scope: Scope) -> None:
         assert event.before == chains.get((event.kind, event.key))
         chains[event.kind, event.key] = event.after
     for kind in (NOTE, MEMORY, SESSION):
-        page = store.list(scope, Listing((kind,), include_done=True, limit=100_000))
+        page = store.entries.list(scope, Listing((kind,), include_done=True, limit=100_000))
         there = {entry.key: entry for (of, _), entry in chains.items() if of == kind and entry}
         assert {entry.key: entry for entry in page.entries} == there
-        assert store.tally(scope, kind, "").total == page.total == len(there)
+        assert store.entries.tally(scope, kind, "").total == page.total == len(there)
     assert all(finding.ok for finding in store.check()), store.check()
 
 
 def test_no_update_is_lost_between_threads(store: Store, scope: Scope) -> None:
     def work(number: int) -> None:
         for _ in range(EDITS):
-            store.edit(scope, MEMORY, "counter", count_on, stamp(session=f"s{number}"))
+            store.entries.edit(scope, MEMORY, "counter", count_on, stamp(session=f"s{number}"))
 
     at_once(work)
-    entry = store.read(scope, MEMORY, "counter")
+    entry = store.entries.read(scope, MEMORY, "counter")
     assert entry is not None
     assert (entry.content, entry.version) == (str(THREADS * EDITS), THREADS * EDITS)
     assert_sound(store, scope)
@@ -71,7 +71,7 @@ def test_keys_made_at_once_are_all_different(store: Store, scope: Scope) -> None
     assert len(set(every)) == THREADS * 20
     for some in made:
         assert some == sorted(some)  # type: ignore[call-overload]
-    assert store.tally(scope, NOTE, "s") == (THREADS * 20, 0)
+    assert store.entries.tally(scope, NOTE, "s") == (THREADS * 20, 0)
 
 
 def test_random_work_in_many_threads_leaves_the_store_sound(store: Store, scope: Scope) -> None:
@@ -84,9 +84,9 @@ def test_random_work_in_many_threads_leaves_the_store_sound(store: Store, scope:
             if chance.random() < 0.2:
                 delete(store, scope, key, session=draft.session)
             else:
-                store.edit(scope, NOTE, key, always(draft), stamp(session=draft.session))
-            store.list(scope, NOTES)
-            store.containing(scope, NOTES, "0.1")
+                store.entries.edit(scope, NOTE, key, always(draft), stamp(session=draft.session))
+            store.entries.list(scope, NOTES)
+            store.entries.containing(scope, NOTES, "0.1")
 
     at_once(work)
     assert_sound(store, scope)
@@ -103,13 +103,13 @@ def test_one_refusal_does_not_touch_the_work_of_others(store: Store, scope: Scop
         for _ in range(20):
             if number % 2:
                 with pytest.raises(Refused):
-                    store.edit(scope, NOTE, None, refuse, stamp(session="refused"))
+                    store.entries.edit(scope, NOTE, None, refuse, stamp(session="refused"))
             else:
                 put(store, scope, None, "kept")
 
     at_once(work)
-    assert store.tally(scope, NOTE, "") == (20 * THREADS // 2, 0)
-    assert store.read(scope, SESSION, "refused") is None
+    assert store.entries.tally(scope, NOTE, "") == (20 * THREADS // 2, 0)
+    assert store.entries.read(scope, SESSION, "refused") is None
     assert_sound(store, scope)
 
 
@@ -141,7 +141,7 @@ def test_a_load_and_a_write_into_the_same_new_project_exclude_each_other(store: 
         assert outcome.count("wrote") == 2
         loaded = outcome.count("loaded")
         assert loaded <= 1
-        assert (store.read(scope, NOTE, "loaded") is not None) == bool(loaded)
+        assert (store.entries.read(scope, NOTE, "loaded") is not None) == bool(loaded)
 
 
 @pytest.mark.parametrize("round", range(2))
@@ -174,11 +174,11 @@ def test_processes_that_start_at_once_on_a_store_that_does_not_exist(
         assert worker.returncode == 0, problems
         made += output.split()
     store = choose_store(new_store_url)
-    counter = store.read(scope, MEMORY, "counter")
+    counter = store.entries.read(scope, MEMORY, "counter")
     assert counter is not None
     assert counter.content == str(8 * edits)
     assert len(set(made)) == 8 * edits
-    assert sorted(keys(store.list(scope, NOTES).entries)) == sorted(made)
+    assert sorted(keys(store.entries.list(scope, NOTES).entries)) == sorted(made)
     assert_sound(store, scope)
     store.close()
 
@@ -192,7 +192,7 @@ def test_a_store_may_be_used_on_both_sides_of_a_fork(store: Store, scope: Scope)
         try:
             for n in range(10):
                 put(store, scope, f"child{n}", "child")
-            entry = store.read(scope, NOTE, "k")
+            entry = store.entries.read(scope, NOTE, "k")
             code = 0 if entry is not None and entry.content == "parent" else 2
             store.close()
         finally:
@@ -201,6 +201,6 @@ def test_a_store_may_be_used_on_both_sides_of_a_fork(store: Store, scope: Scope)
         put(store, scope, f"parent{n}", "parent")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     put(store, scope, "k", "after")
-    assert store.tally(scope, NOTE, "").total == 21
+    assert store.entries.tally(scope, NOTE, "").total == 21
     assert_sound(store, scope)
     assert len(everything(store, scope)) == 22 + 23

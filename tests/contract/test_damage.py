@@ -40,9 +40,9 @@ def test_a_damaged_entry_is_never_shown(store: Store, store_url: str, scope: Sco
     put(store, scope, "good", "something else")
     raw(store_url, f"UPDATE entries SET {DAMAGES[damage]} WHERE key = 'bad'")
     with pytest.raises(errors.StoreDamaged, match="note 'bad'") as caught:
-        store.read(scope, NOTE, "bad")
+        store.entries.read(scope, NOTE, "bad")
     assert caught.value.code == "store_damaged"
-    good = store.read(scope, NOTE, "good")
+    good = store.entries.read(scope, NOTE, "good")
     assert good is not None
     assert good.content == "something else"
     findings = {finding.name: finding for finding in store.check()}
@@ -53,10 +53,10 @@ def test_a_damaged_entry_is_never_shown(store: Store, store_url: str, scope: Sco
 
 
 READS: dict[str, Callable[[Store, Scope], object]] = {
-    "list": lambda store, scope: store.list(scope, NOTES),
-    "containing": lambda store, scope: store.containing(scope, NOTES, "some"),
-    "matching": lambda store, scope: store.matching(scope, NOTES, Words((("someth",),))),
-    "events": lambda store, scope: store.events(scope, EventQuery()),
+    "list": lambda store, scope: store.entries.list(scope, NOTES),
+    "containing": lambda store, scope: store.entries.containing(scope, NOTES, "some"),
+    "matching": lambda store, scope: store.entries.matching(scope, NOTES, Words((("someth",),))),
+    "events": lambda store, scope: store.entries.events(scope, EventQuery()),
     "dump": everything,
     "edit": lambda store, scope: put(store, scope, "bad", "overwritten"),
 }
@@ -78,7 +78,7 @@ def test_an_entry_of_another_project_is_damage(store: Store, store_url: str, sco
     other = new_scope("somebody else")
     raw(store_url, "UPDATE entries SET tenant = ?, project = ? WHERE kind = 'note'", tuple(other))
     with pytest.raises(errors.StoreDamaged):
-        store.read(other, NOTE, "k")
+        store.entries.read(other, NOTE, "k")
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_a_damaged_change_is_never_shown(store: Store, store_url: str, scope: Sc
     put(store, scope, "good", "text")
     raw(store_url, f"UPDATE events SET before = {damage} WHERE before IS NOT NULL")
     with pytest.raises(errors.StoreDamaged):
-        store.events(scope, EventQuery())
+        store.entries.events(scope, EventQuery())
     with pytest.raises(errors.StoreDamaged):
         everything(store, scope)
-    assert store.events(scope, EventQuery(key="good"))[0].after is not None
-    current = store.read(scope, NOTE, "bad")
+    assert store.entries.events(scope, EventQuery(key="good"))[0].after is not None
+    current = store.entries.read(scope, NOTE, "bad")
     assert current is not None
     assert current.content == "second"
     findings = {finding.name: finding for finding in store.check()}
@@ -116,11 +116,11 @@ def test_a_byte_that_changed_on_disk_is_noticed(tmp_path: Path, scope: Scope, by
     path.write_bytes(kept.replace(b"something precious", b"something precio" + byte + b"s"))
     store = choose_store(str(path))
     with pytest.raises(errors.StoreDamaged):
-        store.read(scope, NOTE, "bad")
+        store.entries.read(scope, NOTE, "bad")
     for look in READS.values():
         with pytest.raises(errors.StoreDamaged):
             look(store, scope)
-    good = store.read(scope, NOTE, "good")
+    good = store.entries.read(scope, NOTE, "good")
     assert good is not None
     assert put(store, scope, "good", "still works").seq
     findings = {finding.name: finding for finding in store.check()}
@@ -148,7 +148,7 @@ def test_an_index_that_leads_to_another_entry_is_noticed(tmp_path: Path, scope: 
         store = choose_store(path)
         for key in keys:
             with suppress(errors.StoreDamaged):
-                entry = store.read(scope, NOTE, key)
+                entry = store.entries.read(scope, NOTE, key)
                 assert entry is None or entry.key == key
         store.close()
         at = whole.find(scope.tenant.encode(), at + 1)

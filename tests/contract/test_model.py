@@ -12,7 +12,7 @@ from contract.kit import EVERYTHING, NOON, everything, nasty, new_scope, per_exa
 from contract.naive import NaiveStore
 from limpet import errors
 from limpet.model import MEMORY, MESSAGE, NOTE, NOTEPAD, SESSION, Draft, Entry, Scope, Stamp
-from limpet.store import GONE, EventQuery, Gone, Listing, Store, Words
+from limpet.store import DELETE, Delete, EventQuery, Listing, Store, Words
 from limpet.text.words import fold
 from profiles import fewer_examples
 
@@ -58,11 +58,11 @@ def edits(draw: st.DrawFn) -> Step:
         draw(st.sampled_from(({}, {"of": 3}))),
     )
 
-    def decide(before: Entry | None) -> Draft | Gone | None:
+    def decide(before: Entry | None) -> Draft | Delete | None:
         if how == "refuse":
             raise Refused
         if how == "gone":
-            return GONE
+            return DELETE
         if how == "keep":
             return None
         if how in ("append", "flip") and before is not None:
@@ -70,7 +70,7 @@ def edits(draw: st.DrawFn) -> Step:
             return now._replace(done=not now.done) if how == "flip" else now._replace(content=now.content + "+")
         return wanted
 
-    return lambda store, scope: store.edit(scope, kind, None if minted else key, decide, stamp)
+    return lambda store, scope: store.entries.edit(scope, kind, None if minted else key, decide, stamp)
 
 
 @st.composite
@@ -79,7 +79,7 @@ def appends(draw: st.DrawFn) -> Step:
     keys = draw(st.lists(st.sampled_from(("one#1", "one#2", "two#1", "two#2", "two#3")), max_size=3, unique=True))
     added = [(key, draw(drafts())._replace(session=key.partition("#")[0], tags=())) for key in keys]
     stamp = Stamp("agent/test", "append", draw(st.sampled_from(("one", "two"))), NOON + draw(st.integers(-5, 5)))
-    return lambda store, scope: store.append(scope, MESSAGE, added, stamp)
+    return lambda store, scope: store.entries.append(scope, MESSAGE, added, stamp)
 
 
 @st.composite
@@ -89,12 +89,12 @@ def restores(draw: st.DrawFn) -> Step:
     stamp = Stamp("human", "undo", draw(st.sampled_from(SESSIONS)), NOON)
 
     def step(store: Either, scope: Scope) -> Any:
-        events = store.events(scope, EventQuery(limit=back + 1))
+        events = store.entries.events(scope, EventQuery(limit=back + 1))
         if not events:
             return None
         was = events[-1].before
-        wanted = GONE if was is None else Draft(was.content, was.session, was.tags, was.done, was.pinned, was.extra)
-        return store.edit(scope, events[-1].kind, events[-1].key, lambda before: wanted, stamp)
+        wanted = DELETE if was is None else Draft(was.content, was.session, was.tags, was.done, was.pinned, was.extra)
+        return store.entries.edit(scope, events[-1].kind, events[-1].key, lambda before: wanted, stamp)
 
     return step
 
@@ -127,12 +127,12 @@ def reads(draw: st.DrawFn) -> Step:
 
     def step(store: Either, scope: Scope) -> Any:
         return (
-            store.list(scope, query),
-            store.containing(scope, query, needle),
-            store.events(scope, events),
-            store.event(scope, 3),
-            [store.tags(scope, kind, session) for kind in USED for session in SESSIONS],
-            [store.tally(scope, kind, session) for kind in USED for session in SESSIONS],
+            store.entries.list(scope, query),
+            store.entries.containing(scope, query, needle),
+            store.entries.events(scope, events),
+            store.entries.event(scope, 3),
+            [store.entries.tags(scope, kind, session) for kind in USED for session in SESSIONS],
+            [store.entries.tally(scope, kind, session) for kind in USED for session in SESSIONS],
         )
 
     return step
@@ -157,15 +157,17 @@ def test_every_answer_is_that_of_the_naive_store(store: Store, work: list[Step],
     for step in work:
         assert answer(step, store, scope) == answer(step, naive, scope)
     whole = Listing(EVERYTHING, include_done=True)
-    assert sorted(store.list(scope, whole).entries) == sorted(naive.list(scope, whole).entries)
-    assert store.events(scope, EventQuery(limit=1_000)) == naive.events(scope, EventQuery(limit=1_000))
+    assert sorted(store.entries.list(scope, whole).entries) == sorted(naive.list(scope, whole).entries)
+    assert store.entries.events(scope, EventQuery(limit=1_000)) == naive.events(scope, EventQuery(limit=1_000))
     assert everything(store, scope) == list(naive.dump(scope))
     assert [project for project in store.projects(scope.tenant) if project == scope.project] == list(
         naive.projects(scope.tenant)
     )
     for every in (True, False):
         words = Words(tuple((word,) for word in query_words(f"same {asked}")), every)
-        assert {entry.key for entry in store.matching(scope, whole, words)} == naive.matching(scope, whole, words)
+        assert {entry.key for entry in store.entries.matching(scope, whole, words)} == naive.matching(
+            scope, whole, words
+        )
 
 
 @given(steps)

@@ -10,7 +10,7 @@ import pytest
 from contract.kit import NOTES, put, raw, stamp
 from limpet import errors
 from limpet.model import NOTE, OutputDraft, Scope
-from limpet.store import CallNote, EventQuery, ReadNote, Words
+from limpet.store import CallRecord, EventQuery, ReadRecord, Words
 from limpet.stores.postgres import schema
 from limpet.stores.sqlite import database
 from limpet.stores.sqlite.database import SCHEMA
@@ -32,7 +32,7 @@ def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Sco
     assert raw(store_url, "SELECT * FROM entries") == before
     raw(store_url, f"UPDATE limpet_schema SET version = {SCHEMA}" if postgres else f"PRAGMA user_version = {SCHEMA}")
     again = choose_store(store_url)
-    assert again.read(scope, NOTE, "k") is not None
+    assert again.entries.read(scope, NOTE, "k") is not None
     again.close()
 
 
@@ -81,36 +81,38 @@ def test_a_closed_store_says_so(store_url: str, scope: Scope) -> None:
     store.close()
     store.close()  # a second time is no mistake
     calls = (
-        lambda: store.read(scope, NOTE, "k"),
+        lambda: store.entries.read(scope, NOTE, "k"),
         lambda: put(store, scope, "k", "other"),
-        lambda: store.list(scope, NOTES),
-        lambda: store.containing(scope, NOTES, "text"),
-        lambda: store.matching(scope, NOTES, Words((("text",),))),
-        lambda: store.tags(scope, NOTE, ""),
-        lambda: store.tally(scope, NOTE, ""),
-        lambda: store.events(scope, EventQuery()),
-        lambda: store.event(scope, 1),
-        lambda: list(store.dump(scope)),
+        lambda: store.entries.list(scope, NOTES),
+        lambda: store.entries.containing(scope, NOTES, "text"),
+        lambda: store.entries.matching(scope, NOTES, Words((("text",),))),
+        lambda: store.entries.tags(scope, NOTE, ""),
+        lambda: store.entries.tally(scope, NOTE, ""),
+        lambda: store.entries.events(scope, EventQuery()),
+        lambda: store.entries.event(scope, 1),
+        lambda: list(store.entries.dump(scope)),
         lambda: store.load(scope, [], []),
         lambda: store.projects("local"),
-        lambda: store.keep_output(scope, OutputDraft("tool"), b"x", stamp()),
-        lambda: store.output(scope, "0" * 12),
-        lambda: store.output_bytes(scope, "0" * 12, 0, 1),
-        lambda: store.output_lines(scope, "0" * 12, 1, 1),
-        lambda: store.touch_output(scope, "0" * 12, 1),
-        lambda: store.outputs(scope, 1),
-        lambda: store.delete_output(scope, "0" * 12, stamp()),
-        lambda: store.clear_outputs(scope, stamp()),
-        lambda: store.prune_outputs(scope, now=1, max_age_ms=0, max_bytes=0),
-        lambda: store.cited(scope, ["0" * 12]),
-        lambda: store.output_stats(scope),
-        lambda: store.tombstone(scope, "0" * 12),
-        lambda: store.seen_call(scope, "s", "c"),
-        lambda: store.note_call(scope, CallNote("s", "t", "c", "0" * 12, "0" * 64, 1, True, False, "t", 1, 1), 0),
-        lambda: store.note_read(scope, ReadNote("s", "t", "0" * 12, [], 1, "t", 1)),
-        lambda: store.savings(scope),
-        lambda: list(store.dump_outputs(scope)),
-        lambda: store.add_outputs(scope, []),
+        lambda: store.outputs.keep(scope, OutputDraft("tool"), b"x", stamp()),
+        lambda: store.outputs.find(scope, "0" * 12),
+        lambda: store.outputs.read_bytes(scope, "0" * 12, 0, 1),
+        lambda: store.outputs.read_lines(scope, "0" * 12, 1, 1),
+        lambda: store.outputs.touch(scope, "0" * 12, 1),
+        lambda: store.outputs.list(scope, 1),
+        lambda: store.outputs.delete(scope, "0" * 12, stamp()),
+        lambda: store.outputs.clear(scope, stamp()),
+        lambda: store.outputs.prune(scope, now=1, max_age_ms=0, max_bytes=0),
+        lambda: store.outputs.cited(scope, ["0" * 12]),
+        lambda: store.outputs.stats(scope),
+        lambda: store.outputs.tombstone(scope, "0" * 12),
+        lambda: store.calls.last_result(scope, "s", "c"),
+        lambda: store.calls.record_call(
+            scope, CallRecord("s", "t", "c", "0" * 12, "0" * 64, 1, True, False, "t", 1, 1), 0
+        ),
+        lambda: store.calls.record_read(scope, ReadRecord("s", "t", "0" * 12, [], 1, "t", 1)),
+        lambda: store.calls.savings(scope),
+        lambda: list(store.outputs.dump(scope)),
+        lambda: store.outputs.add(scope, []),
         store.check,
     )
     for call in calls:
@@ -133,7 +135,7 @@ def test_a_backup_is_a_store_of_its_own(store_url: str, tmp_path: Path, scope: S
     assert caught.value.code == "target_exists"
     store.close()
     copy = choose_store(str(tmp_path / "two.db"))
-    entry = copy.read(scope, NOTE, "k")
+    entry = copy.entries.read(scope, NOTE, "k")
     assert entry is not None
     assert entry.content == "text"
     copy.close()

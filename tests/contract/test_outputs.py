@@ -13,8 +13,8 @@ from contract.kit import NOON, everything, new_scope, per_example, raw, stamp
 from contract.outputs_kit import CHUNK, DRAFT, ids, keep, log, naive_lines, whole
 from limpet import errors, limits
 from limpet.model import Output, OutputDraft, Scope
-from limpet.store import Kept, Store
-from limpet.stores.shared.output_rows import FIELDS
+from limpet.store import Store, StoredOutput
+from limpet.stores.shared.chunks import FIELDS
 
 # --- keeping ----------------------------------------------------------------------------------------------------------
 
@@ -22,14 +22,14 @@ from limpet.stores.shared.output_rows import FIELDS
 def test_an_output_comes_back_as_it_was(store: Store, scope: Scope) -> None:
     body = "first\nzweite größer\n記憶".encode()
     digest = hashlib.sha256(body).hexdigest()
-    kept = store.keep_output(scope, DRAFT, body, stamp(session="s1"))
+    kept = store.outputs.keep(scope, DRAFT, body, stamp(session="s1"))
     expected = Output(
         *(digest[:12], digest, "grep", "s1", '{"q":"ü"}', len(body), 3, "text", "a preview", 2, NOON, NOON, 0)
     )
-    assert kept == Kept(expected, True)
-    assert store.output(scope, digest[:12]) == expected
+    assert kept == StoredOutput(expected, True)
+    assert store.outputs.find(scope, digest[:12]) == expected
     assert whole(store, scope, expected) == body
-    assert store.outputs(scope, 10) == ((expected,), 1)
+    assert store.outputs.list(scope, 10) == ((expected,), 1)
     assert store.projects(scope.tenant) == (scope.project,)
     assert everything(store, scope) == []
 
@@ -48,7 +48,7 @@ def test_any_bytes_of_any_length(store: Store, scope: Scope, body: bytes) -> Non
     output = keep(store, scope, body)
     assert (output.size, output.lines) == (len(body), len(body.split(b"\n")) - (body[-1:] in (b"", b"\n")))
     assert whole(store, scope, output) == body
-    assert store.output_lines(scope, output.id, 1, output.lines) == body
+    assert store.outputs.read_lines(scope, output.id, 1, output.lines) == body
     for start, stop in (
         (0, 1),
         (CHUNK - 1, CHUNK + 1),
@@ -58,45 +58,45 @@ def test_any_bytes_of_any_length(store: Store, scope: Scope, body: bytes) -> Non
         (4, 2),
     ):
         expected = body[max(0, start) : max(0, stop)] if start < stop else b""
-        assert store.output_bytes(scope, output.id, start, stop) == expected
+        assert store.outputs.read_bytes(scope, output.id, start, stop) == expected
     assert store.check()[-1] == ("outputs", True, "1 outputs and 0 tombstones are as they were written")
 
 
 def test_the_same_content_is_kept_once(store: Store, scope: Scope) -> None:
     first = keep(store, scope, b"same", NOON)
     other = OutputDraft("another tool", "{}", "json", "another preview", 0)
-    again = store.keep_output(scope, other, b"same", stamp(NOON + 5, session="later"))
+    again = store.outputs.keep(scope, other, b"same", stamp(NOON + 5, session="later"))
     assert again == (first._replace(used_at=NOON + 5, uses=1), False)
-    late = store.keep_output(scope, other, b"same", stamp(NOON - 5))
+    late = store.outputs.keep(scope, other, b"same", stamp(NOON - 5))
     assert late.output == first._replace(used_at=NOON + 5, uses=2)
-    assert store.output_stats(scope)[:2] == (1, 4)
-    assert store.outputs(scope, 10).total == 1
+    assert store.outputs.stats(scope)[:2] == (1, 4)
+    assert store.outputs.list(scope, 10).total == 1
 
 
 def test_tenants_and_projects_keep_their_own(store: Store, store_url: str) -> None:
     scopes = [Scope("local", "p"), Scope("local", "P"), Scope("other", "p"), Scope("localp", ""), Scope("", "localp")]
-    kept = [store.keep_output(scope, DRAFT, b"same", stamp()) for scope in scopes]
+    kept = [store.outputs.keep(scope, DRAFT, b"same", stamp()) for scope in scopes]
     assert all(new for _, new in kept)
     id = kept[0].output.id
-    assert store.delete_output(scopes[0], id, stamp())
-    assert store.output(scopes[0], id) is None
-    assert [store.output_bytes(scope, id, 0, 9) for scope in scopes[1:]] == [b"same"] * 4
-    assert [store.tombstone(scope, id) is not None for scope in scopes] == [True, False, False, False, False]
+    assert store.outputs.delete(scopes[0], id, stamp())
+    assert store.outputs.find(scopes[0], id) is None
+    assert [store.outputs.read_bytes(scope, id, 0, 9) for scope in scopes[1:]] == [b"same"] * 4
+    assert [store.outputs.tombstone(scope, id) is not None for scope in scopes] == [True, False, False, False, False]
     # A row that wandered over is damage, not somebody else's output.
     raw(store_url, "UPDATE outputs SET project = 'stolen' WHERE project = 'P'")
     raw(store_url, "UPDATE output_chunks SET project = 'stolen' WHERE project = 'P'")
     with pytest.raises(errors.StoreDamaged):
-        store.output_bytes(Scope("local", "stolen"), id, 0, 9)
+        store.outputs.read_bytes(Scope("local", "stolen"), id, 0, 9)
 
 
 def test_too_much_is_refused(store: Store, scope: Scope) -> None:
     with pytest.raises(errors.BadInput, match=r"67,108,865 bytes; the limit is 67,108,864") as caught:
         keep(store, scope, bytes(limits.OUTPUT_MAX_BYTES + 1))
     assert caught.value.code == "output_too_big"
-    assert store.outputs(scope, 5) == ((), 0)
+    assert store.outputs.list(scope, 5) == ((), 0)
     assert store.projects(scope.tenant) == ()
     output = keep(store, scope, bytes(limits.OUTPUT_MAX_BYTES))
-    assert store.output_bytes(scope, output.id, output.size - 3, output.size) == bytes(3)
+    assert store.outputs.read_bytes(scope, output.id, output.size - 3, output.size) == bytes(3)
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
@@ -131,17 +131,17 @@ def test_a_clash_of_ids_is_told_apart(store: Store, store_url: str, scope: Scope
     digest = hashlib.sha256(b"mine").hexdigest()
     forge(store_url, scope, digest[:12], flipped(digest, 20))
     forge(store_url, scope, digest[:13], flipped(digest, 21))
-    kept = store.keep_output(scope, DRAFT, b"mine", stamp())
+    kept = store.outputs.keep(scope, DRAFT, b"mine", stamp())
     assert kept.new
     assert kept.output.id == digest[:14]
     assert whole(store, scope, kept.output) == b"mine"
-    assert store.keep_output(scope, DRAFT, b"mine", stamp()).output.id == digest[:14]
+    assert store.outputs.keep(scope, DRAFT, b"mine", stamp()).output.id == digest[:14]
     for name in (digest, digest[:14], digest[:30], digest[:30].upper()):
-        assert store.output(scope, name) == store.output(scope, digest[:14])
+        assert store.outputs.find(scope, name) == store.outputs.find(scope, digest[:14])
     with pytest.raises(errors.StoreDamaged):  # the forged one, and not mine
-        store.output(scope, digest[:12])
+        store.outputs.find(scope, digest[:12])
     with pytest.raises(errors.BadInput, match="more than one output") as caught:
-        store.output(scope, digest[:11])
+        store.outputs.find(scope, digest[:11])
     assert caught.value.code == "ambiguous_output"
 
 
@@ -149,31 +149,31 @@ def test_an_id_is_never_given_to_another_content(store: Store, store_url: str, s
     """Who wrote down the id of what is gone must not be shown what begins alike."""
     digest = hashlib.sha256(b"mine").hexdigest()
     forge(store_url, scope, digest[:12], flipped(digest, 20))
-    assert store.delete_output(scope, digest[:12], stamp())
+    assert store.outputs.delete(scope, digest[:12], stamp())
     output = keep(store, scope, b"mine")
     assert output.id == digest[:13]
-    assert store.output(scope, digest[:12]) is None
-    assert store.tombstone(scope, digest[:12]) is not None
-    assert store.output(scope, digest[:11]) == output
+    assert store.outputs.find(scope, digest[:12]) is None
+    assert store.outputs.tombstone(scope, digest[:12]) is not None
+    assert store.outputs.find(scope, digest[:11]) == output
 
 
 @pytest.mark.parametrize("name", ["", "abc", "../../etc", "g" * 12, "a" * 65, "hold://abcdefabcdef", "%" * 12, "a\0b"])
 def test_what_is_no_id_names_nothing(store: Store, scope: Scope, name: str) -> None:
     keep(store, scope, b"x")
-    assert store.output(scope, name) is None
-    assert store.cited(scope, [name]) == frozenset()
+    assert store.outputs.find(scope, name) is None
+    assert store.outputs.cited(scope, [name]) == frozenset()
 
 
 def test_an_output_that_is_not_there(store: Store, scope: Scope) -> None:
     id = "0" * 12
-    assert store.output(scope, id) is None
-    assert store.tombstone(scope, id) is None
-    assert not store.touch_output(scope, id, NOON)
-    assert not store.delete_output(scope, id, stamp())
-    assert store.clear_outputs(scope, stamp()) == 0
-    assert store.prune_outputs(scope, now=NOON, max_age_ms=0, max_bytes=0) == (0, 0)
-    assert store.output_stats(scope) == (0, 0, 0, None, None)
-    for read in (store.output_bytes, store.output_lines):
+    assert store.outputs.find(scope, id) is None
+    assert store.outputs.tombstone(scope, id) is None
+    assert not store.outputs.touch(scope, id, NOON)
+    assert not store.outputs.delete(scope, id, stamp())
+    assert store.outputs.clear(scope, stamp()) == 0
+    assert store.outputs.prune(scope, now=NOON, max_age_ms=0, max_bytes=0) == (0, 0)
+    assert store.outputs.stats(scope) == (0, 0, 0, None, None)
+    for read in (store.outputs.read_bytes, store.outputs.read_lines):
         with pytest.raises(errors.NotFound, match="no output '000000000000'"):
             read(scope, id, 1, 2)
     assert store.projects(scope.tenant) == ()
@@ -197,10 +197,10 @@ def test_slices_are_those_of_the_whole(store: Store, body: bytes, data: st.DataO
     for _ in range(4):
         first = data.draw(st.integers(-2, output.lines + 2))
         last = first + data.draw(st.integers(-1, 60))
-        assert store.output_lines(scope, output.id, first, last) == naive_lines(body, first, last)
+        assert store.outputs.read_lines(scope, output.id, first, last) == naive_lines(body, first, last)
         start = data.draw(st.integers(0, len(body) + 2))
         stop = start + data.draw(st.integers(0, 5_000))
-        assert store.output_bytes(scope, output.id, start, stop) == body[start:stop]
+        assert store.outputs.read_bytes(scope, output.id, start, stop) == body[start:stop]
 
 
 def test_slices_around_every_border(store: Store, scope: Scope) -> None:
@@ -210,9 +210,9 @@ def test_slices_around_every_border(store: Store, scope: Scope) -> None:
         line = body.count(b"\n", 0, border) + 1
         for first in range(line - 3, line + 4):
             for last in range(first, first + 3):
-                assert store.output_lines(scope, output.id, first, last) == naive_lines(body, first, last)
+                assert store.outputs.read_lines(scope, output.id, first, last) == naive_lines(body, first, last)
     step = 100
-    pages = [store.output_lines(scope, output.id, at, at + step - 1) for at in range(1, output.lines + 1, step)]
+    pages = [store.outputs.read_lines(scope, output.id, at, at + step - 1) for at in range(1, output.lines + 1, step)]
     assert b"".join(pages) == body
 
 
@@ -221,27 +221,27 @@ def test_a_slice_reads_only_the_chunks_it_needs(store: Store, store_url: str, sc
     output = keep(store, scope, body)
     raw(store_url, "DELETE FROM output_chunks WHERE number <> 2")
     line = body.count(b"\n", 0, 2 * CHUNK) + 3
-    assert store.output_lines(scope, output.id, line, line + 50) == naive_lines(body, line, line + 50)
-    assert store.output_bytes(scope, output.id, 2 * CHUNK, 3 * CHUNK) == body[2 * CHUNK : 3 * CHUNK]
+    assert store.outputs.read_lines(scope, output.id, line, line + 50) == naive_lines(body, line, line + 50)
+    assert store.outputs.read_bytes(scope, output.id, 2 * CHUNK, 3 * CHUNK) == body[2 * CHUNK : 3 * CHUNK]
     with pytest.raises(errors.StoreDamaged):
-        store.output_bytes(scope, output.id, 2 * CHUNK, 3 * CHUNK + 1)
+        store.outputs.read_bytes(scope, output.id, 2 * CHUNK, 3 * CHUNK + 1)
 
 
 def test_the_last_used_come_first(store: Store, scope: Scope) -> None:
     kept = [keep(store, scope, b"%d" % n, NOON + n).id for n in range(5)]
     assert ids(store, scope) == kept[::-1]
-    assert store.output(scope, kept[0]) is not None  # looking is no use
+    assert store.outputs.find(scope, kept[0]) is not None  # looking is no use
     assert ids(store, scope) == kept[::-1]
-    assert store.touch_output(scope, kept[0], NOON + 10)
-    assert store.touch_output(scope, kept[1], NOON - 10)  # a clock that went back makes nothing older
+    assert store.outputs.touch(scope, kept[0], NOON + 10)
+    assert store.outputs.touch(scope, kept[1], NOON - 10)  # a clock that went back makes nothing older
     assert ids(store, scope) == [kept[0], kept[4], kept[3], kept[2], kept[1]]
-    touched = store.outputs(scope, 2)
+    touched = store.outputs.list(scope, 2)
     assert [(output.id, output.used_at, output.uses) for output in touched.outputs] == [
         (kept[0], NOON + 10, 1),
         (kept[4], NOON + 4, 0),
     ]
     assert touched.total == 5
-    stats = store.output_stats(scope)
+    stats = store.outputs.stats(scope)
     assert stats[:2] == (5, 5)
     assert stats.stored_bytes > 0
     assert stats[3:] == (NOON, NOON + 4)

@@ -33,8 +33,8 @@ def test_a_flipped_bit_is_never_returned(store: Store, store_url: str, scope: Sc
         with pytest.raises(errors.StoreDamaged, match=f"the output '{output.id}'"):
             whole(store, scope, output)
         with pytest.raises(errors.StoreDamaged):
-            store.output_bytes(scope, output.id, CHUNK + 5, CHUNK + 6)
-        assert store.output_bytes(scope, output.id, 0, 99) == body[:99]
+            store.outputs.read_bytes(scope, output.id, CHUNK + 5, CHUNK + 6)
+        assert store.outputs.read_bytes(scope, output.id, 0, 99) == body[:99]
         flip(store_url, "number = 1", at, bit)
     assert whole(store, scope, output) == body
     flip(store_url, "number = 1", 77, 3)
@@ -56,17 +56,17 @@ def test_a_damaged_row_is_never_shown(store: Store, store_url: str, scope: Scope
     raw(store_url, damage)
     ((id,),) = raw(store_url, "SELECT id FROM outputs")
     for look in (
-        lambda: store.output(scope, id),
-        lambda: store.outputs(scope, 5),
-        lambda: store.output_bytes(scope, id, 0, 5),
-        lambda: store.output_lines(scope, id, 1, 5),
-        lambda: store.touch_output(scope, id, NOON),
+        lambda: store.outputs.find(scope, id),
+        lambda: store.outputs.list(scope, 5),
+        lambda: store.outputs.read_bytes(scope, id, 0, 5),
+        lambda: store.outputs.read_lines(scope, id, 1, 5),
+        lambda: store.outputs.touch(scope, id, NOON),
     ):
         with pytest.raises(errors.StoreDamaged):
             look()
     assert not store.check()[-1].ok
-    assert store.delete_output(scope, id, stamp())  # and it can be got rid of
-    stone = store.tombstone(scope, id)
+    assert store.outputs.delete(scope, id, stamp())  # and it can be got rid of
+    stone = store.outputs.tombstone(scope, id)
     assert stone is not None
     assert (stone.tool, stone.call) == ("", "")
     assert store.check()[-1].ok
@@ -86,7 +86,7 @@ def test_keeping_damaged_content_again_mends_it(store: Store, store_url: str, sc
     raw(store_url, f"{damage}{' AND' if 'WHERE' in damage else ' WHERE'} project = ?", (scope.project,))
     with pytest.raises(errors.StoreDamaged):
         whole(store, scope, output)
-    again = store.keep_output(scope, DRAFT, body, stamp(NOON + 1))
+    again = store.outputs.keep(scope, DRAFT, body, stamp(NOON + 1))
     assert again.new
     assert again.output.id == output.id == other.id
     assert whole(store, scope, output) == body
@@ -95,10 +95,10 @@ def test_keeping_damaged_content_again_mends_it(store: Store, store_url: str, sc
 
 def test_a_damaged_tombstone_is_never_shown(store: Store, store_url: str, scope: Scope) -> None:
     output = keep(store, scope, b"x")
-    store.delete_output(scope, output.id, stamp())
+    store.outputs.delete(scope, output.id, stamp())
     raw(store_url, "UPDATE output_tombstones SET what = replace(what, 'grep', 'curl')")
     with pytest.raises(errors.StoreDamaged):
-        store.tombstone(scope, output.id)
+        store.outputs.tombstone(scope, output.id)
     assert not store.check()[-1].ok
 
 
@@ -107,52 +107,52 @@ def test_a_damaged_tombstone_is_never_shown(store: Store, store_url: str, scope:
 
 def test_what_is_deleted_leaves_a_tombstone(store: Store, store_url: str, scope: Scope) -> None:
     output = keep(store, scope, b"precious")
-    store.touch_output(scope, output.id, NOON + 1)
-    assert store.tombstone(scope, output.id) is None
-    assert store.delete_output(scope, output.id, stamp(NOON + 2, by="human/cli"))
-    assert not store.delete_output(scope, output.id, stamp(NOON + 3))
-    assert store.output(scope, output.id) is None
-    stone = store.tombstone(scope, output.id)
+    store.outputs.touch(scope, output.id, NOON + 1)
+    assert store.outputs.tombstone(scope, output.id) is None
+    assert store.outputs.delete(scope, output.id, stamp(NOON + 2, by="human/cli"))
+    assert not store.outputs.delete(scope, output.id, stamp(NOON + 3))
+    assert store.outputs.find(scope, output.id) is None
+    stone = store.outputs.tombstone(scope, output.id)
     assert stone is not None
     same = {name: value for name, value in output._asdict().items() if name not in ("preview", "redacted", "uses")}
     gone = {"used_at": NOON + 1, "gone_at": NOON + 2, "why": "deleted", "by": "human/cli"}
     assert stone._asdict() == same | gone
     assert raw(store_url, "SELECT count(*) FROM output_chunks") == [(0,)]
-    again = store.keep_output(scope, DRAFT, b"precious", stamp(NOON + 4))
+    again = store.outputs.keep(scope, DRAFT, b"precious", stamp(NOON + 4))
     assert again == (output._replace(created_at=NOON + 4, used_at=NOON + 4), True)
-    assert store.tombstone(scope, output.id) is None
+    assert store.outputs.tombstone(scope, output.id) is None
 
 
 def test_clearing_leaves_tombstones_of_all(store: Store, scope: Scope) -> None:
     kept = [keep(store, scope, b"%d" % n) for n in range(3)]
     put(store, scope, "k", f"see {kept[0].id}")
-    assert store.clear_outputs(scope, stamp(NOON + 1)) == 3
-    assert store.clear_outputs(scope, stamp(NOON + 1)) == 0
-    assert store.outputs(scope, 5) == ((), 0)
-    stones = [store.tombstone(scope, output.id) for output in kept]
+    assert store.outputs.clear(scope, stamp(NOON + 1)) == 3
+    assert store.outputs.clear(scope, stamp(NOON + 1)) == 0
+    assert store.outputs.list(scope, 5) == ((), 0)
+    stones = [store.outputs.tombstone(scope, output.id) for output in kept]
     assert [stone.why for stone in stones if stone] == ["cleared"] * 3
 
 
 def test_pruning_by_age_is_by_last_use(store: Store, scope: Scope) -> None:
     kept = [keep(store, scope, b"%d" % n, NOON + n).id for n in range(5)]
-    store.touch_output(scope, kept[0], NOON + 100)
-    assert store.prune_outputs(scope, now=NOON + 103, max_age_ms=102, max_bytes=None) == (0, 0)  # equal is not older
-    assert store.prune_outputs(scope, now=NOON + 103, max_age_ms=100, max_bytes=None) == (2, 2)
+    store.outputs.touch(scope, kept[0], NOON + 100)
+    assert store.outputs.prune(scope, now=NOON + 103, max_age_ms=102, max_bytes=None) == (0, 0)  # equal is not older
+    assert store.outputs.prune(scope, now=NOON + 103, max_age_ms=100, max_bytes=None) == (2, 2)
     assert ids(store, scope) == [kept[0], kept[4], kept[3]]
-    stone = store.tombstone(scope, kept[1])
+    stone = store.outputs.tombstone(scope, kept[1])
     assert stone is not None
     assert (stone.why, stone.by, stone.gone_at) == ("too old", "", NOON + 103)
-    assert store.prune_outputs(scope, now=NOON + 103, max_age_ms=None, max_bytes=None) == (0, 0)
+    assert store.outputs.prune(scope, now=NOON + 103, max_age_ms=None, max_bytes=None) == (0, 0)
 
 
 def test_pruning_by_size_takes_the_least_recently_used(store: Store, scope: Scope) -> None:
     kept = [keep(store, scope, b"%d" % n * 100, NOON + n).id for n in range(6)]
-    store.touch_output(scope, kept[0], NOON + 100)
-    assert store.prune_outputs(scope, now=NOON, max_age_ms=None, max_bytes=600) == (0, 0)
-    assert store.prune_outputs(scope, now=NOON, max_age_ms=None, max_bytes=599) == (1, 100)
-    assert store.prune_outputs(scope, now=NOON, max_age_ms=None, max_bytes=350) == (2, 200)
+    store.outputs.touch(scope, kept[0], NOON + 100)
+    assert store.outputs.prune(scope, now=NOON, max_age_ms=None, max_bytes=600) == (0, 0)
+    assert store.outputs.prune(scope, now=NOON, max_age_ms=None, max_bytes=599) == (1, 100)
+    assert store.outputs.prune(scope, now=NOON, max_age_ms=None, max_bytes=350) == (2, 200)
     assert ids(store, scope) == [kept[0], kept[5], kept[4]]
-    stone = store.tombstone(scope, kept[1])
+    stone = store.outputs.tombstone(scope, kept[1])
     assert stone is not None
     assert stone.why == "no room"
 
@@ -160,7 +160,7 @@ def test_pruning_by_size_takes_the_least_recently_used(store: Store, scope: Scop
 def test_pruning_does_a_bounded_amount_of_work(store: Store, scope: Scope) -> None:
     for n in range(10):
         keep(store, scope, b"%d" % n, NOON + n)
-    done = [store.prune_outputs(scope, now=NOON + 50, max_age_ms=1, max_bytes=0, most=most) for most in (0, 4, 4, 4, 4)]
+    done = [store.outputs.prune(scope, now=NOON + 50, max_age_ms=1, max_bytes=0, most=most) for most in (0, 4, 4, 4, 4)]
     assert [pruned.deleted for pruned in done] == [0, 4, 4, 2, 0]
 
 
@@ -172,14 +172,14 @@ def test_what_is_cited_is_never_pruned(store: Store, scope: Scope) -> None:
     put(store, scope, None, f"digest {hashlib.sha256(b'7').hexdigest()}, glued x{kept[9]}y and é{kept[11]}")
     put(store, new_scope(), None, f"somebody else's {kept[20]}")
     stay = {kept[n] for n in (0, 3, 5, 7, 9, 11)}
-    assert store.cited(scope, kept) == stay
-    assert store.cited(scope, []) == frozenset()
+    assert store.outputs.cited(scope, kept) == stay
+    assert store.outputs.cited(scope, []) == frozenset()
     for most in (1, 50, 200):
-        store.prune_outputs(
+        store.outputs.prune(
             scope, now=NOON * 2, max_age_ms=1, max_bytes=0, most=most, keep=frozenset([kept[25], "another"])
         )
     assert set(ids(store, scope)) == stay | {kept[25]}
-    assert store.prune_outputs(scope, now=NOON * 2, max_age_ms=1, max_bytes=0).deleted == 1
-    store.edit(scope, MEMORY, "k", always(Draft("no more")), stamp())
-    assert store.prune_outputs(scope, now=NOON * 2, max_age_ms=1, max_bytes=0).deleted == 1
+    assert store.outputs.prune(scope, now=NOON * 2, max_age_ms=1, max_bytes=0).deleted == 1
+    store.entries.edit(scope, MEMORY, "k", always(Draft("no more")), stamp())
+    assert store.outputs.prune(scope, now=NOON * 2, max_age_ms=1, max_bytes=0).deleted == 1
     assert set(ids(store, scope)) == stay - {kept[3]}

@@ -15,7 +15,7 @@ from contract.outputs_kit import CHUNK, DRAFT, keep, log, whole
 from contract.test_concurrency import at_once
 from limpet import errors
 from limpet.model import NOTE, Scope
-from limpet.store import Kept, Store
+from limpet.store import Store, StoredOutput
 from limpet.stores.postgres import schema
 from limpet.stores.shared import rows
 from limpet.stores.sqlite import database
@@ -26,10 +26,10 @@ from limpet.wiring import choose_store
 
 def test_many_keep_the_same_at_once(store: Store, scope: Scope) -> None:
     body = log(3 * CHUNK)
-    kept = at_once(lambda number: store.keep_output(scope, DRAFT, body, stamp(NOON + number)))
-    assert all(isinstance(one, Kept) for one in kept)
-    assert [one.new for one in kept if isinstance(one, Kept)].count(True) == 1
-    (output,) = store.outputs(scope, 9).outputs
+    kept = at_once(lambda number: store.outputs.keep(scope, DRAFT, body, stamp(NOON + number)))
+    assert all(isinstance(one, StoredOutput) for one in kept)
+    assert [one.new for one in kept if isinstance(one, StoredOutput)].count(True) == 1
+    (output,) = store.outputs.list(scope, 9).outputs
     assert output.uses == 7
     assert whole(store, scope, output) == body
     assert store.check()[-1].ok
@@ -48,9 +48,9 @@ def test_keeping_reading_and_deleting_at_once(store: Store, scope: Scope) -> Non
             except errors.NotFound:
                 continue  # somebody deleted it in between
             if dice.random() < 0.3:
-                store.delete_output(scope, output.id, stamp())
+                store.outputs.delete(scope, output.id, stamp())
             elif dice.random() < 0.3:
-                store.prune_outputs(scope, now=NOON, max_age_ms=None, max_bytes=2 * CHUNK, most=2)
+                store.outputs.prune(scope, now=NOON, max_age_ms=None, max_bytes=2 * CHUNK, most=2)
 
     at_once(work)
     assert all(finding.ok for finding in store.check()), store.check()
@@ -85,10 +85,10 @@ def first_schema(url: str, scope: Scope) -> None:
 def test_a_store_of_the_first_schema_is_brought_up_to_date(new_store_url: str, scope: Scope) -> None:
     first_schema(new_store_url, scope)
     store = choose_store(new_store_url)
-    entry = store.read(scope, NOTE, "k")
+    entry = store.entries.read(scope, NOTE, "k")
     assert entry is not None
     assert entry.content == "written long ago"
-    assert store.output_stats(scope).entries == 0
+    assert store.outputs.stats(scope).entries == 0
     output = keep(store, scope, b"x")
     put(store, scope, "k", f"now it cites {output.id}")
     assert store.check()[-1].ok

@@ -73,17 +73,17 @@ def raising(state: str, first: int = 1_000_000) -> str:
 
 def test_connections_that_broke_between_calls_are_not_noticed(server: Store, postgres_url: str, scope: Scope) -> None:
     for round_ in range(3):
-        lines = [server.dump(scope) for _ in range(4)]  # so that several connections lie in the pool
+        lines = [server.entries.dump(scope) for _ in range(4)]  # so that several connections lie in the pool
         for line in lines:
             next(line, None)
         for line in lines:
             line.close()  # type: ignore[attr-defined]
         put(server, scope, f"k{round_}", "before")
         assert raw(postgres_url, KILL)
-        assert server.read(scope, NOTE, f"k{round_}") is not None
+        assert server.entries.read(scope, NOTE, f"k{round_}") is not None
         assert raw(postgres_url, KILL)
         assert put(server, scope, f"k{round_}", "after").seq
-    assert [event.seq for event in server.events(scope, EventQuery())] == [7, 6, 5, 4, 3, 2, 1]
+    assert [event.seq for event in server.entries.events(scope, EventQuery())] == [7, 6, 5, 4, 3, 2, 1]
 
 
 def test_a_connection_that_breaks_during_the_work_is_tried_again(
@@ -97,9 +97,9 @@ def test_a_connection_that_breaks_during_the_work_is_tried_again(
             raw(postgres_url, KILL)
         return Draft("text", "s")
 
-    assert server.edit(scope, NOTE, None, decide, stamp()).seq == 2
+    assert server.entries.edit(scope, NOTE, None, decide, stamp()).seq == 2
     assert seen == [None, None]
-    assert server.tally(scope, NOTE, "") == (1, 0)
+    assert server.entries.tally(scope, NOTE, "") == (1, 0)
 
 
 def test_a_backend_that_dies_while_committing_is_tried_again(server: Store, postgres_url: str, scope: Scope) -> None:
@@ -107,7 +107,7 @@ def test_a_backend_that_dies_while_committing_is_tried_again(server: Store, post
     trap(postgres_url, body, deferred=True)
     change = put(server, scope, None, "once", session="")
     assert change.seq == 1
-    assert [event.seq for event in server.events(scope, EventQuery())] == [1]
+    assert [event.seq for event in server.entries.events(scope, EventQuery())] == [1]
     assert raw(postgres_url, "SELECT last_value > 2 FROM tries") == [(True,)]
 
 
@@ -131,10 +131,10 @@ def test_a_line_cut_during_commit_neither_loses_nor_doubles_a_change(
         assert proxy.cut == []
     with opened(postgres_url) as store:
         assert [change.seq for change in (first, second, third, gone)] == [2, 3, 4, 5]
-        assert [event.seq for event in store.events(scope, EventQuery())] == [5, 4, 3, 2, 1]
-        assert [entry.content for entry in store.list(scope, NOTES).entries] == ["second", "first"]
-        assert second.after == store.list(scope, NOTES).entries[0]
-        assert store.tally(scope, NOTE, "") == (2, 1)
+        assert [event.seq for event in store.entries.events(scope, EventQuery())] == [5, 4, 3, 2, 1]
+        assert [entry.content for entry in store.entries.list(scope, NOTES).entries] == ["second", "first"]
+        assert second.after == store.entries.list(scope, NOTES).entries[0]
+        assert store.entries.tally(scope, NOTE, "") == (2, 1)
 
 
 @pytest.mark.parametrize("cut", [BEFORE, AFTER])
@@ -149,7 +149,7 @@ def test_a_line_cut_while_a_load_commits_is_settled_too(proxy: Proxy, scope: Sco
             with pytest.raises(errors.StoreGone):
                 store.load(scope, iter([entry]), [])
             assert store.load(scope, iter([entry]), []) == 1
-        assert keys(store.list(scope, NOTES).entries) == ["k"]
+        assert keys(store.entries.list(scope, NOTES).entries) == ["k"]
 
 
 def test_a_line_cut_while_the_first_change_of_a_project_commits_is_settled_too(proxy: Proxy, scope: Scope) -> None:
@@ -158,7 +158,7 @@ def test_a_line_cut_while_the_first_change_of_a_project_commits_is_settled_too(p
         proxy.cut = [AFTER]
         put(store, scope, None, "first")
         assert proxy.cut == []
-        assert [entry.content for entry in store.list(scope, NOTES).entries] == ["first"]
+        assert [entry.content for entry in store.entries.list(scope, NOTES).entries] == ["first"]
 
 
 def test_a_server_that_is_away_is_named_and_used_again_when_it_is_back(
@@ -173,7 +173,7 @@ def test_a_server_that_is_away_is_named_and_used_again_when_it_is_back(
         raw(admin, KILL.replace("current_database()", f"'{name}'"))
         for _ in range(3):
             with pytest.raises(errors.StoreGone, match="not currently accepting connections"):
-                store.read(scope, NOTE, "k")
+                store.entries.read(scope, NOTE, "k")
         with pytest.raises(errors.StoreGone, match="not currently accepting connections"):
             put(store, scope, "k", "other")
         raw(admin, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
@@ -192,9 +192,9 @@ def test_conflicts_are_tried_again(server: Store, postgres_url: str, scope: Scop
         calls.append(before)
         return Draft("text")
 
-    assert server.edit(scope, NOTE, "k", decide, stamp(session="")).seq == 1
+    assert server.entries.edit(scope, NOTE, "k", decide, stamp(session="")).seq == 1
     assert calls == [None] * 4
-    assert [event.seq for event in server.events(scope, EventQuery())] == [1]
+    assert [event.seq for event in server.entries.events(scope, EventQuery())] == [1]
 
 
 def test_conflicts_without_end_are_named(
@@ -248,7 +248,7 @@ def test_a_lock_that_is_kept_too_long_is_named(postgres_url: str, scope: Scope) 
         with holding(postgres_url, "SELECT 1 FROM projects WHERE project = %s FOR UPDATE", scope.project):
             with pytest.raises(errors.StoreBusy):
                 put(store, scope, "k", "other")
-            assert store.read(scope, NOTE, "k") is not None  # readers do not wait for writers
+            assert store.entries.read(scope, NOTE, "k") is not None  # readers do not wait for writers
             assert put(store, new_scope(), "k", "another project").seq
         assert put(store, scope, "k", "other").seq == 3
 
@@ -257,8 +257,8 @@ def test_an_answer_that_takes_too_long_is_named(postgres_url: str, scope: Scope)
     with opened(with_options(postgres_url, statement_timeout=300)) as store:
         put(store, scope, "k", "text")
         with holding(postgres_url, "LOCK TABLE entries"), pytest.raises(errors.StoreGone, match="did not answer"):
-            store.read(scope, NOTE, "k")
-        assert store.read(scope, NOTE, "k") is not None
+            store.entries.read(scope, NOTE, "k")
+        assert store.entries.read(scope, NOTE, "k") is not None
 
 
 def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Scope) -> None:
@@ -272,7 +272,7 @@ def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Sco
                 time.sleep(1)
             return Draft("slow")
 
-        assert store.edit(scope, NOTE, "k", slow, stamp(session="")).seq == 1
+        assert store.entries.edit(scope, NOTE, "k", slow, stamp(session="")).seq == 1
         assert len(calls) == 2
 
 
@@ -282,14 +282,14 @@ def test_more_readers_than_connections_wait_and_then_say_so(
     monkeypatch.setattr(connections, "CONNECT_SECONDS", 1)
     with opened(postgres_url) as store:
         put(store, scope, "k", "text")
-        lines = [store.dump(scope) for _ in range(connections.POOL_MAX)]
+        lines = [store.entries.dump(scope) for _ in range(connections.POOL_MAX)]
         for line in lines:
             next(line)
         with pytest.raises(errors.StoreBusy):
-            store.read(scope, NOTE, "k")
+            store.entries.read(scope, NOTE, "k")
         for line in lines:
             assert len(list(line)) == 3
-        assert store.read(scope, NOTE, "k") is not None
+        assert store.entries.read(scope, NOTE, "k") is not None
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------
@@ -308,15 +308,15 @@ def guest(new_postgres_url: str) -> Iterator[str]:
 def test_a_store_that_may_only_be_read_can_be_read(new_postgres_url: str, guest: str, scope: Scope) -> None:
     with opened(new_postgres_url) as store:
         put(store, scope, "k", "text")
-        store.keep_output(scope, OutputDraft("tool"), b"a text that waits for the index", stamp())
+        store.outputs.keep(scope, OutputDraft("tool"), b"a text that waits for the index", stamp())
     raw(new_postgres_url, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}")
     for url in (
         with_options(new_postgres_url, role=guest),
         with_options(new_postgres_url, default_transaction_read_only="on"),
     ):
         with opened(url) as store:
-            assert store.read(scope, NOTE, "k") is not None
-            assert store.containing(scope, NOTES, "ex").total == 1
+            assert store.entries.read(scope, NOTE, "k") is not None
+            assert store.entries.containing(scope, NOTES, "ex").total == 1
             assert len(everything(store, scope)) == 4
             with pytest.raises(errors.StoreReadOnly):
                 put(store, scope, "k", "other")
@@ -341,8 +341,8 @@ def test_without_the_right_to_the_trigram_index_search_finds_the_same(
     raw(new_postgres_url, f"GRANT CREATE ON SCHEMA public TO {guest}")
     with opened(with_options(new_postgres_url, role=guest)) as store:
         put(store, scope, "k", "Straße %_\\")
-        assert keys(store.containing(scope, NOTES, "ASSE %_\\").entries) == ["k"]
-        assert store.containing(scope, NOTES, "x").total == 0
+        assert keys(store.entries.containing(scope, NOTES, "ASSE %_\\").entries) == ["k"]
+        assert store.entries.containing(scope, NOTES, "x").total == 0
     assert raw(new_postgres_url, "SELECT count(*) FROM pg_class WHERE relname = 'entries_folded'") == [(0,)]
 
 

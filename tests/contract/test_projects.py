@@ -20,7 +20,7 @@ def fill(store: Store, scope: Scope) -> None:
     put(store, scope, "gone", "deleted", session="other")
     delete(store, scope, "gone")
     how = stamp(operation="undo")._replace(detail={"of": 3})
-    store.edit(scope, NOTE, "again", always(Draft("", "s")), how)
+    store.entries.edit(scope, NOTE, "again", always(Draft("", "s")), how)
 
 
 NEIGHBOURS = (
@@ -33,18 +33,18 @@ def test_tenants_and_projects_do_not_see_each_other(store: Store) -> None:
     for scope in NEIGHBOURS:
         put(store, scope, "k", f"mine is {scope}", tags=(f"tag of {scope.tenant}",))
     for scope in NEIGHBOURS:
-        page = store.list(scope, NOTES)
+        page = store.entries.list(scope, NOTES)
         assert [entry.content for entry in page.entries] == [f"mine is {scope}"]
-        assert store.containing(scope, NOTES, "mine") == page
-        assert store.matching(scope, NOTES, Words((("mine",),))) == page.entries
-        assert [event.seq for event in store.events(scope, EventQuery())] == [2, 1]
-        assert store.tally(scope, NOTE, "") == (1, 1)
+        assert store.entries.containing(scope, NOTES, "mine") == page
+        assert store.entries.matching(scope, NOTES, Words((("mine",),))) == page.entries
+        assert [event.seq for event in store.entries.events(scope, EventQuery())] == [2, 1]
+        assert store.entries.tally(scope, NOTE, "") == (1, 1)
         assert len(everything(store, scope)) == 4
         assert scope.project in store.projects(scope.tenant)
     assert store.projects("local") == ("%", "P", "p", "p ", "ß")
     assert store.projects("nobody") == ()
     delete(store, NEIGHBOURS[0], "k")
-    assert all(store.read(scope, NOTE, "k") for scope in NEIGHBOURS[1:])
+    assert all(store.entries.read(scope, NOTE, "k") for scope in NEIGHBOURS[1:])
 
 
 def test_a_dump_comes_back_exactly(store: Store, scope: Scope) -> None:
@@ -56,13 +56,15 @@ def test_a_dump_comes_back_exactly(store: Store, scope: Scope) -> None:
     assert store.load(copy, entries, records) == len(entries)
     assert everything(store, copy) == dumped
     for look in (scope, copy):
-        assert store.events(look, EventQuery()) == store.events(scope, EventQuery())
+        assert store.entries.events(look, EventQuery()) == store.entries.events(scope, EventQuery())
         for kind in (NOTE, MEMORY, SESSION):
             listing = Listing((kind,), include_done=True)
-            assert store.list(look, listing) == store.list(scope, listing)
-            assert store.tags(look, kind, "s") == store.tags(scope, kind, "s")
-            assert store.tally(look, kind, "") == store.tally(scope, kind, "")
-    assert keys(store.containing(copy, NOTES, "記憶").entries) == keys(store.containing(scope, NOTES, "記憶").entries)
+            assert store.entries.list(look, listing) == store.entries.list(scope, listing)
+            assert store.entries.tags(look, kind, "s") == store.entries.tags(scope, kind, "s")
+            assert store.entries.tally(look, kind, "") == store.entries.tally(scope, kind, "")
+    assert keys(store.entries.containing(copy, NOTES, "記憶").entries) == keys(
+        store.entries.containing(scope, NOTES, "記憶").entries
+    )
     # Both go on in the same way.
     assert put(store, copy, None, "next", tags=("STRASSE",)) == put(store, scope, None, "next", tags=("STRASSE",))
     assert everything(store, copy) == everything(store, scope)
@@ -95,7 +97,7 @@ def test_a_dump_is_in_a_stable_order(store: Store, scope: Scope) -> None:
 def test_a_dump_shows_one_moment(store: Store, scope: Scope) -> None:
     for n in range(50):
         put(store, scope, f"k{n:02}", "before")
-    lines = store.dump(scope)
+    lines = store.entries.dump(scope)
     first = next(lines)
     put(store, scope, "k49", "after")
     put(store, scope, "new", "after")
@@ -107,11 +109,11 @@ def test_a_dump_shows_one_moment(store: Store, scope: Scope) -> None:
 def test_a_dump_may_be_left_early(store: Store, scope: Scope) -> None:
     fill(store, scope)
     for _ in range(12):  # more often than there are connections
-        lines = store.dump(scope)
+        lines = store.entries.dump(scope)
         next(lines)
         lines.close()  # type: ignore[attr-defined]
     put(store, scope, "k", "works")
-    unfinished = store.dump(scope)
+    unfinished = store.entries.dump(scope)
     next(unfinished)
     put(store, scope, "k", "works too")
     del unfinished
@@ -121,7 +123,7 @@ def test_a_dump_may_be_left_early(store: Store, scope: Scope) -> None:
 def test_a_load_needs_an_empty_project(store: Store, scope: Scope) -> None:
     put(store, scope, "k", "mine")
     before = everything(store, scope)
-    entry = store.read(scope, NOTE, "k")
+    entry = store.entries.read(scope, NOTE, "k")
     assert entry is not None
     with pytest.raises(errors.Conflict, match="already holds something") as caught:
         store.load(scope, [entry], [])
@@ -141,7 +143,7 @@ def test_a_load_that_breaks_off_leaves_nothing(store: Store, scope: Scope) -> No
     with pytest.raises(Broken):
         store.load(scope, entries(), [])  # type: ignore[arg-type]
     assert store.projects(scope.tenant) == ()
-    assert store.list(scope, NOTES) == ((), 0)
+    assert store.entries.list(scope, NOTES) == ((), 0)
     assert store.load(scope, [], []) == 0
     assert store.projects(scope.tenant) == (scope.project,)
 
@@ -151,8 +153,8 @@ def test_a_large_load_keeps_every_row(store: Store, scope: Scope) -> None:
         Entry(NOTE, f"k{n}", "s", f"x {n}", ("t",), False, False, "agent", {}, 1, NOON, NOON) for n in range(1_001)
     ]
     assert store.load(scope, entries, []) == 1_001
-    assert store.list(scope, NOTES._replace(limit=1)).total == 1_001
-    assert store.tally(scope, NOTE, "s") == (1_001, 1)
+    assert store.entries.list(scope, NOTES._replace(limit=1)).total == 1_001
+    assert store.entries.tally(scope, NOTE, "s") == (1_001, 1)
     assert put(store, scope, None, "next", now=0, session="").after is not None
 
 
@@ -181,7 +183,7 @@ def test_usage_counts_what_a_tenant_keeps_in_all_its_projects(store: Store) -> N
     for number, project in enumerate(("one", "two", "two"), 1):
         put(store, Scope("t", project), None, f"note {number}")
     put(store, Scope("u", "one"), None, "theirs")
-    store.keep_output(Scope("t", "two"), OutputDraft("shell"), b"x" * 10, stamp())
+    store.outputs.keep(Scope("t", "two"), OutputDraft("shell"), b"x" * 10, stamp())
     kept = store.usage("t")
     # Three notes and the session that each project has.
     assert (kept.entries, kept.output_bytes) == (5, 10)

@@ -10,7 +10,7 @@ import limpet
 from contract.kit import NOON, delete, key_of, new_scope, put, stamp
 from limpet.model import MEMORY, NOTE, OutputDraft, Scope
 from limpet.recall.rank import first
-from limpet.store import SOMEWHERE, Fact, Gathered, Seek, Store
+from limpet.store import SOMEWHERE, CandidateQuery, Candidates, Document, Store
 
 WORDS = (
     *("harbour", "engine", "ticket", "violin", "garden", "recipe", "market", "bridge", "winter", "painting", "letter"),
@@ -20,30 +20,32 @@ WORDS = (
 NAMES = ("Anna", "Ben", "Cleo")
 
 
-def seek(*words: str, literals: tuple[str, ...] = (), most: int = 100, around: int = 0, common: int = 1_000) -> Seek:
-    def wanted(fact: Fact) -> bool:
+def seek(
+    *words: str, literals: tuple[str, ...] = (), most: int = 100, around: int = 0, common: int = 1_000
+) -> CandidateQuery:
+    def wanted(fact: Document) -> bool:
         return not fact.done
 
-    return Seek(words, literals, first, wanted, lambda fact: around, most, common)
+    return CandidateQuery(words, literals, first, wanted, lambda fact: around, most, common)
 
 
-def named(gathered: Gathered, docs: Sequence[int]) -> list[str]:
-    return [gathered.facts[doc].key for doc in docs]
+def named(gathered: Candidates, docs: Sequence[int]) -> list[str]:
+    return [gathered.documents[doc].key for doc in docs]
 
 
 def test_places_count_words_and_follow_stems(store: Store) -> None:
     scope = new_scope()
     key = key_of(put(store, scope, None, "tests pass; the test of tests"))
     put(store, scope, None, "nothing of that kind")
-    gathered = store.gather(scope, (NOTE,), seek("test", "absent"))
-    ((doc, places),) = (gathered.places[0] or {}).items()
+    gathered = store.entries.candidates(scope, (NOTE,), seek("test", "absent"))
+    ((doc, places),) = (gathered.positions[0] or {}).items()
     assert places == (0, 3, 5)
-    assert gathered.places[1] == {}
-    assert named(gathered, gathered.found) == [key]
+    assert gathered.positions[1] == {}
+    assert named(gathered, gathered.docs) == [key]
     assert gathered.total == 2
-    fact = gathered.facts[doc]
+    fact = gathered.documents[doc]
     assert (fact.kind, fact.session, fact.head, fact.size) == (NOTE, "s", "tests pass; the test of tests", 29)
-    assert store.texts(scope, [doc, doc + 1_000])[doc].content == "tests pass; the test of tests"
+    assert store.entries.texts(scope, [doc, doc + 1_000])[doc].content == "tests pass; the test of tests"
 
 
 def test_only_the_kinds_and_the_project_asked_for_are_gathered(store: Store) -> None:
@@ -51,59 +53,59 @@ def test_only_the_kinds_and_the_project_asked_for_are_gathered(store: Store) -> 
     note = key_of(put(store, scope, None, "zinc"))
     put(store, scope, "metal", "zinc", kind=MEMORY)
     put(store, other, None, "zinc")
-    gathered = store.gather(scope, (NOTE,), seek("zinc"))
-    assert named(gathered, gathered.found) == [note]
-    assert len(gathered.places[0] or {}) == 1
-    assert store.texts(other, gathered.found) == {}
+    gathered = store.entries.candidates(scope, (NOTE,), seek("zinc"))
+    assert named(gathered, gathered.docs) == [note]
+    assert len(gathered.positions[0] or {}) == 1
+    assert store.entries.texts(other, gathered.docs) == {}
 
 
 def test_texts_around_a_hit_are_known_and_the_deleted_are_not(store: Store) -> None:
     scope = new_scope()
     keys = [key_of(put(store, scope, None, text)) for text in ("one", "two", "cobalt", "four", "five")]
-    gathered = store.gather(scope, (NOTE,), seek("cobalt", around=1))
-    assert sorted(fact.key for fact in gathered.facts.values()) == keys[1:4]
+    gathered = store.entries.candidates(scope, (NOTE,), seek("cobalt", around=1))
+    assert sorted(fact.key for fact in gathered.documents.values()) == keys[1:4]
     delete(store, scope, keys[2])
-    assert store.gather(scope, (NOTE,), seek("cobalt", around=1)).found == ()
+    assert store.entries.candidates(scope, (NOTE,), seek("cobalt", around=1)).docs == ()
 
 
 def test_a_literal_is_found_inside_words_and_common_words_are_not_followed(store: Store) -> None:
     scope = new_scope()
     keys = [key_of(put(store, scope, None, f"the usual {number}")) for number in range(8)]
     odd = key_of(put(store, scope, None, "the xylophonist played"))
-    gathered = store.gather(scope, (NOTE,), seek("xylophon", literals=("lophoni",)))
+    gathered = store.entries.candidates(scope, (NOTE,), seek("xylophon", literals=("lophoni",)))
     assert named(gathered, list(gathered.literals[0])) == [odd]
-    common = store.gather(scope, (NOTE,), seek("usual", common=5))
+    common = store.entries.candidates(scope, (NOTE,), seek("usual", common=5))
     assert common.common == {0}
     assert common.counts[0] > 5
-    assert named(common, common.found) == keys[::-1]
+    assert named(common, common.docs) == keys[::-1]
 
 
 def test_outputs_are_found_once_indexed_until_they_are_gone(store: Store) -> None:
     scope = new_scope()
     body = b"".join(b"line %d is dull\n" % number for number in range(2_000)) + b"the kestrel landed\n"
-    kept = store.keep_output(scope, OutputDraft("radar"), body, stamp()).output
-    assert store.gather_outputs(scope, seek("kestrel")).found == ()
-    assert store.index_outputs(scope, 1) == 0
-    assert store.index_outputs(scope, 1 << 20) == 0
-    gathered = store.gather_outputs(scope, seek("kestrel"))
-    (doc,) = gathered.found
-    fact = gathered.facts[doc]
+    kept = store.outputs.keep(scope, OutputDraft("radar"), body, stamp()).output
+    assert store.outputs.candidates(scope, seek("kestrel")).docs == ()
+    assert store.outputs.index(scope, 1) == 0
+    assert store.outputs.index(scope, 1 << 20) == 0
+    gathered = store.outputs.candidates(scope, seek("kestrel"))
+    (doc,) = gathered.docs
+    fact = gathered.documents[doc]
     assert (fact.kind, fact.key, fact.origin) == ("output", kept.id, "tool radar")
     assert body[fact.start : fact.start + fact.size].endswith(b"the kestrel landed\n")
     assert body.count(b"\n", 0, fact.start) == fact.line - 1
-    assert store.gather_outputs(scope, seek("radar")).found  # what made it finds it too
-    assert store.gather_outputs(new_scope(), seek("kestrel")).found == ()
-    assert store.delete_output(scope, kept.id, stamp())
-    assert store.gather_outputs(scope, seek("kestrel")).found == ()
+    assert store.outputs.candidates(scope, seek("radar")).docs  # what made it finds it too
+    assert store.outputs.candidates(new_scope(), seek("kestrel")).docs == ()
+    assert store.outputs.delete(scope, kept.id, stamp())
+    assert store.outputs.candidates(scope, seek("kestrel")).docs == ()
 
 
 def test_outputs_wait_when_there_are_too_many(store: Store) -> None:
     scope = new_scope()
     for number in range(3):
-        store.keep_output(scope, OutputDraft("t"), b"falcon %d " % number * 600, stamp(NOON + number))
-    assert store.index_outputs(scope, 1) == 2
-    assert store.index_outputs(scope, 1 << 20) == 0
-    assert len({fact.key for fact in store.gather_outputs(scope, seek("falcon")).facts.values()}) == 3
+        store.outputs.keep(scope, OutputDraft("t"), b"falcon %d " % number * 600, stamp(NOON + number))
+    assert store.outputs.index(scope, 1) == 2
+    assert store.outputs.index(scope, 1 << 20) == 0
+    assert len({fact.key for fact in store.outputs.candidates(scope, seek("falcon")).documents.values()}) == 3
 
 
 def talk(address: str) -> list[list[str]]:
@@ -133,7 +135,7 @@ def test_both_stores_agree_on_the_first_ten(tmp_path: Path, postgres_url: str) -
 
 
 def test_the_project_of_a_text_is_part_of_its_name(store: Store) -> None:
-    assert store.texts(Scope("local", "nobody"), [1, 2, 3]) == {}
+    assert store.entries.texts(Scope("local", "nobody"), [1, 2, 3]) == {}
 
 
 def test_common_words_are_looked_for_beside_a_rarer_one(store: Store) -> None:
@@ -144,12 +146,12 @@ def test_common_words_are_looked_for_beside_a_rarer_one(store: Store) -> None:
         put(store, scope, None, f"amber {number}")
         put(store, scope, None, f"ivory {number}")
         put(store, scope, None, f"cobalt {number % 3}")
-    gathered = store.gather(scope, (NOTE,), seek("amber", "cobalt", "ivory", most=4, common=12))
+    gathered = store.entries.candidates(scope, (NOTE,), seek("amber", "cobalt", "ivory", most=4, common=12))
     assert gathered.common == {0, 1, 2}
-    gathered = store.gather(scope, (NOTE,), seek("amber", "cobalt", "ivory", "with", most=4, common=12))
+    gathered = store.entries.candidates(scope, (NOTE,), seek("amber", "cobalt", "ivory", "with", most=4, common=12))
     assert gathered.common == {0, 1, 2}
-    assert named(gathered, gathered.found)[0] == meant
-    assert [places.get(gathered.found[0]) for places in gathered.places[:3]] == [SOMEWHERE] * 3
+    assert named(gathered, gathered.docs)[0] == meant
+    assert [places.get(gathered.docs[0]) for places in gathered.positions[:3]] == [SOMEWHERE] * 3
     assert all(count >= 12 for count in gathered.counts[:3])
 
 
@@ -161,25 +163,25 @@ def test_words_that_are_all_common_find_the_texts_with_most_of_them(store: Store
     both = key_of(put(store, scope, None, "amber beside cobalt"))
     for number in range(12):
         put(store, scope, None, f"ivory {number}")
-    gathered = store.gather(scope, (NOTE,), seek("amber", "cobalt", "ivory", most=4, common=10))
+    gathered = store.entries.candidates(scope, (NOTE,), seek("amber", "cobalt", "ivory", most=4, common=10))
     assert gathered.common == {0, 1, 2}
-    assert named(gathered, gathered.found)[0] == both
-    assert len(gathered.found) == 4
+    assert named(gathered, gathered.docs)[0] == both
+    assert len(gathered.docs) == 4
 
 
 def test_a_small_project_is_found_beside_a_large_one_that_says_the_same(store: Store) -> None:
     scope, other = new_scope(), new_scope()
     keys = [key_of(put(store, scope, None, f"the tide of harbour {number}")) for number in range(3)]
-    kept = store.keep_output(scope, OutputDraft("chart"), b"the tide of harbour\n", stamp()).output
+    kept = store.outputs.keep(scope, OutputDraft("chart"), b"the tide of harbour\n", stamp()).output
     for number in range(40):
         put(store, scope, f"mind {number}", "the tide of harbour", kind=MEMORY)  # nor do other kinds hide a note
         put(store, other, None, f"the tide of harbour {number}")
-        store.keep_output(other, OutputDraft("chart"), b"the tide of harbour %d\n" % number, stamp())
+        store.outputs.keep(other, OutputDraft("chart"), b"the tide of harbour %d\n" % number, stamp())
     for owner in (scope, other):
-        assert store.index_outputs(owner, 1 << 20) == 0
+        assert store.outputs.index(owner, 1 << 20) == 0
     for words in (("tide",), ("tide", "harbour")):
         asked = seek(*words, most=4, common=5)
-        gathered = store.gather(scope, (NOTE,), asked)
-        assert set(named(gathered, gathered.found)) == set(keys)
-        outputs = store.gather_outputs(scope, asked)
-        assert named(outputs, outputs.found) == [kept.id]
+        gathered = store.entries.candidates(scope, (NOTE,), asked)
+        assert set(named(gathered, gathered.docs)) == set(keys)
+        outputs = store.outputs.candidates(scope, asked)
+        assert named(outputs, outputs.docs) == [kept.id]

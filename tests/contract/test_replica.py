@@ -79,16 +79,19 @@ def since(store: Store) -> Iterator[dict[str, int]]:
 
 
 SEARCHES: dict[str, Callable[[Store, Scope], Any]] = {
-    "containing": lambda store, scope: [one.key for one in store.containing(scope, NOTES, "osprey").entries],
-    "short": lambda store, scope: [one.key for one in store.containing(scope, NOTES, "os").entries],
-    "matching": lambda store, scope: [one.key for one in store.matching(scope, NOTES, Words((("osprey",),)))],
-    "gather": lambda store, scope: store.gather(scope, (NOTE,), seek("osprey")).found,
+    "containing": lambda store, scope: [one.key for one in store.entries.containing(scope, NOTES, "osprey").entries],
+    "short": lambda store, scope: [one.key for one in store.entries.containing(scope, NOTES, "os").entries],
+    "matching": lambda store, scope: [one.key for one in store.entries.matching(scope, NOTES, Words((("osprey",),)))],
+    "gather": lambda store, scope: store.entries.candidates(scope, (NOTE,), seek("osprey")).docs,
     "texts": lambda store, scope: sorted(
-        one.key for one in store.texts(scope, store.gather(scope, (NOTE,), seek("osprey")).found).values()
+        one.key
+        for one in store.entries.texts(scope, store.entries.candidates(scope, (NOTE,), seek("osprey")).docs).values()
     ),
-    "gather_outputs": lambda store, scope: store.gather_outputs(scope, seek("osprey")).found,
-    "contents": lambda store, scope: [one.content for one in store.matching(scope, NOTES, Words((("osprey",),)))],
-    "vectors": lambda store, scope: [bytes(one.body) for one in store.vectors(scope, 0)],
+    "gather_outputs": lambda store, scope: store.outputs.candidates(scope, seek("osprey")).docs,
+    "contents": lambda store, scope: [
+        one.content for one in store.entries.matching(scope, NOTES, Words((("osprey",),)))
+    ],
+    "vectors": lambda store, scope: [bytes(one.body) for one in store.vectors.after(scope, 0)],
 }
 
 
@@ -96,7 +99,7 @@ def test_every_search_is_answered_by_a_replica_that_has_everything(servers: Pair
     scope = new_scope()
     put(store, scope, "k", "an osprey")
     keep(store, scope, b"the osprey landed\n" * 400)
-    store.index_outputs(scope, 1 << 20)
+    store.outputs.index(scope, 1 << 20)
     embed(store, scope)
     alone = choose_store(servers.primary.url)
     expected = {name: search(alone, scope) for name, search in SEARCHES.items()}
@@ -131,23 +134,23 @@ def every_change(store: Store, scope: Scope) -> Iterator[tuple[str, Callable[[],
     yield "load", lambda: store.load(scope, [note("note_1", "loaded", NOON)], [])
     yield "edit", lambda: put(store, scope, "k", "text", tags=("t",))
     yield "delete", lambda: delete(store, scope, "k")
-    yield "edit_all", lambda: store.edit_all(scope, [(NOTE, "l", always(Draft("edited", "s")))], stamp())
-    yield "append", lambda: store.append(scope, MESSAGE, [("m", Draft("said", "s"))], stamp())
+    yield "edit_all", lambda: store.entries.edit_all(scope, [(NOTE, "l", always(Draft("edited", "s")))], stamp())
+    yield "append", lambda: store.entries.append(scope, MESSAGE, [("m", Draft("said", "s"))], stamp())
     # The same again at the same moment: neither a number nor a clock of the project moves on.
-    yield "append again", lambda: store.append(scope, MESSAGE, [("n", Draft("said too", "s"))], stamp())
+    yield "append again", lambda: store.entries.append(scope, MESSAGE, [("n", Draft("said too", "s"))], stamp())
     yield "keep_output", lambda: keep(store, scope, b"one " * 900)
-    yield "index_outputs", lambda: store.index_outputs(scope, 1 << 20)
-    id = store.outputs(scope, 1).outputs[0].id
-    yield "touch_output", lambda: store.touch_output(scope, id, NOON + 1)
-    yield "delete_output", lambda: store.delete_output(scope, id, stamp())
+    yield "index_outputs", lambda: store.outputs.index(scope, 1 << 20)
+    id = store.outputs.list(scope, 1).outputs[0].id
+    yield "touch_output", lambda: store.outputs.touch(scope, id, NOON + 1)
+    yield "delete_output", lambda: store.outputs.delete(scope, id, stamp())
     yield "keep_outputs", lambda: [keep(store, scope, b"%d " % n * 900) for n in range(4)]
-    ids = [one.id for one in store.outputs(scope, 9).outputs]
-    yield "purge_outputs", lambda: store.purge_outputs(scope, ids[:1], stamp())
-    yield "prune_outputs", lambda: store.prune_outputs(scope, now=NOON + 1, max_age_ms=None, max_bytes=1, most=1)
-    yield "clear_outputs", lambda: store.clear_outputs(scope, stamp())
-    yield "without_vector", lambda: store.without_vector(scope, MODEL, 9)
+    ids = [one.id for one in store.outputs.list(scope, 9).outputs]
+    yield "purge_outputs", lambda: store.outputs.purge(scope, ids[:1], stamp())
+    yield "prune_outputs", lambda: store.outputs.prune(scope, now=NOON + 1, max_age_ms=None, max_bytes=1, most=1)
+    yield "clear_outputs", lambda: store.outputs.clear(scope, stamp())
+    yield "without_vector", lambda: store.vectors.missing(scope, MODEL, 9)
     yield "keep_vectors", lambda: embed(store, scope)
-    yield "erase", lambda: store.erase(scope, range(9))
+    yield "erase", lambda: store.entries.erase(scope, range(9))
 
 
 def test_every_change_is_waited_for(servers: Pair, store: Store) -> None:
@@ -209,7 +212,7 @@ def test_writers_and_readers_at_once_miss_nothing_either(servers: Pair) -> None:
         for at in range(most):
             scope, word = scopes[(number + at) % 2], f"osprey{number}x{at}"
             put(here, scope, None, word)
-            if len(there.matching(scope, NOTES, Words(((word,),)))) != 1:
+            if len(there.entries.matching(scope, NOTES, Words(((word,),)))) != 1:
                 missed.append(word)
 
     with opened(servers) as one, opened(servers) as two:
@@ -239,18 +242,18 @@ def written(store: Store, scope: Scope, kind: str, number: int) -> None:
     if kind == "note":
         put(store, scope, None, f"osprey {number}")
     elif kind == "message":
-        store.append(scope, MESSAGE, [(f"m{number}", Draft(f"osprey {number}", "s"))], stamp())
+        store.entries.append(scope, MESSAGE, [(f"m{number}", Draft(f"osprey {number}", "s"))], stamp())
     else:
         keep(store, scope, b"osprey %d " % number * 9)
-        store.index_outputs(scope, 1 << 20)
+        store.outputs.index(scope, 1 << 20)
 
 
 def seen(store: Store, scope: Scope) -> dict[str, int]:
-    outputs = store.gather_outputs(scope, seek("osprey"))
+    outputs = store.outputs.candidates(scope, seek("osprey"))
     return {
-        "note": len(store.matching(scope, NOTES, Words((("osprey",),)))),
-        "message": len(store.texts(scope, store.gather(scope, (MESSAGE,), seek("osprey")).found)),
-        "output": len({outputs.facts[doc].key for doc in outputs.found}),
+        "note": len(store.entries.matching(scope, NOTES, Words((("osprey",),)))),
+        "message": len(store.entries.texts(scope, store.entries.candidates(scope, (MESSAGE,), seek("osprey")).docs)),
+        "output": len({outputs.documents[doc].key for doc in outputs.docs}),
     }
 
 
@@ -347,7 +350,7 @@ def test_one_that_stands_still_is_hung_up_on(
     put(store, scope, "k", "an osprey")
     until_replica(store, scope)
     with since(store) as counted:
-        backend = store._near(scope, lambda con: con.info.backend_pid)
+        backend = store._reads.reads(scope, lambda con: con.info.backend_pid)
     assert counted == {REPLICA: 1}  # else the pid is one of the primary's
     monkeypatch.setattr(postgres_replica, "ANSWER_SECONDS", 0)
     os.kill(backend, signal.SIGSTOP)
@@ -368,7 +371,7 @@ def test_connections_that_lay_unused_are_not_trusted(
     servers.caught_up()
 
     def answering() -> int:
-        return store._near(scope, lambda con: con.info.backend_pid)
+        return store._reads.reads(scope, lambda con: con.info.backend_pid)
 
     with since(store) as counted:
         first, second = answering(), answering()
@@ -386,7 +389,7 @@ def test_more_at_once_than_it_may_have_go_to_the_primary(
     put(store, scope, "k", "an osprey")
     servers.caught_up()
     with since(store) as counted:
-        within = store._near(scope, lambda con: SEARCHES["matching"](store, scope))
+        within = store._reads.reads(scope, lambda con: SEARCHES["matching"](store, scope))
     assert within == ["k"]
     assert counted == {REPLICA: 1, BUSY: 1}
 

@@ -70,13 +70,15 @@ def laden(store: Store, contents: list[str]) -> tuple[Scope, list[Entry]]:
 def test_containing_is_exact(store: Store, asked: tuple[list[str], str]) -> None:
     contents, needle = asked
     scope, entries = laden(store, contents)
-    assert store.containing(scope, NOTES, needle) == naive_page(entries, needle)
+    assert store.entries.containing(scope, NOTES, needle) == naive_page(entries, needle)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 20, 100])
 def test_containing_counts_what_it_leaves_out(store: Store, limit: int) -> None:
     scope, entries = laden(store, [f"{'.' * (n % 4)}needle {n}" for n in range(20)] + ["other"])
-    assert store.containing(scope, NOTES._replace(limit=limit), "NEEDLE") == naive_page(entries, "needle", limit)
+    assert store.entries.containing(scope, NOTES._replace(limit=limit), "NEEDLE") == naive_page(
+        entries, "needle", limit
+    )
 
 
 def test_containing_looks_at_the_content_as_it_is_now(store: Store, scope: Scope) -> None:
@@ -84,40 +86,42 @@ def test_containing_looks_at_the_content_as_it_is_now(store: Store, scope: Scope
     put(store, scope, "k", "second idea")
     put(store, scope, "gone", "third")
     put(store, scope, "m", "first", kind=MEMORY)
-    assert store.containing(scope, NOTES, "thought").total == 0
-    assert store.containing(scope, NOTES, "tagged").total == 0  # tags are not content
-    assert keys(store.containing(scope, NOTES, "cond id").entries) == ["k"]
-    assert keys(store.containing(scope, Listing((NOTE, MEMORY)), "ir").entries) == ["gone", "m"]
-    assert keys(store.containing(scope, Listing((NOTE, MEMORY)), "M").entries) == ["m"]  # memory is found by its key
+    assert store.entries.containing(scope, NOTES, "thought").total == 0
+    assert store.entries.containing(scope, NOTES, "tagged").total == 0  # tags are not content
+    assert keys(store.entries.containing(scope, NOTES, "cond id").entries) == ["k"]
+    assert keys(store.entries.containing(scope, Listing((NOTE, MEMORY)), "ir").entries) == ["gone", "m"]
+    assert keys(store.entries.containing(scope, Listing((NOTE, MEMORY)), "M").entries) == [
+        "m"
+    ]  # memory is found by its key
 
 
 def test_the_text_of_memory_begins_with_its_key(store: Store, scope: Scope) -> None:
     memory = Listing((MEMORY,))
     put(store, scope, "Project Straße", "the street", kind=MEMORY, now=NOON)
     put(store, scope, "other", "project street", kind=MEMORY, now=NOON + 1)
-    assert keys(store.containing(scope, memory, "PROJECT").entries) == ["Project Straße", "other"]
-    assert keys(store.containing(scope, memory, "strasse\nTHE").entries) == ["Project Straße"]
+    assert keys(store.entries.containing(scope, memory, "PROJECT").entries) == ["Project Straße", "other"]
+    assert keys(store.entries.containing(scope, memory, "strasse\nTHE").entries) == ["Project Straße"]
     put(store, scope, "project", "note", kind=NOTE)
-    assert store.containing(scope, NOTES, "project").total == 0  # the key of a note is made by the store
+    assert store.entries.containing(scope, NOTES, "project").total == 0  # the key of a note is made by the store
 
 
 def test_containing_obeys_the_listing(store: Store, scope: Scope) -> None:
     put(store, scope, "a", "needle", session="s1", tags=("t",))
     put(store, scope, "b", "needle", session="s2", done=True)
     put(store, scope, "c", "needle", session="s2")
-    assert keys(store.containing(scope, NOTES, "eedl").entries) == ["c", "a"]
-    assert keys(store.containing(scope, NOTES._replace(include_done=True), "eedl").entries) == ["c", "b", "a"]
-    assert keys(store.containing(scope, NOTES._replace(session="s1"), "eedl").entries) == ["a"]
-    assert keys(store.containing(scope, NOTES._replace(tags=("t",)), "eedl").entries) == ["a"]
+    assert keys(store.entries.containing(scope, NOTES, "eedl").entries) == ["c", "a"]
+    assert keys(store.entries.containing(scope, NOTES._replace(include_done=True), "eedl").entries) == ["c", "b", "a"]
+    assert keys(store.entries.containing(scope, NOTES._replace(session="s1"), "eedl").entries) == ["a"]
+    assert keys(store.entries.containing(scope, NOTES._replace(tags=("t",)), "eedl").entries) == ["a"]
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_no_question_is_an_error(store: Store, payload: str) -> None:
     scope, entries = laden(store, ["a and b", "a", "text: c", f"x {payload}"])
-    assert store.containing(scope, NOTES, payload) == naive_page(entries, payload)
+    assert store.entries.containing(scope, NOTES, payload) == naive_page(entries, payload)
     groups = tuple((word,) for word in query_words(payload))
     for words in (Words(groups), Words(groups, every=False), Words((tuple(query_words(payload)), ("a",)))):
-        found = {entry.key for entry in store.matching(scope, NOTES, words)}
+        found = {entry.key for entry in store.entries.matching(scope, NOTES, words)}
         assert found <= {entry.key for entry in entries}
 
 
@@ -130,7 +134,7 @@ def test_words_are_found_by_their_stem_in_content_tags_and_memory_keys(store: St
 
     def found(query: str, *, every: bool = True) -> set[str]:
         words = Words(tuple((word,) for word in query_words(query)), every)
-        return {entry.key for entry in store.matching(scope, whole, words)}
+        return {entry.key for entry in store.entries.matching(scope, whole, words)}
 
     assert found("connections") == {"a", "b"}
     assert found("network") == {"a", "network-key"}
@@ -139,8 +143,8 @@ def test_words_are_found_by_their_stem_in_content_tags_and_memory_keys(store: St
     assert found("nowhere") == set()
     assert found("") == set()
     either = Words((("nowhere", "refuses"), ("connect",)))
-    assert {entry.key for entry in store.matching(scope, whole, either)} == {"a"}
-    assert store.matching(scope, whole, Words(((), ()))) == ()
+    assert {entry.key for entry in store.entries.matching(scope, whole, either)} == {"a"}
+    assert store.entries.matching(scope, whole, Words(((), ()))) == ()
 
 
 STEMS = (
@@ -157,44 +161,44 @@ def test_words_with_the_same_stem_are_the_same_word(store: Store, family: tuple[
     scope, entries = laden(store, [f"some {word} text" for word in family] + ["other words"])
     wanted = keys(entries[:-1])
     for word in family:
-        assert sorted(keys(store.matching(scope, NOTES, Words(((word,),))))) == wanted, word
+        assert sorted(keys(store.entries.matching(scope, NOTES, Words(((word,),))))) == wanted, word
 
 
 def test_what_was_looked_for_in_vain_is_found_once_it_is_there(store: Store, store_url: str, scope: Scope) -> None:
     sought = Words((("parsers",),))
-    assert store.matching(scope, NOTES, sought) == ()
+    assert store.entries.matching(scope, NOTES, sought) == ()
     store.load(scope, [note("loaded", "a parser", NOON)], [])
-    assert keys(store.matching(scope, NOTES, sought)) == ["loaded"]
+    assert keys(store.entries.matching(scope, NOTES, sought)) == ["loaded"]
     put(store, scope, "put", "some parsers", now=NOON + 1)
-    assert keys(store.matching(scope, NOTES, sought)) == ["put", "loaded"]
+    assert keys(store.entries.matching(scope, NOTES, sought)) == ["put", "loaded"]
     elsewhere = Words((("zebras",), ("parser",)))
-    assert store.matching(scope, NOTES, elsewhere) == ()
+    assert store.entries.matching(scope, NOTES, elsewhere) == ()
     other = choose_store(store_url)
     put(other, scope, "theirs", "zebra parsers", now=NOON + 2)
     other.close()
-    assert keys(store.matching(scope, NOTES, elsewhere)) == ["theirs"]
+    assert keys(store.entries.matching(scope, NOTES, elsewhere)) == ["theirs"]
 
 
 def test_a_word_is_found_among_very_many_that_begin_or_end_like_it(store: Store) -> None:
     fillers = " ".join(f"{number}ate creat{number}" for number in range(1_000, 1_400))
     scope, _ = laden(store, [fillers, "they ate", "creatures", "it ate creatures"])
-    assert keys(store.matching(scope, NOTES, Words((("ate",),)))) == ["note_3", "note_1"]
-    assert keys(store.matching(scope, NOTES, Words((("creatures",),)))) == ["note_3", "note_2"]
-    assert keys(store.matching(scope, NOTES, Words((("ate",), ("creatures",))))) == ["note_3"]
+    assert keys(store.entries.matching(scope, NOTES, Words((("ate",),)))) == ["note_3", "note_1"]
+    assert keys(store.entries.matching(scope, NOTES, Words((("creatures",),)))) == ["note_3", "note_2"]
+    assert keys(store.entries.matching(scope, NOTES, Words((("ate",), ("creatures",))))) == ["note_3"]
 
 
 def test_a_short_stem_is_found_among_many_words_that_begin_like_it(store: Store) -> None:
     fillers = " ".join(f"con{number}" for number in range(1_000, 2_000))
     scope, _ = laden(store, [fillers, "pros and cons"])
-    assert keys(store.matching(scope, NOTES, Words((("con",),)))) == ["note_1"]
+    assert keys(store.entries.matching(scope, NOTES, Words((("con",),)))) == ["note_1"]
 
 
 def test_entries_with_every_word_come_newest_first(store: Store, scope: Scope) -> None:
     for at, content in enumerate(("word", "word word word", "a long text with that word in it", "word")):
         put(store, scope, f"k{at}", content, now=NOON + at)
-    assert keys(store.matching(scope, NOTES, Words((("word",),)))) == ["k3", "k2", "k1", "k0"]
+    assert keys(store.entries.matching(scope, NOTES, Words((("word",),)))) == ["k3", "k2", "k1", "k0"]
     put(store, scope, "k0", "word again", now=NOON + 9)  # a change makes it no newer
-    assert keys(store.matching(scope, NOTES._replace(limit=2), Words((("word",),)))) == ["k3", "k2"]
+    assert keys(store.entries.matching(scope, NOTES._replace(limit=2), Words((("word",),)))) == ["k3", "k2"]
 
 
 def test_without_every_word_those_that_hold_the_most_come_first(store: Store, scope: Scope) -> None:
@@ -202,29 +206,29 @@ def test_without_every_word_those_that_hold_the_most_come_first(store: Store, sc
     for at in range(5):
         put(store, scope, f"one{at}", "alpha gamma", now=NOON + 1 + at)
     words = Words((("alpha",), ("beta",)), every=False)
-    assert keys(store.matching(scope, NOTES, words))[0] == "both"
+    assert keys(store.entries.matching(scope, NOTES, words))[0] == "both"
 
 
 def test_matching_obeys_the_listing_and_its_limit(store: Store, scope: Scope) -> None:
     for n in range(5):
         put(store, scope, f"k{n}", "word " * (n + 1), session=f"s{n % 2}", tags=("t",) if n == 3 else (), done=n == 4)
     words = Words((("word",),))
-    assert len(store.matching(scope, NOTES, words)) == 4
-    assert len(store.matching(scope, NOTES._replace(limit=2), words)) == 2
-    assert {e.key for e in store.matching(scope, NOTES._replace(session="s1"), words)} == {"k1", "k3"}
-    assert keys(store.matching(scope, NOTES._replace(tags=("t",)), words)) == ["k3"]
-    assert "k4" in keys(store.matching(scope, NOTES._replace(include_done=True), words))
+    assert len(store.entries.matching(scope, NOTES, words)) == 4
+    assert len(store.entries.matching(scope, NOTES._replace(limit=2), words)) == 2
+    assert {e.key for e in store.entries.matching(scope, NOTES._replace(session="s1"), words)} == {"k1", "k3"}
+    assert keys(store.entries.matching(scope, NOTES._replace(tags=("t",)), words)) == ["k3"]
+    assert "k4" in keys(store.entries.matching(scope, NOTES._replace(include_done=True), words))
 
 
 def test_words_follow_a_change_and_leave_with_the_entry(store: Store, scope: Scope) -> None:
     put(store, scope, "k", "alpha")
     put(store, scope, "k", "beta")
-    assert store.matching(scope, NOTES, Words((("alpha",),))) == ()
-    assert keys(store.matching(scope, NOTES, Words((("beta",),)))) == ["k"]
+    assert store.entries.matching(scope, NOTES, Words((("alpha",),))) == ()
+    assert keys(store.entries.matching(scope, NOTES, Words((("beta",),)))) == ["k"]
     put(store, scope, "k", "beta", tags=("gamma",))
-    assert keys(store.matching(scope, NOTES, Words((("gamma",),)))) == ["k"]
+    assert keys(store.entries.matching(scope, NOTES, Words((("gamma",),)))) == ["k"]
     put(store, scope, "k", "")
-    assert store.matching(scope, NOTES, Words((("beta", "gamma"),))) == ()
+    assert store.entries.matching(scope, NOTES, Words((("beta", "gamma"),))) == ()
 
 
 @given(contents_and_needle(), nasty)
@@ -237,12 +241,12 @@ def test_both_stores_find_the_same(both: tuple[Store, Store], asked: tuple[list[
     for store in both:
         store.load(scope, entries, [])
     one, other = both
-    assert one.containing(scope, NOTES, needle) == other.containing(scope, NOTES, needle)
+    assert one.entries.containing(scope, NOTES, needle) == other.entries.containing(scope, NOTES, needle)
     for text in (question, needle, f"tag {needle}"):
         asked_for = query_words(text)
         for every in (True, False):
             words = Words(tuple((word,) for word in asked_for), every)
-            found = [{entry.key for entry in store.matching(scope, NOTES, words)} for store in both]
+            found = [{entry.key for entry in store.entries.matching(scope, NOTES, words)} for store in both]
             assert found[0] == found[1]
 
 
@@ -256,7 +260,9 @@ def test_matching_finds_exactly_the_entries_with_the_words(store: Store, asked: 
         put(naive, scope, entry.key, entry.content)  # type: ignore[arg-type]
     for every in (True, False):
         words = Words(tuple((word,) for word in query_words(question)), every)
-        assert {entry.key for entry in store.matching(scope, NOTES, words)} == naive.matching(scope, NOTES, words)
+        assert {entry.key for entry in store.entries.matching(scope, NOTES, words)} == naive.matching(
+            scope, NOTES, words
+        )
 
 
 def test_the_embedded_store_prepares_no_statement_again_for_other_values(tmp_path: Path, scope: Scope) -> None:
@@ -271,7 +277,7 @@ def test_the_embedded_store_prepares_no_statement_again_for_other_values(tmp_pat
     store._db.give(con)
     for number in range(5):
         put(store, scope, f"k{number}", f"The parser reads {number} files of the grammar")
-        assert len(store.matching(scope, NOTES, Words((("parser",), ("grammars",))))) == number + 1
+        assert len(store.entries.matching(scope, NOTES, Words((("parser",), ("grammars",))))) == number + 1
     store.close()
     assert any("FROM 'main'.'terms_idx'" in sql for sql in again), "the statements of the index itself are seen"
     assert max(again.values()) <= 1, "once may be because the tables are new"

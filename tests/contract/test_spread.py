@@ -21,10 +21,9 @@ from limpet import errors
 from limpet.model import NOTE, Scope
 from limpet.store import EventQuery, Store
 from limpet.stores.postgres import schema
+from limpet.stores.postgres.entries import ONE_ENTRY
 from limpet.stores.postgres.schema import TAKE_PROJECT
-from limpet.stores.postgres.store import ONE_ENTRY
 from limpet.stores.postgres.write import COUNT, LAST_VERSION, LOCK, STEPS
-from limpet.stores.shared import backup
 from limpet.wiring import choose_store
 from spread import PARTS, SPREAD_SQL, Spread
 
@@ -63,7 +62,7 @@ def test_tenants_live_on_all_three_servers_each_on_one(spread: Store, spread_ser
         assert sum(map(len, kept)) == len(TENANTS)
         assert set().union(*kept) == set(TENANTS)
     for tenant in TENANTS:
-        assert [entry.content for entry in spread.list(Scope(tenant, "p"), NOTES).entries] == [f"of {tenant}"]
+        assert [entry.content for entry in spread.entries.list(Scope(tenant, "p"), NOTES).entries] == [f"of {tenant}"]
     assert all(finding.ok for finding in spread.check())
 
 
@@ -125,10 +124,10 @@ def test_processes_that_write_at_once_lose_and_double_nothing(spread: Store, spr
         assert worker.returncode == 0, problems
         keys += output.split()[1:]
     assert len(set(keys)) == 4 * edits
-    counter = spread.read(scope, "memory", "counter")
+    counter = spread.entries.read(scope, "memory", "counter")
     assert counter is not None
     assert counter.content == str(4 * edits)
-    seqs = [event.seq for event in spread.events(scope, EventQuery(limit=1_000))]
+    seqs = [event.seq for event in spread.entries.events(scope, EventQuery(limit=1_000))]
     assert seqs == list(range(len(seqs), 0, -1))
 
 
@@ -144,11 +143,11 @@ def test_a_node_that_is_away_is_named_and_the_others_go_on(
         put(spread, Scope(lost, "p"), "k", "after")
     assert put(spread, Scope(there, "p"), "k", "after").after is not None
     raw(spread_url, f"ALTER SERVER node0 OPTIONS (SET dbname '{conninfo_to_dict(spread_url)['dbname']}')")
-    entry = spread.read(Scope(lost, "p"), NOTE, "k")
+    entry = spread.entries.read(Scope(lost, "p"), NOTE, "k")
     assert entry is not None
     assert entry.content == "before"
     assert len(everything(spread, Scope(lost, "p"))) == 4
-    assert spread.edit(Scope(lost, "p"), NOTE, "k", lambda before: None, stamp()).seq == 0
+    assert spread.entries.edit(Scope(lost, "p"), NOTE, "k", lambda before: None, stamp()).seq == 0
 
 
 @pytest.mark.one_server
@@ -171,7 +170,7 @@ def test_a_store_of_one_server_is_spread_by_backup_and_restore(
         for tenant in TENANTS:
             put(one, Scope(tenant, "p"), "k", f"of {tenant}", tags=("t",))
         one.backup(str(tmp_path / "all.db"))
-        backup.restore(many, str(tmp_path / "all.db"))
+        many.restore(str(tmp_path / "all.db"))
         for tenant in TENANTS:
             assert everything(many, Scope(tenant, "p")) == everything(one, Scope(tenant, "p"))
         many.backup(str(tmp_path / "again.db"))

@@ -57,9 +57,15 @@ def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Non
 def told(store: Store, tenant: str) -> list[object]:
     """What a tenant has, in every way that matters here."""
     scope = Scope(tenant, "p")
-    texts = store.texts(scope, store.gather(scope, (NOTE,), WORDS).found)
-    outputs = store.gather_outputs(scope, WORDS).found
-    return [everything(store, scope), texts, outputs, list(store.vectors(scope, 0)), list(store.dump_outputs(scope))]
+    texts = store.entries.texts(scope, store.entries.candidates(scope, (NOTE,), WORDS).docs)
+    outputs = store.outputs.candidates(scope, WORDS).docs
+    return [
+        everything(store, scope),
+        texts,
+        outputs,
+        list(store.vectors.after(scope, 0)),
+        list(store.outputs.dump(scope)),
+    ]
 
 
 def filled(url: str) -> dict[str, list[object]]:
@@ -69,7 +75,7 @@ def filled(url: str) -> dict[str, list[object]]:
             scope = Scope(tenant, "p")
             put(store, scope, "k", f"the osprey of {tenant}", tags=("t",))
             keep(store, scope, f"the osprey of {tenant} landed\n".encode() * 300)
-            store.index_outputs(scope, 1 << 20)
+            store.outputs.index(scope, 1 << 20)
             embed(store, scope)
         return {tenant: told(store, tenant) for tenant in TENANTS}
     finally:
@@ -111,13 +117,13 @@ def same_and_on(servers: Spread, before: dict[str, list[object]]) -> None:
         assert set().union(*kept) == set(TENANTS)
         for tenant in TENANTS:
             scope = Scope(tenant, "p")
-            (old,) = store.gather(scope, (NOTE,), WORDS).found
+            (old,) = store.entries.candidates(scope, (NOTE,), WORDS).docs
             put(store, scope, "l", "one osprey more")
-            assert sorted(store.gather(scope, (NOTE,), WORDS).found)[0] == old
-            assert len(store.gather(scope, (NOTE,), WORDS).found) == 2
+            assert sorted(store.entries.candidates(scope, (NOTE,), WORDS).docs)[0] == old
+            assert len(store.entries.candidates(scope, (NOTE,), WORDS).docs) == 2
             keep(store, scope, b"another osprey landed\n" * 300)
-            store.index_outputs(scope, 1 << 20)
-            assert len(store.gather_outputs(scope, WORDS).found) > 1
+            store.outputs.index(scope, 1 << 20)
+            assert len(store.outputs.candidates(scope, WORDS).docs) > 1
             assert embed(store, scope) == 1
         assert all(finding.ok for finding in store.check())
     finally:

@@ -19,7 +19,7 @@ from contract.kit import NOON, NOTES, delete, everything, keys, put, raw, stamp
 from limpet import errors
 from limpet.api import Limpet
 from limpet.model import MEMORY, NOTE, OutputDraft, Scope
-from limpet.store import CallNote, EventQuery, ReadNote, Store, Words
+from limpet.store import CallRecord, EventQuery, ReadRecord, Store, Words
 from limpet.stores.postgres import schema, tenants
 from limpet.wiring import choose_store
 from postgres import as_admin
@@ -71,36 +71,38 @@ def story(store: Store, scope: Scope) -> None:
     put(store, scope, "gone", whose)
     delete(store, scope, "gone")
     put(store, scope, "key", whose, kind=MEMORY)
-    kept = store.keep_output(scope, OutputDraft("tool"), f"{whose} ".encode() * 900, stamp()).output
-    store.note_call(scope, CallNote("s", "t", "c", kept.id, kept.digest, 1, True, False, "t", 10, 1), 0)
-    store.note_read(scope, ReadNote("s", "t", kept.id, [1], 1, "t", 1))
-    deleted = store.keep_output(scope, OutputDraft("tool"), b"to be deleted", stamp()).output
-    store.delete_output(scope, deleted.id, stamp())
-    waiting = store.without_vector(scope, "model", 10)
-    store.keep_vectors(scope, "model", [(one, scope.tenant.encode()) for one in waiting[:2]])
+    kept = store.outputs.keep(scope, OutputDraft("tool"), f"{whose} ".encode() * 900, stamp()).output
+    store.calls.record_call(scope, CallRecord("s", "t", "c", kept.id, kept.digest, 1, True, False, "t", 10, 1), 0)
+    store.calls.record_read(scope, ReadRecord("s", "t", kept.id, [1], 1, "t", 1))
+    deleted = store.outputs.keep(scope, OutputDraft("tool"), b"to be deleted", stamp()).output
+    store.outputs.delete(scope, deleted.id, stamp())
+    waiting = store.vectors.missing(scope, "model", 10)
+    store.vectors.keep(scope, "model", [(one, scope.tenant.encode()) for one in waiting[:2]])
 
 
 def answers(store: Store, scope: Scope) -> dict[str, Any]:
     """What a tenant is told. A call that fails says so."""
     hold = Limpet(store, scope)
     calls: dict[str, Callable[[], Any]] = {
-        "read": lambda: store.read(scope, NOTE, "a"),
-        "list": lambda: store.list(scope, NOTES),
-        "earlier": lambda: store.earlier(scope, NOTE, None),
-        "containing": lambda: store.containing(scope, NOTES, "secret"),
-        "matching": lambda: store.matching(scope, NOTES, Words((("secret",),))),
-        "tags": lambda: store.tags(scope, NOTE, ""),
-        "tally": lambda: store.tally(scope, NOTE, ""),
+        "read": lambda: store.entries.read(scope, NOTE, "a"),
+        "list": lambda: store.entries.list(scope, NOTES),
+        "earlier": lambda: store.entries.earlier(scope, NOTE, None),
+        "containing": lambda: store.entries.containing(scope, NOTES, "secret"),
+        "matching": lambda: store.entries.matching(scope, NOTES, Words((("secret",),))),
+        "tags": lambda: store.entries.tags(scope, NOTE, ""),
+        "tally": lambda: store.entries.tally(scope, NOTE, ""),
         "projects": lambda: store.projects(scope.tenant),
-        "events": lambda: store.events(scope, EventQuery()),
+        "events": lambda: store.entries.events(scope, EventQuery()),
         "dump": lambda: everything(store, scope),
         "recall": lambda: [(hit.kind, hit.key, hit.snippet) for hit in hold.recall("secret").hits],
-        "outputs": lambda: [(output.id, output.uses) for output in store.outputs(scope, 10).outputs],
-        "bytes": lambda: [store.output_bytes(scope, one.id, 0, 100) for one in store.outputs(scope, 10).outputs],
-        "dump_outputs": lambda: list(store.dump_outputs(scope)),
-        "savings": lambda: store.savings(scope),
+        "outputs": lambda: [(output.id, output.uses) for output in store.outputs.list(scope, 10).outputs],
+        "bytes": lambda: [
+            store.outputs.read_bytes(scope, one.id, 0, 100) for one in store.outputs.list(scope, 10).outputs
+        ],
+        "dump_outputs": lambda: list(store.outputs.dump(scope)),
+        "savings": lambda: store.calls.savings(scope),
         "usage": lambda: store.usage(scope.tenant),
-        "vectors": lambda: [vector[2] for vector in store.vectors(scope, 0)],
+        "vectors": lambda: [vector[2] for vector in store.vectors.after(scope, 0)],
     }
     told = {}
     for name, call in calls.items():
@@ -170,13 +172,13 @@ def test_a_connection_that_served_one_tenant_serves_the_next(server: Store) -> N
         put(server, scope, "a", f"of {scope.tenant}")
     for _ in range(8):
         for scope in (MINE, THEIRS):
-            found = server.read(scope, NOTE, "a")
+            found = server.entries.read(scope, NOTE, "a")
             assert found is not None
             assert found.content == f"of {scope.tenant}"
             with pytest.raises(errors.LimpetError):
-                server.read(scope, NOTE, "\0")
-            assert keys(server.list(scope, NOTES).entries) == ["a"]
-            assert keys(server.containing(scope, NOTES, f"of {scope.tenant}").entries) == ["a"]
+                server.entries.read(scope, NOTE, "\0")
+            assert keys(server.entries.list(scope, NOTES).entries) == ["a"]
+            assert keys(server.entries.containing(scope, NOTES, f"of {scope.tenant}").entries) == ["a"]
 
 
 def test_no_plan_without_the_rule_is_kept(server: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,15 +189,15 @@ def test_no_plan_without_the_rule_is_kept(server: Store, monkeypatch: pytest.Mon
     with sent(monkeypatch, str) as texts:
         for _ in range(8):
             assert hold.recall("searched").hits
-            server.containing(MINE, NOTES, "again")
-            server.matching(MINE, NOTES, Words((("again",),)))
+            server.entries.containing(MINE, NOTES, "again")
+            server.entries.matching(MINE, NOTES, Words((("again",),)))
             assert all(finding.ok for finding in server.check())
     ahead, behind = f"{tenants.UNFILTERED}; ", f"; {tenants.FILTERED}"
     past = {text.removeprefix(ahead) for text in texts if text.startswith(ahead)}
     assert len(past) >= 3
     assert all(text.endswith(behind) for text in past), "the rule holds again"
     past = {text.removesuffix(behind) for text in past}
-    with server._server.connection() as con:  # type: ignore[attr-defined]
+    with server._db.connection() as con:  # type: ignore[attr-defined]
         prepared = {row[0] for row in con.execute("SELECT statement FROM pg_prepared_statements").fetchall()}
     assert prepared, "others are"
     assert {re.sub(r"\$\d+", "%s", text) for text in prepared} & past == set()
@@ -240,9 +242,9 @@ def test_every_statement_asks_for_its_tenant_in_every_table(server: Store, monke
     with sent(monkeypatch, str) as texts:
         story(server, MINE)
         answers(server, MINE)
-        server.prune_outputs(MINE, now=NOON * 2, max_age_ms=1, max_bytes=1)
-        server.erase(MINE, [1, 2])
-        server.append(MINE, NOTE, [], stamp())
+        server.outputs.prune(MINE, now=NOON * 2, max_age_ms=1, max_bytes=1)
+        server.entries.erase(MINE, [1, 2])
+        server.entries.append(MINE, NOTE, [], stamp())
     seen = [text for text in dict.fromkeys(texts) if READS_TABLE.search(text)]
     assert len(seen) > 50
     assert [text for text in seen if len(TENANT.findall(text)) < len(READS_TABLE.findall(text))] == []

@@ -6,8 +6,7 @@ import pytest
 
 from contract.kit import NOON, always, delete, key_of, new_scope, note, put, raw, stamp
 from limpet.model import MESSAGE, NOTE, Draft, Scope
-from limpet.store import GONE, Store
-from limpet.vectors import Unmeant
+from limpet.store import DELETE, Store, Unembedded
 from limpet.wiring import choose_store
 
 MODEL, OTHER = "a model/1", "a model/2"
@@ -15,13 +14,13 @@ BODY = bytes(range(256))
 
 
 def waiting(store: Store, scope: Scope, model: str = MODEL, most: int = 100) -> list[str]:
-    return [one.text for one in store.without_vector(scope, model, most)]
+    return [one.text for one in store.vectors.missing(scope, model, most)]
 
 
 def embed(store: Store, scope: Scope, model: str = MODEL, most: int = 100) -> int:
     """Give a vector to what waits; its first byte tells the text."""
-    texts = store.without_vector(scope, model, most)
-    return store.keep_vectors(scope, model, [(one, made(one.text)) for one in texts])
+    texts = store.vectors.missing(scope, model, most)
+    return store.vectors.keep(scope, model, [(one, made(one.text)) for one in texts])
 
 
 def made(text: str) -> bytes:
@@ -29,7 +28,7 @@ def made(text: str) -> bytes:
 
 
 def bodies(store: Store, scope: Scope) -> list[bytes]:
-    return [bytes(one.body) for one in store.vectors(scope, 0)]
+    return [bytes(one.body) for one in store.vectors.after(scope, 0)]
 
 
 def test_a_new_text_waits_the_newest_first_and_then_has_a_vector(store: Store, scope: Scope) -> None:
@@ -38,21 +37,21 @@ def test_a_new_text_waits_the_newest_first_and_then_has_a_vector(store: Store, s
     assert waiting(store, scope, most=2) == ["three\ntagged", "two\ntagged"]
     assert embed(store, scope, most=2) == 2
     assert waiting(store, scope) == ["one\ntagged"]
-    first = store.vectors(scope, 0)
+    first = store.vectors.after(scope, 0)
     assert embed(store, scope) == 1
     assert waiting(store, scope) == []
-    (last,) = store.vectors(scope, max(one.number for one in first))
+    (last,) = store.vectors.after(scope, max(one.number for one in first))
     assert bytes(last.body) == made("one")
-    docs = [one.doc for one in store.vectors(scope, 0)]
-    assert [entry.content for entry in store.texts(scope, docs).values()] != []
-    assert len(store.texts(scope, docs)) == 3
+    docs = [one.doc for one in store.vectors.after(scope, 0)]
+    assert [entry.content for entry in store.entries.texts(scope, docs).values()] != []
+    assert len(store.entries.texts(scope, docs)) == 3
 
 
 def test_every_way_to_write_leaves_the_text_waiting(store: Store, scope: Scope) -> None:
     store.load(scope, [note("note_1", "loaded", NOON)], [])
     put(store, scope, None, "put")
-    store.append(scope, MESSAGE, [("m1", Draft("appended", "s"))], stamp())
-    store.edit_all(scope, [(NOTE, "all", always(Draft("edited", "s")))], stamp())
+    store.entries.append(scope, MESSAGE, [("m1", Draft("appended", "s"))], stamp())
+    store.entries.edit_all(scope, [(NOTE, "all", always(Draft("edited", "s")))], stamp())
     assert sorted(waiting(store, scope)) == ["appended", "edited", "loaded", "put"]
 
 
@@ -60,7 +59,7 @@ def test_a_text_that_goes_takes_its_vector_along(store: Store, scope: Scope, sto
     gone, purged, kept = (key_of(put(store, scope, None, text)) for text in ("gone", "purged", "kept"))
     embed(store, scope)
     delete(store, scope, gone)
-    store.edit_all(scope, [(NOTE, purged, always(GONE))], stamp())
+    store.entries.edit_all(scope, [(NOTE, purged, always(DELETE))], stamp())
     assert bodies(store, scope) == [made("kept")]
     never = key_of(put(store, scope, None, "never embedded"))
     delete(store, scope, never)
@@ -77,9 +76,9 @@ def test_a_changed_text_waits_again_and_an_old_vector_is_not_kept_for_it(store: 
     assert bodies(store, scope) == [made("before")], "what does not change the text keeps its vector"
     put(store, scope, key, "after")
     assert bodies(store, scope) == []
-    (old,) = store.without_vector(scope, MODEL, 10)
+    (old,) = store.vectors.missing(scope, MODEL, 10)
     put(store, scope, key, "now")
-    assert store.keep_vectors(scope, MODEL, [(old, made(old.text))]) == 0
+    assert store.vectors.keep(scope, MODEL, [(old, made(old.text))]) == 0
     assert waiting(store, scope) == ["now"]
     assert embed(store, scope) == 1
     assert bodies(store, scope) == [made("now")]
@@ -87,10 +86,10 @@ def test_a_changed_text_waits_again_and_an_old_vector_is_not_kept_for_it(store: 
 
 def test_a_vector_of_a_text_that_is_gone_is_not_kept(store: Store, scope: Scope) -> None:
     key = key_of(put(store, scope, None, "short-lived"))
-    texts = store.without_vector(scope, MODEL, 10)
+    texts = store.vectors.missing(scope, MODEL, 10)
     delete(store, scope, key)
-    assert store.keep_vectors(scope, MODEL, [(one, made(one.text)) for one in texts]) == 0
-    assert store.keep_vectors(scope, MODEL, [(Unmeant(10**9, b"", "nobody"), BODY)]) == 0
+    assert store.vectors.keep(scope, MODEL, [(one, made(one.text)) for one in texts]) == 0
+    assert store.vectors.keep(scope, MODEL, [(Unembedded(10**9, b"", "nobody"), BODY)]) == 0
     assert bodies(store, scope) == []
 
 
@@ -107,13 +106,13 @@ def test_another_model_begins_anew(store: Store, scope: Scope) -> None:
     for text in ("one", "two"):
         put(store, scope, None, text)
     embed(store, scope)
-    mine = store.without_vector(scope, MODEL, 10)
+    mine = store.vectors.missing(scope, MODEL, 10)
     assert mine == ()
     assert waiting(store, scope, OTHER) == ["two", "one"]
     assert bodies(store, scope) == []
     put(store, scope, None, "three")
-    texts = store.without_vector(scope, OTHER, 10)
-    assert store.keep_vectors(scope, MODEL, [(one, made(one.text)) for one in texts]) == 0, "not of this model any more"
+    texts = store.vectors.missing(scope, OTHER, 10)
+    assert store.vectors.keep(scope, MODEL, [(one, made(one.text)) for one in texts]) == 0, "not of this model any more"
     assert embed(store, scope, OTHER) == 3
     assert waiting(store, scope, OTHER) == []
 
@@ -133,7 +132,7 @@ def test_projects_do_not_share_vectors(store: Store, scope: Scope) -> None:
 def test_a_writer_that_ends_before_the_vector_is_made_loses_nothing(store_url: str, scope: Scope) -> None:
     first = choose_store(store_url)
     put(first, scope, None, "written, then the process ended")
-    texts = first.without_vector(scope, MODEL, 10)
+    texts = first.vectors.missing(scope, MODEL, 10)
     assert len(texts) == 1  # and now it is gone, with the vector in its hands
     first.close()
     second = choose_store(store_url)

@@ -19,8 +19,8 @@ def main(url: str, scope: Scope, name: str, edits: int) -> None:
     store = choose_store(url)
     stamp, note = Stamp("agent/test", "test", name, 1_000), Draft(f"by {name}", name, ("Tag",))
     for _ in range(edits):
-        store.edit(scope, MEMORY, "counter", count_on, stamp)
-        change = store.edit(scope, NOTE, None, lambda before: note, stamp)
+        store.entries.edit(scope, MEMORY, "counter", count_on, stamp)
+        change = store.entries.edit(scope, NOTE, None, lambda before: note, stamp)
         print(change.after.key if change.after else "", flush=True)
     store.close()
 

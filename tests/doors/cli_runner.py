@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from limpet.clients import session_variables
 from limpet.doors.cli import main
-from limpet.settings import SESSION_NAMES
 
 COMMAND = (sys.executable, "-m", "limpet")
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
@@ -80,7 +80,9 @@ class Cli:
 
 def environment(**more: str) -> dict[str, str]:
     """The test's environment for a child process, without the names of sessions we may be running in."""
-    return {name: value for name, value in os.environ.items() if name not in SESSION_NAMES} | more
+    return {
+        name: value for name, value in os.environ.items() if name not in ("LIMPET_SESSION", *session_variables())
+    } | more
 
 
 def run(*args: str, stdin: bytes = b"") -> Ran:

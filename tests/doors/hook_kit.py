@@ -9,7 +9,7 @@ from typing import Any
 
 import limpet
 from doors.cli_runner import COMMAND, environment
-from limpet.settings import AGENT_NAMES
+from limpet import clients
 
 Json = dict[str, Any]
 
@@ -25,7 +25,8 @@ class Place:
         self.home.mkdir()
 
     def environment(self, **more: str) -> dict[str, str]:
-        base = {name: value for name, value in environment().items() if name not in AGENT_NAMES}
+        set_by_agents = {name for client in clients.every() for name in client.variables}
+        base = {name: value for name, value in environment().items() if name not in set_by_agents}
         base = {name: value for name, value in base.items() if not name.startswith(("LIMPET_", "XDG_"))}
         return base | {"HOME": str(self.home)} | more
 

@@ -11,10 +11,10 @@ import pytest
 
 import limpet
 from doors.cli_runner import Cli
-from limpet.doors.cli.invocation import Invocation
-from limpet.doors.cli.run import ended_by, recognise
+from limpet.clients import session_variables
+from limpet.doors.cli.commands import recognise
+from limpet.doors.cli.run import ended_by
 from limpet.errors import LimpetError
-from limpet.settings import SESSION_NAMES
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     monkeypatch.chdir(folder)
-    for name in SESSION_NAMES:
+    for name in ("LIMPET_SESSION", *session_variables()):
         monkeypatch.delenv(name, raising=False)
     return Cli(folder, capsys, monkeypatch)
 
@@ -401,21 +401,21 @@ def test_the_demo_tells_its_story(cli: Cli) -> None:
     assert not cli.store.exists()
 
 
-def read(*words: str) -> tuple[str | None, str | None, str | None, object] | None:
-    """The place and the values of a command that is read without click."""
-    found = Invocation()
-    values = recognise(found, list(words))
-    return None if values is None else (found.store, found.project, found.session, values)
+def read(*words: str) -> tuple[object, object] | None:
+    """The shared options and the values of a command that is read without click."""
+    recognised = recognise(list(words))
+    return recognised and recognised[1:]
 
 
 def test_mcp_is_recognised_without_click() -> None:
     values = {"profile": "core", "no_handoff": False, "log_json": False, "traces": False}
-    assert read("mcp") == (None, None, None, values)
+    assert read("mcp") == ({}, values)
     assert read("mcp", "--profile", "full", "--session=s", "--store", "/x", "--project", "p") == (
-        *("/x", "p", "s"),
+        {"store": "/x", "project": "p", "session": "s"},
         {**values, "profile": "full"},
     )
-    assert read("--store", "/x", "mcp") == ("/x", None, None, values)
+    assert read("--store", "/x", "mcp") == ({"store": "/x"}, values)
+    assert read("--store", "/x", "mcp", "--store", "/y") == ({"store": "/y"}, values)
     for unusual in (
         ["mcp", "--help"],
         ["mcp", "--store"],
@@ -436,15 +436,21 @@ def test_mcp_is_recognised_without_click() -> None:
 
 def test_words_that_begin_with_a_dash_and_a_space_are_text() -> None:
     assert read("pad", "append", "- [ ] casts", "--session", "- s") == (
-        *(None, None, "- s"),
+        {"session": "- s"},
         {"content": "- [ ] casts", "expected_version": None},
     )
-    assert read("note", "add", "-", "--tag=-x", "--tag", "--y") == (
-        *(None, None, None),
-        {"content": "-", "tags": ("-x", "--y")},
-    )
-    assert read("wrap", "--name", "n", "--", "npx", "-y", "--", "z") is not None
-    assert read("note", "add", "--", "--json")[3] == {"content": "--json", "tags": ()}  # type: ignore[index]
+    assert read("note", "add", "-", "--tag=-x", "--tag", "--y") == ({}, {"content": "-", "tags": ("-x", "--y")})
+    assert read("note", "add", "--", "--json") == ({}, {"content": "--json", "tags": ()})
+    wrapped = read("wrap", "--name", "n", "--", "npx", "-y", "--", "z")
+    assert wrapped is not None
+    assert "('npx', '-y', '--', 'z')" in str(wrapped)
+
+
+def test_a_session_named_before_the_command_is_not_the_one_recall_looks_in() -> None:
+    recalled = read("--session", "s", "recall", "x", "--of", "other")
+    assert recalled is not None
+    assert recalled[0] == {"session": "s"}
+    assert "'session': 'other'" in str(recalled[1])
 
 
 def test_a_wrong_profile_makes_no_store(cli: Cli) -> None:

@@ -19,7 +19,7 @@ from doors.cli_runner import COMMAND, environment, run, run_child, sentence
 from golden.make import zstd
 from limpet import wiring
 from limpet.model import MEMORY, MESSAGE, NOTE, Draft, Scope
-from limpet.store import CallNote, EventQuery, Listing, ReadNote
+from limpet.store import CallRecord, EventQuery, Listing, ReadRecord
 from limpet.stores.shared.backup import DERIVED, ENTRIES, TABLES
 from limpet.upkeep import access_tokens
 from limpet.wiring import choose_store
@@ -34,17 +34,17 @@ def fill(url: str) -> None:
     store = choose_store(url)
     for scope in (HOME, OTHER):
         messages = [(f"s#{at:08d}", Draft(f"message {at}: größer 記憶 \x1f", "s")) for at in range(250)]
-        store.append(scope, MESSAGE, messages, stamp())  # more than one batch
+        store.entries.append(scope, MESSAGE, messages, stamp())  # more than one batch
         gone = key_of(put(store, scope, None, "soon gone", tags=("First Spelling",)))
         delete(store, scope, gone)
         put(store, scope, "release", "Tag it", kind=MEMORY, tags=("Casts",), pinned=True)
         put(store, scope, "release", "Tag it, then push", kind=MEMORY, tags=("casts",), pinned=True)
         put(store, scope, "ahead", "later than all", now=NOON + 10**9)
         kept = keep(store, scope, log(400_000, seed=len(scope.tenant)))
-        store.delete_output(scope, keep(store, scope, b"a result that goes\n" * 300).id, stamp())
-        note = CallNote("s", "grep", "c" * 64, kept.id, kept.digest, NOON, True, False, "o200k", 900, 80)
-        store.note_call(scope, note, 0)
-        store.note_read(scope, ReadNote("s", "grep", kept.id, ["lines", 1, 9], NOON, "o200k", 30))
+        store.outputs.delete(scope, keep(store, scope, b"a result that goes\n" * 300).id, stamp())
+        note = CallRecord("s", "grep", "c" * 64, kept.id, kept.digest, NOON, True, False, "o200k", 900, 80)
+        store.calls.record_call(scope, note, 0)
+        store.calls.record_read(scope, ReadRecord("s", "grep", kept.id, ["lines", 1, 9], NOON, "o200k", 30))
     asked = access_tokens.wanted("alice", "acme", "write", ("home",), "30d", NOON)
     access_tokens.create(store, asked, by="person/test", now=NOON)
     store.close()
@@ -103,13 +103,13 @@ def usable(url: str, like: str) -> None:
     try:
         assert all(finding.ok for finding in one.check())
         for scope in (HOME, OTHER):
-            assert list(one.dump(scope)) == list(two.dump(scope))
+            assert list(one.entries.dump(scope)) == list(two.entries.dump(scope))
             for needle in ("Message 17:", "größer", "PUSH"):
                 query = Listing((NOTE, MEMORY, MESSAGE))
-                assert one.containing(scope, query, needle) == two.containing(scope, query, needle)
-            assert one.savings(scope) == two.savings(scope)
-            (output,) = one.outputs(scope, 9).outputs
-            assert one.output_bytes(scope, output.id, 0, output.size) == log(400_000, seed=len(scope.tenant))
+                assert one.entries.containing(scope, query, needle) == two.entries.containing(scope, query, needle)
+            assert one.calls.savings(scope) == two.calls.savings(scope)
+            (output,) = one.outputs.list(scope, 9).outputs
+            assert one.outputs.read_bytes(scope, output.id, 0, output.size) == log(400_000, seed=len(scope.tenant))
             # A spelling that no entry carries any more is still the first one; ids and numbers go on.
             new = [put(store, scope, None, "new", tags=("first spelling",)) for store in (one, two)]
             assert [(done.seq, done.after) for done in new[:1]] == [(done.seq, done.after) for done in new[1:]]
@@ -312,7 +312,7 @@ def test_a_backup_under_load_is_one_moment_of_all_projects(store_url: str, tmp_p
 
 def newest(store: Any, scope: Scope) -> int:
     """How far a writer got in a project, all before it being there too."""
-    events = store.events(scope, EventQuery(kind=NOTE, limit=1_000_000))
+    events = store.entries.events(scope, EventQuery(kind=NOTE, limit=1_000_000))
     assert [int(event.key[1:]) for event in events] == list(range(len(events), 0, -1))
     return len(events)
 

@@ -11,8 +11,8 @@ import apsw
 import pytest
 
 from doors.cli_runner import Cli
+from limpet.clients import session_variables
 from limpet.doors.cli.store_address import shown_place
-from limpet.settings import SESSION_NAMES
 from limpet.stores.sqlite.database import SCHEMA
 
 ODD = "bell \x07, clear \x1b[2J, C1 \x9b31m, right-to-left \u202e, delete \x7f, NEL \x85, 🙂 ü \u2028 end"
@@ -23,7 +23,7 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     monkeypatch.chdir(folder)
-    for name in SESSION_NAMES:
+    for name in ("LIMPET_SESSION", *session_variables()):
         monkeypatch.delenv(name, raising=False)
     return Cli(folder, capsys, monkeypatch)
 

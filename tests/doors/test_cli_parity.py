@@ -7,15 +7,12 @@ from typing import Any
 import click
 import pytest
 
-from limpet import prompts
-from limpet.catalogue.table import OPERATIONS
+from limpet.catalogue.table import COMMANDS, OPERATIONS
 from limpet.doors.cli import click_program, command, commands
 from limpet.doors.cli.click_program import program
 from limpet.doors.cli.command import Parameter
-from limpet.doors.cli.commands.operations import COMMANDS
 from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.replies import RENDERERS
-from limpet.doors.cli.run import recognise
 
 
 def by_words(group: click.Group | None = None, before: str = "") -> dict[str, click_program.Command]:
@@ -34,11 +31,8 @@ ALL = by_words()
 
 
 def test_every_operation_has_a_command() -> None:
-    assert set(OPERATIONS) == {name for names in COMMANDS.values() for name in names}
-
-
-def test_every_command_of_the_table_exists_and_stands_for_that_operation() -> None:
-    assert {path: part.operations for path, part in ALL.items() if part.operations} == COMMANDS
+    assert [operation.name for operation in OPERATIONS.values() if not operation.commands] == []
+    assert set(COMMANDS) <= set(ALL)
     assert set(RENDERERS) == set(OPERATIONS)
 
 
@@ -65,7 +59,7 @@ def test_a_command_says_what_it_does_and_gives_an_example() -> None:
         assert words.strip().endswith((".", ".)")), path
         assert part.get_short_help_str(200).endswith("."), path
         if path in COMMANDS:
-            assert words.startswith(prompts.tool(COMMANDS[path][0]).description), path
+            assert words.startswith(COMMANDS[path].description()), path
         for param in part.params:
             assert not isinstance(param, click.Option) or param.help, f"{path}: {param.name} has no help"
 
@@ -73,7 +67,7 @@ def test_a_command_says_what_it_does_and_gives_an_example() -> None:
 def test_the_options_of_every_command_are_there() -> None:
     # A session is only taken where it means something: an option that does nothing misleads.
     takes = {"context", "mcp", "serve", "output keep", "savings", "purge", "wrap", "gateway", "import"} | {
-        name for name, operations in COMMANDS.items() if OPERATIONS[operations[0]].in_session
+        path for path, operation in COMMANDS.items() if operation.in_session
     }
     by_id = {"note update", "note delete", "memory pin", "memory unpin", "session begin", "state get", "state keys"}
     for path, part in ALL.items():
@@ -85,12 +79,12 @@ def test_the_options_of_every_command_are_there() -> None:
 def test_every_parameter_of_an_operation_can_be_given() -> None:
     given_otherwise = {"content": "text", "replace_all": "everywhere", "session_id": "session", "code": "file"}
     together = ("pad append", "pad prepend", "pad edit", "prompt append", "prompt prepend", "prompt edit")
-    for path, operations in COMMANDS.items():
+    for path, operation in COMMANDS.items():
         # These are one operation together; test_cli.py, test_cli_layers.py and test_cli_journal.py run each of them.
-        if path in together or path.startswith("state ") or operations == ("update_notes",):
+        if path in together or path.startswith("state ") or operation.name == "update_notes":
             continue
         names = {param.name for param in ALL[path].params} | set(ALL[path].row.fixed)
-        for param in OPERATIONS[operations[0]].params:
+        for param in operation.params:
             other = given_otherwise.get(param.name, param.name)
             assert {param.name, other} & names, f"{path} cannot be given {param.name}"
 
@@ -120,12 +114,13 @@ def test_commands_are_read_as_click_reads_them(full: bool) -> None:
         arguments = [word for param in params if not param.flags for word in sample(param)]
         everywhere = ["--store", "/x", "--json", "--project=p"] if full else []
         words = [*options, *arguments, *everywhere]
-        ours = Invocation()
-        values = recognise(ours, [*path.split(), *words])
-        theirs, expected = by_click(words, path)
+        recognised = commands.recognise([*path.split(), *words])
+        cli, expected = by_click(words, path)
         if any(param.kind in (command.FILE, command.FOLDER) for param in params):
-            assert values is None, path  # click looks whether it is there
+            assert recognised is None, path  # click looks whether it is there
             continue
-        assert values == expected, path
-        assert (ours.store, ours.json, ours.project) == (theirs.store, theirs.json, theirs.project), path
-        assert ours.command.words == path
+        assert recognised is not None, path
+        assert recognised[2] == expected, path
+        assert recognised[0].words == path
+        common = {"store": cli.store, "json": cli.json, "project": cli.project}
+        assert recognised[1] == {name: value for name, value in common.items() if value}, path

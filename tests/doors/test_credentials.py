@@ -12,7 +12,7 @@ from doors.team_kit import now_ms, revoke, stored
 from limpet import limits
 from limpet.doors.http.credentials import REMEMBERED_SECONDS, Credentials
 from limpet.model import ACCESS, Stamp
-from limpet.store import GONE, Store
+from limpet.store import DELETE, Store
 from limpet.upkeep import access_tokens
 from limpet.wiring import choose_store
 
@@ -101,7 +101,9 @@ def test_a_token_without_a_trace_in_the_history_is_gone_some_seconds_later(
         ticks.now += TRUST
     unheard = access_tokens.latest_changes(opened)
     monkeypatch.setattr(access_tokens, "latest_changes", lambda store: unheard)
-    opened.edit(access_tokens.HOME, ACCESS, token.token.id, lambda before: GONE, Stamp("x/y", "delete", "", now_ms()))
+    opened.entries.edit(
+        access_tokens.HOME, ACCESS, token.token.id, lambda before: DELETE, Stamp("x/y", "delete", "", now_ms())
+    )
     ticks.now += TRUST
     assert who(credentials, token), "nobody said so"
     ticks.now += REMEMBERED_SECONDS

@@ -9,9 +9,9 @@ import pytest
 
 from doors.cli_runner import child
 from doors.hook_kit import Json, Place, context, ran, started
-from limpet.clients.registry import CLIENTS
-from limpet.doors.hooks.events import EVENTS
+from limpet import clients
 from limpet.doors.hooks.fitting import CLOSE, LEAD, OPEN
+from limpet.doors.hooks.triage import TRIAGE
 
 BIG = "".join(f"line {number} of a log\n" for number in range(2_000))
 ESCAPES = [
@@ -52,10 +52,10 @@ def events(client: str) -> dict[str, Json]:
 
 
 def test_every_event_is_looked_at() -> None:
-    assert set(events("codex")) == set(EVENTS)
+    assert set(events("codex")) == set(TRIAGE)
 
 
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", clients.names())
 def test_what_is_said_names_itself_and_is_marked_as_data(place: Place, client: str) -> None:
     text = context(place.hook(client, "session-start", started(client, "one")))
     assert text.startswith(f"{OPEN}\n{LEAD}")
@@ -87,7 +87,7 @@ def kept(place: Place) -> tuple[int, int, str]:
         return len(history), len(hold.session("one").outputs.list().outputs), history[0].operation
 
 
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", clients.names())
 @pytest.mark.parametrize("how", ["limpet off", "this client", "this project"])
 def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str, how: str) -> None:
     config = place.project / ".limpet" / "config.toml"
@@ -104,7 +104,7 @@ def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str,
     assert place.log == ""
 
 
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", clients.names())
 def test_a_tool_that_is_switched_off_keeps_its_result_and_the_rest_goes_on(place: Place, client: str) -> None:
     config = place.project / ".limpet" / "config.toml"
     config.write_text('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*"]\n')

@@ -138,9 +138,9 @@ def test_making_and_revoking_is_in_the_history_of_the_tenant(store: Store) -> No
     assert seen == [("revoke_token", "person/boss", ours.token.id), ("create_token", "person/test", ours.token.id)]
     assert [event.key for event in access_tokens.history(store, "u")] == [theirs.token.id]
     assert len(access_tokens.history(store, None)) == 3
-    uses = store.events(access_tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
+    uses = store.entries.events(access_tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
     assert len(uses) == 2, "a use within the hour is not written"
-    assert ours.secret[-64:] not in repr(store.events(access_tokens.HOME, EventQuery()))
+    assert ours.secret[-64:] not in repr(store.entries.events(access_tokens.HOME, EventQuery()))
 
 
 def test_a_token_of_another_tenant_is_not_there(store: Store) -> None:
@@ -203,7 +203,7 @@ def test_the_last_use_is_known_to_the_hour(store_url: str, tmp_path: Path) -> No
             assert caller.send("GET", "/api/v1/whoami").status_code == 200
     opened = choose_store(store_url)
     (found,) = access_tokens.listed(opened, TENANT)
-    uses = opened.events(access_tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
+    uses = opened.entries.events(access_tokens.HOME, EventQuery(kind=ACCESS, operation="use_token"))
     opened.close()
     assert found.used_at is not None
     assert abs(found.used_at - now_ms()) < 120_000

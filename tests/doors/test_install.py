@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from doors.cli_runner import child
-from limpet.clients.registry import CLIENTS, MCP
+from limpet import clients
+from limpet.clients.edits import SERVER_ARGUMENTS
 from limpet.text import json_edit
 
 # What stands in a file before: nothing, something empty, and something people wrote, with comments and odd spaces.
@@ -65,7 +66,7 @@ def prepare(project: Path, client: str, before: str, *scope: str) -> None:
 
 @pytest.mark.parametrize("before", ["absent", "empty", "plain"])
 @pytest.mark.parametrize("scope", ["--user", "--project-only"])
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", clients.names())
 def test_a_client_gets_us_once_and_is_given_back_as_it_was(
     client: str, scope: str, before: str, project: Path, home: Path
 ) -> None:
@@ -82,7 +83,7 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
         if path.suffix == ".json":
             json_edit.value(text, json_edit.scan(text))
         if path.suffix == ".toml":
-            assert tomllib.loads(text)["mcp_servers"]["limpet"]["args"][-4:] == list(MCP)
+            assert tomllib.loads(text)["mcp_servers"]["limpet"]["args"][-4:] == list(SERVER_ARGUMENTS)
     assert not any(one["changed"] for one in run(project, "install", client, scope)["files"])
     assert (files(project), files(home)) == there
     row = next(row for row in run(project, "status")["clients"] if row["client"] == client)
@@ -91,7 +92,7 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
     assert (files(project), files(home)) == was
 
 
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", clients.names())
 def test_what_people_change_in_between_stays(client: str, project: Path, home: Path) -> None:
     prepare(project, client, "plain", "--user")
     run(project, "install", client, "--user")

@@ -8,8 +8,7 @@ import pytest
 
 from doors.cli_runner import child
 from doors.test_install import files, run
-from limpet.clients.extras import PLACES
-from limpet.clients.registry import CLIENTS
+from limpet import clients
 
 SCOPES = ["--user", "--project-only"]
 BEFORE = ["absent", "", "# My rules\n\nBe brief.\n", "# No line end", "# Windows\r\nline ends\r\n"]
@@ -23,13 +22,13 @@ def project(tmp_path: Path) -> Path:
 
 
 def place(client: str, scope: str, project: Path, home: Path) -> Path | None:
-    parts = PLACES[client].user if scope == "--user" else PLACES[client].project
+    parts = clients.find(client).user_guidance if scope == "--user" else clients.find(client).project_guidance
     return (home if scope == "--user" else project).joinpath(*parts) if parts else None
 
 
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", clients.names())
 def test_they_come_when_asked_for_and_go_with_the_rest(
     client: str, scope: str, before: str, project: Path, home: Path
 ) -> None:

@@ -106,7 +106,7 @@ def taken_in(place: Place, *words: str, refused: bool = False) -> Json:
 
 def kept(place: Place) -> dict[str, tuple[str, tuple[str, ...], str, int]]:
     with place.open() as hold:
-        entries = hold.store.list(hold.scope, Listing((MEMORY,))).entries
+        entries = hold.store.entries.list(hold.scope, Listing((MEMORY,))).entries
         return {entry.key: (entry.content, entry.tags, entry.origin, entry.version) for entry in entries}
 
 

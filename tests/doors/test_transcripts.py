@@ -15,7 +15,7 @@ import limpet
 from doors.cli_runner import COMMAND
 from doors.hook_kit import Json, Place
 from doors.transcript_kit import ASKED, BIG, CALL, ENDED, FORMS, KEPT, THOUGHT, TOOL
-from limpet.clients.transcripts import reading
+from limpet.importers import transcripts
 from limpet.model import MESSAGE
 from limpet.store import Listing
 from limpet.window.messages import ASSISTANT, USER, Text
@@ -47,7 +47,7 @@ def kept(place: Place, session: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_is_read(form: str) -> None:
     client, write = FORMS[form]
-    found = reading.read(write("s1", "/somewhere").splitlines(keepends=True))
+    found = transcripts.read(write("s1", "/somewhere").splitlines(keepends=True))
     assert (found.client, found.session, found.unread) == (client, "s1", ())
     said = [(one.role, one.text()) for one in found.messages if one.text()]
     assert said == [(USER, ASKED), (ASSISTANT, THOUGHT), (ASSISTANT, ENDED)]
@@ -80,7 +80,7 @@ def test_a_file_is_taken_in_once(place: Place, form: str) -> None:
         assert hold.session("s1").outputs.read_content(output.id) == BIG
         (hit, *_) = hold.recall("casts need two tokens").hits
         assert hit.trust == "data"
-        entries = hold.store.list(hold.scope, Listing((MESSAGE,), "s1")).entries
+        entries = hold.store.entries.list(hold.scope, Listing((MESSAGE,), "s1")).entries
         assert {entry.origin for entry in entries} == {"import", "tool"}  # what a tool said is a tool's word here too
 
     (again,) = taken_in(place, str(file))["sessions"]
@@ -178,7 +178,7 @@ def test_garbage_between_the_lines_is_never_fatal(form: str, data: st.DataObject
         whole = [json.dumps(json.loads("\n".join(whole)))]
     at = data.draw(st.integers(0, len(whole)))
     garbage = data.draw(st.lists(odd_lines, max_size=4))
-    found = reading.read([*whole[:at], *garbage, *whole[at:]])
+    found = transcripts.read([*whole[:at], *garbage, *whole[at:]])
     assert found.lines >= len(whole)
     if found.client == client:  # what is garbage to us may look like another client's file
         told = [one.text() for one in found.messages]

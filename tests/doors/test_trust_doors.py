@@ -48,7 +48,7 @@ def test_a_drafted_handoff_is_the_word_of_the_tools_it_repeats_and_reaches_the_n
     stopped = {"session_id": "one", "hook_event_name": "Stop", "transcript_path": transcript(place, tool=True)}
     place.hook("claude-code", "stop", stopped)
     with place.open() as hold:
-        left = hold.store.read(hold.scope, HANDOFF, "main")
+        left = hold.store.entries.read(hold.scope, HANDOFF, "main")
         assert left is not None
         assert (left.origin, OBEY in left.content) == ("tool", True)
         assert hold.call("recall", {"query": "obey", "kinds": ["handoffs"]})["hits"][0]["trust"] == "data"
@@ -64,7 +64,7 @@ def test_a_draft_without_tools_takes_the_trust_of_the_notepad(place: Place) -> N
             hold.call("write_notepad", {"content": f"- [ ] by {by}"}, session="one", by=by)
         place.hook("claude-code", "stop", told)
         with place.open() as hold:
-            left = hold.store.read(hold.scope, HANDOFF, "main")
+            left = hold.store.entries.read(hold.scope, HANDOFF, "main")
             assert left is not None
             assert left.origin == origin
 
@@ -73,7 +73,7 @@ def test_a_checkpoint_comes_back_quoted(place: Place) -> None:
     told = {"session_id": "one", "hook_event_name": "PreCompact", "transcript_path": transcript(place, tool=True)}
     place.hook("claude-code", "before-compact", told)
     with place.open() as hold:
-        session = hold.store.read(hold.scope, SESSION, "one")
+        session = hold.store.entries.read(hold.scope, SESSION, "one")
         assert session is not None
         assert session.extra["hosted"]["source"] == "tool"
     shown = context(place.hook("claude-code", "session-start", started("claude-code", "one", "compact")))
@@ -116,6 +116,8 @@ def test_the_command_line_marks_what_it_changes_and_nothing_else(place: Place) -
     assert refused.returncode != 0
     assert "never pinned" in refused.stderr
     with place.open() as hold:
-        found = [hold.store.read(hold.scope, *name) for name in ((NOTE, note), (MEMORY, "mine"), (MEMORY, "theirs"))]
+        found = [
+            hold.store.entries.read(hold.scope, *name) for name in ((NOTE, note), (MEMORY, "mine"), (MEMORY, "theirs"))
+        ]
     states = [(one.origin, one.done, one.pinned) for one in found if one is not None]
     assert states == [("agent", True, False), ("agent", False, True), ("import", False, False)]

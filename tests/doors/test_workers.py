@@ -86,7 +86,7 @@ class Load:
 
 def kept(store: str) -> list[str]:
     with wiring.open(store) as hold:
-        page = hold.store.list(Scope(TENANT, PROJECT), Listing((NOTE,), limit=100_000))
+        page = hold.store.entries.list(Scope(TENANT, PROJECT), Listing((NOTE,), limit=100_000))
         return [entry.content for entry in page.entries]
 
 

@@ -87,9 +87,9 @@ def held(agents: Agents, store_url: str) -> None:
     """All that was acknowledged is there, once, and the store is whole."""
     store = choose_store(store_url)
     try:
-        notes = [entry.content for entry in store.list(SCOPE, Listing((NOTE,), limit=EVERYTHING)).entries]
-        memory = {entry.key: entry for entry in store.list(SCOPE, Listing((MEMORY,), limit=EVERYTHING)).entries}
-        seqs = [event.seq for event in store.events(SCOPE, EventQuery(limit=EVERYTHING))]
+        notes = [entry.content for entry in store.entries.list(SCOPE, Listing((NOTE,), limit=EVERYTHING)).entries]
+        memory = {entry.key: entry for entry in store.entries.list(SCOPE, Listing((MEMORY,), limit=EVERYTHING)).entries}
+        seqs = [event.seq for event in store.entries.events(SCOPE, EventQuery(limit=EVERYTHING))]
         findings = store.check()
     finally:
         store.close()

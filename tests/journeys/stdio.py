@@ -8,14 +8,14 @@ import subprocess
 import sys
 from typing import Any, Self
 
-from limpet.settings import SESSION_NAMES
+from limpet.clients import session_variables
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 
 
 def environment() -> dict[str, str]:
     """The test's environment without the names of sessions we may be running in."""
-    return {name: value for name, value in os.environ.items() if name not in SESSION_NAMES}
+    return {name: value for name, value in os.environ.items() if name not in ("LIMPET_SESSION", *session_variables())}
 
 
 def command(store: str, *more: str) -> list[str]:

@@ -37,7 +37,7 @@ def test_ten_compactions_lose_nothing_that_matters(store_url: str) -> None:
         count = run.count()
         assert count.kept == 1
         assert count.in_window >= 190  # those on the notepad, and the others because these are not said again
-        assert hold.store.tally(hold.scope, MESSAGE, "long").total == len(run.talk)
+        assert hold.store.entries.tally(hold.scope, MESSAGE, "long").total == len(run.talk)
         asked = run.talk[0].text()
         assert asked in seen[-1].messages[0].text()  # what it all began with
 
@@ -105,14 +105,14 @@ def test_a_kill_leaves_the_old_window_or_the_new_one(tmp_path: Path, kills: int)
         with limpet.open(store, project="demo", session="killed") as hold:
             window = hold.session().window
             messages = window.messages()
-            total = hold.store.tally(hold.scope, MESSAGE, "killed").total
+            total = hold.store.entries.tally(hold.scope, MESSAGE, "killed").total
             positions = [
                 int(entry.key.rpartition("#")[2])
-                for entry in hold.store.list(hold.scope, Listing((MESSAGE,), "killed", limit=100_000)).entries
+                for entry in hold.store.entries.list(hold.scope, Listing((MESSAGE,), "killed", limit=100_000)).entries
             ]
             assert sorted(positions) == list(range(total))
             assert unpaired(messages) == frozenset()
-            folds = hold.store.list(hold.scope, Listing((FOLD,), "killed", limit=1_000)).entries
+            folds = hold.store.entries.list(hold.scope, Listing((FOLD,), "killed", limit=1_000)).entries
             for fold in folds:
                 assert fold.extra["last"] <= total
             if any(fold.extra["how"] == "compact" for fold in folds):

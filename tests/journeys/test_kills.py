@@ -24,7 +24,7 @@ SEED = 20_260_303
 def verify(hold: Limpet, acknowledged: dict[str, str]) -> None:
     """Each note is there with the hash it was acknowledged with; the store checks its own checksum besides."""
     for id, digest in acknowledged.items():
-        entry = hold.store.read(hold.scope, "note", id)
+        entry = hold.store.entries.read(hold.scope, "note", id)
         assert entry is not None, f"{id} was acknowledged and is gone"
         assert hashlib.sha256(entry.content.encode()).hexdigest() == digest
 

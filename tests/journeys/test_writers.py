@@ -164,11 +164,11 @@ def test_a_failing_writer_does_not_fail_those_it_shares_a_commit_with(tmp_path: 
                 raise ZeroDivisionError("a fault of ours")
 
             with pytest.raises(ZeroDivisionError):
-                hold.store.edit(hold.scope, NOTE, None, decide, Stamp("test", "add_note", "one", 0))
+                hold.store.entries.edit(hold.scope, NOTE, None, decide, Stamp("test", "add_note", "one", 0))
             return "raised"
 
         stamp = Stamp("test", "add_note", "one", 0)
-        leader = threading.Thread(target=lambda: hold.store.edit(hold.scope, NOTE, None, first, stamp))
+        leader = threading.Thread(target=lambda: hold.store.entries.edit(hold.scope, NOTE, None, first, stamp))
         leader.start()
         assert running.wait(10)
         timer = threading.Timer(0.5, queued.set)

@@ -150,7 +150,7 @@ def fork_writing(store: str) -> None:
 
     stamp = Stamp("test", "add_note", "one", 0)
     threads = [
-        threading.Thread(target=lambda: hold.store.edit(hold.scope, NOTE, None, slowly, stamp)),
+        threading.Thread(target=lambda: hold.store.entries.edit(hold.scope, NOTE, None, slowly, stamp)),
         threading.Thread(target=lambda: hold.session().notes.add("waiting")),
     ]
     threads[0].start()
@@ -178,7 +178,7 @@ def compact(store: str) -> None:
     talk = window.messages() or [user("go on for ever")]
     window.next(talk, limit=3_000)
     say("ready")
-    for number in itertools.count(hold.store.tally(hold.scope, MESSAGE, "killed").total):
+    for number in itertools.count(hold.store.entries.tally(hold.scope, MESSAGE, "killed").total):
         call = Call(f"c{number}", "shell", '{"command": "ls"}')
         talk = [*talk, assistant(f"Step {number}.", call), result(call.id, f"line {number}\n" * 100)]
         talk = [message for message in window.next(talk, limit=3_000).messages if not is_injected(message)]

@@ -45,7 +45,7 @@ def test_secrets_are_named_where_they_are_and_where_they_were(hold: Limpet) -> N
     assert {(kind, key) for kind, key, _ in found} == {("note", id), ("notepad", "one")}
     assert all(reason.endswith(", in an earlier version") for _, _, reason in found)
     changes = {one["change"] for one in hold.call("audit", {"only": ["secret"]})["findings"]}
-    assert all(TOKEN in str(hold.store.event(hold.scope, seq)) for seq in changes)
+    assert all(TOKEN in str(hold.store.entries.event(hold.scope, seq)) for seq in changes)
 
 
 def test_what_is_said_twice_is_found_with_the_first_that_said_it(hold: Limpet, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from limpet.api import Limpet
 from limpet.limits import OUTPUT_CATCH_UP_BYTES
 from limpet.model import FOLD, MEMORY, NOTE, Draft
 from limpet.session import hook_state
-from limpet.store import GONE, Listing
+from limpet.store import DELETE, Listing
 from limpet.window.messages import Call, assistant, result, user
 from operations.conftest import Clock, Opener
 from postgres import as_admin
@@ -67,7 +67,7 @@ def fill(hold: Limpet) -> tuple[str, str]:
     kept = work.outputs.keep("web_fetch", f"page with {WORD}\n" + "more of it\n" * 500, call=f"fetch {WORD}").output
     assert kept is not None
     hold.call("scratchpad_read", {"id": kept.id, "query": WORD})
-    hold.store.index_outputs(hold.scope, OUTPUT_CATCH_UP_BYTES)
+    hold.store.outputs.index(hold.scope, OUTPUT_CATCH_UP_BYTES)
     return id, kept.id
 
 
@@ -82,7 +82,9 @@ def repeat(hold: Limpet) -> None:
     work.window.next(said, limit=4_000)
     work.window.next([*said, assistant("saved")], limit=4_000)
     work.hold.call("end_task", {"summary": f"no {WORD}"}, session=work.id)
-    folds = [record for what, record in hold.store.dump(hold.scope) if what == "entry" and record["kind"] == FOLD]
+    folds = [
+        record for what, record in hold.store.entries.dump(hold.scope) if what == "entry" and record["kind"] == FOLD
+    ]
     assert any(WORD in record["content"] for record in folds), "the test would prove less"
     ctx = hold.context("here", "agent/hook")
     for number in range(3):
@@ -94,7 +96,7 @@ def test_what_is_deleted_is_in_no_index(opened: Opener, store_url: str) -> None:
     id, output = fill(hold)
     assert holding(store_url, indexes(store_url)), "the test would prove nothing"
     hold.session("here").notes.delete(id)
-    hold.store.edit(hold.scope, MEMORY, "fact", lambda _: GONE, hold.context().stamp("delete"))
+    hold.store.entries.edit(hold.scope, MEMORY, "fact", lambda _: DELETE, hold.context().stamp("delete"))
     hold.call("delete_output", {"id": output})
     hold.close()
     left = {"output_calls", "output_reads"}  # notes about calls and reads, which are no index
@@ -168,14 +170,14 @@ def test_two_processes_that_forget_words_still_find_everything(
     for who, key, words in steps:
         store, scope = holds[who].store, holds[who].scope
         text = " ".join(sorted(words))
-        draft: Any = Draft(text, "one") if words else GONE
-        store.edit(scope, NOTE, f"n{key}", always(draft), holds[who].context().stamp("test"))
+        draft: Any = Draft(text, "one") if words else DELETE
+        store.entries.edit(scope, NOTE, f"n{key}", always(draft), holds[who].context().stamp("test"))
         kept.pop(f"n{key}", None)
         if words:
             kept[f"n{key}"] = text
     for hold in holds:
         for sought in (*WORDS, "pars", "xer", "amm", "ing"):
-            page = hold.store.containing(hold.scope, Listing((NOTE,)), sought)
+            page = hold.store.entries.containing(hold.scope, Listing((NOTE,)), sought)
             assert {entry.key for entry in page.entries} == {key for key, text in kept.items() if sought in text}
     con = apsw.Connection(path)
     indexed = {row[0] for row in con.execute("SELECT word FROM pieces WHERE piece <> ''")} - {"one"}

@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[Callable[[Session], object], Callable[[Session], object],
 
 def state(hold: Limpet, kind: str, key: str) -> object:
     """Everything of an entry but its version and its times, which only go forward."""
-    entry = hold.store.read(hold.scope, kind, key)
+    entry = hold.store.entries.read(hold.scope, kind, key)
     if entry is None:
         return None
     record = entry_record(entry)
@@ -193,7 +193,7 @@ def test_history_says_who_when_what_and_how_it_was(hold: Limpet, clock: Clock) -
         "after": ("after " * 100)[:120],
     }
     assert (answer["events"][1]["by"], answer["events"][1]["before"]) == ("person/cli", None)
-    entry = hold.store.read(hold.scope, "note", id)
+    entry = hold.store.entries.read(hold.scope, "note", id)
     assert entry is not None
     assert entry.origin == "agent"
 

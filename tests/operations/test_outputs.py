@@ -8,7 +8,7 @@ import pytest
 
 from limpet import errors, settings
 from limpet.api import Limpet, Session
-from limpet.outputs.outputs import size
+from limpet.outputs.keep import size
 from operations.conftest import Clock, Opener
 
 THRESHOLD = settings.OutputRules().threshold_bytes

@@ -12,7 +12,7 @@ import pytest
 
 from limpet import errors
 from limpet.api import Limpet, Session
-from limpet.outputs.outputs import Stats
+from limpet.outputs.keep import Stats
 from operations.conftest import Clock, Opener
 
 BIG = "".join(f"row {n} of the answer\n" for n in range(400))

@@ -119,7 +119,7 @@ def test_outputs_go_by_their_tool_and_leave_a_tombstone_without_the_call(hold: L
     assert (answer["counts"], "purge" in answer) == ({"output": 1}, False)
     assert any("cannot be brought back" in remark for remark in answer["remarks"])
     assert found(hold, "ripe") == {("output", shell.id)}
-    stone = hold.store.tombstone(hold.scope, web.id)
+    stone = hold.store.outputs.tombstone(hold.scope, web.id)
     assert stone is not None
     assert (stone.why, stone.tool, stone.call) == ("purged", "web_fetch", "")
     assert purge(hold, "tool")["counts"] == {"output": 1}
@@ -177,15 +177,15 @@ def test_a_summary_of_what_is_purged_goes_with_it(hold: Limpet) -> None:
     extra = {"how": "compact", "first": 0, "last": 1, "facts": {"decisions": ["quince"]}, "lines": {"0": "quince"}}
     draft = Draft("a summary of the quince", "talk", extra=extra)
     ctx = hold.context("talk")
-    fold = hold.store.edit(hold.scope, FOLD, None, lambda _: draft, ctx.stamp("compact")).entry
+    fold = hold.store.entries.edit(hold.scope, FOLD, None, lambda _: draft, ctx.stamp("compact")).entry
     far = draft._replace(extra={**extra, "first": 7, "last": 9})
-    other = hold.store.edit(hold.scope, FOLD, None, lambda _: far, ctx.stamp("compact")).entry
+    other = hold.store.entries.edit(hold.scope, FOLD, None, lambda _: far, ctx.stamp("compact")).entry
     purge(hold, "agent")
-    now = hold.store.read(hold.scope, FOLD, fold.key)
+    now = hold.store.entries.read(hold.scope, FOLD, fold.key)
     assert now is not None
     assert (now.content, "quince" in str(now.extra), now.extra["first"]) == ("[purged]", False, 0)
-    assert hold.store.read(hold.scope, FOLD, other.key) == other
+    assert hold.store.entries.read(hold.scope, FOLD, other.key) == other
     hold.undo()
-    again = hold.store.read(hold.scope, FOLD, fold.key)
+    again = hold.store.entries.read(hold.scope, FOLD, fold.key)
     assert again is not None
     assert (again.content, again.extra) == (fold.content, fold.extra)

@@ -192,7 +192,7 @@ def test_checkpoints_and_drafts_go_with_the_tools_they_repeat(hold: Limpet, cloc
     assert hook_state.read(hold.context("two")).checkpoint == "asked for a walnut"
     hold.undo()
     assert hook_state.read(hold.context("one")).checkpoint == "Failed: quince"
-    assert hold.store.read(hold.scope, HANDOFF, "main") is not None
+    assert hold.store.entries.read(hold.scope, HANDOFF, "main") is not None
     clock.pass_by(DAY_MS)
     purge(hold, "tool", forever=True)
     assert "quince" not in "".join(hold.export_lines())
@@ -205,7 +205,7 @@ def test_tasks_and_results_of_sessions_go_too(hold: Limpet) -> None:
     assert len(found(hold, "quince")) == 1
     assert purge(hold, "import")["counts"] == {"task": 1, "session": 1}
     assert found(hold, "quince") == set()
-    entry = hold.store.read(hold.scope, SESSION, child.id)
+    entry = hold.store.entries.read(hold.scope, SESSION, child.id)
     assert entry is not None
     assert (entry.content, entry.extra["result"], entry.done) == ("[purged]", "[purged]", True)
     hold.undo()

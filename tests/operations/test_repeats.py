@@ -8,7 +8,7 @@ from limpet import errors, limits
 from limpet.api import Limpet, Session
 from limpet.outputs.repeats import overlap
 from limpet.previews import failure_lines
-from limpet.store import ReadNote
+from limpet.store import ReadRecord
 from operations.conftest import Clock, Opener
 
 CALL = 'list_files {"path": "."}'
@@ -160,8 +160,8 @@ def test_trouble_with_the_notes_costs_no_answer(work: Session, monkeypatch: pyte
         raise errors.store_full("limpet.db")
 
     store = work.hold.store
-    for name in ("seen_call", "note_call", "note_read"):
-        monkeypatch.setattr(store, name, trouble)
+    for name in ("last_result", "record_call", "record_read"):
+        monkeypatch.setattr(store.calls, name, trouble)
     text, id = keep(work, listing())
     assert keep(work, listing()) == (text, id)
     assert work.outputs.read(id, lines="1-1").content == "file 1 has 7 bytes\n"
@@ -230,8 +230,8 @@ def test_only_the_latest_reads_are_remembered(work: Session) -> None:
     _, id = keep(work, listing())
     for n in range(2 * limits.OUTPUT_READS_NOTED):
         work.outputs.read(id, lines=f"{n * 10 + 1}-{n * 10 + 5}")
-    any_read = ReadNote("work", "list_files", id, ["page", 0, []], 0, "t", 0)
-    assert len(work.hold.store.note_read(work.hold.scope, any_read)) == limits.OUTPUT_READS_NOTED
+    any_read = ReadRecord("work", "list_files", id, ["page", 0, []], 0, "t", 0)
+    assert len(work.hold.store.calls.record_read(work.hold.scope, any_read)) == limits.OUTPUT_READS_NOTED
 
 
 def test_overlaps() -> None:

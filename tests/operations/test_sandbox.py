@@ -57,10 +57,10 @@ def test_outputs_are_read_whole_in_parts_and_by_question(work: Session) -> None:
 
 def test_reading_counts_as_use_once_a_run(work: Session, hold: Limpet, clock: Clock) -> None:
     log = kept(work, LINES)
-    before = hold.store.output(hold.scope, log)
+    before = hold.store.outputs.find(hold.scope, log)
     clock.pass_by()
     work.sandbox.run("[outputs.lines(id, n, n) for n in range(1, 50)]", {"id": log})
-    after = hold.store.output(hold.scope, log)
+    after = hold.store.outputs.find(hold.scope, log)
     assert before is not None
     assert after is not None
     assert (after.uses, after.used_at) == (before.uses + 1, clock.now)

@@ -61,8 +61,8 @@ def test_a_task_leaves_one_line_and_the_archive_holds_all(hold: Limpet, agent: A
         "port the parser",
         "[Task: read the grammar — LL(2) will do]\n- files read: grammar.y\n- commands run: make grammar",
     ]
-    assert hold.store.tally(hold.scope, MESSAGE, "one").total == 10
-    found = hold.store.containing(hold.scope, Listing((MESSAGE,)), "mind the casts")
+    assert hold.store.entries.tally(hold.scope, MESSAGE, "one").total == 10
+    found = hold.store.entries.containing(hold.scope, Listing((MESSAGE,)), "mind the casts")
     assert found.total == 1
     agent.does("shell", command="make")
     assert agent.sees()[2:] == ["shell", "result"]
@@ -104,7 +104,7 @@ def test_what_tasks_refuse(hold: Limpet) -> None:
     for name, argument in (("begin_task", "description"), ("end_task", "summary"), ("cancel_task", "reason")):
         with pytest.raises(errors.BadInput, match=f"{argument} is empty"):
             hold.call(name, {argument: "  "})
-    assert hold.store.list(hold.scope, Listing((TASK,), include_done=True)).total == 0
+    assert hold.store.entries.list(hold.scope, Listing((TASK,), include_done=True)).total == 0
 
 
 def test_a_task_without_a_window_folds_nothing(hold: Limpet) -> None:

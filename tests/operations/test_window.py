@@ -49,7 +49,7 @@ def grow(session: Session, talk: list[Message], until: type, *, limit: int = LIM
 
 
 def folds(hold: Limpet, session: str = "one") -> list[Entry]:
-    return list(hold.store.list(hold.scope, Listing((FOLD,), session, include_done=True)).entries)
+    return list(hold.store.entries.list(hold.scope, Listing((FOLD,), session, include_done=True)).entries)
 
 
 def late(step: Step) -> str:
@@ -124,10 +124,10 @@ def test_messages_are_kept_once_and_searchable(hold: Limpet) -> None:
         work.window.next(talk)
         talk += turn(number)
     work.window.next(talk)
-    page = hold.store.list(hold.scope, Listing((MESSAGE,), "one"))
+    page = hold.store.entries.list(hold.scope, Listing((MESSAGE,), "one"))
     assert page.total == 7
-    assert hold.store.containing(hold.scope, Listing((MESSAGE,)), "where are THE casts").total == 1
-    assert len(hold.store.matching(hold.scope, Listing((MESSAGE,)), Words((("cast",),)))) == 1
+    assert hold.store.entries.containing(hold.scope, Listing((MESSAGE,)), "where are THE casts").total == 1
+    assert len(hold.store.entries.matching(hold.scope, Listing((MESSAGE,)), Words((("cast",),)))) == 1
     assert {event.kind for event in hold.history()} == {"session"}
 
 
@@ -144,7 +144,7 @@ def test_the_caller_may_go_on_with_its_own_list_or_with_ours(hold: Limpet, own_l
     assert [name for name in names if name != "Proceed"] == ["Warn", "Compact"] * names.count("Compact") + (
         ["Warn"] if names.count("Warn") > names.count("Compact") else []
     )
-    assert hold.store.tally(hold.scope, MESSAGE, "one").total == 1 + 89 * 2
+    assert hold.store.entries.tally(hold.scope, MESSAGE, "one").total == 1 + 89 * 2
     for step in steps:
         assert unpaired(step.messages) == frozenset()
         assert sum(is_injected(message) and message.text().startswith(MARK) for message in step.messages) == 1
@@ -169,7 +169,7 @@ def test_a_conversation_that_goes_another_way_is_followed_and_nothing_is_lost(ho
     texts = [message.text() for message in step.messages]
     assert "done, well" in texts
     assert "done, badly" not in texts
-    assert hold.store.containing(hold.scope, Listing((MESSAGE,)), "done, badly").total == 1
+    assert hold.store.entries.containing(hold.scope, Listing((MESSAGE,)), "done, badly").total == 1
     begun_anew = work.window.next([user("something else")])
     assert [message.text() for message in begun_anew.messages][:-1] == ["something else"]
     assert work.window.uncompact(4).content == "done, badly"

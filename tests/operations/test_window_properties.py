@@ -65,7 +65,7 @@ def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_lis
             asked = [message for message in given_talk if message.role == "user" and message.text().strip()][-1]
             assert asked.text() in [message.text() for message in sent if message.role == "user"]
             # A warning nobody answered is sent again; it is still the same one.
-            found = hold.store.list(hold.scope, Listing((FOLD,), "one")).entries
+            found = hold.store.entries.list(hold.scope, Listing((FOLD,), "one")).entries
             warned = sum(entry.extra["how"] == "warn" for entry in found)
             compacted += isinstance(step, Compact) and step.warned
             assert 0 <= warned - compacted <= 1
@@ -77,7 +77,7 @@ def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_lis
             given_talk += piece
             talk = [*(talk if own_list else sent), *piece]
         session.window.next(talk, limit=10**9)
-        total = hold.store.tally(hold.scope, "message", "one").total
+        total = hold.store.entries.tally(hold.scope, "message", "one").total
         assert total == len(given_talk)
         if hold.call("list_folds", {}, session="one")["folds"]:
             session.window.uncompact(1, total)

@@ -53,7 +53,7 @@ def turns(store: str, name: str, count: int, hold: float = 0.0) -> None:
         ):
             asked = time.monotonic()
             try:
-                kept.edit(scope, kind, key, decide, stamp)
+                kept.entries.edit(scope, kind, key, decide, stamp)
                 lines.append(f"wrote {asked} {time.monotonic()}")
             except errors.LimpetError as problem:
                 lines.append(f"error {problem.code} {time.monotonic() - asked}")

@@ -45,7 +45,7 @@ def _backing(store: Path, number: int) -> None:
         for at in range(1_000):
             text = f"before backup {number} {at} " + "word " * 200
             say("note", hold.session().notes.add(text).id, digest(text))
-            notes = hold.store.tally(hold.scope, NOTE, "").total
+            notes = hold.store.entries.tally(hold.scope, NOTE, "").total
             target = store.parent / f"copy{number}-{at}.db"
             hold.backup(str(target))
             say("backup", target.name, notes)
@@ -60,7 +60,7 @@ def _look_at_backups(store: Path, lines: Lines, tally: Tally, *, check: bool = T
     for name in there:
         try:
             with opened(store.parent / name) as copy:
-                notes = copy.store.tally(copy.scope, NOTE, "").total
+                notes = copy.store.entries.tally(copy.scope, NOTE, "").total
                 if name in told:
                     sound(copy, tally)
                 if notes < told.get(name, 0):

@@ -76,7 +76,7 @@ def _look(store: Path, truth: Truth, where: str, file: str, tally: Tally) -> str
         with opened(store) as hold:
             for id, texts in truth.notes.items():
                 try:
-                    entry = hold.store.read(hold.scope, NOTE, id)
+                    entry = hold.store.entries.read(hold.scope, NOTE, id)
                     if entry is None or entry.content not in texts:
                         gone.append(id)
                     if entry is not None and entry.content not in texts:
@@ -85,9 +85,9 @@ def _look(store: Path, truth: Truth, where: str, file: str, tally: Tally) -> str
                     refused = True
             for id, body in truth.outputs.items():
                 try:
-                    if hold.store.output(hold.scope, id) is None:
+                    if hold.store.outputs.find(hold.scope, id) is None:
                         gone.append(id)
-                    elif hold.store.output_bytes(hold.scope, id, 0, len(body)) != body:
+                    elif hold.store.outputs.read_bytes(hold.scope, id, 0, len(body)) != body:
                         tally.miss("silent wrong reads", f"{where}: {id}")
                 except errors.LimpetError:
                     refused = True
@@ -140,13 +140,13 @@ def _compare(hold: Limpet, target: Path, said: list[str], tally: Tally) -> int:
     with opened(target) as copy:
         sound(copy, tally)
         query = EventQuery(limit=1_000_000)
-        there = copy.store.events(copy.scope, query)
+        there = copy.store.entries.events(copy.scope, query)
         newest = there[0].seq if there else 0
-        live = [event for event in hold.store.events(hold.scope, query) if event.seq <= newest]
+        live = [event for event in hold.store.entries.events(hold.scope, query) if event.seq <= newest]
         if [event._replace(after=None) for event in there] != [event._replace(after=None) for event in live]:
             tally.miss("differences", f"{target.parent.name}: {len(there)} changes of {len(live)}")
         for id in said:
-            if len(id.split("_")) == 2 and copy.store.read(copy.scope, NOTE, id) is None:
+            if len(id.split("_")) == 2 and copy.store.entries.read(copy.scope, NOTE, id) is None:
                 tally.miss("lost", f"{id} was acknowledged before the backup began")
     try:
         hold.backup(str(target))

@@ -104,7 +104,7 @@ def acknowledged(said: bytes) -> list[tuple[str, ...]]:
 def judge(hold: Limpet, told: Mapping[str, str], tally: Tally) -> None:
     """Every note that was acknowledged is there with the text it had."""
     for id, wanted in told.items():
-        entry = hold.store.read(hold.scope, "note", id)
+        entry = hold.store.entries.read(hold.scope, "note", id)
         if entry is None:
             tally.miss("lost", id)
         elif digest(entry.content) != wanted:
@@ -124,10 +124,10 @@ def verify(store: Path, lines: list[tuple[str, ...]], tally: Tally, *, check: bo
     with opened(store, "after") as hold:
         judge(hold, {id: wanted for kind, id, wanted in (line for line in lines if line[0] == "note")}, tally)
         for _, id, wanted in (line for line in lines if line[0] == "output"):
-            found = hold.store.output(hold.scope, id)
+            found = hold.store.outputs.find(hold.scope, id)
             if found is None:
                 tally.miss("lost", f"output {id}")
-            elif digest(hold.store.output_bytes(hold.scope, id, 0, found.size)) != wanted:
+            elif digest(hold.store.outputs.read_bytes(hold.scope, id, 0, found.size)) != wanted:
                 tally.miss("wrong", f"output {id}")
         journal = store.parent / "NOTES.md"
         text = journal.read_text(encoding="utf-8") if journal.exists() else ""

@@ -28,11 +28,13 @@ class Bug(NamedTuple):
     note: str = ""
 
 
-FILE, STORE = "stores/sqlite/database.py", "stores/sqlite/store.py"
-BEGIN = '        con.execute("BEGIN IMMEDIATE")\n        try:\n            for job in jobs:\n'
+FILE, STORE, ENTRIES = "stores/sqlite/database.py", "stores/sqlite/store.py", "stores/sqlite/entries.py"
+BEGIN = (
+    '                    con.execute("BEGIN IMMEDIATE")\n                    try:\n                        yield con\n'
+)
 LOCK = "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
 NO_LOCK = (FILE, LOCK, "            pass\n")
-COMMIT = '            con.execute("COMMIT")\n        except BaseException:\n            if con.in_transaction:\n'
+COMMIT = '                        con.execute("COMMIT")\n                    except BaseException:\n'
 SIZE = "        return os.stat(path).st_size\n"
 COPY = (
     '            with copy.backup("main", con, "main") as running:\n'
@@ -40,7 +42,7 @@ COPY = (
     "            copy.close()\n"
 )
 CLOCK = '"SET seq = seq + 1, clock = max(clock + ?, excluded.clock) RETURNING seq, clock",\n'
-KNOWN = '            while _known(con, scope, kind, f"{kind}_{clock}"):  # brought along by an import\n'
+KNOWN = '            while _is_taken(con, scope, kind, f"{kind}_{clock}"):  # by an import\n'
 DISPLACED = '    displaced = _settled(place, temporary, known or "") or ""\n'
 ASIDE = "    _put_aside(place, temporary, _digest(displaced))\n"
 TAGS = (
@@ -109,8 +111,8 @@ BUGS = (
         "clock",
         80,
         (
-            (STORE, CLOCK, CLOCK.replace("max(clock + ?, excluded.clock)", "excluded.clock + 0 * ?")),
-            (STORE, KNOWN, KNOWN.replace("while _known", "while False and _known")),
+            (ENTRIES, CLOCK, CLOCK.replace("max(clock + ?, excluded.clock)", "excluded.clock + 0 * ?")),
+            (ENTRIES, KNOWN, KNOWN.replace("while _is_taken", "while False and _is_taken")),
         ),
     ),
     Bug(
@@ -143,7 +145,7 @@ BUGS = (
         6_000,
         (
             (
-                STORE,
+                ENTRIES,
                 TAGS,
                 TAGS.replace('"SELECT', 'f"SELECT')
                 .replace("session = ? ", "session = '{session}' ")
@@ -174,9 +176,9 @@ BUGS = (
         1,
         (
             (
-                STORE,
-                "        found = self._db.rows(ONE_ENTRY, (scope.tenant",
-                "        found = self._db.rows(ONE_ENTRY.replace('tenant = ?', '? <> 0'), (scope.tenant",
+                ENTRIES,
+                "        matches = self._db.rows(ONE_ENTRY, (scope.tenant",
+                "        matches = self._db.rows(ONE_ENTRY.replace('tenant = ?', '? <> 0'), (scope.tenant",
             ),
         ),
         "in the embedded store; for row security that is not forced see tests/contract/test_tenants.py",
@@ -233,8 +235,8 @@ BUGS = (
         (
             (
                 FILE,
-                '            con.execute("ROLLBACK TO job")\n            job.error = problem\n',
-                "            job.error = problem\n",
+                '                con.execute("ROLLBACK TO job")\n                job.error = problem\n',
+                "                job.error = problem\n",
             ),
         ),
         "in place of a shield around an awaited write: writes here run in threads that no cancellation reaches",

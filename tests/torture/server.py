@@ -53,7 +53,7 @@ def _backends(url: str, kills: int) -> Outcome:
             at += 1
             text = f"{number} {at}"
             try:
-                store.edit(scope, NOTE, None, note(text, f"s{number}"), stamp)
+                store.entries.edit(scope, NOTE, None, note(text, f"s{number}"), stamp)
                 told.add(text)
             except errors.StoreProblem:
                 refused += 1  # named, and what became of it is not promised
@@ -70,12 +70,12 @@ def _backends(url: str, kills: int) -> Outcome:
         over.set()
         for writer in writers:
             writer.join()
-    there = [entry.content for entry in store.list(scope, Listing((NOTE,), limit=10_000_000)).entries]
+    there = [entry.content for entry in store.entries.list(scope, Listing((NOTE,), limit=10_000_000)).entries]
     for text in told - {*there}:
         tally.miss("lost", text)
     for _ in range(len(there) - len({*there})):
         tally.miss("doubled")
-    seqs = [event.seq for event in store.events(scope, EventQuery(limit=10_000_000))]
+    seqs = [event.seq for event in store.entries.events(scope, EventQuery(limit=10_000_000))]
     if seqs != list(range(len(seqs), 0, -1)) or not all(finding.ok for finding in store.check()):
         tally.miss("corrupt")
     store.close()

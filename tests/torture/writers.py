@@ -67,8 +67,8 @@ def _written(folder: Path, many: int, each: int, hold: float, tally: Tally) -> l
             else:
                 tally.miss("lock errors" if value == "store_busy" else "errors", f"{value} after {more} s")
     with opened(store) as hold_:
-        counter = hold_.store.read(hold_.scope, MEMORY, "counter")
-        notes = hold_.store.tally(hold_.scope, NOTE, "").total - 1  # and that of the one who made the store
+        counter = hold_.store.entries.read(hold_.scope, MEMORY, "counter")
+        notes = hold_.store.entries.tally(hold_.scope, NOTE, "").total - 1  # and that of the one who made the store
         for found in (int(counter.content) if counter else 0, notes):
             if found != many * each:
                 tally.miss("lost", f"{found:,} of {many * each:,}")
@@ -172,7 +172,7 @@ def broken_off(folder: Path, calls: int) -> Outcome:
         process.terminate()
         process.communicate(timeout=30)
     with opened(store) as hold:
-        notes = [one.content for one in hold.store.list(hold.scope, Listing((NOTE,), limit=1_000_000)).entries]
+        notes = [one.content for one in hold.store.entries.list(hold.scope, Listing((NOTE,), limit=1_000_000)).entries]
         if len(notes) != len(set(notes)):
             tally.miss("doubled")
         sound(hold, tally)
@@ -193,7 +193,7 @@ def _fail_in_threads(hold: Limpet, calls: int, tally: Tally) -> None:
             if at % 2:
                 pair[1] = (MEMORY, f"b{key}", refuse)
             try:
-                hold.store.edit_all(hold.scope, pair, stamp)
+                hold.store.entries.edit_all(hold.scope, pair, stamp)
                 told.add(key)
             except errors.NotFound:
                 pass
@@ -208,7 +208,7 @@ def _fail_in_threads(hold: Limpet, calls: int, tally: Tally) -> None:
     for number in range(8):
         for at in range(max(1, calls // 8)):
             key = f"{number}-{at}"
-            there = [hold.store.read(hold.scope, MEMORY, f"{side}{key}") is not None for side in "ab"]
+            there = [hold.store.entries.read(hold.scope, MEMORY, f"{side}{key}") is not None for side in "ab"]
             if there != [key in told] * 2:
                 tally.miss("lost" if key in told else "halves", key)
 

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from limpet.checksums import SHORT, checksum
+from limpet.stores.shared.checksums import SHORT, checksum
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, SHORT, SHORT + 1, 100_000])

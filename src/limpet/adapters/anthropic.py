@@ -1,4 +1,4 @@
-"""Limpet for the Anthropic SDK: tools for its tool runner, and the window of a loop over the Messages API.
+"""Limpet for the Anthropic SDK: tools for its tool runner, and the window for a loop over the Messages API.
 
     memory = LimpetMessages(limpet.open(), "parser", tools=[search])
     reply = memory.run(client, "Port the parser.", model="…", max_tokens=4_096)
@@ -45,9 +45,7 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for the Anthropic SDK", "anthropic") from problem
 
 CACHE = {"type": "ephemeral"}
-BARE_TEXT = {"type": "text", "text": ""}
-BARE_RESULT = {"type": "tool_result", "tool_use_id": ""}
-FIRST = {"role": "user", "content": "-"}  # a reply is read behind it, as in a conversation
+FIRST = {"role": "user", "content": "-"}  # a reply is converted after it, as in a conversation
 SYNC = (BetaFunctionTool, BetaBuiltinFunctionTool)
 ASYNC = (BetaAsyncFunctionTool, BetaAsyncBuiltinFunctionTool)
 Answer = Reply | BetaMessage
@@ -56,10 +54,10 @@ Answer = Reply | BetaMessage
 class LimpetMessages:
     """Working memory for a conversation over the Messages API.
 
-    `memory` is what `limpet.open()` gives, or one session of it. `tools` are yours, as the SDK makes them from
-    functions, or others with `to_dict` and `call`; `system` is your prompt. `profile` chooses our tools, `limit` is the
-    model's window in tokens, and `summarise` may write the summaries of compactions. With `cache` the requests say what
-    the provider is to keep in its prompt cache.
+    `memory` is what `limpet.open()` returns, or one session of it. `tools` are your own, as the SDK makes them from
+    functions, or objects with `to_dict` and `call`; `system` is your prompt. `profile` chooses Limpet's tools, `limit`
+    is the model's window in tokens, and `summarise` may write the summaries of compactions. With `cache`, requests
+    contain cache marks for the provider's prompt cache.
     """
 
     def __init__(
@@ -76,17 +74,17 @@ class LimpetMessages:
     ) -> None:
         options = Options(profile, limit, summarise)
         self._bridge: Bridge[Message] = Bridge(memory, lambda message: [message], options, by="agent/anthropic")
-        self._line = self._bridge.conversation(session_id)
-        self.session = self._line.session
+        self._bridged = self._bridge.session(session_id)
+        self.session = self._bridged.session
         self._system, self._cache = system, cache
         self._own = {tool.name: tool for tool in tools}
         self._talk: list[Message] = self.session.window.messages()
-        self.done = not self._talk  # whether nothing waits for an answer of the model
+        self.done = not self._talk  # whether no message waits for an answer of the model
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def run(self, client: Anthropic, content: Any, **params: Any) -> Answer:
-        """Ask, do what the replies call for, and go on until one calls for nothing: that one is given back."""
+        """Call the model and its tools until a reply calls no tool, and return that reply."""
         self.say(content)
         while True:
             reply: Answer = client.messages.create(**params, **self.request())
@@ -103,14 +101,14 @@ class LimpetMessages:
                 return reply
 
     def say(self, content: Any) -> None:
-        """What the user says: a text, or a list of content blocks."""
+        """Add a message of the user: a text, or a list of content blocks."""
         self._talk += form.read([{"role": "user", "content": content}])
         self.done = False
 
     def request(self) -> dict[str, Any]:
         """`system`, `messages` and `tools` for a create call of the Messages API."""
         prompt = [system(self._system)] if self._system else []
-        sent = self._bridge.next(self._line, prompt, self._talk, goes_on=True)
+        sent = self._bridge.next(self._bridged, prompt, self._talk, continues=True)
         messages = [*sent.prompt, *sent.talk]
         body = form.write(_marked(messages) if self._cache else messages)
         own = [tool.to_dict() for tool in self._own.values()]
@@ -120,102 +118,102 @@ class LimpetMessages:
         return await asyncio.to_thread(self.request)
 
     def answer(self, reply: Answer) -> None:
-        """The model's reply, and the results of what it calls for. `done` says whether it called for nothing."""
-        read = self._answered(reply)
-        self._take(reply, read, [self._result(call) for call in _calls(reply, read)])
+        """Add the model's reply and run the tools it calls. `done` says whether it called none."""
+        messages = self._converted(reply)
+        self._add(reply, messages, [self._result(call) for call in _calls(reply, messages)])
         if self.done:
-            self._bridge.keep(self._line, self._talk)
+            self._bridge.keep(self._bridged, self._talk)
 
     async def aanswer(self, reply: Answer) -> None:
-        read = await asyncio.to_thread(self._answered, reply)
-        self._take(reply, read, [await self._aresult(call) for call in _calls(reply, read)])
+        messages = await asyncio.to_thread(self._converted, reply)
+        self._add(reply, messages, [await self._aresult(call) for call in _calls(reply, messages)])
         if self.done:
-            await asyncio.to_thread(self._bridge.keep, self._line, self._talk)
+            await asyncio.to_thread(self._bridge.keep, self._bridged, self._talk)
 
-    def _answered(self, reply: Answer) -> list[Message]:
-        used = reply.usage
-        counted = (used.input_tokens, used.cache_creation_input_tokens, used.cache_read_input_tokens)
-        self._bridge.sent(self._line, sum(count or 0 for count in counted))
-        said = {"role": "assistant", "content": [block.to_dict() for block in reply.content]}
-        return list(form.read([FIRST, said])[1:])
+    def _converted(self, reply: Answer) -> list[Message]:
+        usage = reply.usage
+        counted = (usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
+        self._bridge.sent(self._bridged, sum(count or 0 for count in counted))
+        native = {"role": "assistant", "content": [block.to_dict() for block in reply.content]}
+        return list(form.read([FIRST, native])[1:])
 
-    def _take(self, reply: Answer, read: list[Message], results: list[Any]) -> None:
-        """Both at once, so that a loop which is cancelled in between leaves no call without its result."""
-        self._talk += read
+    def _add(self, reply: Answer, messages: list[Message], results: list[Any]) -> None:
+        """Both at once, so that a loop that is cancelled in between leaves no call without its result."""
+        self._talk += messages
         if results:
             self._talk += form.read([{"role": "user", "content": results}])
-        # A turn that the provider paused goes on; so does one that was for writing down before a compaction.
-        self.done = not results and reply.stop_reason != "pause_turn" and not self._line.warned
+        # A turn that the provider paused continues; so does the turn for saving before a compaction.
+        self.done = not results and reply.stop_reason != "pause_turn" and not self._bridged.warned
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
     def tools(self) -> list[Any]:
-        """Ours and yours for `client.beta.messages.tool_runner`: big results become references there too."""
-        own = [_Kept(self, one) if isinstance(one, SYNC) else one for one in self._own.values()]
+        """Limpet's tools and yours for `client.beta.messages.tool_runner`; big results become references there too."""
+        own = [_OwnTool(self, tool) if isinstance(tool, SYNC) else tool for tool in self._own.values()]
         return [*map(self._tool, self._bridge.tools), *own]
 
     def async_tools(self) -> list[Any]:
         """The same for the runner of the async client."""
-        own = [_AsyncKept(self, one) if isinstance(one, ASYNC) else one for one in self._own.values()]
+        own = [_AsyncOwnTool(self, tool) if isinstance(tool, ASYNC) else tool for tool in self._own.values()]
         return [*map(self._async_tool, self._bridge.tools), *own]
 
     def _tool(self, tool: Tool) -> BetaFunctionTool[Any]:
-        def run(**given: Any) -> str:
-            with _told():
-                return self._bridge.call(self.session, tool.name, given)
+        def run(**arguments: Any) -> str:
+            with _tool_errors():
+                return self._bridge.call(self.session, tool.name, arguments)
 
         return BetaFunctionTool(run, name=tool.name, description=tool.description, input_schema=tool.parameters)
 
     def _async_tool(self, tool: Tool) -> BetaAsyncFunctionTool[Any]:
-        async def run(**given: Any) -> str:
-            with _told():
-                return await asyncio.to_thread(self._bridge.call, self.session, tool.name, given)
+        async def run(**arguments: Any) -> str:
+            with _tool_errors():
+                return await asyncio.to_thread(self._bridge.call, self.session, tool.name, arguments)
 
         return BetaAsyncFunctionTool(run, name=tool.name, description=tool.description, input_schema=tool.parameters)
 
     def _result(self, call: Call) -> Any:
         try:
-            content = self._called(call)
+            content = self._run_tool(call)
             if inspect.iscoroutine(content):
                 content.close()
                 raise TypeError(f"{call.name} is an async tool; `arun` and `aanswer` can await it")
-            return _block(call, self.shown(call.name, call.arguments, content))
-        except Exception as problem:  # noqa: BLE001 - other people's tools: whatever they raise becomes a result
+            return _block(call, self.with_references(call.name, call.arguments, content))
+        except Exception as problem:  # noqa: BLE001 - the caller's own tools: any exception becomes a result
             return _failed(call, problem)
 
     async def _aresult(self, call: Call) -> Any:
         try:
-            content = await asyncio.to_thread(self._called, call)
+            content = await asyncio.to_thread(self._run_tool, call)
             if inspect.isawaitable(content):
                 content = await content
-            return _block(call, await asyncio.to_thread(self.shown, call.name, call.arguments, content))
+            return _block(call, await asyncio.to_thread(self.with_references, call.name, call.arguments, content))
         except Exception as problem:  # noqa: BLE001 - as above
             return _failed(call, problem)
 
-    def _called(self, call: Call) -> Any:
+    def _run_tool(self, call: Call) -> Any:
         arguments = json.loads(call.arguments or "{}")
         if call.name in self._bridge.names:
             return self._bridge.call(self.session, call.name, arguments)
         if call.name not in self._own:
-            known = ", ".join((*sorted(self._bridge.names), *self._own))
-            raise errors.unknown_operation(call.name, f"Tools that exist: {known}.")
-        return self._own[call.name].call(self.expanded(call.name, arguments))
+            names = ", ".join((*sorted(self._bridge.names), *self._own))
+            raise errors.unknown_operation(call.name, f"Tools that exist: {names}.")
+        return self._own[call.name].call(self.expand(call.name, arguments))
 
-    def expanded(self, tool: str, arguments: Any) -> Any:
-        return self._bridge.expanded(self.session, tool, arguments)
+    def expand(self, tool: str, arguments: Any) -> Any:
+        return self._bridge.expand(self.session, tool, arguments)
 
-    def shown(self, tool: str, call: str, content: Any) -> Any:
-        """What a tool gave, its big texts as references."""
+    def with_references(self, tool: str, call: str, content: Any) -> Any:
+        """A tool's result with its big texts replaced by references."""
         if isinstance(content, str):
-            return self._bridge.kept(self.session, tool, content, call) or content
+            return self._bridge.keep_result(self.session, tool, content, call) or content
         return [
-            {**block, "text": self.shown(tool, call, block["text"])} if block.get("type") == "text" else block
+            {**block, "text": self.with_references(tool, call, block["text"])} if block.get("type") == "text" else block
             for block in content
         ]
 
 
-class _Kept(BetaBuiltinFunctionTool):
-    """Somebody's tool for the runner: references among its arguments, and big results as references."""
+class _OwnTool(BetaBuiltinFunctionTool):
+    """A tool of the caller for the runner: references in its arguments are expanded, big results become references."""
 
     def __init__(self, memory: LimpetMessages, own: Any) -> None:
         self._memory, self._own = memory, own
@@ -224,12 +222,12 @@ class _Kept(BetaBuiltinFunctionTool):
         return self._own.to_dict()
 
     def call(self, input: object) -> Any:
-        with _told():
-            given = self._memory.expanded(self.name, input)
-        return self._memory.shown(self.name, json.dumps(input), self._own.call(given))
+        with _tool_errors():
+            arguments = self._memory.expand(self.name, input)
+        return self._memory.with_references(self.name, json.dumps(input), self._own.call(arguments))
 
 
-class _AsyncKept(BetaAsyncBuiltinFunctionTool):
+class _AsyncOwnTool(BetaAsyncBuiltinFunctionTool):
     def __init__(self, memory: LimpetMessages, own: Any) -> None:
         self._memory, self._own = memory, own
 
@@ -237,24 +235,24 @@ class _AsyncKept(BetaAsyncBuiltinFunctionTool):
         return self._own.to_dict()
 
     async def call(self, input: object) -> Any:
-        with _told():
-            given = await asyncio.to_thread(self._memory.expanded, self.name, input)
-        content = await self._own.call(given)
-        return await asyncio.to_thread(self._memory.shown, self.name, json.dumps(input), content)
+        with _tool_errors():
+            arguments = await asyncio.to_thread(self._memory.expand, self.name, input)
+        content = await self._own.call(arguments)
+        return await asyncio.to_thread(self._memory.with_references, self.name, json.dumps(input), content)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A problem of ours as one that the runner tells the model in our words."""
+def _tool_errors() -> Iterator[None]:
+    """Limpet's errors as errors that the runner passes to the model."""
     try:
         yield
     except LimpetError as problem:
         raise ToolError(problem.message) from problem
 
 
-def _calls(reply: Answer, read: Sequence[Message]) -> list[Call]:
-    """What to do: nothing of a reply that was cut short or refused, as the SDK's runner has it."""
-    return [call for message in read for call in message.calls()] if reply.stop_reason == "tool_use" else []
+def _calls(reply: Answer, messages: Sequence[Message]) -> list[Call]:
+    """The calls to run; none of a reply that was cut short or refused, like the SDK's runner."""
+    return [call for message in messages for call in message.calls()] if reply.stop_reason == "tool_use" else []
 
 
 def _block(call: Call, content: Any) -> dict[str, Any]:
@@ -270,9 +268,9 @@ def _failed(call: Call, problem: Exception) -> dict[str, Any]:
 
 
 def _marked(messages: Sequence[Message]) -> list[Message]:
-    """The messages with two places to cache up to: the prompt, and the history.
+    """The messages with two cache marks: at the end of the prompt, and of the history.
 
-    What comes after the history changes from request to request, so a mark there would never be found again.
+    What follows the history changes with every request, so a mark there would not be used.
     """
     out = list(messages)
     prompt = [at for at, message in enumerate(out) if message.role == SYSTEM]

@@ -1,6 +1,6 @@
-"""What adapters have in common: sessions by the framework's own names, our tools, results kept aside, the window.
+"""What adapters share: sessions by the framework's own names, Limpet's tools, stored results, and the window.
 
-An adapter turns its framework's messages into ours and back, and calls these at the moments the framework gives it.
+An adapter converts its framework's messages to Limpet's and back, and calls the bridge in the framework's callbacks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from limpet.api import Limpet, Session, Tool
 from limpet.catalogue.table import WITH_WINDOW, guidance
 from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
-from limpet.outputs import outputs, policy
+from limpet.outputs import keep as output_keep
+from limpet.outputs import policy
 from limpet.window import answers
 from limpet.window.messages import SYSTEM, Message, user
 from limpet.window.plan.context import is_injected
@@ -37,23 +38,23 @@ Read = Callable[[N], list[Message]]
 class Sent(NamedTuple):
     """A request for the framework's model."""
 
-    prompt: tuple[Message, ...]  # system messages at its beginning
+    prompt: tuple[Message, ...]  # the system messages at its start
     talk: tuple[Message, ...]
 
 
 class Options(NamedTuple):
-    """What people may say about an agent's memory, whichever framework runs it."""
+    """The options of an agent's memory, for any framework."""
 
     profile: str = "core"  # the tools the agent gets
-    limit: int | None = None  # tokens of the model's window; None: what the settings say
-    summarise: Summarise | None = None  # writes the summaries of compactions; whatever it leaves out is added
+    limit: int | None = None  # tokens of the model's window; None: as in the settings
+    summarise: Summarise | None = None  # writes the summaries of compactions; facts that it leaves out are added
 
 
 class Bridge(Generic[N]):
-    """Limpet as one agent of a framework uses it.
+    """Limpet for one agent of a framework.
 
-    `memory` is a project's memory, and each conversation of the framework is a session in it; or it is a session, and
-    every conversation is that one.
+    If `memory` is a project's memory, each conversation of the framework is a session in it; if it is a session, that
+    session is every conversation.
     """
 
     def __init__(self, memory: Limpet | Session, read: Read[N], options: Options, *, by: str) -> None:
@@ -62,166 +63,173 @@ class Bridge(Generic[N]):
         self._read = read
         self._options = options
         self._by = by
-        self._open: OrderedDict[str, Conversation[N]] = OrderedDict()
+        self._open: OrderedDict[str, BridgedSession[N]] = OrderedDict()
         self._lock = Lock()
         self.tools: tuple[Tool, ...] = tuple(self.hold.tools(options.profile, also=WITH_WINDOW))
         self.names = frozenset(tool.name for tool in self.tools)
         self.guidance = guidance(self.names)
-        # A character takes four bytes at most: no text with fewer of them is big, whichever tool it comes from.
+        # A character has at most four bytes: a text with fewer characters is not big for any tool.
         self.least = -(-policy.least(self.hold.context().bounds.outputs) // 4)
 
-    def conversation(self, name: str | None = None) -> Conversation[N]:
-        """The one of that name. Those used last stay open; others are taken up again from the store."""
+    def session(self, name: str | None = None) -> BridgedSession[N]:
+        """The session of a conversation. The last ones used stay open; others are read from the store again."""
         key = self._fixed or (self.hold.default_session if name is None else session_name(name))
         with self._lock:
-            found = self._open.pop(key, None)
-            if found is None:
-                found = Conversation(self.hold.session(key, by=self._by), Talk(self._read))
-            self._open[key] = found
+            bridged = self._open.pop(key, None)
+            if bridged is None:
+                bridged = BridgedSession(self.hold.session(key, by=self._by), NativeMap(self._read))
+            self._open[key] = bridged
             while len(self._open) > ADAPTER_SESSIONS:
                 self._open.popitem(last=False)
-        return found
+        return bridged
 
     def call(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
-        """Do what one of our tools does. Raises LimpetError with a text for the model."""
+        """Call one of Limpet's tools. Raises LimpetError with a text for the model."""
         return answers.as_text(self.hold.call(name, arguments, session=session.id, by=self._by))
 
-    def expanded(self, session: Session, tool: str, arguments: Any) -> Any:
-        """Arguments for somebody else's tool, each hold:// reference among them replaced by the text it stands for."""
+    def expand(self, session: Session, tool: str, arguments: Any) -> Any:
+        """Arguments for the caller's own tool, each hold:// reference replaced by the stored text."""
         if isinstance(arguments, Mapping):
-            return {name: self.expanded(session, tool, inner) for name, inner in arguments.items()}
+            return {name: self.expand(session, tool, inner) for name, inner in arguments.items()}
         if isinstance(arguments, list):
-            return [self.expanded(session, tool, inner) for inner in arguments]
+            return [self.expand(session, tool, inner) for inner in arguments]
         if isinstance(arguments, str) and arguments.startswith("hold://") and tool not in self.names:
             return session.outputs.expand(arguments)
         return arguments
 
-    async def aexpanded(self, session: Session, tool: str, arguments: Any) -> Any:
-        """The same without holding up the loop. A thread costs more than a look, so there is one only where needed."""
+    async def aexpand(self, session: Session, tool: str, arguments: Any) -> Any:
+        """The same without blocking the event loop. Arguments without a reference need no thread."""
         if tool in self.names or not _refers(arguments):
             return arguments
-        return await asyncio.to_thread(self.expanded, session, tool, arguments)
+        return await asyncio.to_thread(self.expand, session, tool, arguments)
 
-    def kept(self, session: Session, tool: str, content: str, call: str) -> str | None:
-        """What to show for a tool's result, or None where it stays as it is: it is small, or ours.
+    def keep_result(self, session: Session, tool: str, content: str, call: str) -> str | None:
+        """Store a big result of a tool and return its reference; None for small results and for Limpet's own tools.
 
-        The tool has done its work, so trouble of ours is logged and its result goes through untouched.
+        The tool has already run, so an error of Limpet is logged and the result passes unchanged.
         """
         if tool in self.names:
             return None
         try:
-            kept = session.outputs.keep(tool, content, call=call)
+            reply = session.outputs.keep(tool, content, call=call)
         except LimpetError as problem:
             log.warning("A result of %s was not kept: %s", tool, problem)
             return None
-        return None if kept.output is None else kept.text
+        return None if reply.output is None else reply.text
 
-    async def akept(self, session: Session, tool: str, content: str, call: str) -> str | None:
-        if tool in self.names or not outputs.is_big(session.ctx(), tool, content):
+    async def akeep_result(self, session: Session, tool: str, content: str, call: str) -> str | None:
+        if tool in self.names or not output_keep.is_big(session.ctx(), tool, content):
             return None
-        return await asyncio.to_thread(self.kept, session, tool, content, call)
+        return await asyncio.to_thread(self.keep_result, session, tool, content, call)
 
     def reference(self, session: Session, tool: str, content: str, call: str) -> str | None:
-        """The same where a result is seen again with every request: the answer is always the same one."""
-        if tool in self.names or not outputs.is_big(session.ctx(), tool, content):
+        """The same for a framework that sends the result with every request: the reference is stable."""
+        if tool in self.names or not output_keep.is_big(session.ctx(), tool, content):
             return None
         try:
-            return outputs.reference(outputs.put_output(session.ctx(), tool, content, call))
+            return output_keep.reference(output_keep.put_output(session.ctx(), tool, content, call))
         except LimpetError as problem:
             log.warning("A result of %s was not kept: %s", tool, problem)
             return None
 
-    def next(self, line: Conversation[N], prompt: Sequence[Message], natives: Iterable[N], *, goes_on: bool) -> Sent:
-        """What to send. `goes_on` says that the framework asks the model again after its answer to a warning."""
-        with line.lock:
-            talk = line.talk.read(natives)
-            if unpaired(talk):  # a run that was cancelled may leave half a pair with the framework, but not with us
+    def next(
+        self, bridged: BridgedSession[N], prompt: Sequence[Message], natives: Iterable[N], *, continues: bool
+    ) -> Sent:
+        """What to send. `continues`: the framework calls the model again after its answer to a warning."""
+        with bridged.lock:
+            talk = bridged.native_map.read(natives)
+            if unpaired(talk):  # a cancelled run may leave half a pair with the framework
                 talk = list(repair(talk)[0])
-            options, given = self._options, CallerSections(tools=self.guidance)
-            step = line.session.window.next(
-                [*prompt, *talk], limit=options.limit, given=given, summarise=options.summarise
+            options, sections = self._options, CallerSections(tools=self.guidance)
+            step = bridged.session.window.next(
+                [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise
             )
-            line.warned = isinstance(step, Warn)
+            bridged.warned = isinstance(step, Warn)
         first = tuple(takewhile(lambda message: message.role == SYSTEM, step.messages))
         rest = step.messages[len(first) :]
-        if line.warned and not goes_on:
+        if bridged.warned and not continues:
             rest = (*rest[:-1], user(f"{rest[-1].text()}\n{prompts.prompt('warning_ends')}"))
         return Sent(first, rest)
 
-    def sent(self, line: Conversation[N], used: int | None = None) -> None:
-        """The model has answered; `used` are the tokens of the request, where the provider counted them."""
-        with line.lock:
-            line.session.window.sent(used or None)
+    def sent(self, bridged: BridgedSession[N], used: int | None = None) -> None:
+        """The model has answered; `used` is the provider's count of the request's tokens."""
+        with bridged.lock:
+            bridged.session.window.sent(used or None)
 
-    async def asent(self, line: Conversation[N], used: int | None = None) -> None:
-        if line.session.window.shows_handoff:
-            await asyncio.to_thread(self.sent, line, used)
+    async def asent(self, bridged: BridgedSession[N], used: int | None = None) -> None:
+        if bridged.session.window.shows_handoff:
+            await asyncio.to_thread(self.sent, bridged, used)
         else:
-            self.sent(line, used)
+            self.sent(bridged, used)
 
-    def keep(self, line: Conversation[N], natives: Iterable[N]) -> None:
-        """The run is over: what was said last is kept too, but no call that waits for its result."""
-        with line.lock:
-            talk = line.talk.read(natives)
-            if alone := unpaired(talk):
-                waits = (at for at, message in enumerate(talk) if any(call.id in alone for call in message.calls()))
-                talk = talk[: next(waits, len(talk))]
-            line.session.window.keep(talk)
+    def keep(self, bridged: BridgedSession[N], natives: Iterable[N]) -> None:
+        """The run is over: store its last messages, up to the first call without a result."""
+        with bridged.lock:
+            talk = bridged.native_map.read(natives)
+            if ids := unpaired(talk):
+                waiting = (at for at, message in enumerate(talk) if any(call.id in ids for call in message.calls()))
+                talk = talk[: next(waiting, len(talk))]
+            bridged.session.window.keep(talk)
 
 
-class Conversation(Generic[N]):
-    """A session as the framework talks in it. One step at a time."""
+class BridgedSession(Generic[N]):
+    """A session as a framework uses it. One step at a time."""
 
-    def __init__(self, session: Session, talk: Talk[N]) -> None:
+    def __init__(self, session: Session, native_map: NativeMap[N]) -> None:
         self.session = session
-        self.talk = talk
+        self.native_map = native_map
         self.lock = RLock()
-        self.warned = False  # by the last request
+        self.warned = False  # whether the last request contained a warning
 
 
-class Talk(Generic[N]):
-    """A conversation in a framework's form and in is_injected, side by side, so that a step reads only what is new."""
+class NativeMap(Generic[N]):
+    """A framework's messages and their conversions, cached so that a step converts the new ones."""
 
     def __init__(self, read: Read[N]) -> None:
         self._read = read
-        self._known: list[tuple[N, list[Message]]] = []
+        self._converted: list[tuple[N, list[Message]]] = []
         self._origins: dict[int, tuple[N, int]] = {}
 
     def read(self, natives: Iterable[N]) -> list[Message]:
-        """The conversation in our words. What was read before is not read again."""
-        given = list(natives)
+        """The converted conversation. Messages that were converted before are reused."""
+        current = list(natives)
         at = 0
-        for native, (known, _) in zip(given, self._known, strict=False):
-            if native is not known and native != known:
+        for native, (previous, _) in zip(current, self._converted, strict=False):
+            if native is not previous and native != previous:
                 break
             at += 1
-        for _, messages in self._known[at:]:
+        for _, messages in self._converted[at:]:
             for message in messages:
                 self._origins.pop(id(message), None)
-        self._known[at:] = [(native, self._read(native)) for native in given[at:]]
-        for native, messages in self._known[at:]:
+        self._converted[at:] = [(native, self._read(native)) for native in current[at:]]
+        for native, messages in self._converted[at:]:
             self._origins.update((id(message), (native, part)) for part, message in enumerate(messages))
-        return [message for _, messages in self._known for message in messages]
+        return [message for _, messages in self._converted for message in messages]
 
     def origins(self, messages: Sequence[Message]) -> list[tuple[N, int] | None]:
-        """For each message the framework's own that it was read from, and which part of it. None for what is new.
+        """For each message, the framework's message it was converted from, and which part of it. None for new messages.
 
-        A message that came from the store is another object than the one that was read; both say the same, and come
-        in the same order.
+        A message read from the store is a different object than the converted one; they are equal and in the same
+        order.
         """
-        said: list[tuple[Message, N, int]] | None = None
-        found: list[tuple[N, int] | None] = []
-        at = 0
+        candidates: list[tuple[Message, N, int]] | None = None
+        origins: list[tuple[N, int] | None] = []
+        start = 0
         for message in messages:
             origin = self._origins.get(id(message))
             if origin is None and not is_injected(message):
-                if said is None:
-                    said = [(one, native, part) for native, ones in self._known for part, one in enumerate(ones)]
-                place = next((place for place in range(at, len(said)) if said[place][0] == message), None)
-                if place is not None:
-                    origin, at = said[place][1:], place + 1
-            found.append(origin)
-        return found
+                if candidates is None:
+                    candidates = [
+                        (converted, native, part)
+                        for native, messages in self._converted
+                        for part, converted in enumerate(messages)
+                    ]
+                indexes = range(start, len(candidates))
+                index = next((index for index in indexes if candidates[index][0] == message), None)
+                if index is not None:
+                    origin, start = candidates[index][1:], index + 1
+            origins.append(origin)
+        return origins
 
 
 def _refers(arguments: Any) -> bool:
@@ -233,8 +241,8 @@ def _refers(arguments: Any) -> bool:
 
 
 def session_name(name: str) -> str:
-    """A framework's name for a conversation as a name that a session may have; different names stay different."""
-    shown = "".join(sign if sign.isprintable() else "_" for sign in name).strip()
-    if shown == name and len(name) <= SESSION_MAX_CHARS:
+    """A valid session id for a framework's conversation id; different ids stay different."""
+    printable = "".join(char if char.isprintable() else "_" for char in name).strip()
+    if printable == name and len(name) <= SESSION_MAX_CHARS:
         return name
-    return f"{shown[: SESSION_MAX_CHARS - 13]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return f"{printable[: SESSION_MAX_CHARS - 13]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"

@@ -3,8 +3,8 @@
     memory = LimpetAgent(limpet.open(), "parser")
     async with ClaudeSDKClient(memory.options(cwd="…")) as client: …
 
-The server has our tools. The hooks give a session its handoff, notepad and memory with the first prompt and again after
-a compaction, which Claude Code does itself, and keep big results of other tools aside.
+The server has Limpet's tools. The hooks add handoff, notepad and memory to the first prompt and again after a
+compaction, which Claude Code does itself, and replace big results of other tools by references.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ Hooks = dict[Any, list[HookMatcher]]
 class LimpetAgent:
     """Working memory for one conversation with Claude Code.
 
-    `memory` is what `limpet.open()` gives, or one session of it. `profile` chooses the tools.
+    `memory` is what `limpet.open()` returns, or one session of it. `profile` chooses the tools.
     """
 
     def __init__(self, memory: Limpet | Session, session_id: str | None = None, *, profile: str = "core") -> None:
         self._bridge: Bridge[Any] = Bridge(memory, lambda message: [], Options(profile), by="agent/claude-agent")
-        self.session = self._bridge.conversation(session_id).session
-        self._due = True  # whether the model has yet to be given what was written down
-        self._given = False  # whether it was given since the last sign that the model went on
+        self.session = self._bridge.session(session_id).session
+        self._context_due = True  # whether the model still needs the context
+        self._context_sent = False  # whether it was sent since the model last answered
 
-    def options(self, **given: Any) -> ClaudeAgentOptions:
-        """Options with our server and hooks beside what you give."""
-        servers = {**(given.pop("mcp_servers", None) or {}), SERVER: self.server()}
-        allowed = [*(given.pop("allowed_tools", None) or ()), *self.allowed_tools]
-        hooks: Hooks = {name: list(matchers) for name, matchers in (given.pop("hooks", None) or {}).items()}
+    def options(self, **more: Any) -> ClaudeAgentOptions:
+        """Options with Limpet's server and hooks, merged with your own."""
+        servers = {**(more.pop("mcp_servers", None) or {}), SERVER: self.server()}
+        allowed = [*(more.pop("allowed_tools", None) or ()), *self.allowed_tools]
+        hooks: Hooks = {name: list(matchers) for name, matchers in (more.pop("hooks", None) or {}).items()}
         for name, matchers in self.hooks().items():
             hooks[name] = [*hooks.get(name, []), *matchers]
-        return ClaudeAgentOptions(mcp_servers=servers, allowed_tools=allowed, hooks=hooks, **given)
+        return ClaudeAgentOptions(mcp_servers=servers, allowed_tools=allowed, hooks=hooks, **more)
 
     @property
     def allowed_tools(self) -> list[str]:
         return [f"mcp__{SERVER}__{tool.name}" for tool in self._bridge.tools]
 
     def server(self) -> McpSdkServerConfig:
-        """Our tools, for `ClaudeAgentOptions.mcp_servers`."""
+        """Limpet's tools, for `ClaudeAgentOptions.mcp_servers`."""
         return create_sdk_mcp_server(SERVER, tools=[self._tool(tool) for tool in self._bridge.tools])
 
     def hooks(self) -> Hooks:
@@ -81,67 +81,67 @@ class LimpetAgent:
 
     # --- hooks --------------------------------------------------------------------------------------------------------
 
-    async def on_start(self, given: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
-        """A session begins, or goes on after a compaction. Where the client does not say so, the next prompt does."""
+    async def on_start(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        """A session begins, or continues after a compaction. Without this event, the next prompt does it."""
         return _specific("SessionStart", await asyncio.to_thread(self._context))
 
-    async def on_prompt(self, given: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+    async def on_prompt(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         return _specific("UserPromptSubmit", await asyncio.to_thread(self._context))
 
-    async def on_result(self, given: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
-        """Big results become references; and after a compaction in mid-work this is the first chance to speak."""
-        said = cast(Mapping[str, Any], given)
-        more = await asyncio.to_thread(self._answered, str(said["tool_name"]), said.get("tool_input"), said)
+    async def on_result(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        """Big results become references. After a compaction in mid-work, this is the first chance to add context."""
+        event = cast(Mapping[str, Any], input)
+        more = await asyncio.to_thread(self._updated, str(event["tool_name"]), event.get("tool_input"), event)
         return _specific("PostToolUse", await asyncio.to_thread(self._context), **more)
 
-    async def on_compaction(self, given: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
-        self._due = True
+    async def on_compaction(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        self._context_due = True
         return {}
 
-    async def on_stop(self, given: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+    async def on_stop(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         await asyncio.to_thread(self._used)
         return {}
 
     def _context(self) -> str:
-        """Handoff, notepad, scratchpad and memory, where the model has not got them yet."""
-        if not self._due:
+        """Handoff, notepad, scratchpad and memory, if the model still needs them."""
+        if not self._context_due:
             return ""
         text = "\n\n".join((self.session.context(), self._bridge.guidance)).replace(CLOSE, "</ limpet>").strip()
         frame = f"{OPEN}\n{prompts.prompt('agent_context')}\n\n", f"\n{CLOSE}"
         room = HOOK_CONTEXT_CHARS - sum(map(len, frame))
-        self._due, self._given = False, True
+        self._context_due, self._context_sent = False, True
         return (text if len(text) <= room else text[: room - len(CUT)] + CUT).join(frame)
 
-    def _answered(self, tool: str, arguments: Any, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _updated(self, tool: str, arguments: Any, event: Mapping[str, Any]) -> dict[str, Any]:
         self._used()
         if tool.startswith(f"mcp__{SERVER}__"):
             return {}
-        before = said.get("tool_response")
-        after = self._kept(tool, json.dumps(arguments, default=str), before)
+        before = event.get("tool_response")
+        after = self._with_references(tool, json.dumps(arguments, default=str), before)
         return {} if after == before else {"updatedToolOutput": after}
 
     def _used(self) -> None:
-        """The model went on, so what it was given has served."""
-        if self._given:
-            self._given = False
+        """The model has continued, so the handoff in its context is used."""
+        if self._context_sent:
+            self._context_sent = False
             self.session.used()
 
-    def _kept(self, tool: str, call: str, value: Any) -> Any:
-        """A result in the shape it came in, as the SDK wants it, with each big text in it a reference."""
+    def _with_references(self, tool: str, call: str, value: Any) -> Any:
+        """A result of the same shape, as the SDK requires, with each big text replaced by a reference."""
         if isinstance(value, str):
-            return self._bridge.kept(self.session, tool, value, call) or value
+            return self._bridge.keep_result(self.session, tool, value, call) or value
         if isinstance(value, Mapping):
-            return {name: self._kept(tool, call, inner) for name, inner in value.items()}
+            return {name: self._with_references(tool, call, inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [self._kept(tool, call, inner) for inner in value]
+            return [self._with_references(tool, call, inner) for inner in value]
         return value
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
     def _tool(self, tool: Tool) -> SdkMcpTool[Any]:
-        async def run(given: Any) -> dict[str, Any]:
+        async def run(arguments: Any) -> dict[str, Any]:
             try:
-                text = await asyncio.to_thread(self._bridge.call, self.session, tool.name, given)
+                text = await asyncio.to_thread(self._bridge.call, self.session, tool.name, arguments)
             except LimpetError as problem:
                 return {"content": [{"type": "text", "text": problem.message}], "is_error": True}
             return {"content": [{"type": "text", "text": text}]}
@@ -150,5 +150,5 @@ class LimpetAgent:
 
 
 def _specific(event: str, context: str, **more: Any) -> HookJSONOutput:
-    said = {**({"additionalContext": context} if context else {}), **more}
-    return cast(HookJSONOutput, {"hookSpecificOutput": {"hookEventName": event, **said}} if said else {})
+    fields = {**({"additionalContext": context} if context else {}), **more}
+    return cast(HookJSONOutput, {"hookSpecificOutput": {"hookEventName": event, **fields}} if fields else {})

@@ -3,8 +3,8 @@
     app = App(name="porter", root_agent=agent, plugins=[LimpetPlugin(limpet.open())])
 
 Every model call gets the window of the conversation's session: handoff, memory, notepad and pins around a history that
-is compacted when it has to be. The session of ADK keeps every event; only what is sent changes. A session of ADK is a
-session here, by the same name.
+is compacted when necessary. ADK's session keeps every event; the plugin changes what is sent. Each ADK session is a
+Limpet session of the same name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, Conversation, Options
+from limpet.adapters.bridge import Bridge, BridgedSession, Options
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.memory import items
@@ -37,14 +37,14 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for Google's ADK", "google-adk") from problem
 
 FORM = "google-adk"
-FOUND = 10  # memories that one search gives, as ADK's own service does
+SEARCH_LIMIT = 10  # memories per search, as in ADK's own service
 Native = tuple[Any, tuple[str, ...]]  # a content, and the ids of the calls and results in it
 
 
 class LimpetPlugin(BasePlugin):
     """Working memory for the agents of a runner.
 
-    `memory` is what `limpet.open()` gives, or one session of it. `profile` chooses the tools, `limit` is the model's
+    `memory` is what `limpet.open()` returns, or one session of it. `profile` chooses the tools, `limit` is the model's
     window in tokens, and `summarise` may write the summaries of compactions.
     """
 
@@ -59,37 +59,37 @@ class LimpetPlugin(BasePlugin):
     ) -> None:
         super().__init__(name=name)
         self._bridge: Bridge[Native] = Bridge(memory, read, Options(profile, limit, summarise), by="agent/google-adk")
-        self.tools = [_OurTool(self, tool) for tool in self._bridge.tools]
-        self._asked: dict[str, list[Any]] = {}  # by session: the contents of the last request, and its answer
+        self.tools = [_LimpetTool(self, tool) for tool in self._bridge.tools]
+        self._contents: dict[str, list[Any]] = {}  # by session: the contents of the last request, and its answer
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
-        line = self._line(callback_context)
+        bridged = self._session(callback_context)
         llm_request.append_tools([tool for tool in self.tools if tool.name not in llm_request.tools_dict])
-        self._asked[line.session.id] = list(llm_request.contents)
+        self._contents[bridged.session.id] = list(llm_request.contents)
         own = llm_request.config.system_instruction
-        contents, prompt = await asyncio.to_thread(self._sent, line, llm_request.contents, own)
+        contents, prompt = await asyncio.to_thread(self._sent, bridged, llm_request.contents, own)
         llm_request.contents, llm_request.config.system_instruction = contents, prompt
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         if llm_response.partial:
             return
-        line = self._line(callback_context)
-        used = llm_response.usage_metadata
-        await self._bridge.asent(line, used.prompt_token_count if used else None)
+        bridged = self._session(callback_context)
+        usage = llm_response.usage_metadata
+        await self._bridge.asent(bridged, usage.prompt_token_count if usage else None)
         if llm_response.content is not None:
-            self._asked.setdefault(line.session.id, []).append(llm_response.content)
+            self._contents.setdefault(bridged.session.id, []).append(llm_response.content)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
-        line = self._line(invocation_context)
-        if said := self._asked.pop(line.session.id, None):
-            await asyncio.to_thread(self._bridge.keep, line, list(paired(said)))
+        bridged = self._session(invocation_context)
+        if contents := self._contents.pop(bridged.session.id, None):
+            await asyncio.to_thread(self._bridge.keep, bridged, list(paired(contents)))
 
     async def before_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
     ) -> dict[str, Any] | None:
-        session = self._line(tool_context).session
+        session = self._session(tool_context).session
         try:
-            tool_args.update(await self._bridge.aexpanded(session, tool.name, tool_args))
+            tool_args.update(await self._bridge.aexpand(session, tool.name, tool_args))
         except LimpetError as problem:
             return {"error": problem.message}
         return None
@@ -97,34 +97,35 @@ class LimpetPlugin(BasePlugin):
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
-        session = self._line(tool_context).session
-        shown = await self._bridge.akept(session, tool.name, _as_text(result), json.dumps(tool_args, default=str))
-        return None if shown is None else {"result": shown}
+        session = self._session(tool_context).session
+        arguments = json.dumps(tool_args, default=str)
+        reference = await self._bridge.akeep_result(session, tool.name, _as_text(result), arguments)
+        return None if reference is None else {"result": reference}
 
     async def call(self, tool: str, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """What one of our tools answers, or why it does not."""
-        session = self._line(context).session
+        """The answer of one of Limpet's tools, or its error."""
+        session = self._session(context).session
         try:
             return {"result": await asyncio.to_thread(self._bridge.call, session, tool, arguments)}
         except LimpetError as problem:
             return {"error": problem.message}
 
-    def _line(self, context: Any) -> Conversation[Native]:
-        return self._bridge.conversation(context.session.id)
+    def _session(self, context: Any) -> BridgedSession[Native]:
+        return self._bridge.session(context.session.id)
 
-    def _sent(self, line: Conversation[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
+    def _sent(self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
         prompt = [system_message(_prompt_text(own))] if own else []
-        sent = self._bridge.next(line, prompt, paired(contents), goes_on=False)
-        out: list[Any] = []
-        for message, known in zip(sent.talk, line.talk.origins(sent.talk), strict=True):
-            if known is None or len(read(known[0])) > 1:
-                out.append(write(message))
-            elif not out or out[-1] is not known[0][0]:
-                out.append(known[0][0])
-        return out, "\n\n".join(message.text() for message in sent.prompt) or None
+        sent = self._bridge.next(bridged, prompt, paired(contents), continues=False)
+        natives: list[Any] = []
+        for message, origin in zip(sent.talk, bridged.native_map.origins(sent.talk), strict=True):
+            if origin is None or len(read(origin[0])) > 1:
+                natives.append(write(message))
+            elif not natives or natives[-1] is not origin[0][0]:
+                natives.append(origin[0][0])
+        return natives, "\n\n".join(message.text() for message in sent.prompt) or None
 
 
-class _OurTool(BaseTool):
+class _LimpetTool(BaseTool):
     def __init__(self, plugin: LimpetPlugin, tool: Tool) -> None:
         super().__init__(name=tool.name, description=tool.description)
         self._plugin, self._schema = plugin, tool.parameters
@@ -139,9 +140,9 @@ class _OurTool(BaseTool):
 
 
 class LimpetMemoryService(BaseMemoryService):
-    """ADK's memory over a project's: what is added is memory under the names of the app and the user.
+    """ADK's memory service over a project's memory: entries are stored under the names of the app and the user.
 
-    A search looks for words, offline, and gives what fits best.
+    A search matches words, offline, and returns the best matches.
     """
 
     def __init__(self, hold: Limpet) -> None:
@@ -185,8 +186,8 @@ class LimpetMemoryService(BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         if not query.strip():
             return SearchMemoryResponse()
-        found = await asyncio.to_thread(items.list_items, self._ctx(), (app_name, user_id), query)
-        return SearchMemoryResponse(memories=[_entry(item) for _, item in found[:FOUND]])
+        scored = await asyncio.to_thread(items.list_items, self._ctx(), (app_name, user_id), query)
+        return SearchMemoryResponse(memories=[_entry(item) for _, item in scored[:SEARCH_LIMIT]])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         if memory_id is not None:
@@ -206,7 +207,7 @@ def _entry(item: items.Item) -> MemoryEntry:
 
 
 def paired(contents: Sequence[Any]) -> Iterator[Native]:
-    """Contents with the ids of their calls and results. ADK leaves its own ids out; then the order tells."""
+    """Contents with the ids of their calls and results. ADK omits its own ids; then the order decides."""
     waiting: dict[str, list[str]] = {}
     count = 0
     for content in contents:
@@ -225,7 +226,7 @@ def paired(contents: Sequence[Any]) -> Iterator[Native]:
 
 
 def read(native: Native) -> list[Message]:
-    """A content as messages of ours: results have one of their own."""
+    """A content as messages: its results become a separate one."""
     content, ids = native
     left = iter(ids)
     results: list[Part] = []
@@ -244,9 +245,9 @@ def read(native: Native) -> list[Message]:
 
 
 def _result(answer: Any, call_id: str) -> Result:
-    given = answer.response or {}
-    text = _as_text(given)
-    return Result(call_id, (Text(text),), error="error" in given, raw={FORM: {"name": answer.name, "response": given}})
+    response = answer.response or {}
+    raw = {FORM: {"name": answer.name, "response": response}}
+    return Result(call_id, (Text(_as_text(response)),), error="error" in response, raw=raw)
 
 
 def _part(part: Any) -> Part:
@@ -259,7 +260,7 @@ def _part(part: Any) -> Part:
 
 
 def write(message: Message) -> Any:
-    """A message of ours that is not one of theirs: a summary, the state, or one that came from the store."""
+    """A message without an ADK content: a summary, the working state, or a message from the store."""
     parts = [_written(part) for part in message.parts]
     return types.Content(role="model" if message.role == ASSISTANT else "user", parts=parts)
 

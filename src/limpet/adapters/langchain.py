@@ -3,8 +3,8 @@
     agent = create_agent(model, tools=[...], middleware=[LimpetMiddleware(limpet.open())])
 
 Every model call gets the window of the conversation's session: handoff, memory, notepad and pins around a history that
-is compacted when it has to be. The agent's state keeps every message; only what is sent changes. A thread of LangGraph
-is a session, by the same name.
+is compacted when necessary. The agent's state keeps every message; the middleware changes what is sent. Each LangGraph
+thread is a session of the same name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, Conversation, Options, Sent
+from limpet.adapters.bridge import Bridge, BridgedSession, Options, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
 from limpet.window.messages import (
@@ -48,15 +48,15 @@ except ImportError as problem:
 
 FORM = "langchain"
 ROLES = {"human": USER, "ai": ASSISTANT, "tool": TOOL, "system": SYSTEM}
-CALLS = ("tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call")  # also in `tool_calls`
+CALLS = ("tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call")  # `tool_calls` has them
 
-Answered = ModelResponse[Any] | AIMessage | Any
+Response = ModelResponse[Any] | AIMessage | Any
 
 
 class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Working memory for an agent of LangChain.
 
-    `memory` is what `limpet.open()` gives, or one session of it. `profile` chooses the tools, `limit` is the model's
+    `memory` is what `limpet.open()` returns, or one session of it. `profile` chooses the tools, `limit` is the model's
     window in tokens, and `summarise` may write the summaries of compactions.
     """
 
@@ -78,97 +78,96 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     # --- model calls --------------------------------------------------------------------------------------------------
 
-    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Answered]) -> Answered:
-        line = self._line()
-        response = handler(self._asked(line, request))
-        self._bridge.sent(line, _used(response))
-        again = _again(line, request, response)
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Response]) -> Response:
+        bridged = self._session()
+        response = handler(self._request(bridged, request))
+        self._bridge.sent(bridged, _used(response))
+        again = _again(bridged, request, response)
         return response if again is None else _joined(response, self.wrap_model_call(again, handler))
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Answered]]
-    ) -> Answered:
-        line = self._line()
-        response = await handler(await asyncio.to_thread(self._asked, line, request))
-        await self._bridge.asent(line, _used(response))
-        again = _again(line, request, response)
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Response]]
+    ) -> Response:
+        bridged = self._session()
+        response = await handler(await asyncio.to_thread(self._request, bridged, request))
+        await self._bridge.asent(bridged, _used(response))
+        again = _again(bridged, request, response)
         return response if again is None else _joined(response, await self.awrap_model_call(again, handler))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        self._bridge.keep(self._line(), state["messages"])
+        self._bridge.keep(self._session(), state["messages"])
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        await asyncio.to_thread(self._bridge.keep, self._line(), state["messages"])
+        await asyncio.to_thread(self._bridge.keep, self._session(), state["messages"])
 
-    def _asked(self, line: Conversation[AnyMessage], request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _request(self, bridged: BridgedSession[AnyMessage], request: ModelRequest[Any]) -> ModelRequest[Any]:
         own = request.system_message
         prompt = read(own) if own is not None else []
-        sent = self._bridge.next(line, prompt, request.messages, goes_on=True)
-        natives = line.talk.origins(sent.talk)
-        messages = [
-            write(message) if known is None else [known[0]] for message, known in zip(sent.talk, natives, strict=True)
-        ]
-        return request.override(
-            messages=[native for several in messages for native in several], system_message=_prompt(sent, prompt, own)
-        )
+        sent = self._bridge.next(bridged, prompt, request.messages, continues=True)
+        origins = bridged.native_map.origins(sent.talk)
+        messages: list[AnyMessage] = []
+        for message, origin in zip(sent.talk, origins, strict=True):
+            messages += write(message) if origin is None else [origin[0]]
+        return request.override(messages=messages, system_message=_prompt(sent, prompt, own))
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        session = self._line().session
+        session = self._session().session
         try:
             call = request.tool_call
-            expanded = _with_arguments(request, self._bridge.expanded(session, call["name"], call["args"]))
+            expanded = _with_arguments(request, self._bridge.expand(session, call["name"], call["args"]))
         except LimpetError as problem:
             return _failed(request, problem)
-        return self._kept(session, request, handler(expanded))
+        return self._with_references(session, request, handler(expanded))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        session = self._line().session
+        session = self._session().session
         try:
             call = request.tool_call
-            expanded = _with_arguments(request, await self._bridge.aexpanded(session, call["name"], call["args"]))
+            expanded = _with_arguments(request, await self._bridge.aexpand(session, call["name"], call["args"]))
         except LimpetError as problem:
             return _failed(request, problem)
         result = await handler(expanded)
         if isinstance(result, ToolMessage) and len(str(result.content)) < self._bridge.least:
-            return result  # known to be small: a thread would cost more than it saves
-        return await asyncio.to_thread(self._kept, session, request, result)
+            return result  # it is small, and a thread would cost more than it saves
+        return await asyncio.to_thread(self._with_references, session, request, result)
 
-    def _kept(
+    def _with_references(
         self, session: Session, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
-        """The result with its big texts as references. A tool that failed has still failed."""
+        """The result with its big texts replaced by references; its status stays."""
         if isinstance(result, ToolMessage):
-            return self._shown(session, request, result)
+            return self._with_reference(session, request, result)
         changes = result.update
         if not isinstance(changes, dict) or not isinstance(changes.get("messages"), list):
             return result
-        shown = [
-            self._shown(session, request, one) if isinstance(one, ToolMessage) else one for one in changes["messages"]
+        messages = [
+            self._with_reference(session, request, message) if isinstance(message, ToolMessage) else message
+            for message in changes["messages"]
         ]
-        return replace(result, update={**changes, "messages": shown})
+        return replace(result, update={**changes, "messages": messages})
 
-    def _shown(self, session: Session, request: ToolCallRequest, message: ToolMessage) -> ToolMessage:
+    def _with_reference(self, session: Session, request: ToolCallRequest, message: ToolMessage) -> ToolMessage:
         name, call = request.tool_call["name"], json.dumps(request.tool_call["args"], ensure_ascii=False, default=str)
 
-        def kept(text: str) -> str:
-            return self._bridge.kept(session, name, text, call) or text
+        def replaced(text: str) -> str:
+            return self._bridge.keep_result(session, name, text, call) or text
 
         if isinstance(message.content, str):
-            content: Any = kept(message.content)
+            content: Any = replaced(message.content)
         else:
-            content = [_with_text(block, kept) for block in message.content]
+            content = [_with_text(block, replaced) for block in message.content]
         return message if content == message.content else message.model_copy(update={"content": content})
 
     def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> BaseTool:
         def run(**arguments: Any) -> str:
             try:
-                return self._bridge.call(self._line().session, name, arguments)
+                return self._bridge.call(self._session().session, name, arguments)
             except LimpetError as problem:
                 raise ToolException(problem.message) from problem
 
@@ -179,52 +178,55 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             name=name, description=description, args_schema=parameters, func=run, coroutine=arun, handle_tool_error=True
         )
 
-    def _line(self) -> Conversation[AnyMessage]:
-        return self._bridge.conversation(_thread())
+    def _session(self) -> BridgedSession[AnyMessage]:
+        return self._bridge.session(_thread())
 
 
 def _thread() -> str | None:
-    """The conversation that is going on: the thread, and where a tool runs an agent of its own, that call too."""
+    """The current conversation: the thread, and the call if a tool runs an agent of its own."""
     try:
-        known = get_config().get("configurable", {})
+        config = get_config().get("configurable", {})
     except RuntimeError:
         return None  # not inside a graph
-    thread = known.get("thread_id")
+    thread = config.get("thread_id")
     if thread is None:
         return None
-    around = str(known.get("checkpoint_ns") or "").split("|")[:-1]
-    # The graph of a node is the same conversation in every run; one that a tool calls begins anew each time.
-    inner = [one if one.startswith("tools:") else one.partition(":")[0] for one in around]
-    return "/".join([str(thread), *inner])
+    outer = str(config.get("checkpoint_ns") or "").split("|")[:-1]
+    # The graph of a node is the same conversation in every run; each tool call starts a new one.
+    names = [name if name.startswith("tools:") else name.partition(":")[0] for name in outer]
+    return "/".join([str(thread), *names])
 
 
-def _messages(response: Answered) -> list[Any]:
-    found = getattr(response, "model_response", response)
-    return [found] if isinstance(found, AIMessage) else list(found.result)
+def _messages(response: Response) -> list[Any]:
+    inner = getattr(response, "model_response", response)
+    return [inner] if isinstance(inner, AIMessage) else list(inner.result)
 
 
-def _used(response: Answered) -> int | None:
-    """The tokens of the request, as the provider counted them."""
-    usage = next((one.usage_metadata for one in _messages(response) if isinstance(one, AIMessage)), None)
+def _used(response: Response) -> int | None:
+    """The provider's count of the request's tokens."""
+    replies = (message for message in _messages(response) if isinstance(message, AIMessage))
+    usage = next((reply.usage_metadata for reply in replies), None)
     return usage["input_tokens"] if usage else None
 
 
-def _again(line: Conversation[AnyMessage], request: ModelRequest[Any], response: Answered) -> ModelRequest[Any] | None:
-    """What to ask next where a warning was answered with words only.
+def _again(
+    bridged: BridgedSession[AnyMessage], request: ModelRequest[Any], response: Response
+) -> ModelRequest[Any] | None:
+    """The next request if a warning was answered without a tool call.
 
-    That turn is for writing down; what was asked for is answered after the compaction, in the same step of the graph.
+    That turn was for saving; the user's request is answered after the compaction, in the same step of the graph.
     """
-    said = _messages(response)
-    last = said[-1]
+    messages = _messages(response)
+    last = messages[-1]
     done = not isinstance(last, AIMessage) or last.tool_calls or last.invalid_tool_calls
-    return None if done or not line.warned else request.override(messages=[*request.messages, *said])
+    return None if done or not bridged.warned else request.override(messages=[*request.messages, *messages])
 
 
-def _joined(first: Answered, second: Answered) -> Answered:
+def _joined(first: Response, second: Response) -> Response:
     inner = getattr(second, "model_response", second)
     result = [*_messages(first), *_messages(second)]
-    whole = ModelResponse(result=result, structured_response=getattr(inner, "structured_response", None))
-    return replace(second, model_response=whole) if inner is not second else whole
+    joined = ModelResponse(result=result, structured_response=getattr(inner, "structured_response", None))
+    return replace(second, model_response=joined) if inner is not second else joined
 
 
 def _with_arguments(request: ToolCallRequest, arguments: Any) -> ToolCallRequest:
@@ -237,16 +239,16 @@ def _failed(request: ToolCallRequest, problem: LimpetError) -> ToolMessage:
     return ToolMessage(problem.message, tool_call_id=call["id"], name=call["name"], status="error")
 
 
-def _with_text(block: Any, kept: Callable[[str], str]) -> Any:
+def _with_text(block: Any, replaced: Callable[[str], str]) -> Any:
     if isinstance(block, str):
-        return kept(block)
+        return replaced(block)
     if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
-        return {**block, "text": kept(block["text"])}
+        return {**block, "text": replaced(block["text"])}
     return block
 
 
 def _prompt(sent: Sent, own: Sequence[Message], native: SystemMessage | None) -> SystemMessage | None:
-    """One system message: what comes before the caller's own, that one as it is, and what comes after."""
+    """One system message: Limpet's first sections, the caller's own prompt as it is, and the other sections."""
     if not sent.prompt:
         return None
     blocks: list[Any] = []
@@ -264,12 +266,12 @@ def _prompt(sent: Sent, own: Sequence[Message], native: SystemMessage | None) ->
 
 
 def read(native: BaseMessage) -> list[Message]:
-    """A message of LangChain in our words."""
+    """A LangChain message, converted."""
     parts = _parts(native.content)
     if isinstance(native, ToolMessage):
         own = {FORM: {"name": native.name}} if native.name else {}
-        told = tuple(part if isinstance(part, Text | Media) else Media(f"{FORM}/part", part.raw) for part in parts)
-        return [Message(TOOL, (Result(native.tool_call_id, told, native.status == "error", own),))]
+        content = tuple(part if isinstance(part, Text | Media) else Media(f"{FORM}/part", part.raw) for part in parts)
+        return [Message(TOOL, (Result(native.tool_call_id, content, native.status == "error", own),))]
     if isinstance(native, AIMessage):
         calls: list[Part] = [
             Call(call["id"] or "", call["name"], json.dumps(call["args"], ensure_ascii=False, default=str))
@@ -302,17 +304,17 @@ def _part(block: Any) -> Part | None:
 
 
 def write(message: Message) -> list[AnyMessage]:
-    """A message of ours, or one that was changed on the way, in LangChain's form."""
+    """A message without a LangChain original, or one that was changed, in LangChain's form."""
     if message.role == TOOL:
         return [_result(part) if isinstance(part, Result) else HumanMessage(_content([part])) for part in message.parts]
-    said = [part for part in message.parts if not isinstance(part, Call | Result)]
+    content = [part for part in message.parts if not isinstance(part, Call | Result)]
     if message.role == ASSISTANT:
         calls = [
             {"name": call.name, "args": _arguments(call), "id": call.id, "type": "tool_call"}
             for call in message.calls()
         ]
-        return [AIMessage(_content([part for part in said if not isinstance(part, Thinking)]), tool_calls=calls)]
-    return [SystemMessage(_content(said)) if message.role == SYSTEM else HumanMessage(_content(said))]
+        return [AIMessage(_content([part for part in content if not isinstance(part, Thinking)]), tool_calls=calls)]
+    return [SystemMessage(_content(content)) if message.role == SYSTEM else HumanMessage(_content(content))]
 
 
 def _result(result: Result) -> ToolMessage:
@@ -332,7 +334,7 @@ def _content(parts: Sequence[Part]) -> Any:
 
 def _arguments(call: Call) -> dict[str, Any]:
     try:
-        found = json.loads(call.arguments or "{}")
+        arguments = json.loads(call.arguments or "{}")
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"input": call.arguments}
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"input": call.arguments}

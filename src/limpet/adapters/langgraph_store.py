@@ -2,8 +2,8 @@
 
     graph = builder.compile(store=LimpetStore(limpet.open()))
 
-What a graph puts there, other agents find with `search_memory` and `recall`; what they wrote by key, the graph finds
-under the namespace `("memory",)`. A search with a query looks for its words, offline, and gives what fits.
+Other agents find the items of a graph with `search_memory` and `recall`; the graph finds their memory under the
+namespace `("memory",)`. A search with a query matches words, offline.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ except ImportError as problem:
 
 
 class LimpetStore(BaseStore):
-    """A store of LangGraph over a project's memory. Changes of one batch are made all or none, and durable at once."""
+    """A LangGraph store over a project's memory. The changes of a batch are one durable transaction."""
 
     __slots__ = ("_hold",)
 
@@ -44,10 +44,10 @@ class LimpetStore(BaseStore):
         self._hold = hold
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        given = list(ops)
-        answers = [self._answer(op) for op in given]
-        # The last change of an item counts, and questions are answered as it was before the batch.
-        last = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
+        operations = list(ops)
+        answers = [self._answer(op) for op in operations]
+        # The last change of an item counts; reads see the state before the batch.
+        last = {(op.namespace, op.key): op for op in operations if isinstance(op, PutOp)}
         items.put_items(self._ctx(), [Put(op.namespace, op.key, op.value) for op in last.values()])
         return answers
 
@@ -59,8 +59,8 @@ class LimpetStore(BaseStore):
             case PutOp():
                 return None
             case GetOp():
-                found = items.read_item(self._ctx(), op.namespace, op.key)
-                return None if found is None else _item(found)
+                item = items.read_item(self._ctx(), op.namespace, op.key)
+                return None if item is None else Item(**_fields(item))
             case SearchOp():
                 return self._search(op)
             case ListNamespacesOp():
@@ -68,35 +68,36 @@ class LimpetStore(BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     def _search(self, op: SearchOp) -> Result:
-        found = items.list_items(self._ctx(), tuple(op.namespace_prefix), op.query or "")
-        wanted = [(score, one) for score, one in found if fits(one.value, op.filter or {})]
-        page = wanted[op.offset : op.offset + op.limit]
-        return [SearchItem(**_fields(one), score=float(score) if op.query else None) for score, one in page]
+        scored = items.list_items(self._ctx(), tuple(op.namespace_prefix), op.query or "")
+        matches = [(score, item) for score, item in scored if fits(item.value, op.filter or {})]
+        page = matches[op.offset : op.offset + op.limit]
+        return [SearchItem(**_fields(item), score=float(score) if op.query else None) for score, item in page]
 
     def _namespaces(self, op: ListNamespacesOp) -> Result:
-        known = {one.path for _, one in items.list_items(self._ctx())}
-        wanted = {path for path in known if all(_matches(path, one) for one in op.match_conditions or ())}
-        cut = sorted({path if op.max_depth is None else path[: op.max_depth] for path in wanted})
+        paths = {item.path for _, item in items.list_items(self._ctx())}
+        conditions = op.match_conditions or ()
+        matches = {path for path in paths if all(_matches(path, condition) for condition in conditions)}
+        cut = sorted({path if op.max_depth is None else path[: op.max_depth] for path in matches})
         return cut[op.offset : op.offset + op.limit]
 
     def _ctx(self) -> Any:
         return self._hold.context(by="agent/langgraph")
 
 
-def fits(value: Any, wanted: Any) -> bool:
-    """Whether a value fits a filter: equal, or by `$eq`, `$ne`, `$gt`, `$gte`, `$lt` and `$lte`, also inside it."""
-    if isinstance(wanted, Mapping):
-        if any(name.startswith("$") for name in wanted):
-            return all(_compares(value, name, other) for name, other in wanted.items())
-        return isinstance(value, Mapping) and all(fits(_inside(value, name), other) for name, other in wanted.items())
-    if isinstance(wanted, list | tuple):
-        same = isinstance(value, list | tuple) and len(value) == len(wanted)
-        return same and all(map(fits, value, wanted))
-    return bool(value == wanted)
+def fits(value: Any, filter: Any) -> bool:
+    """Whether a value passes a filter: equal, or by `$eq`, `$ne`, `$gt`, `$gte`, `$lt` and `$lte`, also nested."""
+    if isinstance(filter, Mapping):
+        if any(name.startswith("$") for name in filter):
+            return all(_compares(value, name, operand) for name, operand in filter.items())
+        return isinstance(value, Mapping) and all(fits(_inside(value, name), inner) for name, inner in filter.items())
+    if isinstance(filter, list | tuple):
+        same = isinstance(value, list | tuple) and len(value) == len(filter)
+        return same and all(map(fits, value, filter))
+    return bool(value == filter)
 
 
 def _inside(value: Mapping[str, Any], name: str) -> Any:
-    """What stands under a name, or under a path of names with dots between them."""
+    """The value under a name, or under a dotted path of names."""
     first, _, rest = name.partition(".")
     if name in value or not rest:
         return value.get(name)
@@ -104,16 +105,16 @@ def _inside(value: Mapping[str, Any], name: str) -> Any:
     return _inside(inner, rest) if isinstance(inner, Mapping) else None
 
 
-def _compares(value: Any, operator: str, other: Any) -> bool:
+def _compares(value: Any, operator: str, operand: Any) -> bool:
     if operator in ("$eq", "$ne"):
-        return bool(value == other) == (operator == "$eq")
+        return bool(value == operand) == (operator == "$eq")
     tests = {"$gt": float.__gt__, "$gte": float.__ge__, "$lt": float.__lt__, "$lte": float.__le__}
     if operator not in tests:
         raise ValueError(f"Unsupported operator: {operator}")
     try:
-        return bool(tests[operator](float(value), float(other)))
+        return bool(tests[operator](float(value), float(operand)))
     except (TypeError, ValueError):
-        return False  # what is no number is neither more nor less
+        return False  # values that are not numbers do not compare
 
 
 def _matches(path: tuple[str, ...], condition: MatchCondition) -> bool:
@@ -123,18 +124,14 @@ def _matches(path: tuple[str, ...], condition: MatchCondition) -> bool:
     if len(path) < len(pattern):
         return False
     part = path[: len(pattern)] if condition.match_type == "prefix" else path[len(path) - len(pattern) :]
-    return all(wanted in ("*", name) for name, wanted in zip(part, pattern, strict=True))
+    return all(expected in ("*", name) for name, expected in zip(part, pattern, strict=True))
 
 
-def _item(found: items.Item) -> Item:
-    return Item(**_fields(found))
-
-
-def _fields(found: items.Item) -> dict[str, Any]:
+def _fields(item: items.Item) -> dict[str, Any]:
     return {
-        "value": dict(found.value),
-        "key": found.name,
-        "namespace": found.path,
-        "created_at": moment(found.created_at),
-        "updated_at": moment(found.updated_at),
+        "value": dict(item.value),
+        "key": item.name,
+        "namespace": item.path,
+        "created_at": moment(item.created_at),
+        "updated_at": moment(item.updated_at),
     }

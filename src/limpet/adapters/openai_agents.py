@@ -1,11 +1,11 @@
-"""Limpet for OpenAI's Agents SDK: a session, function tools, and the filter that gives each model call its window.
+"""Limpet for OpenAI's Agents SDK: a session, function tools, and a filter that builds the window of each model call.
 
     memory = LimpetSession(limpet.open(), "support-42")
     agent = Agent(name="Support", tools=[*memory.tools, search])
     result = await Runner.run(agent, "…", session=memory, run_config=memory.run_config())
 
-The session keeps the items of the conversation; the filter puts handoff, memory, notepad and pins around them and
-compacts when it has to. What runs and sessions hold is never changed by a compaction, only what is sent.
+The session stores the items of the conversation; the filter adds handoff, memory, notepad and pins and compacts when
+necessary. A compaction changes what is sent; runs and sessions keep their items.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for the OpenAI Agents SDK", "openai-agents") from problem
 
 FORM = openai_responses.FORM
-OURS = ("_output", "_response")  # how the types of items end that the model did not write
-Items = tuple[Any, ...]  # that follow each other and are one message of ours
+RESULTS = ("_output", "_response")  # suffixes of the types of items that the model did not write
+Items = tuple[Any, ...]  # consecutive items that are one message
 
 
 class LimpetSession(SessionABC):
     """Working memory for an agent of the Agents SDK, and the session of its conversation.
 
-    `memory` is what `limpet.open()` gives, or one session of it, whose name is then the session's. `profile` chooses
+    `memory` is what `limpet.open()` returns, or one session of it, whose name is then the session's. `profile` chooses
     the tools, `limit` is the model's window in tokens, and `summarise` may write the summaries of compactions.
     """
 
@@ -57,59 +57,63 @@ class LimpetSession(SessionABC):
     ) -> None:
         options = Options(profile, limit, summarise)
         self._bridge: Bridge[Items] = Bridge(memory, self._read, options, by="agent/openai-agents")
-        self._line = self._bridge.conversation(session_id)
-        self.session_id = self._line.session.id if session_id is None else session_id
+        self._bridged = self._bridge.session(session_id)
+        self.session_id = self._bridged.session.id if session_id is None else session_id
         self.session_settings: SessionSettings | None = None
-        self._items = _Items(self._bridge.hold, session_name(f"{self._line.session.id}.items"))
+        self._items = _Items(self._bridge.hold, session_name(f"{self._bridged.session.id}.items"))
         self._calls: dict[str, Call] = {}
         self._written: dict[int, tuple[Message, list[Any]]] = {}
-        self._asked: list[Any] | None = None  # what the model was asked last, and what it answered so far
+        self._request: list[Any] | None = None  # the last input of the model, and its answer so far
 
     @property
     def tools(self) -> list[FunctionTool]:
-        """The function tools that the agent is given."""
+        """The function tools for the agent."""
         return [self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools]
 
     def run_config(self, **more: Any) -> RunConfig:
-        """A run's configuration with the filter that makes the window."""
+        """A run configuration with the filter that builds the window."""
         return RunConfig(call_model_input_filter=self.call_model_input_filter, **more)
 
     # --- the window ---------------------------------------------------------------------------------------------------
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """For `RunConfig.call_model_input_filter`: what the model is asked."""
+        """For `RunConfig.call_model_input_filter`: the input of the model."""
         return await asyncio.to_thread(self._filtered, data.model_data)
 
     def _filtered(self, data: ModelInputData) -> ModelInputData:
-        with self._line.lock:
-            if self._asked is not None and _said(data.input) > _said(self._asked):
-                self._bridge.sent(self._line)
-            self._asked = list(data.input)
+        with self._bridged.lock:
+            if self._request is not None and _count_by_model(data.input) > _count_by_model(self._request):
+                self._bridge.sent(self._bridged)
+            self._request = list(data.input)
             prompt = [system(data.instructions)] if data.instructions else []
-            sent = self._bridge.next(self._line, prompt, _grouped(data.input), goes_on=False)
-            written = {id(one): self._written.get(id(one)) or (one, openai_responses.write([one])) for one in sent.talk}
-            self._written = written  # the messages are held, so no other object gets their ids
+            sent = self._bridge.next(self._bridged, prompt, _grouped(data.input), continues=False)
+            written = {
+                id(message): self._written.get(id(message)) or (message, openai_responses.write([message]))
+                for message in sent.talk
+            }
+            self._written = written  # keeps the messages alive, so that no other object gets their ids
         instructions = "\n\n".join(message.text() for message in sent.prompt)
         return ModelInputData([item for _, items in written.values() for item in items], instructions or None)
 
     def _read(self, items: Items) -> list[Message]:
-        """Items as one message of ours; a big output is a reference from the first time it is sent."""
+        """Items as one message; a big output is a reference from its first request on."""
         messages = openai_responses.read(items)
         self._calls.update((call.id, call) for message in messages for call in message.calls())
-        return [self._shown(message) if message.role == TOOL else message for message in messages]
+        return [self._with_references(message) if message.role == TOOL else message for message in messages]
 
-    def _shown(self, message: Message) -> Message:
+    def _with_references(self, message: Message) -> Message:
         return message._replace(
-            parts=tuple(self._kept(part) if isinstance(part, Result) else part for part in message.parts)
+            parts=tuple(self._with_reference(part) if isinstance(part, Result) else part for part in message.parts)
         )
 
-    def _kept(self, result: Result) -> Result:
+    def _with_reference(self, result: Result) -> Result:
         call = self._calls.get(result.call_id, Call(result.call_id, "tool", ""))
         parts = []
         for part in result.parts:
-            session = self._line.session
-            shown = isinstance(part, Text) and self._bridge.reference(session, call.name, part.text, call.arguments)
-            parts.append(Text(shown, part.raw) if isinstance(shown, str) else part)
+            session, reference = self._bridged.session, None
+            if isinstance(part, Text):
+                reference = self._bridge.reference(session, call.name, part.text, call.arguments)
+            parts.append(part if reference is None else Text(reference, part.raw))
         return result if parts == list(result.parts) else result._replace(parts=tuple(parts))
 
     # --- the session --------------------------------------------------------------------------------------------------
@@ -130,12 +134,12 @@ class LimpetSession(SessionABC):
 
     def _add(self, items: Sequence[Any]) -> None:
         self._items.add(items)
-        with self._line.lock:
-            if self._asked is not None and _said(items):
-                self._bridge.sent(self._line)
-                self._asked += [item for item in items if item not in self._asked]
-                if _by_model(items[-1]):  # nothing follows that would bring it along
-                    self._bridge.keep(self._line, _grouped(self._asked))
+        with self._bridged.lock:
+            if self._request is not None and _count_by_model(items):
+                self._bridge.sent(self._bridged)
+                self._request += [item for item in items if item not in self._request]
+                if _by_model(items[-1]):  # no later request will store it
+                    self._bridge.keep(self._bridged, _grouped(self._request))
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
@@ -149,21 +153,21 @@ class LimpetSession(SessionABC):
         return FunctionTool(name, description, parameters, run, strict_json_schema=False)
 
     def _call(self, name: str, arguments: str) -> str:
-        given = json.loads(arguments or "{}")
-        if not isinstance(given, dict):
-            raise errors.wrong_type(name, "arguments", given, "an object")
-        return self._bridge.call(self._line.session, name, given)
+        parsed = json.loads(arguments or "{}")
+        if not isinstance(parsed, dict):
+            raise errors.wrong_type(name, "arguments", parsed, "an object")
+        return self._bridge.call(self._bridged.session, name, parsed)
 
 
 class _Items:
-    """The items of a conversation as the SDK gave them, kept apart from the window that is made of them.
+    """The items of a conversation as the SDK passed them, stored apart from the window built from them.
 
-    A call whose result is not there yet is held back, in memory only: a process that dies, or a run that is cancelled,
-    leaves no half pair in the store.
+    A call without its result waits in memory, so that a process that dies or a run that is cancelled leaves no half
+    pair in the store.
     """
 
     def __init__(self, hold: Limpet, session: str) -> None:
-        # Nothing is counted: these messages enter no window.
+        # Tokens are not counted: these messages are in no window.
         self._window = Window(lambda: hold.context(session, "agent/openai-agents"), count=lambda message: 0)
         self._waiting: list[Any] = []
         self._lock = RLock()
@@ -175,10 +179,10 @@ class _Items:
     def add(self, items: Sequence[Any]) -> None:
         with self._lock:
             fresh = [*self._waiting, *items]
-            whole = _whole(fresh)
-            if whole:
-                self._window.add([*map(_as_message, fresh[:whole])])
-            self._waiting = fresh[whole:]
+            count = _complete(fresh)
+            if count:
+                self._window.add([*map(_as_message, fresh[:count])])
+            self._waiting = fresh[count:]
 
     def pop(self) -> Any | None:
         with self._lock:
@@ -197,7 +201,7 @@ class _Items:
 
 
 def _as_message(item: Any) -> Message:
-    """An item kept as it is, with secrets in what a tool said masked."""
+    """An item as it is, with the secrets in a tool's output masked."""
     if isinstance(item.get("output"), str):
         item = {**item, "output": redact(item["output"]).text}
     return Message(ASSISTANT, (Other({FORM: item}),))
@@ -207,20 +211,20 @@ def _item(message: Message) -> Any:
     return cast(Other, message.parts[0]).raw[FORM]
 
 
-def _whole(items: Sequence[Any]) -> int:
-    """How many items at the beginning stand without a call that waits for its result."""
-    answered = {item["call_id"] for item in items if "call_id" in item and _kind(item).endswith(OURS)}
-    at = 0
+def _complete(items: Sequence[Any]) -> int:
+    """How many items come before the first call without a result."""
+    answered = {item["call_id"] for item in items if "call_id" in item and _kind(item).endswith(RESULTS)}
+    count = 0
     for group in _grouped(items):
         calls = {item["call_id"] for item in group if "call_id" in item}
         if calls - answered:
             break
-        at += len(group)
-    return at
+        count += len(group)
+    return count
 
 
 def _grouped(items: Sequence[Any]) -> Iterator[Items]:
-    """What the model said, thought and called at once is one message of ours; every other item is one by itself."""
+    """Consecutive items of the model are one message; every other item is one by itself."""
     together: list[Any] = []
     for item in items:
         if _by_model(item):
@@ -236,12 +240,12 @@ def _grouped(items: Sequence[Any]) -> Iterator[Items]:
 
 def _by_model(item: Any) -> bool:
     kind = _kind(item)
-    return bool(item.get("role") == "assistant") if kind == "message" else not kind.endswith(OURS)
+    return bool(item.get("role") == "assistant") if kind == "message" else not kind.endswith(RESULTS)
 
 
 def _kind(item: Any) -> str:
     return str(item.get("type") or "message")
 
 
-def _said(items: Sequence[Any]) -> int:
+def _count_by_model(items: Sequence[Any]) -> int:
     return sum(map(_by_model, items))

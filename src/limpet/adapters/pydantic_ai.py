@@ -3,8 +3,8 @@
     agent = Agent("openai:gpt-5", capabilities=[LimpetMemory(limpet.open())])
 
 Every model request gets the window of the conversation's session: handoff, memory, notepad and pins around a history
-that is compacted when it has to be. The run's message history keeps everything; only what is sent changes. A
-conversation of Pydantic AI is a session, by the same name.
+that is compacted when necessary. The run's message history keeps everything; the capability changes what is sent. Each
+conversation of Pydantic AI is a session of the same name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, Conversation, Options, Sent
+from limpet.adapters.bridge import Bridge, BridgedSession, Options, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
 from limpet.outputs.decorator import as_text
@@ -71,7 +71,7 @@ FAILED = ("failed", "retried", "denied", "interrupted")
 class LimpetMemory(AbstractCapability[Any]):
     """Working memory for an agent of Pydantic AI.
 
-    `memory` is what `limpet.open()` gives, or one session of it. `profile` chooses the tools, `limit` is the model's
+    `memory` is what `limpet.open()` returns, or one session of it. `profile` chooses the tools, `limit` is the model's
     window in tokens, and `summarise` may write the summaries of compactions.
     """
 
@@ -90,7 +90,7 @@ class LimpetMemory(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        return None  # a memory that is open cannot be written down
+        return None  # an open store cannot be serialised
 
     def get_toolset(self) -> FunctionToolset[Any]:
         return self._toolset
@@ -100,32 +100,32 @@ class LimpetMemory(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        return await asyncio.to_thread(self._asked, self._line(ctx), request_context)
+        return await asyncio.to_thread(self._request, self._session(ctx), request_context)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        await self._bridge.asent(self._line(ctx), response.usage.input_tokens)
+        await self._bridge.asent(self._session(ctx), response.usage.input_tokens)
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await asyncio.to_thread(self._bridge.keep, self._line(ctx), result.all_messages())
+        await asyncio.to_thread(self._bridge.keep, self._session(ctx), result.all_messages())
         return result
 
-    def _asked(self, line: Conversation[ModelMessage], given: ModelRequestContext) -> ModelRequestContext:
-        parameters = given.model_request_parameters
+    def _request(self, bridged: BridgedSession[ModelMessage], request: ModelRequestContext) -> ModelRequestContext:
+        parameters = request.model_request_parameters
         own = parameters.instruction_parts or []
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
-        sent = self._bridge.next(line, prompt, given.messages, goes_on=False)
-        origins = line.talk.origins([*sent.prompt, *sent.talk])
+        sent = self._bridge.next(bridged, prompt, request.messages, continues=False)
+        origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
         for message, origin in zip(sent.prompt, origins, strict=False):
             if prompt and message is prompt[0]:
                 parts += own
-            elif origin is None:  # a system prompt of the framework's own stays where it was, among the messages
+            elif origin is None:  # the framework's own system prompt stays among the messages
                 parts.append(InstructionPart(message.text(), dynamic=True))
         return replace(
-            given,
+            request,
             messages=written(sent, origins),
             model_request_parameters=replace(parameters, instruction_parts=parts or None),
         )
@@ -136,49 +136,49 @@ class LimpetMemory(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
     ) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = await self._bridge.aexpanded(self._line(ctx).session, call.tool_name, args)
+            expanded: dict[str, Any] = await self._bridge.aexpand(self._session(ctx).session, call.tool_name, args)
         except LimpetError as problem:
             raise ToolFailed(problem.message) from problem
-        return args if found == args else found
+        return args if expanded == args else expanded
 
     async def after_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any], result: Any
     ) -> Any:
-        """The result, or a reference to it when it is big. What only the application sees stays as it is."""
+        """The result, or a reference if it is big. The parts for the application stay as they are."""
         value = result.return_value if isinstance(result, ToolReturn) else result
         text = as_text(value)
         if text is None:
             return result
-        session = self._line(ctx).session
-        shown = await self._bridge.akept(session, call.tool_name, text, call.args_as_json_str())
-        if shown is None:
+        session = self._session(ctx).session
+        reference = await self._bridge.akeep_result(session, call.tool_name, text, call.args_as_json_str())
+        if reference is None:
             return result
-        return replace(result, return_value=shown) if isinstance(result, ToolReturn) else shown
+        return replace(result, return_value=reference) if isinstance(result, ToolReturn) else reference
 
     def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> Tool[Any]:
         async def run(ctx: RunContext[Any], **arguments: Any) -> str:
             try:
-                return await asyncio.to_thread(self._bridge.call, self._line(ctx).session, name, arguments)
+                return await asyncio.to_thread(self._bridge.call, self._session(ctx).session, name, arguments)
             except LimpetError as problem:
                 raise ToolFailed(problem.message) from problem
 
         return Tool.from_schema(run, name, description, parameters, takes_ctx=True)
 
-    def _line(self, ctx: RunContext[Any]) -> Conversation[ModelMessage]:
-        return self._bridge.conversation(ctx.conversation_id)
+    def _session(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
+        return self._bridge.session(ctx.conversation_id)
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def read(native: ModelMessage) -> list[Message]:
-    """A message of Pydantic AI in our words: of a request, one for each part."""
+    """A Pydantic AI message, converted; a request becomes one message per part."""
     if isinstance(native, ModelResponse):
-        return [Message(ASSISTANT, tuple(map(_said, native.parts)))]
-    return [_asked_for(part) for part in native.parts]
+        return [Message(ASSISTANT, tuple(map(_response_part, native.parts)))]
+    return [_request_part(part) for part in native.parts]
 
 
-def _said(part: Any) -> Part:
+def _response_part(part: Any) -> Part:
     match part:
         case TextPart():
             return Text(part.content)
@@ -189,7 +189,7 @@ def _said(part: Any) -> Part:
     return Other({FORM: {"kind": part.part_kind, "content": str(getattr(part, "content", ""))}})
 
 
-def _asked_for(part: Any) -> Message:
+def _request_part(part: Any) -> Message:
     match part:
         case SystemPromptPart():
             return system(part.content)
@@ -221,32 +221,32 @@ def _piece(piece: Any) -> Part:
 
 
 def written(sent: Sent, origins: Sequence[tuple[ModelMessage, int] | None]) -> list[ModelMessage]:
-    """What is sent, in the framework's form. Its own messages are sent as they are wherever nothing of them changed."""
+    """The request in the framework's form. Unchanged messages of the framework are reused."""
     out: list[ModelMessage] = []
-    asked: list[tuple[Any, ModelMessage | None]] = []  # parts of requests that follow each other, and where they stood
+    pending: list[tuple[Any, ModelMessage | None]] = []  # parts of consecutive requests, with their messages
     for at, (message, origin) in enumerate(zip([*sent.prompt, *sent.talk], origins, strict=True)):
         if at < len(sent.prompt) and origin is None:
             continue  # an instruction
         if message.role == ASSISTANT:
-            out += _joined(asked)
-            asked = []
+            out += _joined(pending)
+            pending = []
             out.append(_response(message) if origin is None else origin[0])
         elif origin is None:
-            asked += [(part, None) for part in _request_parts(message)]
+            pending += [(part, None) for part in _request_parts(message)]
         else:
-            asked.append((origin[0].parts[origin[1]], origin[0]))
-    return out + _joined(asked)
+            pending.append((origin[0].parts[origin[1]], origin[0]))
+    return out + _joined(pending)
 
 
-def _joined(asked: Sequence[tuple[Any, ModelMessage | None]]) -> list[ModelMessage]:
-    """Requests that follow each other: those that were given, if all of them are whole, else one of all parts."""
-    if len(asked) == 1 and (only := asked[0][1]) is not None and len(only.parts) == 1:
-        return [only]  # as nearly all are
-    natives = list({id(native): native for _, native in asked}.values())
-    whole = [part for native in natives if native is not None for part in native.parts]
-    if None not in natives and len(whole) == len(asked):
+def _joined(pending: Sequence[tuple[Any, ModelMessage | None]]) -> list[ModelMessage]:
+    """Consecutive requests: the original ones if all of them are complete, else one request with all parts."""
+    if len(pending) == 1 and (single := pending[0][1]) is not None and len(single.parts) == 1:
+        return [single]  # the usual case
+    natives = list({id(native): native for _, native in pending}.values())
+    parts = [part for native in natives if native is not None for part in native.parts]
+    if None not in natives and len(parts) == len(pending):
         return [native for native in natives if native is not None]
-    return [ModelRequest(parts=[part for part, _ in asked])] if asked else []
+    return [ModelRequest(parts=[part for part, _ in pending])] if pending else []
 
 
 def _response(message: Message) -> ModelResponse:

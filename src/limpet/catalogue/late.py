@@ -19,7 +19,7 @@ def resolve(place: str) -> Callable[..., Any]:
 
 
 class LateModule:
-    """Stands in for a module. Under TYPE_CHECKING the module itself is imported by the same name."""
+    """A placeholder for a module. Under TYPE_CHECKING the module itself is imported by the same name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -28,8 +28,8 @@ class LateModule:
         return getattr(import_module(f"limpet.{self._name}"), name)
 
 
-class Part(Generic[T]):
-    """An attribute whose class is imported, and made with its owner, at first use."""
+class LatePart(Generic[T]):
+    """An attribute whose class is imported at first use, and called with the owner of the attribute."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -39,10 +39,10 @@ class Part(Generic[T]):
         self._name = name
 
     @overload
-    def __get__(self, owner: None, kind: type) -> Part[T]: ...
+    def __get__(self, owner: None, kind: type) -> LatePart[T]: ...
     @overload
     def __get__(self, owner: object, kind: type) -> T: ...
-    def __get__(self, owner: object | None, kind: type) -> Part[T] | T:
+    def __get__(self, owner: object | None, kind: type) -> LatePart[T] | T:
         if owner is None:
             return self
         part: T = resolve(self._place)(owner)

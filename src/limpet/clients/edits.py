@@ -1,47 +1,54 @@
-"""What may be done to a client's file, as values, and what the file's text is after it and without it.
+"""Edits of a coding agent's configuration files, as values, and their effect on a file's text.
 
-Ours is told from theirs by what it says: an entry named `limpet`, a hook whose command runs `limpet hook`, a block
-between two marks, or a whole file that we wrote. So an installation can be taken out again although people changed the
-file since.
+Limpet's own part of a file is recognised by its content: an entry named `limpet`, a hook whose command runs
+`limpet hook`, a block between two marks, or a whole file that Limpet wrote. So an installation can be removed even if
+people have changed the file since.
+
+A hook command is `limpet hook --client NAME EVENT`, found on the PATH: no agent expands paths in all of its files.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import shlex
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from limpet import prompts
+from limpet.clients.base import HOOK_SECONDS, Client
 from limpet.text import json_edit
 
 NAME = "limpet"
-HOOK = "hook --client"  # stands in every hook command of ours and in nobody else's
+HOOK_MARK = "hook --client"  # part of every hook command that Limpet installs
+SERVER_ARGUMENTS = ("mcp", "--profile", "coding", "--no-handoff")  # the hooks give the handoff
 BEGIN = ">>> limpet: `limpet uninstall` removes what is between these marks"
 END = "<<< limpet"
 
 
 class Entry(NamedTuple):
-    """A member named `limpet` in the object at the path."""
+    """A member named `limpet` of the object at the path."""
 
     path: tuple[str, ...]
     value: Any
 
 
 class Hook(NamedTuple):
-    """An item of the list at the path that runs one of our hooks."""
+    """An item of the list at the path that runs a hook of Limpet."""
 
     path: tuple[str, ...]
     value: Any
 
 
 class Member(NamedTuple):
-    """A member some clients insist on. It is set where it is missing, and stays when we go unless we made the file."""
+    """A member that an agent requires. It is added where it is missing, and removed only with the whole file."""
 
     path: tuple[str, ...]
     value: Any
 
 
 class Block(NamedTuple):
-    """Lines at the end of a file, between two marks; for formats with comments, which begin and end so."""
+    """Lines at the end of a file, between two comments, which begin with `opens` and end with `closes`."""
 
     lines: str
     opens: str = "# "
@@ -53,63 +60,141 @@ class Block(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A file that is ours alone."""
+    """A file that belongs to Limpet alone."""
 
     text: str
-
-
-def is_ours(text: str, whole: Whole) -> bool:
-    """Whether a file of that name is one we wrote, of whichever version. People may have one too."""
-    return HOOK in text or text.splitlines()[:2] == whole.text.splitlines()[:2]
 
 
 Edit = Entry | Hook | Member | Block | Whole
 
 
 class Unreadable(ValueError):
-    """The file is not what its client would read either; it is left alone. Says why."""
+    """The file has a syntax error, so the agent could not read it either; it is left alone. The text says why."""
+
+
+class Target(NamedTuple):
+    """Where Limpet is installed, and how it is started. The methods make the edits, so that the files of the agents
+    need not import this module: hooks do without it."""
+
+    scope: str  # "user" or "project"
+    root: str  # the home folder, or the project's
+    command: tuple[str, ...]
+
+    def path(self, *parts: str) -> str:
+        return os.path.join(self.root, *parts)
+
+    def command_line(self, *arguments: str) -> str:
+        """The command with these arguments, for a shell."""
+        return shlex.join((*self.command, *arguments))
+
+    def server(self) -> dict[str, Any]:
+        return {"command": self.command[0], "args": [*self.command[1:], *SERVER_ARGUMENTS]}
+
+    def server_command(self) -> list[str]:
+        return [*self.command, *SERVER_ARGUMENTS]
+
+    def prompt(self, name: str) -> str:
+        return prompts.client(name)
+
+    def entry(self, path: tuple[str, ...], value: Any) -> Entry:
+        return Entry(path, value)
+
+    def hook(self, path: tuple[str, ...], value: Any) -> Hook:
+        return Hook(path, value)
+
+    def member(self, path: tuple[str, ...], value: Any) -> Member:
+        return Member(path, value)
+
+    def block(self, lines: str) -> Block:
+        return Block(lines)
+
+    def whole(self, text: str) -> Whole:
+        return Whole(text)
+
+    def common_hooks(
+        self, client: str, events: Mapping[str, tuple[str, str]], timeout: int = HOOK_SECONDS
+    ) -> tuple[Hook, ...]:
+        """Hooks in the form of Claude Code, which several agents have adopted."""
+        return tuple(
+            Hook(
+                ("hooks", event),
+                {
+                    **({"matcher": matcher} if matcher else {}),
+                    "hooks": [
+                        {
+                            "type": "command",
+                            "command": self.command_line("hook", "--client", client, name),
+                            "timeout": timeout,
+                        }
+                    ],
+                },
+            )
+            for event, (name, matcher) in events.items()
+        )
+
+
+def wrote(text: str, whole: Whole) -> bool:
+    """Whether any version of Limpet wrote a file with this text; people may have a file of the same name."""
+    return HOOK_MARK in text or text.splitlines()[:2] == whole.text.splitlines()[:2]
 
 
 def with_edits(text: str, edits: tuple[Edit, ...]) -> str:
-    """The text with all of it in. Doing it again changes nothing; an older edit of ours is replaced."""
+    """The text with all edits applied. Applying them again changes nothing; an older version of an edit is replaced."""
     for edit in edits:
-        text = _with(text, edit)
+        text = _applied(text, edit)
     return text
 
 
 def without_edits(text: str, edits: tuple[Edit, ...]) -> str:
-    """The text without any of it. An empty text: nothing is left that anybody wrote."""
+    """The text without the edits; empty if nothing else is left."""
     for edit in edits:
-        text = _without(text, edit)
+        text = _removed(text, edit)
     return text
 
 
-def _with(text: str, edit: Edit) -> str:
+def has_hooks(client: Client, root: str, home: str) -> bool:
+    """Whether hooks are installed in the agent's own files, for this project or for all."""
+    targets = (Target("user", home, (NAME,)), Target("project", root, (NAME,)))
+    return any(HOOK_MARK in text_at(path) for target in targets for path in client.files(target))
+
+
+def text_at(path: str) -> str:
+    """The text of a file; empty if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+# --- details ----------------------------------------------------------------------------------------------------------
+
+
+def _applied(text: str, edit: Edit) -> str:
     if isinstance(edit, Whole):
         return edit.text
     if isinstance(edit, Block):
-        return _with_block(_without(text, edit), edit)
-    return _json(_put, text, edit)
+        return _with_block(_removed(text, edit), edit)
+    return _in_json(_put, text, edit)
 
 
 def _put(text: str, edit: Entry | Hook | Member) -> str:
     if isinstance(edit, Entry):
         return json_edit.put(text, (*edit.path, NAME), edit.value)
-    if isinstance(edit, Member):
-        there = json_edit.find(text, edit.path) if text.strip() else None
-        return text if there else json_edit.put(text, edit.path, edit.value)
     node = json_edit.find(text, edit.path) if text.strip() else None
+    if isinstance(edit, Member):
+        return text if node else json_edit.put(text, edit.path, edit.value)
     if node is not None and edit.value in json_edit.value(text, node):
         return text
     return json_edit.append(_take(text, edit), edit.path, edit.value)
 
 
-def _without(text: str, edit: Edit) -> str:
+def _removed(text: str, edit: Edit) -> str:
     if isinstance(edit, Whole):
         return ""
     if isinstance(edit, Block):
         return _without_block(text, edit)
-    return _json(_take, text, edit) if text.strip() else text
+    return _in_json(_take, text, edit) if text.strip() else text
 
 
 def _take(text: str, edit: Entry | Hook | Member) -> str:
@@ -118,12 +203,12 @@ def _take(text: str, edit: Entry | Hook | Member) -> str:
     if isinstance(edit, Entry):
         text = json_edit.drop(text, edit.path, lambda name, value: name == NAME)
     else:
-        text = json_edit.drop(text, edit.path, lambda name, value: HOOK in json.dumps(value))
-    return _prune(text, edit.path)
+        text = json_edit.drop(text, edit.path, lambda name, value: HOOK_MARK in json.dumps(value))
+    return _pruned(text, edit.path)
 
 
-def _prune(text: str, path: tuple[str, ...]) -> str:
-    """Without the objects and lists on the way that are now empty; they mean nothing to any client."""
+def _pruned(text: str, path: tuple[str, ...]) -> str:
+    """The text without the objects and lists along the path that are now empty."""
     while path:
         node = json_edit.find(text, path)
         if node is None or node.members or node.kind == "value":
@@ -134,7 +219,7 @@ def _prune(text: str, path: tuple[str, ...]) -> str:
     return text
 
 
-def _json(change: Callable[[str, Any], str], text: str, edit: Entry | Hook | Member) -> str:
+def _in_json(change: Callable[[str, Any], str], text: str, edit: Entry | Hook | Member) -> str:
     try:
         return change(text, edit)
     except json_edit.NotJson as problem:
@@ -155,5 +240,5 @@ def _without_block(text: str, edit: Block) -> str:
         return text
     before = text[:start]
     if before.endswith("\n\n"):
-        before = before[:-1]  # the empty line that we set between
+        before = before[:-1]  # the empty line that `_with_block` added
     return before + text[stop + len(end) :].removeprefix("\r").removeprefix("\n")

@@ -1,7 +1,15 @@
-"""Putting Limpet into a client's configuration and taking it out again.
+"""Installing Limpet in a coding agent's configuration, and removing it.
 
-Before a file is changed for the first time, its bytes are kept in a record in the user's data folder. Taking out gives
-these bytes back when nobody has changed the file since; otherwise only what is ours is removed from what stands there.
+`plan_install` and `plan_uninstall` compute the files before and after without changing anything; `apply_install` and
+`apply_uninstall` write them, so a dry run shows exactly what an installation does. Before a file is changed for the
+first time, its bytes are saved in a record in the user's data folder. Removal restores these bytes if the file has not
+changed since; otherwise it removes Limpet's part and leaves the rest.
+
+Extras are installed on request: guidance for the model in the agent's instruction file, and a skill. Several agents
+share AGENTS.md and the folder of skills, so an extra that is installed or removed for one counts for all of them.
+
+The agent may also have Limpet as a plugin. The hooks of the plugin and installed hooks would both answer every event,
+so the plugin's hooks do nothing where hooks are installed (`edits.has_hooks`).
 """
 
 from __future__ import annotations
@@ -15,17 +23,32 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from limpet import errors
-from limpet.clients import extras
-from limpet.clients.edits import Edit, Unreadable, Whole, is_ours, with_edits, without_edits
-from limpet.clients.registry import Client, Where
+from limpet import errors, prompts
+from limpet.clients.base import Client
+from limpet.clients.edits import (
+    NAME,
+    Block,
+    Edit,
+    Target,
+    Unreadable,
+    Whole,
+    text_at,
+    with_edits,
+    without_edits,
+    wrote,
+)
+from limpet.text import json_edit
 from limpet.text.diff import unified
 
 RECORD = "installs.json"
+GUIDANCE, SKILL = "guidance", "skill"
+_SKILL_FILE = ("skills", "limpet", "SKILL.md")
+
+Files = dict[str, tuple[Edit, ...]]  # by path
 
 
-class Change(NamedTuple):
-    """One file, as it is and as it is to be; None where there is no file."""
+class FileChange(NamedTuple):
+    """A file before and after; None where there is no file."""
 
     path: str
     before: bytes | None
@@ -37,55 +60,54 @@ class Change(NamedTuple):
         return self.before != self.after
 
 
-def plan_install(client: Client, where: Where, wanted: Iterable[str] = ()) -> tuple[Change, ...]:
-    """What installing would do, with those extras. Raises BadInput when a file is not what its client could read."""
-    found = []
-    files = client.files(where)
-    if wanted:
-        known = extras.extras(client.name, where)
-        for name in wanted:
-            if name not in known:
-                raise errors.no_such_extra(client.title, name, where.scope)
-            files = {**files, **known[name]}
+def plan_install(client: Client, target: Target, requested: Iterable[str] = ()) -> tuple[FileChange, ...]:
+    """The changes that install Limpet with these extras. Raises BadInput if the agent could not read a file."""
+    files = client.files(target)
+    available = extras(client, target)
+    for name in requested:
+        if name not in available:
+            raise errors.no_such_extra(client.title, name, target.scope)
+        files = {**files, **available[name]}
+    changes = []
     for path, edits in files.items():
         before = _read(path)
-        found.append(Change(path, before, _edited(path, before, edits), edits))
-    return tuple(found)
+        changes.append(FileChange(path, before, _edited(path, before, edits), edits))
+    return tuple(changes)
 
 
-def plan_uninstall(client: Client, where: Where, data: str) -> tuple[Change, ...]:
-    """What taking out would do: the recorded bytes where the file is as we left it, else the file without our part."""
+def plan_uninstall(client: Client, target: Target, data: str) -> tuple[FileChange, ...]:
+    """The changes that remove Limpet: restore the saved bytes if the file is unchanged since, else undo the edits."""
     record = _record(data)
-    found = []
-    files = client.files(where)
-    for more in extras.present(client.name, where).values():
-        files = {**files, **more}
+    files = client.files(target)
+    for extra in installed_extras(client, target).values():
+        files = {**files, **extra}
+    changes = []
     for path, edits in files.items():
         now = _read(path)
-        kept = record.get(path)
+        saved = record.get(path)
         if now is None:
             after = None
-        elif kept and hashlib.sha256(now).hexdigest() == kept["after"]:
-            after = None if kept["before"] is None else base64.b64decode(kept["before"])
+        elif saved and hashlib.sha256(now).hexdigest() == saved["after"]:
+            after = None if saved["before"] is None else base64.b64decode(saved["before"])
         else:
             after = _taken_out(path, now, edits)
-        found.append(Change(path, now, after, edits))
-    return tuple(found)
+        changes.append(FileChange(path, now, after, edits))
+    return tuple(changes)
 
 
-def apply_install(changes: Iterable[Change], data: str) -> None:
+def apply_install(changes: Iterable[FileChange], data: str) -> None:
     record = _record(data)
     for change in changes:
         if change.needed and change.after is not None:
             record[change.path] = {
-                "before": _way_back(change, record.get(change.path)),
+                "before": _bytes_to_restore(change, record.get(change.path)),
                 "after": hashlib.sha256(change.after).hexdigest(),
             }
-            _write_record(data, record)  # before the file: a crash between the two leaves a way back, never none
+            _write_record(data, record)  # before the file, so that a crash between the two can be undone
             _write(change.path, change.after)
 
 
-def apply_uninstall(changes: Iterable[Change], data: str) -> None:
+def apply_uninstall(changes: Iterable[FileChange], data: str) -> None:
     record = _record(data)
     for change in changes:
         if change.needed:
@@ -94,12 +116,70 @@ def apply_uninstall(changes: Iterable[Change], data: str) -> None:
             _write_record(data, record)
 
 
-def installed(client: Client, where: Where) -> bool:
-    """Whether every file of the client has what we put there."""
-    return all(not change.needed for change in plan_install(client, where))
+def is_installed(client: Client, target: Target) -> bool:
+    """Whether every file of the agent has Limpet's part."""
+    return all(not change.needed for change in plan_install(client, target))
 
 
-# --- how --------------------------------------------------------------------------------------------------------------
+def rendered(change: FileChange) -> str:
+    """A change as a unified diff; empty if nothing changes."""
+    old, new = ((side or b"").decode("utf-8", "replace") for side in (change.before, change.after))
+    old_name, new_name = (os.devnull if side is None else change.path for side in (change.before, change.after))
+    return unified(old, new, before_name=old_name, after_name=new_name)
+
+
+# --- extras -----------------------------------------------------------------------------------------------------------
+
+
+def extras(client: Client, target: Target) -> dict[str, Files]:
+    """The extras that the agent can have in this scope, by name."""
+    skill = target.path(client.skills_folder, *_SKILL_FILE)
+    available: dict[str, Files] = {SKILL: {skill: (Whole(prompts.client("SKILL.md")),)}}
+    if parts := client.user_guidance if target.scope == "user" else client.project_guidance:
+        available[GUIDANCE] = {target.path(*parts): (Block(prompts.client("guidance.md"), "<!-- ", " -->"),)}
+    return available
+
+
+def installed_extras(client: Client, target: Target) -> dict[str, Files]:
+    return {
+        name: files
+        for name, files in extras(client, target).items()
+        if all(_has(path, edit) for path, edits in files.items() for edit in edits)
+    }
+
+
+def _has(path: str, edit: Edit) -> bool:
+    if not os.path.isfile(path):
+        return False
+    text = text_at(path)
+    if isinstance(edit, Block):
+        return edit.marks[0] in text and edit.marks[1] in text
+    return isinstance(edit, Whole) and wrote(text, edit)
+
+
+# --- plugins ----------------------------------------------------------------------------------------------------------
+
+
+def plugin_enabled(client: Client, root: str, home: str) -> bool:
+    """Whether the agent's plugin of Limpet is on."""
+    enabled = False
+    for path in client.plugin_settings(root, home):
+        plugins = _member(text_at(path), "enabledPlugins")
+        for name, value in plugins.items() if isinstance(plugins, dict) else ():
+            if name.partition("@")[0] == NAME:
+                enabled = value is True
+    return enabled
+
+
+def _member(text: str, name: str) -> Any:
+    try:
+        node = json_edit.find(text, (name,)) if text.strip() else None
+        return None if node is None else json_edit.value(text, node)
+    except json_edit.NotJson:
+        return None
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def _edited(path: str, before: bytes | None, edits: tuple[Edit, ...]) -> bytes:
@@ -121,15 +201,15 @@ def _taken_out(path: str, now: bytes, edits: tuple[Edit, ...]) -> bytes | None:
     return text.encode("utf-8") if text.strip() else None
 
 
-def _way_back(change: Change, kept: dict[str, Any] | None) -> str | None:
-    """The bytes to give back one day. An older installation of ours is never among them."""
+def _bytes_to_restore(change: FileChange, saved: dict[str, Any] | None) -> str | None:
+    """What removal will restore, without any older installation."""
     if change.before is None:
         return None
-    if kept and hashlib.sha256(change.before).hexdigest() == kept["after"]:
-        first: str | None = kept["before"]
+    if saved and hashlib.sha256(change.before).hexdigest() == saved["after"]:
+        first: str | None = saved["before"]
         return first
     text = change.before.decode("utf-8", "replace")
-    if any(isinstance(edit, Whole) and not is_ours(text, edit) for edit in change.edits):
+    if any(isinstance(edit, Whole) and not wrote(text, edit) for edit in change.edits):
         return base64.b64encode(change.before).decode("ascii")
     clean = _taken_out(change.path, change.before, change.edits)
     return None if clean is None and change.before.strip() else base64.b64encode(clean or change.before).decode("ascii")
@@ -146,29 +226,29 @@ def _read(path: str) -> bytes | None:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Replace a file in one step, with the rights it had. A link keeps pointing to the file that is replaced."""
+    """Replace a file atomically, with its permissions. A symbolic link stays and its target is replaced."""
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=folder, prefix=".limpet-")
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".limpet-")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(beside, os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o600)
-            os.replace(beside, path)
+            os.chmod(temporary, os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o600)
+            os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(beside)
+                os.unlink(temporary)
             raise
     except OSError as problem:
         raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
 
 
 def _remove(path: str) -> None:
-    """Remove a file of ours, and the folders that held nothing else."""
+    """Remove a file, and the folders that are empty without it."""
     os.unlink(path)
     folder = os.path.dirname(path)
     with contextlib.suppress(OSError):
@@ -180,18 +260,11 @@ def _remove(path: str) -> None:
 def _record(data: str) -> dict[str, Any]:
     content = _read(os.path.join(data, RECORD))
     try:
-        found = json.loads(content) if content else {}
+        record = json.loads(content) if content else {}
     except ValueError:
-        return {}  # without a record, what is ours is still found by its name
-    return found if isinstance(found, dict) else {}
+        return {}  # without a record, Limpet's part is still recognised by its content
+    return record if isinstance(record, dict) else {}
 
 
 def _write_record(data: str, record: dict[str, Any]) -> None:
     _write(os.path.join(data, RECORD), json.dumps(record, indent=1).encode())
-
-
-def shown(change: Change) -> str:
-    """A change as people read changes: empty when there is none."""
-    old, new = ((side or b"").decode("utf-8", "replace") for side in (change.before, change.after))
-    was, is_ = (os.devnull if side is None else change.path for side in (change.before, change.after))
-    return unified(old, new, before_name=was, after_name=is_)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.outputs.outputs import put_outputs, reference
+from limpet.outputs.keep import put_outputs, reference
 from limpet.outputs.policy import policy
 from limpet.settings import OutputRules
 from limpet.window import transcript

@@ -6,12 +6,12 @@ over, what the other tool has changed since is brought up to date, and what some
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.checksums import checksum
 from limpet.model import MEMORY, Draft, Entry
 
 BATCH = 200  # facts of one transaction
@@ -46,10 +46,10 @@ def add_facts(
     for at in range(0, len(parts), BATCH):
         batch = parts[at : at + BATCH]
         if dry_run:
-            before = [ctx.store.read(ctx.scope, MEMORY, fact.key) for fact in batch]
+            before = [ctx.store.entries.read(ctx.scope, MEMORY, fact.key) for fact in batch]
         else:
             edits = [(MEMORY, fact.key, lambda there, fact=fact: _wanted(there, fact)) for fact in batch]
-            before = [change.before for change in ctx.store.edit_all(ctx.scope, edits, ctx.stamp("import"))]
+            before = [change.before for change in ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("import"))]
         for fact, there in zip(batch, before, strict=True):
             taken = _counted(taken, there, fact)
         told(at + len(batch), len(parts))
@@ -69,7 +69,7 @@ def _within_bounds(fact: Fact) -> list[Fact]:
 
 
 def _hash(text: str) -> str:
-    return checksum(text.encode()).hex()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _same(there: Entry, fact: Fact) -> bool:

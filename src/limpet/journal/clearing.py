@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.previews.core import Text
 from limpet.previews.detect import detect
 
@@ -35,7 +35,7 @@ def clear_result(ctx: Context, tool: str, content: str) -> Cleared | None:
     if trigger(tool, content) is None:
         return None
     rules = ctx.bounds.outputs._replace(threshold_bytes=1)  # small or not, the line must lead back to it
-    stored = outputs.keep_output(ctx._replace(bounds=ctx.bounds._replace(outputs=rules)), tool, content)
+    stored = output_keep.keep_output(ctx._replace(bounds=ctx.bounds._replace(outputs=rules)), tool, content)
     return clear(tool, content, stored.output.id if stored.output else "")
 
 

@@ -113,7 +113,7 @@ def _write(ctx: Context, change: edit.Change, operation: str, *blocks: str) -> W
 
 def _keep(ctx: Context, block: str, file: str, operation: str) -> None:
     draft = Draft(block, ctx.session, extra={"file": file})
-    ctx.store.edit(ctx.scope, JOURNAL, None, lambda before: draft, ctx.stamp(operation))
+    ctx.store.entries.edit(ctx.scope, JOURNAL, None, lambda before: draft, ctx.stamp(operation))
 
 
 def _first_change(before: str, after: str) -> int:
@@ -342,7 +342,7 @@ def checkpoint_session(
 
 def _sources(ctx: Context, doc: Document, starts: list[int]) -> tuple[str, ...]:
     """The provenance of these lines: the origin of the entry that added them, else a person who edited the file."""
-    added = ctx.store.list(ctx.scope, Listing((JOURNAL,), limit=limits.LIST_MAX)).entries if starts else ()
+    added = ctx.store.entries.list(ctx.scope, Listing((JOURNAL,), limit=limits.LIST_MAX)).entries if starts else ()
     origins = removal.authors(doc, [(entry.content, entry.origin) for entry in added])
     return tuple(origins.get(start, FILE) for start in starts)
 

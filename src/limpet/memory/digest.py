@@ -1,6 +1,6 @@
-"""The digest of a project's memory for the start of a session, and the activity log, which is read from history.
+"""What a session is told of a project's memory when it starts, and the activity log, which is read from history.
 
-Separate from the rest of memory because hooks need nothing else of it, and start many times a minute.
+Apart from the rest of memory because hooks need nothing else of it, and start many times a minute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def activity_log(ctx: Context, day: str) -> Memory:
     except ValueError:
         raise errors.bad_name("day", day, "a day is written YYYY-MM-DD") from None
     query = EventQuery(MEMORY, operation="write_memory", since=start, until=start + DAY_MS, limit=limits.LIST_MAX)
-    events = ctx.store.events(ctx.scope, query)
+    events = ctx.store.entries.events(ctx.scope, query)
     lines = [
         f"- [{moment(event.at):%H:%M:%S} UTC] write_memory key='{event.key}' mode='{event.detail['mode']}'"
         for event in reversed(events)
@@ -41,7 +41,7 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     The day's activity log follows, in a budget of its own.
     """
     most = ctx.bounds.digest_budget_tokens if budget is None else budget
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
     parts, left_out = [HEADING], []
     used = tokens.count(HEADING)
     for entry in sorted(page.entries, key=lambda entry: not entry.pinned):
@@ -70,7 +70,7 @@ def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
         return "\n\n".join(parts)
     names = list(left_out)
     while len(names) > 1 and tokens.count(", ".join(names)) > NAMED_TOKENS:
-        names.pop()  # no name is cut; the count says how many there are
+        names.pop()  # whole names only; the count says how many there are
     more = f", {unread:,} older ones" if unread else ""
     dots = " …" if len(names) < len(left_out) else ""
     named = f"Not shown ({len(left_out)}): {', '.join(names)}{dots}{more}. search_memory reads them."
@@ -78,7 +78,7 @@ def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
 
 
 def _todays_log(ctx: Context) -> str:
-    """The last lines of today's activity, in a budget of its own so that it does not crowd out memory."""
+    """The last lines of today's activity, in a budget of its own so that it never crowds out memory."""
     try:
         log = activity_log(ctx, f"{moment(ctx.now):%Y-%m-%d}")
     except errors.NotFound:

@@ -1,7 +1,7 @@
-"""Items: memory as JSON values under a path of names, as in the key-value stores of frameworks.
+"""Items: memory seen as JSON values under a path of names, as key-value stores of frameworks have it.
 
-An item is an entry of memory whose key is the path, so tools, recall and the digest include it. An entry that an agent
-wrote by key is an item as well: its value is `{"content": …}`, and without a path in its key its path is `memory`.
+An item is an entry of memory whose key is the path, so tools, recall and the digest know it too. What an agent wrote by
+key is an item as well: its value is `{"content": …}`, and without a path in its key it stands under `memory`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from urllib.parse import quote, unquote
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.memory.memory import memory_key, memory_score
+from limpet.memory.memory import memory_key
 from limpet.model import MEMORY, Draft, Entry
-from limpet.store import GONE, Decide, Listing
+from limpet.recall.order import memory_score
+from limpet.store import DELETE, Decide, Listing
 
-PLAIN = ("memory",)  # the path of memory whose key has none
+PLAIN = ("memory",)  # where memory stands whose key has no path
 CONTENT = "content"
-FIELD = "item"  # in an entry's extra
-SAFE = " !#$&'()*+,:;=?@[]{}|^~"  # characters of a name that are not quoted in a key
+FIELD = "item"  # of an entry's extra
+SAFE = " !#$&'()*+,:;=?@[]{}|^~"  # signs of a name that may stand in a key as they are
 
 Path = tuple[str, ...]
 
@@ -35,7 +36,7 @@ class Item(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A change: the new value of an item, or None to delete it."""
+    """A change: the value an item gets, or None for an item that goes."""
 
     path: Path
     name: str
@@ -43,7 +44,7 @@ class Put(NamedTuple):
 
 
 def read_item(ctx: Context, path: Path, name: str) -> Item | None:
-    entry = ctx.store.read(ctx.scope, MEMORY, _key(path, name))
+    entry = ctx.store.entries.read(ctx.scope, MEMORY, _key(path, name))
     return None if entry is None else _item(entry)
 
 
@@ -51,25 +52,23 @@ def put_items(ctx: Context, puts: Sequence[Put]) -> None:
     """All of the changes or none."""
     edits = [(MEMORY, _key(put.path, put.name), _decision(put)) for put in puts]
     if edits:
-        ctx.store.edit_all(ctx.scope, edits, ctx.stamp("write_memory", {"mode": "replace"}))
+        ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("write_memory", {"mode": "replace"}))
 
 
 def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[int, Item]]:
     """The items below a path, newest first; with a query those that fit it, best first, each with its score."""
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
-    items = []
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
+    found = []
     for entry in page.entries:
         item = _item(entry)
         if item.path[: len(prefix)] == prefix:
-            items.append((memory_score(query, entry.key, entry.content) if query.strip() else 0, item))
-    if not query.strip():
-        return items
-    return sorted((scored for scored in items if scored[0]), key=lambda scored: -scored[0])
+            found.append((memory_score(query, entry.key, entry.content) if query.strip() else 0, item))
+    return sorted((one for one in found if one[0]), key=lambda one: -one[0]) if query.strip() else found
 
 
 def _decision(put: Put) -> Decide:
     if put.value is None:
-        return lambda before: GONE
+        return lambda before: DELETE
     text = _text(put.value)
     own: Mapping[str, Any] = {}
     if not _plain(put.value) or _split(_key(put.path, put.name)) != (put.path, put.name):
@@ -78,7 +77,7 @@ def _decision(put: Put) -> Decide:
 
 
 def _plain(value: Mapping[str, Any]) -> bool:
-    """Whether the value is just a text, as agents write it by key."""
+    """Whether a text by its key says all of it."""
     text = value.get(CONTENT)
     return (
         len(value) == 1
@@ -89,7 +88,7 @@ def _plain(value: Mapping[str, Any]) -> bool:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """The text that is read and searched: the content, or the value as JSON."""
+    """What is read and searched of it: the text itself, or the value as JSON."""
     if _plain(value):
         return str(value[CONTENT])
     return json.dumps(value, ensure_ascii=False, indent=0, default=str)[: limits.MEMORY_MAX_CHARS]
@@ -113,7 +112,7 @@ def _key(path: Path, name: str) -> str:
 
 
 def _split(key: str) -> tuple[Path, str]:
-    """The path and the name of a key."""
+    """The path and the name that a key stands for."""
     *path, name = map(unquote, key.split("/"))
     if path and _key(tuple(path), name) == key:
         return tuple(path), name
@@ -122,4 +121,4 @@ def _split(key: str) -> tuple[Path, str]:
 
 def _quoted(name: str) -> str:
     """A name without slashes; letters of all languages stay as they are."""
-    return "".join(char if char.isalnum() or char in SAFE or char in "-_." else quote(char, safe="") for char in name)
+    return "".join(sign if sign.isalnum() or sign in SAFE or sign in "-_." else quote(sign, safe="") for sign in name)

@@ -1,7 +1,7 @@
-"""Which result of which tool is kept outside the window: pure decisions from the rules people set.
+"""Which results of which tools are kept outside the window: pure decisions from the configured rules.
 
-A threshold adapts where the free part of the window is known: a result may then take about two hundredths of it, so
-that a nearly full window gets references earlier and an empty one sees more of what its tools say.
+A threshold adapts where the free part of the window is known: a result may then take about 2 % of it. A nearly full
+window gets references earlier, and an empty one sees more of what its tools return.
 """
 
 from __future__ import annotations
@@ -16,14 +16,20 @@ ALWAYS_BYTES = 1  # the threshold of a tool whose results are always kept: anyth
 
 
 class Policy(NamedTuple):
-    """What holds for one call."""
+    """The decision for one call."""
 
     threshold: int | None  # bytes; None: never kept
     redact: bool
 
+    def is_big(self, content: str) -> bool:
+        """Whether a result is kept. The size that counts is that of UTF-8."""
+        # A character takes at most four bytes, so a short text is small without being encoded.
+        most = self.threshold
+        return most is not None and len(content) * 4 >= most and len(content.encode("utf-8", "surrogatepass")) >= most
+
 
 def policy(rules: OutputRules, tool: str, free_tokens: int | None = None) -> Policy:
-    """The rule for a tool. `free_tokens` is what the caller knows about the window, if it knows more than the rules."""
+    """The policy for a tool. `free_tokens` is the free part of the window, where the caller knows it."""
     rule = rule_for(rules, tool)
     usual = adapted(rules.threshold_bytes, free_tokens or rules.free_tokens or None)
     if rule is None:
@@ -33,13 +39,13 @@ def policy(rules: OutputRules, tool: str, free_tokens: int | None = None) -> Pol
 
 
 def rule_for(rules: OutputRules, tool: str) -> ToolRule | None:
-    """The rule with exactly this name, else the first whose pattern fits."""
+    """The rule with exactly this name, else the first whose pattern matches."""
     exact = next((rule for rule in rules.tools if rule.pattern == tool), None)
     return exact or next((rule for rule in rules.tools if fnmatchcase(tool, rule.pattern)), None)
 
 
 def adapted(threshold: int, free_tokens: int | None) -> int:
-    """A threshold in proportion to the free window, within bounds. It stays as it is where nothing is known."""
+    """A threshold in proportion to the free window, within bounds; unchanged where the free part is unknown."""
     if free_tokens is None:
         return threshold
     low, high = max(1, threshold // limits.ADAPT_DOWN), threshold * limits.ADAPT_UP
@@ -47,7 +53,7 @@ def adapted(threshold: int, free_tokens: int | None) -> int:
 
 
 def least(rules: OutputRules) -> int:
-    """No result below this size is kept, whichever tool it comes from, unless a call says how much is free."""
+    """No result of any tool below this size is kept, unless a call says how much of the window is free."""
     usual = adapted(rules.threshold_bytes, rules.free_tokens or None)
     special = (policy(rules, rule.pattern).threshold for rule in rules.tools)
-    return min([usual, *(found for found in special if found is not None)])
+    return min([usual, *(threshold for threshold in special if threshold is not None)])

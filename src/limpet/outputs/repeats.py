@@ -1,10 +1,10 @@
 """Repeats: a call that is made again, and reads that go round in circles.
 
-The same call in the same session is answered by what is new: one line when nothing is, the difference when it is small.
-Both begin like every reference, name the earlier output, and count the lines that tell of failures: a failing run never
-looks like one that is fine. A third read of the same part is answered as before, with a hint added.
+The same call in the same session is answered by what is new: one line when nothing is, a diff when it is small. Both
+begin like every reference, name the earlier output, and count its failure lines, so that a failing run does not look
+like a passing one. A third read of the same part gets the same answer with a hint added.
 
-Nothing here may cost anybody an answer: when the store cannot note something, the plain reference is given.
+When the store cannot record a call or a read, the plain reference or part is returned.
 """
 
 from __future__ import annotations
@@ -20,75 +20,74 @@ from limpet import errors, limits
 from limpet.catalogue.operation import Context
 from limpet.model import Output, iso
 from limpet.outputs import savings
-from limpet.store import ReadNote, SeenCall
+from limpet.store import LastResult, ReadRecord
 from limpet.text import slices, tokens
 from limpet.text.diff import small_change
+from limpet.text.terminal import printable
 
 RANGES = ("lines", "chars", "bytes", "rows")
-WORDS_NOTED = 24  # of a question; enough to know it again
-HALF = 0.5  # of the words of two questions: from here on they ask for the same
+WORDS_NOTED = 24  # of a question; enough to recognise it
+HALF = 0.5  # share of common words from which two questions count as the same
 _WORD = re.compile(r"\w+")
-_NO_END = 1 << 40  # more rows than any output has; how many there are is not known here
+_NO_END = 1 << 40  # more rows than any output has; their number is not known here
 
 
-class Call(NamedTuple):
-    """A big result that was just kept, and the call that gave it."""
+class Result(NamedTuple):
+    """A big result that was just stored, and the call that returned it."""
 
     tool: str
-    call: str  # the arguments, masked; "" when nobody knows
-    observed: str  # the result as it came
+    call: str  # the arguments, masked; "" when unknown
+    observed: str  # as the tool returned it
     content: str  # the same, masked
     failures: int  # lines that say that something failed
     new: bool  # to the store
 
 
-def answer(ctx: Context, call: Call, output: Output, head: str, plain: str) -> str:
-    """What to show: the plain reference, or what is new since the same call was last made in this session."""
-    key = _key(call.tool, call.call) if call.call and _wanted(ctx, call.tool) else ""
+def answer(ctx: Context, result: Result, output: Output, head: str, plain: str, reader: str) -> str:
+    """The plain reference, or what is new since the same call was last made in this session."""
+    key = _key(result.tool, result.call) if result.call and _looks_for_repeats(ctx, result.tool) else ""
     try:
-        seen = ctx.store.seen_call(ctx.scope, ctx.session, key) if key else None
-        text = (_since(ctx, seen, call, output, head) if seen else None) or plain
-        savings.note_keep(ctx, output, key, call.observed, (text, call.new, text is not plain), call.tool)
+        previous = ctx.store.calls.last_result(ctx.scope, ctx.session, key) if key else None
+        text = (_since(ctx, previous, result, output, head, reader) if previous else None) or plain
+        savings.note_keep(ctx, output, key, result.observed, (text, result.new, text is not plain), result.tool)
     except errors.StoreProblem:
         return plain
     return text
 
 
 def _key(tool: str, call: str) -> str:
-    # Over what is masked already: a hash of the call itself would let somebody who has the store try out passwords.
+    # Of the masked call: a hash of the original would let a reader of the store try out passwords.
     return hashlib.sha256(f"{tool}\0{call}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _wanted(ctx: Context, tool: str) -> bool:
+def _looks_for_repeats(ctx: Context, tool: str) -> bool:
     return not any(fnmatchcase(tool, pattern) for pattern in ctx.bounds.outputs.no_repeats)
 
 
-def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) -> str | None:
-    failed = f"{call.failures:,} failure line{'' if call.failures == 1 else 's'}" if call.failures else ""
-    if seen.digest == output.digest:
+def _since(ctx: Context, previous: LastResult, result: Result, output: Output, head: str, reader: str) -> str | None:
+    failed = f"{result.failures:,} failure line{'' if result.failures == 1 else 's'}" if result.failures else ""
+    if previous.digest == output.digest:
         still = f"; still {failed}" if failed else ""
         return (
-            f"{head}, unchanged: the same call gave the same at {iso(seen.at)} in this session{still}. "
-            f'scratchpad_read(id="{output.id}", …) reads it.'
+            f"{head}, unchanged: the same call gave the same at {iso(previous.at)} in this session{still}. "
+            f'{reader}(id="{output.id}", …) reads it.'
         )
     rules = ctx.bounds.outputs
-    before = ctx.store.output(ctx.scope, seen.id)
+    before = ctx.store.outputs.find(ctx.scope, previous.id)
     if before is None or not rules.include_preview or max(before.size, output.size) > limits.OUTPUT_DIFF_BYTES:
         return None
-    from limpet.previews.core import printable
-
-    old = ctx.store.output_bytes(ctx.scope, before.id, 0, before.size).decode("utf-8", "surrogatepass")
+    old = ctx.store.outputs.read_bytes(ctx.scope, before.id, 0, before.size).decode("utf-8", "surrogatepass")
     change = small_change(
-        old, call.content, most_lines=limits.OUTPUT_DIFF_LINES, most_chars=limits.OUTPUT_DIFF_LINE_CHARS
+        old, result.content, most_lines=limits.OUTPUT_DIFF_LINES, most_chars=limits.OUTPUT_DIFF_LINE_CHARS
     )
     if change is None or tokens.count(change.text) > rules.preview_length:
         return None
     in_all = f", {failed} in all" if failed else ""
     lines = f"{change.added:,} lines added, {change.removed:,} removed{in_all}"
     return (
-        f"{head}, changed since {before.id}, which the same call gave at {iso(seen.at)}: {lines}"
+        f"{head}, changed since {before.id}, which the same call gave at {iso(previous.at)}: {lines}"
         f"\n\n{printable(change.text)}\n\n"
-        f'Read more with scratchpad_read(id="{output.id}", …): query, lines, match, path or rows. '
+        f'Read more with {reader}(id="{output.id}", …): query, lines, match, path or rows. '
         f"{before.id} is how it was."
     )
 
@@ -96,10 +95,10 @@ def _since(ctx: Context, seen: SeenCall, call: Call, output: Output, head: str) 
 # --- reads ------------------------------------------------------------------------------------------------------------
 
 
-def noted(ctx: Context, output: Output, how: Mapping[str, Any], content: str, note: str) -> str:
-    """The note to a read: that of the read itself and, from the third read of the same part on, a hint."""
+def record_read(ctx: Context, output: Output, how: Mapping[str, Any], content: str, note: str) -> str:
+    """Record a read. Returns its note, with a hint from the third read of the same part on."""
     what = part(output, how)
-    told = ReadNote(
+    read = ReadRecord(
         ctx.session,
         output.tool,
         output.id,
@@ -109,10 +108,10 @@ def noted(ctx: Context, output: Output, how: Mapping[str, Any], content: str, no
         savings.estimate(content, savings.READ_PIECES),
     )
     try:
-        earlier = ctx.store.note_read(ctx.scope, told)
+        earlier = ctx.store.calls.record_read(ctx.scope, read)
     except errors.StoreProblem:
         return note
-    times = 1 + sum(overlap(one, what) for one in earlier)
+    times = 1 + sum(overlap(read_before, what) for read_before in earlier)
     if times < limits.OUTPUT_READS_ALIKE:
         return note
     hint = (
@@ -131,33 +130,33 @@ def _instead(way: str) -> str:
 
 
 def part(output: Output, how: Mapping[str, Any]) -> Sequence[Any]:
-    """Which part a read asks for, as numbers: the way, where it goes on, and either a range or hashes of words.
+    """Which part a read asks for, as numbers: the kind, where it continues, and either a range or hashes of words.
 
-    Hashes, because a question may hold a secret, and what is noted is on disk.
+    Hashes, because a question may contain a secret, and this is stored.
     """
     way = next((name for name in (*RANGES, "path", "match", "query") if how.get(name) is not None), "page")
-    wanted = str(how.get(way) or "")
+    argument = str(how.get(way) or "")
     columns = "\0".join(how.get("columns") or ())
     place = crc32(f"{how.get('cursor') or ''}\0{columns}".encode("utf-8", "surrogatepass"))
     if way in RANGES:
-        return [way, place, *_span(way, wanted, output)]
-    words = _WORD.findall(wanted.casefold())[:WORDS_NOTED] if way == "query" else [wanted]
+        return [way, place, *_span(way, argument, output)]
+    words = _WORD.findall(argument.casefold())[:WORDS_NOTED] if way == "query" else [argument]
     return [way, place, sorted({crc32(word.encode("utf-8", "surrogatepass")) for word in words})]
 
 
-def _span(way: str, wanted: str, output: Output) -> tuple[int, int]:
-    first, last = slices.spec(way, wanted, 0)
+def _span(way: str, argument: str, output: Output) -> tuple[int, int]:
+    first, last = slices.spec(way, argument, 0)
     end = {"lines": output.lines, "rows": _NO_END}.get(way, output.size)
     if first is None:  # the tail
         return end - (last or 0) + 1, end
     return first, end if last is None else last
 
 
-def overlap(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def overlap(left: Sequence[Any], right: Sequence[Any]) -> bool:
     """Whether two reads asked for the same, or for parts that have something in common."""
-    if one[:2] != list(other[:2]) or len(one) != len(other):
+    if left[:2] != list(right[:2]) or len(left) != len(right):
         return False
-    if len(one) == 4:
-        return bool(one[2] <= other[3] and other[2] <= one[3])
-    both = len(set(one[2]) & set(other[2]))
-    return bool(both >= HALF * len(set(one[2]) | set(other[2])))
+    if len(left) == 4:
+        return bool(left[2] <= right[3] and right[2] <= left[3])
+    both = len(set(left[2]) & set(right[2]))
+    return bool(both >= HALF * len(set(left[2]) | set(right[2])))

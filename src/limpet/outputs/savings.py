@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from limpet.catalogue.operation import Context, Json
 from limpet.model import Output
-from limpet.store import CallNote, Savings
+from limpet.store import CallRecord, Savings
 from limpet.text import tokens
 
 PIECE_CHARS = 256
@@ -45,7 +45,7 @@ def note_keep(ctx: Context, output: Output, call: str, content: str, answer: tup
     """Add an answered call to the ledger. `answer` is its text, whether the output is new, and whether it repeats."""
     text, new, repeated = answer
     observed, returned = estimate(content, RESULT_PIECES), tokens.count(text)
-    note = CallNote(
+    note = CallRecord(
         ctx.session,
         tool,
         call,
@@ -58,11 +58,11 @@ def note_keep(ctx: Context, output: Output, call: str, content: str, answer: tup
         observed,
         returned,
     )
-    ctx.store.note_call(ctx.scope, note, ctx.now - ctx.bounds.outputs.max_age * 1_000)
+    ctx.store.calls.record_call(ctx.scope, note, ctx.now - ctx.bounds.outputs.max_age * 1_000)
 
 
 def savings(ctx: Context, session: str | None = None) -> Saved:
-    rows = ctx.store.savings(ctx.scope, session)
+    rows = ctx.store.calls.savings(ctx.scope, session)
     sums = [sum(column) for column in zip(*(row[3:] for row in rows), strict=True)] or [0] * len(Savings._fields[3:])
     names = sorted({row.tokenizer for row in rows})
     return Saved(rows, Savings(session or TOTAL, TOTAL, ", ".join(names) or tokens.NAME, *sums))

@@ -17,7 +17,7 @@ from limpet import errors, limits
 from limpet.catalogue.check import INTEGER_MAX, storable
 from limpet.catalogue.operation import Context, Json
 from limpet.model import Output, Tombstone
-from limpet.store import Arriving, ArrivingOutput, ArrivingTombstone
+from limpet.store import Incoming, IncomingOutput, IncomingTombstone
 
 KINDS = frozenset({"output", "chunk", "tombstone"})
 SPOOL_BYTES = 4 << 20  # what stays in memory before a file is used
@@ -29,11 +29,11 @@ _CHUNK_TYPES = {"id": str, "number": int, "zstd": str}
 
 def leaving(ctx: Context) -> Iterator[Json]:
     """All outputs and tombstones of a project, as records of an export."""
-    for one in ctx.store.dump_outputs(ctx.scope):
-        if isinstance(one, Tombstone):
-            yield {"tombstone": one._asdict()}
+    for record in ctx.store.outputs.dump(ctx.scope):
+        if isinstance(record, Tombstone):
+            yield {"tombstone": record._asdict()}
             continue
-        output, chunks = one
+        output, chunks = record
         yield {"output": output._asdict() | {"chunks": len(chunks)}}
         for number, body in enumerate(chunks):
             yield {"chunk": {"id": output.id, "number": number, "zstd": base64.b64encode(body).decode()}}
@@ -88,7 +88,7 @@ class Waiting:
                 number, f"chunk {at + 1:,} of {most:,} of the output {errors.quoted(id)} is missing"
             )
 
-    def arriving(self) -> Iterator[Arriving]:
+    def arriving(self) -> Iterator[Incoming]:
         """All of them again, an output with its chunks at a time."""
         self._file.seek(0)
         output: Output | None = None
@@ -99,7 +99,7 @@ class Waiting:
             record = json.loads(text)
             if "tombstone" in record:
                 fields = record["tombstone"]
-                yield ArrivingTombstone(int(number), Tombstone(**{name: fields[name] for name in Tombstone._fields}))
+                yield IncomingTombstone(int(number), Tombstone(**{name: fields[name] for name in Tombstone._fields}))
                 continue
             if "output" in record:
                 fields = record["output"]
@@ -113,7 +113,7 @@ class Waiting:
                 chunks.append(_decoded(int(number), record["chunk"]["zstd"]))
                 missing -= 1
             if output is not None and missing == 0:
-                yield ArrivingOutput(line, output, tuple(chunks))
+                yield IncomingOutput(line, output, tuple(chunks))
                 output = None
 
 
@@ -127,10 +127,10 @@ def _decoded(number: int, text: str) -> bytes:
 def typed(number: int, record: object, types: Mapping[str, type]) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise errors.bad_import(number, "it is not a JSON object")
-    for name, wanted in types.items():
-        if type(record.get(name)) is not wanted:
-            raise errors.bad_import(number, f"its field {name} is missing or not {wanted.__name__}")
-        if wanted is int and not 0 <= record[name] <= INTEGER_MAX:
+    for name, expected in types.items():
+        if type(record.get(name)) is not expected:
+            raise errors.bad_import(number, f"its field {name} is missing or not {expected.__name__}")
+        if expected is int and not 0 <= record[name] <= INTEGER_MAX:
             raise errors.bad_import(number, f"its field {name} is out of range")
     try:
         _all_storable(record)

@@ -13,10 +13,10 @@ from typing import NamedTuple, overload
 from limpet.previews.failures import Line, failure_lines
 from limpet.text import tokens
 from limpet.text.marks import Marks
+from limpet.text.terminal import printable
 
 LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SAMPLE_CHARS = 400
 _BLOCK = 4_096  # Characters of a big text whose line ends are counted together.
 BIG = (
@@ -289,11 +289,6 @@ def _joined(parts: Sequence[tuple[int, int, int, str]], gaps: bool) -> str:
             last = number
         out.append(text)
     return "\n".join(out)
-
-
-def printable(text: str) -> str:
-    """The text without the signs that a terminal or a protocol could stumble over."""
-    return _CONTROL.sub("\ufffd", text)
 
 
 def clip(line: str, length: int = LONGEST_LINE) -> str:

@@ -1,8 +1,9 @@
-"""The order of recall's candidates: small signals, each a pure function, added up.
+"""The order of what recall found: small signals, each a pure function, added up.
 
-The base of the score is BM25 over the words of the question. In a conversation a turn is scored together with its
-neighbours, because an answer seldom repeats the words of its question. Other signals (the speaker, the time, adjacent
-words) are added, and the answer gives every part of the sum as a reason. docs/recall.md says what each signal is worth.
+The base of the score is BM25 over the words of the question. In a conversation a turn is scored together with the
+turns around it, because an answer seldom repeats the words of its question. What else says that a text is meant (who
+speaks, when, words that stand side by side) is added, and every part of the sum is kept as a reason. docs/recall.md
+says what each signal is worth.
 """
 
 from __future__ import annotations
@@ -17,91 +18,91 @@ from typing import NamedTuple, Protocol
 
 from limpet.model import MESSAGE, NOTE
 from limpet.recall.question import STOP, Question, dated
-from limpet.store import SOMEWHERE, Fact, Gathered, Places
+from limpet.store import SOMEWHERE, Candidates, Document, Positions
 from limpet.text import words as analyse
 
 READ_MOST = 40  # texts that are read for a closer look
-WORD_BYTES = 6  # of English, with the space
+BYTES_A_WORD = 6  # of English, with the space
 K1, B = 1.0, 0.8  # BM25: how soon a repeated word stops counting, how much length counts
 LONG_WORDS = 2_000  # a longer text is scored by its best stretch too; among shorter ones that favours the long
 STRETCH_WORDS = 150
-# What a matching turn gives to the turns after it (positive) and before it. An answer follows its question.
+# What a hit gives to the turns after it (positive) and before it. An answer follows its question.
 WINDOW = {1: 0.8, 2: 0.4, 3: 0.25, 4: 0.1, -1: 0.3, -2: 0.2, -3: 0.1}
 STEPS = tuple(WINDOW.items())
 AROUND = 4
-REACH = 2 * AROUND  # how far apart the numbers of two neighbouring turns may be
+REACH = 2 * AROUND  # how far the numbers of two turns may lie apart that follow each other
 SHORT_WORDS, NOT_SHORT_WORDS = 80, 160  # neighbours count in full up to the first and not at all from the second
 TALK = (NOTE, MESSAGE)  # kinds whose entries follow each other in a session
 COVERAGE, PAIR, SPEAKER, LITERAL, PINNED = 3.0, 1.0, 2.0, 4.0, 0.5
-DATE, STATES_TIME, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
+DATE, TIME_TOLD, QUESTION_BACK, SUBSTANCE = 4.0, 3.0, 2.0, 2.0
 OWN, OWN_KEY_WORDS = 0.15, 2.0  # a text's own words beside those of its neighbours
-# The weights of embeddings. In conversations they count less: turns are short, and their words and neighbours say more.
-# A text without any word of the question must be as near as NEAR to match at all.
+# What texts are about, beside the words in them. In conversations it counts less: turns are short, and their words and
+# neighbours say more. A text without any word of the question must be this near to be found at all.
 ABOUT, ABOUT_TURN, LIKE_WORDS, LIKE_FROM, NEAR = 16.0, 5.0, 0.75, 0.2, 0.25
 ALIKE_TURNS = 0.4  # the cosine of two turns that follow each other, as a rule
-ABOUT_MOST = 60  # texts whose embeddings are compared, the best by words first
+ABOUT_MOST = 60  # texts that are compared for it, the best by words first
 ALIKE_MOST = 24  # texts whose words are compared one by one, the best first
-NOMINATED = 20  # candidates by embedding alone
+NOMINATED = 20  # texts that are looked at for what they are about alone
 USERS = frozenset(("user", "human", "me"))
 
 _LABEL = re.compile(r"\s*\**([^\W\d_][\w .'\u2019-]{0,30}?)\**\s*(?:\([^)\n]{1,30}\))?:\**\s")
-_TIME = re.compile(
+_TIME_TOLD = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|week|weekend|month|year|morning|since|recently|"
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
     r"november|december|\d{4}|\d+(?:st|nd|rd|th))\b"
 )
 
 
-# Recognises a spoken turn by its first characters.
+# A text that speaks to somebody, by its first characters.
 _SPOKEN = re.compile(r"\b(?:i|you|your|my|me|we|our)\b|[?!]", re.IGNORECASE)
-UNNAMED = " "  # the speaker of a turn without a name; differs from every name
-TALK_LEAST, TALK_SHARE = 6, 0.5  # texts that a session must have, and the share of them that must be spoken turns
+SOMEBODY = " "  # who speaks where no names are written; no name is like it
+TALK_LEAST, TALK_SHARE = 6, 0.5  # texts of a session that are looked at, and how many of them speak
 
 
 class Scored(NamedTuple):
     doc: int
     score: float
-    parts: Mapping[str, float]  # by signal, what it added
-    at: int  # the first word of its best stretch; 0 for a short text
+    parts: Mapping[str, float]  # signal: what it added
+    at: int  # the word its best stretch begins with; 0 for a short text
 
 
-def first(places: Sequence[Places], counts: Sequence[int], literals: Sequence[Places]) -> list[int]:
-    """The candidates, the most promising first: by rare words, as if all texts were equally long."""
+def first(places: Sequence[Positions], counts: Sequence[int], literals: Sequence[Positions]) -> list[int]:
+    """Which texts to look at, the most promising first: by rare words, all texts being equally long."""
     weights: dict[int, float] = {}
     most = max(counts, default=1)
-    for by_doc, count in zip(places, counts, strict=True):
-        if by_doc:
+    for found, count in zip(places, counts, strict=True):
+        if found:
             worth = log(1 + 4 * most / count)
-            for doc, at in by_doc.items():
-                # A word that occurs again and again is worth up to half as much again.
+            for doc, at in found.items():
+                # A word that stands there again and again is worth up to half as much again.
                 weights[doc] = weights.get(doc, 0.0) + worth * (1.5 - 0.5 / (len(at) or 1))
-    for by_doc in literals:
-        for doc in by_doc:
+    for held in literals:
+        for doc in held:
             weights[doc] = weights.get(doc, 0.0) + 2 * log(1 + 4 * most)
     return [-doc for _, doc in sorted((-worth, -doc) for doc, worth in weights.items())]
 
 
 def speaker(head: str) -> str:
-    """The speaker, folded, if the text begins like a turn of a conversation (`Anna: …`)."""
-    label = _LABEL.match(head)
-    return analyse.fold(label[1]).strip() if label else ""
+    """Who says it, folded, when the text begins like a turn of a conversation (`Anna: …`)."""
+    found = _LABEL.match(head)
+    return analyse.fold(found[1]).strip() if found else ""
 
 
 def without_speaker(text: str) -> str:
-    """The text without its speaker: the name is not part of the subject."""
-    label = _LABEL.match(text)
-    return text[label.end() :] if label else text
+    """What is said, without who says it: the name is no part of what it is about."""
+    found = _LABEL.match(text)
+    return text[found.end() :] if found else text
 
 
-def around(fact: Fact) -> int:
-    """How many neighbours of a text are candidates too: those of a turn in a conversation, none otherwise."""
+def around(fact: Document) -> int:
+    """How far the texts around one matter: only turns of a conversation go together."""
     return AROUND if fact.session and fact.kind in TALK and (speaker(fact.head) or _SPOKEN.search(fact.head)) else 0
 
 
-def speakers(facts: Mapping[int, Fact]) -> dict[int, str]:
-    """The speaker of each text that may be a turn: a name, UNNAMED, or nothing for a text that is not a turn.
+def speakers(facts: Mapping[int, Document]) -> dict[int, str]:
+    """Who says each text that may be a turn: a name, SOMEBODY where nobody is named, or nothing for what is no turn.
 
-    Texts without names count as a conversation if most texts of their session say I and you, or ask.
+    Texts without names are taken for a conversation when most of those of their session say I and you, or ask.
     """
     says: dict[int, str] = {}
     unnamed: dict[tuple[str, str], list[int]] = {}
@@ -113,7 +114,7 @@ def speakers(facts: Mapping[int, Fact]) -> dict[int, str]:
     for docs in unnamed.values():
         spoken = sum(_SPOKEN.search(facts[doc].head) is not None for doc in docs)
         if len(docs) >= TALK_LEAST and spoken >= TALK_SHARE * len(docs):
-            says.update(dict.fromkeys(docs, UNNAMED))
+            says.update(dict.fromkeys(docs, SOMEBODY))
     return says
 
 
@@ -136,7 +137,7 @@ SIGNALS = Signals()
 
 
 class Sense(Protocol):
-    """Compares embeddings for one question: recall/embedding_model.py, where its extra is installed."""
+    """What texts are about, for one question: recall/embeddings.py, where the extra for it is installed."""
 
     def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]: ...
 
@@ -145,50 +146,48 @@ class Sense(Protocol):
 
 def order(
     question: Question,
-    gathered: Gathered,
+    gathered: Candidates,
     read: Callable[[list[int]], Mapping[int, str]],
     sense: Sense | None = None,
 ) -> list[Scored]:
-    """The candidates, the best first. `read` gives the texts of those that are worth a closer look."""
+    """What was found, the best first. `read` gives the texts of those that are worth a closer look."""
     pool = _Pool(question, gathered, sense)
     rough = pool.best(READ_MOST)
-    texts = read([scored.doc for scored in rough])
-    like = pool.alike({scored.doc: texts[scored.doc] for scored in rough[:ALIKE_MOST] if scored.doc in texts})
-    closer = [
-        pool.close(scored, texts[scored.doc], like.get(scored.doc, 0.0)) for scored in rough if scored.doc in texts
-    ]
-    facts = gathered.facts
-    return sorted(closer, key=lambda scored: (-scored.score, -facts[scored.doc].updated_at, facts[scored.doc].key))
+    texts = read([one.doc for one in rough])
+    like = pool.alike({one.doc: texts[one.doc] for one in rough[:ALIKE_MOST] if one.doc in texts})
+    closer = [pool.close(one, texts[one.doc], like.get(one.doc, 0.0)) for one in rough if one.doc in texts]
+    facts = gathered.documents
+    return sorted(closer, key=lambda one: (-one.score, -facts[one.doc].updated_at, facts[one.doc].key))
 
 
 class _Pool:
-    """The candidates of one question, with everything that is the same for each of them."""
+    """The texts that were gathered for one question, with all that is the same for each of them."""
 
-    def __init__(self, question: Question, gathered: Gathered, sense: Sense | None = None) -> None:
+    def __init__(self, question: Question, gathered: Candidates, sense: Sense | None = None) -> None:
         self.question = question
         self.sense = sense
         self.gathered = gathered
-        self.facts = gathered.facts
+        self.facts = gathered.documents
         self.signals = SIGNALS
-        self._near_cache: dict[int, list[tuple[int, float]]] = {}
-        self.words = {doc: max(1.0, fact.size / WORD_BYTES) for doc, fact in self.facts.items()}
+        self._near_known: dict[int, list[tuple[int, float]]] = {}
+        self.words = {doc: max(1.0, fact.size / BYTES_A_WORD) for doc, fact in self.facts.items()}
         self.usual = median(self.words.values())
         self.says = speakers(self.facts)
         self.gates = self._gates() if self.signals.neighbours else {}
         self.names, self.who = self._who()
         self.common = sorted(gathered.common - self.names)
-        self.followed = [  # words that distinguish texts, with their rarity
-            (at, places, self.rarity(gathered.counts[at]))
-            for at, places in enumerate(gathered.places)
-            if places and at not in self.names
+        self.followed = [  # words that tell texts apart, with how rare they are
+            (at, found, self.rarity(gathered.counts[at]))
+            for at, found in enumerate(gathered.positions)
+            if found and at not in self.names
         ]
 
     def _who(self) -> tuple[set[int], frozenset[str]]:
         """The words of the question that name a speaker, and the speaker it is about, if it is about one."""
         speaking: dict[str, set[str]] = {}
-        for name in set(self.says.values()):
-            for word in name.split()[:1]:
-                speaking.setdefault(word, set()).add(name)
+        for said in set(self.says.values()):
+            for word in said.split()[:1]:
+                speaking.setdefault(word, set()).add(said)
         if not self.signals.speaker:
             return set(), frozenset()
         names = {at for at, word in enumerate(self.question.words) if word in speaking}
@@ -203,31 +202,31 @@ class _Pool:
         total = max(self.gathered.total, texts)
         return log(1 + (total - texts + 0.5) / (texts + 0.5))
 
-    # --- by positions -------------------------------------------------------------------------------------------------
+    # --- by places ----------------------------------------------------------------------------------------------------
 
     def best(self, most: int) -> list[Scored]:
-        """The best candidates, scored without reading them."""
+        """The best of the texts that may be found, by what is known without reading them."""
         signals = {
             "words": self._wide(),
             "own words": self._own(),
             "coverage": self._coverage(),
             "phrase": self._pairs(),
-            "literal": self._literals(),
+            "literal": self._held(),
             "date": self._dates(),
-            "speaker": {doc: SPEAKER for doc, name in self.says.items() if self.who and name in self.who},
+            "speaker": {doc: SPEAKER for doc, said in self.says.items() if self.who and said in self.who},
             "pinned": {doc: PINNED for doc, fact in self.facts.items() if fact.pinned},
         }
         stretches = self._stretches()
         for doc, (score, _) in stretches.items():
             if self.signals.stretches and self.words[doc] > LONG_WORDS:
                 signals["words"][doc] = max(score, signals["words"].get(doc, 0.0))
-        sums = dict.fromkeys(self.gathered.found, 0.0)
+        sums = dict.fromkeys(self.gathered.docs, 0.0)
         for values in signals.values():
             for doc, value in values.items():
                 if doc in sums:
                     sums[doc] += value
-        # Turns of a conversation may match without a word of the question; other texts may not, unless their embedding
-        # is near.
+        # Turns of a conversation may be meant though they hold no word of the question; other texts may not, unless
+        # they are about the same.
         worded = signals["own words"].keys() | signals["literal"].keys()
         fit = {doc for doc in sums if sums[doc] > 0 and (self.says.get(doc) or doc in worded)}
         near = self._near_question(sums)
@@ -241,31 +240,31 @@ class _Pool:
 
     @cached_property
     def _telling(self) -> dict[str, float]:
-        """The words of the question and how much they say about its subject. The name of a speaker says nothing."""
+        """The words of the question and how much they say about what it is about. Who is asked about says nothing."""
         words = enumerate(zip(self.question.words, self.gathered.counts, strict=True))
         return {word: self.rarity(count) for at, (word, count) in words if at not in self.names}
 
     def _near_question(self, sums: Mapping[int, float]) -> dict[int, float]:
-        """How near the embeddings of texts are to the question's, from 0 to 1; turns together with their neighbours."""
+        """How near texts are to what the question is about, from 0 to 1; turns together with those around them."""
         if self.sense is None:
             return {}
         best = nlargest(ABOUT_MOST, sums, key=lambda doc: (sums[doc], -doc))
         chosen = {doc: self._beside(doc) for doc in (*best, *self.gathered.nominated) if doc in sums}
-        every = dict.fromkeys(doc for turn, beside in chosen.items() for doc in (turn, *dict(beside)))
+        every = dict.fromkeys(doc for one, beside in chosen.items() for doc in (one, *(other for other, _ in beside)))
         near = self.sense.cosines(self._telling, every)
-        nearness = {}
+        found = {}
         for doc, beside in chosen.items():
-            # The cosine of the sum of several vectors, assuming that any two are as far apart as turns usually are.
+            # The cosine of the sum of several vectors, if any two of them are as far apart as turns usually are.
             total, sum_, squares = near.get(doc, 0.0), 1.0, 1.0
-            for neighbour, weight in beside:
-                total += weight * near.get(neighbour, 0.0)
+            for other, weight in beside:
+                total += weight * near.get(other, 0.0)
                 sum_ += weight
                 squares += weight * weight
-            nearness[doc] = max(0.0, total / sqrt((1 - ALIKE_TURNS) * squares + ALIKE_TURNS * sum_ * sum_))
-        return nearness
+            found[doc] = max(0.0, total / sqrt((1 - ALIKE_TURNS) * squares + ALIKE_TURNS * sum_ * sum_))
+        return found
 
     def _beside(self, doc: int) -> list[tuple[int, float]]:
-        """The neighbours whose embeddings count for a text, and how much: the question beside an answer."""
+        """The texts around one that say what it is about, and how much: where an answer stands, its question does."""
         if not (gate := self.gates.get(doc)):
             return []
         docs, place = self._sessions[doc]
@@ -287,7 +286,7 @@ class _Pool:
         return sums
 
     def _wide(self) -> dict[int, float]:
-        """BM25 of each text together with its neighbours."""
+        """BM25 of each text together with those around it."""
         sums: dict[int, float] = {}
         self.counts = [self._wide_counts(places) for _, places, _ in self.followed]
         lengths = {doc: self._wide_length(doc) for doc in set().union(*self.counts)}
@@ -298,25 +297,25 @@ class _Pool:
         return sums
 
     def _wide_length(self, doc: int) -> float:
-        """The length of a text together with its neighbours, as far as these count."""
+        """How long a text is together with those around it, as far as these count."""
         length, gates = self.words[doc], self.gates
         if gate := gates.get(doc):
             docs, place = self._sessions[doc]
             count = len(docs)
             for step, weight in STEPS:
                 at = place - step
-                if 0 <= at < count and -REACH <= (near := docs[at]) - doc <= REACH and (open_ := gates.get(near)):
-                    length += weight * gate * open_ * self.words[near]
+                if 0 <= at < count and -REACH <= (other := docs[at]) - doc <= REACH and (open_ := gates.get(other)):
+                    length += weight * gate * open_ * self.words[other]
         return length
 
-    def _wide_counts(self, places: Places) -> dict[int, float]:
-        """How often a word occurs in each text and, with less weight, in its neighbours."""
+    def _wide_counts(self, places: Positions) -> dict[int, float]:
+        """How often a word stands in each text and, for less, around it."""
         counts: dict[int, float] = {}
         for doc, at in places.items():
             if doc in self.facts:
                 counts[doc] = counts.get(doc, 0.0) + len(at)
-                for neighbour, weight in self._near(doc):
-                    counts[neighbour] = counts.get(neighbour, 0.0) + weight * len(at)
+                for other, weight in self._near(doc):
+                    counts[other] = counts.get(other, 0.0) + weight * len(at)
         return counts
 
     @cached_property
@@ -328,31 +327,31 @@ class _Pool:
         return {doc: (docs, at) for docs in sessions.values() for at, doc in enumerate(docs)}
 
     def _near(self, doc: int) -> list[tuple[int, float]]:
-        """The neighbours that the words of a text count for, and how much."""
-        if doc not in self._near_cache:
+        """The texts around one that its words count for, and how much."""
+        if doc not in self._near_known:
             near: list[tuple[int, float]] = []
             if gate := self.gates.get(doc):
                 docs, place = self._sessions[doc]
                 count = len(docs)
                 for step, weight in STEPS:
                     at = place + step
-                    # Texts further apart are not all candidates.
-                    if 0 <= at < count and -REACH <= (neighbour := docs[at]) - doc <= REACH:
-                        near.append((neighbour, weight * gate * self.gates.get(neighbour, 0.0)))
-            self._near_cache[doc] = near
-        return self._near_cache[doc]
+                    # What is further apart was not all looked at.
+                    if 0 <= at < count and -REACH <= (other := docs[at]) - doc <= REACH:
+                        near.append((other, weight * gate * self.gates.get(other, 0.0)))
+            self._near_known[doc] = near
+        return self._near_known[doc]
 
     def _gates(self) -> dict[int, float]:
-        """How far the neighbours of texts count: those of short turns of a conversation. Other texts are left out."""
+        """How far the neighbours of texts count: turns of a conversation, the short ones. The others are left out."""
         words, wide = self.words, NOT_SHORT_WORDS - SHORT_WORDS
         return {
             doc: min(1.0, (NOT_SHORT_WORDS - words[doc]) / wide)
-            for doc, name in self.says.items()
-            if name and words[doc] < NOT_SHORT_WORDS
+            for doc, said in self.says.items()
+            if said and words[doc] < NOT_SHORT_WORDS
         }
 
     def _coverage(self) -> dict[int, float]:
-        """The share of the question that occurs in a text or its neighbours, weighted by rarity."""
+        """Which share of the question stands in a text or around it, rare words counting more."""
         if not self.signals.coverage:
             return {}
         mass = sum(rarity for _, _, rarity in self.followed) or 1.0
@@ -364,7 +363,7 @@ class _Pool:
         return sums
 
     def _stretches(self) -> dict[int, tuple[float, int]]:
-        """Of each text longer than a stretch, the score of its best stretch and the first word of it."""
+        """Of each text longer than a stretch, the score of the one that holds most, and the word it begins with."""
         sums: dict[int, dict[int, float]] = {}
         step = STRETCH_WORDS // 2
         for _, places, rarity in self.followed:
@@ -379,11 +378,11 @@ class _Pool:
         return {doc: (-worth, max(0, stretch) * step) for doc, (worth, stretch) in best.items()}
 
     def _pairs(self) -> dict[int, float]:
-        """For words that are adjacent as in the question."""
+        """For words that stand side by side as they do in the question."""
         sums: dict[int, float] = {}
-        for first, second in self.question.pairs if self.signals.phrases else ():
-            ahead, behind = self.gathered.places[first], self.gathered.places[second]
-            if first in self.names:
+        for one, two in self.question.pairs if self.signals.phrases else ():
+            ahead, behind = self.gathered.positions[one], self.gathered.positions[two]
+            if one in self.names:
                 continue
             for doc in ahead.keys() & behind.keys():
                 following = behind[doc]
@@ -391,11 +390,11 @@ class _Pool:
                     sums[doc] = sums.get(doc, 0.0) + PAIR
         return sums
 
-    def _literals(self) -> dict[int, float]:
+    def _held(self) -> dict[int, float]:
         """For literal texts of the question: a path, an identifier, a quotation."""
         sums: dict[int, float] = {}
-        for by_doc in self.gathered.literals if self.signals.literals else ():
-            for doc in by_doc:
+        for held in self.gathered.literals if self.signals.literals else ():
+            for doc in held:
                 sums[doc] = sums.get(doc, 0.0) + LITERAL
         return sums
 
@@ -409,7 +408,7 @@ class _Pool:
     # --- by reading ---------------------------------------------------------------------------------------------------
 
     def alike(self, texts: Mapping[int, str]) -> dict[int, float]:
-        """For words of a short text that are like words of the question it lacks: rare ones count more.
+        """For words that are like those of the question which a short text lacks: rare ones count more.
 
         A long text has some word that is like any.
         """
@@ -427,30 +426,30 @@ class _Pool:
             for doc, nearness in like.items()
         }
 
-    def close(self, scored: Scored, text: str, like: float = 0.0) -> Scored:
-        """The score with the signals that need the text itself."""
+    def close(self, one: Scored, text: str, like: float = 0.0) -> Scored:
+        """The score with what only the text itself can tell."""
         added: dict[str, float] = {"like words": like}
-        body = without_speaker(text) if self.says.get(scored.doc) else text
-        words = analyse.words(analyse.fold(body)) if self.common or self.says.get(scored.doc) else []
-        if unseen := [at for at in self.common if scored.doc not in self.gathered.places[at]]:
-            stems = set(analyse.terms(words))
+        body = without_speaker(text) if self.says.get(one.doc) else text
+        said = analyse.words(analyse.fold(body)) if self.common or self.says.get(one.doc) else []
+        if unseen := [at for at in self.common if one.doc not in self.gathered.positions[at]]:
+            held = set(analyse.terms(said))
             sought = analyse.terms([self.question.words[at] for at in unseen])
             rare = [self.rarity(self.gathered.counts[at]) for at in unseen]
-            added["common words"] = sum(worth for worth, term in zip(rare, sought, strict=True) if term in stems)
-        if self.says.get(scored.doc):
+            added["common words"] = sum(worth for worth, term in zip(rare, sought, strict=True) if term in held)
+        if self.says.get(one.doc):
             if self.signals.statements and body.rstrip().endswith("?"):
                 added["asks back"] = -QUESTION_BACK
             low = body.lower()
             if self.signals.substance:
-                added["substance"] = SUBSTANCE * log1p(len(set(words) - STOP))
-            if self.signals.times_told and self.question.asks_when and _TIME.search(low):
-                added["tells when"] = STATES_TIME
-        parts = {**scored.parts, **{name: value for name, value in added.items() if value}}
-        return scored._replace(score=sum(parts.values()), parts=parts)
+                added["substance"] = SUBSTANCE * log1p(len(set(said) - STOP))
+            if self.signals.times_told and self.question.asks_when and _TIME_TOLD.search(low):
+                added["tells when"] = TIME_TOLD
+        parts = {**one.parts, **{name: value for name, value in added.items() if value}}
+        return one._replace(score=sum(parts.values()), parts=parts)
 
 
 def median(values: Iterable[float]) -> float:
-    """The middle value; `statistics` takes longer to import than a search does."""
+    """The middle one; not that of `statistics`, which takes longer to import than a search does."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else 1.0
 

@@ -85,14 +85,14 @@ def _run(
         "max_total_sleep_secs": 0.0,
     }
     backstop = rules.seconds + 2 * GRACE_SECONDS
-    given = _guarded(functions, time.monotonic() + rules.wait_seconds)
+    callables = _guarded(functions, time.monotonic() + rules.wait_seconds)
     try:
         with (
             engine.Monty(max_processes=1, request_timeout=backstop, feed_duration_limit_grace=GRACE_SECONDS) as pool,
             pool.checkout(limits=bounds) as session,
         ):
             session.feed_run(prelude)
-            value = session.feed_run(code, inputs=dict(inputs), external_lookup=given, print_callback=printed)
+            value = session.feed_run(code, inputs=dict(inputs), external_lookup=callables, print_callback=printed)
     except FileNotFoundError:  # the interpreter itself is not there
         raise errors.not_installed("run_sandbox_code", EXTRA) from None
     except RuntimeError as problem:  # it is there and cannot be started
@@ -164,8 +164,8 @@ def _guarded(functions: Mapping[str, Function], until: float) -> dict[str, Funct
 
 
 def _broken(problem: Any, printed: _Printed) -> Broke:
-    said = problem.display("type-msg") if hasattr(problem, "display") else str(problem)
-    message = " ".join(said[:MESSAGE_CHARS].split())
+    display = problem.display("type-msg") if hasattr(problem, "display") else str(problem)
+    message = " ".join(display[:MESSAGE_CHARS].split())
     limit = next((name for beginning, name in LIMITS.items() if message.startswith(beginning)), "")
     frames = problem.traceback() if hasattr(problem, "traceback") else []
     own = [frame for frame in frames if frame.filename == OWN]
@@ -208,8 +208,8 @@ class _Plain:
         return value
 
     def _key(self, key: Any, depth: int) -> str:
-        made = self.value(key, depth - 1)
-        return made if isinstance(made, str) else str(made)
+        plain_key = self.value(key, depth - 1)
+        return plain_key if isinstance(plain_key, str) else str(plain_key)
 
     def _other(self, value: Any, depth: int) -> Any:
         if isinstance(value, bytes):

@@ -16,7 +16,8 @@ from limpet.catalogue.late import resolve
 from limpet.catalogue.operation import Caller, Context, Json
 from limpet.catalogue.table import OPERATIONS
 from limpet.model import TOOL, Output, lowest
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
+from limpet.outputs import read as output_read
 from limpet.sandbox import monty
 from limpet.session import notepad
 from limpet.store import to_json
@@ -69,7 +70,7 @@ STOPPED = {  # by limit: what happened, and what to do
     ),
     "sleep": ("it wanted to sleep", "There is nothing to wait for; leave it out."),
     "printed": (
-        f"it printed more than {outputs.size(limits.SANDBOX_PRINTED_BYTES)}",
+        f"it printed more than {output_keep.size(limits.SANDBOX_PRINTED_BYTES)}",
         "Print what you need to see; the rest stays in the output it came from.",
     ),
     "result": (
@@ -100,8 +101,8 @@ def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None =
         raise _problem(done, ctx.bounds, api.writes)
     output = _within(ctx, done.printed, code)
     written = to_json(done.result)
-    shown = _within(ctx, written, code)
-    return Ran(output, done.result if shown == written else shown, api.warning)
+    result = _within(ctx, written, code)
+    return Ran(output, done.result if result == written else result, api.warning)
 
 
 class _Api:
@@ -142,12 +143,12 @@ class _Api:
     def _read(self, id: Any, how: Json) -> str:
         """The part asked for, or all of it. Nothing of it enters the window, so it is not cut to fit one."""
         self._heard(TOOL)
-        given = checked(OPERATIONS["scratchpad_read"], {"id": id, **how})
-        if not any(name in given for name in outputs.KINDS_OF_READ):
+        arguments = checked(OPERATIONS["scratchpad_read"], {"id": id, **how})
+        if not any(name in arguments for name in output_read.KINDS_OF_READ):
             output = self._found(id)
             return self._text(output.id, 0, output.size)
-        usual = limits.OUTPUT_QUERY_TOKENS if "query" in given else limits.OUTPUT_MAX_BYTES
-        return outputs.scratchpad_read(self._ctx, **{"tokens": usual, **given}).content
+        usual = limits.OUTPUT_QUERY_TOKENS if "query" in arguments else limits.OUTPUT_MAX_BYTES
+        return output_read.scratchpad_read(self._ctx, **{"tokens": usual, **arguments}).content
 
     def _lines(self, id: Any, first: Any, last: Any) -> str:
         output = self._found(id)
@@ -157,25 +158,27 @@ class _Api:
                 raise errors.wrong_type("outputs.lines", name, value, "a whole number, counted from 1")
         if first < 1 or end < first:
             return ""
-        body = self._ctx.store.output_lines(self._ctx.scope, output.id, first, min(end, output.lines))
+        body = self._ctx.store.outputs.read_lines(self._ctx.scope, output.id, first, min(end, output.lines))
         return body.decode("utf-8", "replace")
 
     def _list(self) -> list[Json]:
         self._heard(TOOL)  # previews say what is in them
-        return [outputs.output_json(item) for item in outputs.scratchpad_list(self._ctx, limits.LIST_MAX).outputs]
+        return [
+            output_keep.output_json(item) for item in output_keep.scratchpad_list(self._ctx, limits.LIST_MAX).outputs
+        ]
 
     def _found(self, id: Any) -> Output:
         self._heard(TOOL)
         checked_id = checked(OPERATIONS["scratchpad_read"], {"id": id})["id"]
-        output = outputs.find_output(self._ctx, checked_id)
+        output = output_keep.find_output(self._ctx, checked_id)
         if output.id not in self._touched:  # one run is one use
             self._touched.add(output.id)
-            self._ctx.store.touch_output(self._ctx.scope, output.id, self._ctx.now)
+            self._ctx.store.outputs.touch(self._ctx.scope, output.id, self._ctx.now)
         return output
 
     def _text(self, id: str, start: int, stop: int) -> str:
         # Half a character can be kept, but is no text that the sandbox could hold.
-        return self._ctx.store.output_bytes(self._ctx.scope, id, start, stop).decode("utf-8", "replace")
+        return self._ctx.store.outputs.read_bytes(self._ctx.scope, id, start, stop).decode("utf-8", "replace")
 
 
 def _within(ctx: Context, text: str, code: str) -> str:
@@ -183,9 +186,11 @@ def _within(ctx: Context, text: str, code: str) -> str:
     if tokens.count(text) <= limits.SANDBOX_OUTPUT_TOKENS:
         return text
     always = ctx.bounds.outputs._replace(threshold_bytes=1)
-    kept = outputs.keep_output(ctx._replace(bounds=ctx.bounds._replace(outputs=always)), NAME, text, code[:CALL_CHARS])
-    if kept.output is not None:
-        return kept.text
+    stored = output_keep.keep_output(
+        ctx._replace(bounds=ctx.bounds._replace(outputs=always)), NAME, text, code[:CALL_CHARS]
+    )
+    if stored.output is not None:
+        return stored.text
     beginning, _ = tokens.cut(text, limits.SANDBOX_OUTPUT_TOKENS)
     return f"{beginning}\n[cut here: {len(text):,} characters in all, and outputs are not kept in this project]"
 
@@ -195,13 +200,13 @@ def _problem(broke: monty.Broke, bounds: settings.Bounds, writes: int) -> errors
     if writes:
         stand = f"What it wrote to the notepad before that stands ({writes} changes)."
     printed = broke.printed.strip()
-    said = f" It had printed: {errors.quoted(printed[-PRINTED_CHARS:], PRINTED_CHARS + 50)}." if printed else ""
+    printed_note = f" It had printed: {errors.quoted(printed[-PRINTED_CHARS:], PRINTED_CHARS + 50)}." if printed else ""
     if broke.limit:
         what, advice = STOPPED[broke.limit]
         counted = what.format(seconds=bounds.sandbox_seconds, memory=bounds.sandbox_memory_mb)
-        return errors.sandbox_limit(counted, advice, stand + said)
+        return errors.sandbox_limit(counted, advice, stand + printed_note)
     line = f" at line {broke.line}, {errors.quoted(broke.source, SOURCE_CHARS)}" if broke.line else ""
-    return errors.sandbox_failed(broke.message.rstrip(" ."), line, stand + said)
+    return errors.sandbox_failed(broke.message.rstrip(" ."), line, stand + printed_note)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.memory import handoff
-from limpet.model import HANDOFF, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
+from limpet.model import HANDOFF, NOTEPAD, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
 from limpet.session.records import HookState, SessionRecord
+from limpet.store import EventQuery
 
 
 def read(ctx: Context) -> HookState:
-    return _state(ctx.store.read(ctx.scope, SESSION, ctx.session))
+    return _state(ctx.store.entries.read(ctx.scope, SESSION, ctx.session))
 
 
 def before_compact(ctx: Context, checkpoint: str, source: str) -> None:
@@ -47,7 +48,7 @@ def take(ctx: Context) -> bool:
 
 def mark_shown(ctx: Context, pad: int) -> None:
     """Record that the context was shown, with this version of the notepad. An archived session becomes active."""
-    entry = ctx.store.read(ctx.scope, SESSION, ctx.session)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     before = _state(entry)
     if before._replace(restore=False, pad=pad) != before or (entry is not None and entry.done):
         _edit(ctx, lambda state: state._replace(restore=False, pad=pad), "show_context", activate=True)
@@ -55,7 +56,7 @@ def mark_shown(ctx: Context, pad: int) -> None:
 
 def can_draft(ctx: Context) -> bool:
     """Whether a draft would be stored; asked before making one."""
-    return _free(ctx, ctx.store.read(ctx.scope, HANDOFF, handoff.MAIN))
+    return _free(ctx, ctx.store.entries.read(ctx.scope, HANDOFF, handoff.MAIN))
 
 
 def draft_handoff(ctx: Context, content: str, source: str) -> None:
@@ -68,7 +69,7 @@ def draft_handoff(ctx: Context, content: str, source: str) -> None:
         extra = {"written_at": ctx.now, "draft": True, **derived(ctx.who, source)}
         return Draft(text, ctx.session, extra=extra, origin=lowest(ctx.who, source))
 
-    ctx.store.edit(ctx.scope, HANDOFF, handoff.MAIN, decide, ctx.stamp("draft_handoff"))
+    ctx.store.entries.edit(ctx.scope, HANDOFF, handoff.MAIN, decide, ctx.stamp("draft_handoff"))
 
 
 def _free(ctx: Context, before: Entry | None) -> bool:
@@ -80,11 +81,21 @@ def _free(ctx: Context, before: Entry | None) -> bool:
 
 def handoff_for(ctx: Context, *, new: bool) -> Handoff | None:
     """The handoff to show: the waiting one to a new session, to a resumed session the one it began with."""
-    entry = ctx.store.read(ctx.scope, HANDOFF, handoff.MAIN)
+    entry = ctx.store.entries.read(ctx.scope, HANDOFF, handoff.MAIN)
     if entry is None or entry.session == ctx.session:
         return None
     waiting = as_handoff(entry)
     return waiting if waiting.used_by == ctx.session or (new and waiting.used_by is None) else None
+
+
+def unseen_notepad(ctx: Context) -> int | None:
+    """The version of the notepad, if it is newer than the one the model has seen and the agent did not write it."""
+    pad = ctx.store.entries.read(ctx.scope, NOTEPAD, ctx.session)
+    if pad is None or pad.version <= read(ctx).pad:
+        return None
+    events = ctx.store.entries.events(ctx.scope, EventQuery(pad.kind, pad.key, limit=1))
+    by_agent = not events or events[0].by.startswith("agent") or events[0].by.endswith("/sandbox")
+    return None if by_agent else pad.version
 
 
 # --- the session's entry ----------------------------------------------------------------------------------------------
@@ -106,4 +117,4 @@ def _edit(ctx: Context, change: Callable[[HookState], HookState], operation: str
             record = record._replace(archived_at=None)
         return before.revised(done=archived or (before.done and bool(record.outcome)), extra=record.to_json())
 
-    ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))
+    ctx.store.entries.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))

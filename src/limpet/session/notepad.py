@@ -1,7 +1,6 @@
-"""The notepad: one free text a session, in every window, each write a version.
+"""The notepad: one free text per session, part of every window, with a version per write.
 
-And how such a text is read, edited in place, listed and restored: a `Sheet` says which one it is. The system prompt is
-another.
+A `Sheet` describes a text that is read, edited in place, listed and restored in this way. The system prompt is another.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ TRIM_SHOWN = 3  # sections named when the notepad is over its budget
 
 
 class Sheet(NamedTuple):
-    """One text that is edited in place, and its bounds."""
+    """A text that is edited in place, and its bounds."""
 
     kind: str
     what: str  # as it is called in messages
@@ -79,15 +78,15 @@ def restore_notepad(ctx: Context, version: int) -> Edited:
 
 
 def copy_notepad(ctx: Context, session: str) -> None:
-    """Give another session a copy of this one's notepad. It stays the word of whoever wrote it."""
-    here = read_notepad(ctx)
-    if here.content:
-        there = ctx._replace(session=session)
-        edit(there, pad(there), "write_notepad", lambda before: here.content, None, source=here.origin)
+    """Copy this session's notepad to another session, with its origin."""
+    notepad = read_notepad(ctx)
+    if notepad.content:
+        target = ctx._replace(session=session)
+        edit(target, pad(target), "write_notepad", lambda before: notepad.content, None, source=notepad.origin)
 
 
 def section(notepad: Notepad) -> str:
-    """The prompt section. Its bytes change only when the notepad does."""
+    """The prompt section. Equal notepads give equal bytes."""
     return f"{HEADING}\n{as_data(notepad.content, notepad.origin) or EMPTY_HINT}"
 
 
@@ -100,26 +99,27 @@ def text_edit(
     replace: str | None,
     replace_all: bool,
 ) -> Callable[[str], str]:
-    """One of the four edits as a function of the text. Everything is literal: no pattern, no escape means anything."""
-    given = f"operation {operation}"
+    """One of the four edits as a function of the text. All arguments are literal texts, not patterns."""
+    condition = f"operation {operation}"
     if operation == "find_replace":
         if not find or replace is None:
-            raise errors.needs(name, given, "find (not empty) and replace")
+            raise errors.needs(name, condition, "find (not empty) and replace")
         if content is not None:
-            raise errors.not_used(name, given, "content")
-        return lambda text: _found(what, text, find).replace(find, replace, -1 if replace_all else 1)
+            raise errors.not_used(name, condition, "content")
+        return lambda text: _containing(what, text, find).replace(find, replace, -1 if replace_all else 1)
     if find is not None or replace is not None:
-        raise errors.not_used(name, given, "find and replace")
+        raise errors.not_used(name, condition, "find and replace")
     if not content:
-        raise errors.needs(name, given, "content (not empty)")
+        raise errors.needs(name, condition, "content (not empty)")
     if operation == "append":
         return lambda text: text + content
     if operation == "prepend":
         return lambda text: content + text
-    return lambda text: _found(what, text, content).replace(content, "", -1 if replace_all else 1)
+    return lambda text: _containing(what, text, content).replace(content, "", -1 if replace_all else 1)
 
 
-def _found(what: str, text: str, find: str) -> str:
+def _containing(what: str, text: str, find: str) -> str:
+    """The text, if it contains what is to be replaced."""
     if find not in text:
         raise errors.text_not_found(what, find, _hint(text, find))
     return text
@@ -128,7 +128,7 @@ def _found(what: str, text: str, find: str) -> str:
 def _hint(text: str, find: str) -> str:
     if not text:
         return "It is empty."
-    from limpet.text import closest
+    from limpet.text import closest  # late: every hook loads this module, and only a failed edit needs it
 
     close = closest.nearest(text, find)
     if close is None:
@@ -141,11 +141,11 @@ def pad(ctx: Context) -> Sheet:
     return Sheet(NOTEPAD, "notepad", ctx.session, ctx.session, limits.NOTEPAD_MAX_CHARS, budget, advice)
 
 
-# --- the same for every sheet -----------------------------------------------------------------------------------------
+# --- any sheet --------------------------------------------------------------------------------------------------------
 
 
 def read(ctx: Context, sheet: Sheet) -> Notepad:
-    return _notepad(ctx.store.read(ctx.scope, sheet.kind, sheet.key))
+    return _notepad(ctx.store.entries.read(ctx.scope, sheet.kind, sheet.key))
 
 
 def edit(
@@ -158,7 +158,7 @@ def edit(
     anew: bool = False,
     source: str = "",
 ) -> Edited:
-    """`anew`: nothing of what was there is left. `source`: whose word the text was where it is taken from."""
+    """`anew`: the old text is replaced completely. `source`: the origin of the text where it is copied from."""
     origin = lowest(source, ctx.who) if source else ""
 
     def decide(before: Entry | None) -> Draft:
@@ -169,20 +169,20 @@ def edit(
         bounded(sheet.what, content, sheet.max_chars, sheet.advice)
         return Draft(content, sheet.session, extra={"tokens": tokens.count(content)}, origin=origin, anew=anew)
 
-    done = ctx.store.edit(ctx.scope, sheet.kind, sheet.key, decide, ctx.stamp(operation))
+    done = ctx.store.entries.edit(ctx.scope, sheet.kind, sheet.key, decide, ctx.stamp(operation))
     notepad = _notepad(done.after)
     return Edited(notepad, _over_budget(notepad, sheet))
 
 
 def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Versions:
-    found = _versions(ctx, sheet, limit)
+    newest = _versions(ctx, sheet, limit)
     if version is None:
-        return Versions(found, "")
-    from limpet.text import diff
+        return Versions(newest, "")
+    from limpet.text import diff  # late, for the same reason
 
     old, now = _at_version(ctx, sheet, version), read(ctx, sheet)
     then, today = f"version {version}", f"version {now.version}"
-    return Versions(found, diff.unified(old.content, now.content, before_name=then, after_name=today))
+    return Versions(newest, diff.unified(old.content, now.content, before_name=then, after_name=today))
 
 
 def restore(ctx: Context, sheet: Sheet, operation: str, version: int) -> Edited:
@@ -193,13 +193,13 @@ def restore(ctx: Context, sheet: Sheet, operation: str, version: int) -> Edited:
 def _notepad(entry: Entry | None) -> Notepad:
     if entry is None:
         return Notepad("", 0, 0)
-    counted = entry.extra.get("tokens")  # when it was written: it is read far more often
+    counted = entry.extra.get("tokens")  # counted when it was written, because it is read far more often
     size = tokens.count(entry.content) if counted is None else counted
     return Notepad(entry.content, entry.version, size, entry.origin)
 
 
 def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
-    """What to say when the text costs more than it should: nothing is dropped, but the agent hears what to trim."""
+    """The warning for a text over its budget: nothing is dropped, but the agent learns what to trim."""
     if notepad.tokens <= sheet.budget:
         return None
     sections = [part for part in re.split(r"(?m)^(?=#{1,6} )", notepad.content) if part.strip()]
@@ -212,23 +212,23 @@ def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
 
 
 def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
-    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=limit))
+    events = ctx.store.entries.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=limit))
     return tuple(
         Version(event.version, event.after.content if event.after else "", moment(event.at), event.by, event.operation)
-        for event in found
+        for event in events
     )
 
 
 def _at_version(ctx: Context, sheet: Sheet, version: int) -> Notepad:
-    entry = ctx.store.read(ctx.scope, sheet.kind, sheet.key)
+    entry = ctx.store.entries.read(ctx.scope, sheet.kind, sheet.key)
     newest = entry.version if entry else 0
     if not 1 <= version <= newest:
         raise errors.no_version(sheet.what, version, newest)
-    found = ctx.store.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=newest))
-    wanted = [event.after for event in found if event.version == version]
-    if not wanted:
+    events = ctx.store.entries.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=newest))
+    entries = [event.after for event in events if event.version == version]
+    if not entries:
         raise errors.no_version(sheet.what, version, newest)
-    return _notepad(wanted[0])
+    return _notepad(entries[0])
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -245,11 +245,11 @@ def edited_json(value: Edited) -> Json:
 
 
 def versions_json(value: Versions) -> Json:
-    shown = [
+    rows = [
         {"version": v.version, "at": iso(v.at), "by": v.by, "operation": v.operation, "characters": len(v.content)}
         for v in value.versions
     ]
-    return {"versions": shown, "diff": value.diff}
+    return {"versions": rows, "diff": value.diff}
 
 
 class SessionNotepad:
@@ -286,5 +286,5 @@ class SessionNotepad:
         return self._session.do(restore_notepad, version=version)
 
     def section(self) -> str:
-        """The prompt section for the next model call. Its bytes change only when the notepad does."""
+        """The prompt section for the next model call. Equal notepads give equal bytes."""
         return section(self.get())

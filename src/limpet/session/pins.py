@@ -1,7 +1,7 @@
-"""Pins: texts that every window of a session holds word for word, whatever is compacted.
+"""Pins: texts that every window of a session contains word for word, also after a compaction.
 
-People and programs pin, agents have no tool for it: a text that comes from a tool's output must not be able to make
-itself a rule. Memory that is pinned counts too, in every session of the project.
+People and programs pin texts; agents have no tool for it, so that a text from a tool's output cannot make itself a
+rule. Pinned memory is included too, in every session of the project.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ def pin_text(ctx: Context, content: str) -> Entry:
     bounded(
         "pinned text", content, limits.PIN_MAX_CHARS, "Pin what must hold; keep the rest in memory.", blank="Say it."
     )
-    known = pins(ctx)
-    for entry in known:
+    current = pins(ctx)
+    for entry in current:
         if entry.content == content:
             return entry
-    if len(known) >= limits.PINS_MAX:
+    if len(current) >= limits.PINS_MAX:
         raise errors.too_many_pins(limits.PINS_MAX)
     draft = Draft(content, ctx.session, pinned=True)
-    return ctx.store.edit(ctx.scope, PIN, None, lambda before: draft, ctx.stamp("pin_text")).entry
+    return ctx.store.entries.edit(ctx.scope, PIN, None, lambda before: draft, ctx.stamp("pin_text")).entry
 
 
 def unpin_text(ctx: Context, id: str) -> Entry:
     def decide(before: Entry | None) -> Draft | None:
         if before is None or before.session != ctx.session:
             raise errors.no_entry("pin", id, "`limpet window pins` lists those of the session.")
-        return None if before.done else Draft(before.content, before.session, before.tags, True, False, before.extra)
+        return None if before.done else before.revised(done=True, pinned=False)
 
-    return ctx.store.edit(ctx.scope, PIN, id, decide, ctx.stamp("unpin_text")).entry
+    return ctx.store.entries.edit(ctx.scope, PIN, id, decide, ctx.stamp("unpin_text")).entry
 
 
 def list_pins(ctx: Context) -> Pins:
@@ -49,18 +49,17 @@ def list_pins(ctx: Context) -> Pins:
 
 
 def pins(ctx: Context) -> list[Entry]:
-    """The session's pins, oldest first. One that an import brought holds nowhere until somebody here pins it."""
-    page = ctx.store.list(ctx.scope, Listing((PIN,), ctx.session, limit=limits.LIST_MAX))
-    held = [entry for entry in page.entries if entry.pinned and trusted(entry.origin)]
-    return sorted(held, key=lambda entry: (entry.created_at, entry.key))
+    """The session's pins, oldest first. An imported one does not count until it is pinned again."""
+    page = ctx.store.entries.list(ctx.scope, Listing((PIN,), ctx.session, limit=limits.LIST_MAX))
+    current = [entry for entry in page.entries if entry.pinned and trusted(entry.origin)]
+    return sorted(current, key=lambda entry: (entry.created_at, entry.key))
 
 
 def pinned_memory(ctx: Context) -> list[str]:
-    """Memory that is pinned, by key."""
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
-    held = (entry for entry in page.entries if entry.pinned and trusted(entry.origin))
-    known = sorted(held, key=lambda entry: entry.key)
-    return [entry.content for entry in known]
+    """Pinned memory, ordered by key."""
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.LIST_MAX))
+    pinned = [entry for entry in page.entries if entry.pinned and trusted(entry.origin)]
+    return [entry.content for entry in sorted(pinned, key=lambda entry: entry.key)]
 
 
 def section(texts: list[str]) -> str:

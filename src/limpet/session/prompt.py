@@ -1,4 +1,4 @@
-"""The system prompt: a project's lasting instructions to its agents, edited and versioned as the notepad is."""
+"""The system prompt: a project's lasting instructions to its agents, edited and versioned like the notepad."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SHEET = Sheet(SYSTEM_PROMPT, "system prompt", "main", "", limits.PROMPT_MAX_CHAR
 
 
 def system_prompt(ctx: Context) -> str:
-    """The text for the next model call, empty when there is none. Its bytes change only when it is edited."""
-    kept = read_system_prompt(ctx)
-    return as_data(kept.content, kept.origin)
+    """The text for the next model call, empty if there is none. Equal prompts give equal bytes."""
+    prompt = read_system_prompt(ctx)
+    return as_data(prompt.content, prompt.origin)
 
 
 def read_system_prompt(ctx: Context) -> Notepad:

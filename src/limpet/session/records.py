@@ -1,4 +1,4 @@
-"""What the entries of sessions and tasks store in `extra`, as types.
+"""What the entries of sessions and tasks store in `extra`, as types, and the open tasks.
 
 The JSON keys are part of the stored format. Keys that a record does not name are kept as they are.
 """
@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from limpet.model import EMPTY
+from limpet import limits
+from limpet.catalogue.operation import Context
+from limpet.model import EMPTY, TASK, Entry
+from limpet.store import Listing
 
 OPEN, ENDED, CANCELLED = "open", "ended", "cancelled"
 
@@ -130,3 +133,9 @@ class SessionRecord(NamedTuple):
 
 def _unknown(extra: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in extra.items() if name not in fields}
+
+
+def open_tasks(ctx: Context) -> list[Entry]:
+    """The open tasks, the innermost last."""
+    page = ctx.store.entries.list(ctx.scope, Listing((TASK,), ctx.session, limit=limits.LIST_MAX))
+    return sorted(page.entries, key=lambda entry: (TaskRecord.from_json(entry.extra).depth, entry.key))

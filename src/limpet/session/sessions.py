@@ -39,7 +39,7 @@ def begin_session(ctx: Context, task: str = "") -> SessionInfo:
         extra = record._replace(archived_at=None).to_json()
         return before.revised(content=task or before.content, done=False, extra=extra)
 
-    change = ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp("begin_session"))
+    change = ctx.store.entries.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp("begin_session"))
     return as_session(change.entry)
 
 
@@ -52,20 +52,20 @@ def archive_session(ctx: Context, id: str) -> SessionInfo:
         record = SessionRecord.from_json(before.extra)._replace(archived_at=ctx.now)
         return before.revised(done=True, extra=record.to_json())
 
-    change = ctx.store.edit(ctx.scope, SESSION, id, decide, ctx.stamp("archive_session"))
+    change = ctx.store.entries.edit(ctx.scope, SESSION, id, decide, ctx.stamp("archive_session"))
     return as_session(change.entry)
 
 
 def show_session(ctx: Context, id: str) -> SessionDetails:
-    entry = ctx.store.read(ctx.scope, SESSION, id)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, id)
     if entry is None:
         raise _no_session(id)
     text = notepad.read_notepad(ctx._replace(session=id)).content
-    return SessionDetails(as_session(entry), ctx.store.tally(ctx.scope, NOTE, id).total, text)
+    return SessionDetails(as_session(entry), ctx.store.entries.tally(ctx.scope, NOTE, id).total, text)
 
 
 def list_sessions(ctx: Context, include_archived: bool = False, limit: int = limits.HISTORY_SHOWN) -> Sessions:
-    page = ctx.store.list(ctx.scope, Listing((SESSION,), include_done=include_archived, limit=limit))
+    page = ctx.store.entries.list(ctx.scope, Listing((SESSION,), include_done=include_archived, limit=limit))
     return Sessions(tuple(map(as_session, page.entries)), page.total - len(page.entries))
 
 

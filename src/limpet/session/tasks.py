@@ -12,7 +12,7 @@ from limpet import errors, limits
 from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Context, Json
 from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
-from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord
+from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord, open_tasks
 from limpet.store import Listing
 from limpet.text import terminal
 from limpet.window import transcript
@@ -41,9 +41,9 @@ def begin_task(ctx: Context, description: str) -> Begun:
     depth = len(open_tasks(ctx)) + 1
     if depth > limits.TASK_DEPTH_MAX:
         raise errors.tasks_too_deep(limits.TASK_DEPTH_MAX)
-    first = ctx.store.tally(ctx.scope, MESSAGE, ctx.session).total
+    first = ctx.store.entries.tally(ctx.scope, MESSAGE, ctx.session).total
     draft = Draft(text, ctx.session, extra=TaskRecord(OPEN, depth, first).to_json())
-    change = ctx.store.edit(ctx.scope, TASK, None, lambda before: draft, ctx.stamp("begin_task"))
+    change = ctx.store.entries.edit(ctx.scope, TASK, None, lambda before: draft, ctx.stamp("begin_task"))
     return Begun(change.entry.key, depth)
 
 
@@ -58,14 +58,8 @@ def cancel_task(ctx: Context, reason: str) -> Ended:
 
 def list_tasks(ctx: Context, limit: int = limits.HISTORY_SHOWN) -> Tasks:
     """Tasks of the session, newest first."""
-    page = ctx.store.list(ctx.scope, Listing((TASK,), ctx.session, include_done=True, limit=limit))
+    page = ctx.store.entries.list(ctx.scope, Listing((TASK,), ctx.session, include_done=True, limit=limit))
     return Tasks(page.entries, page.total - len(page.entries))
-
-
-def open_tasks(ctx: Context) -> list[Entry]:
-    """The open tasks, the innermost last."""
-    page = ctx.store.list(ctx.scope, Listing((TASK,), ctx.session, limit=limits.LIST_MAX))
-    return sorted(page.entries, key=lambda entry: (TaskRecord.from_json(entry.extra).depth, entry.key))
 
 
 def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
@@ -85,7 +79,7 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
         origin = lowest(before.origin, transcript.origin_of(ctx, messages))  # the ledger quotes tools
         return before.revised(done=True, extra=ended.to_json(), origin=origin)
 
-    ctx.store.edit(ctx.scope, TASK, task.key, decide, ctx.stamp(f"{verb}_task"))
+    ctx.store.entries.edit(ctx.scope, TASK, task.key, decide, ctx.stamp(f"{verb}_task"))
     return Ended(task.key, total - first)
 
 

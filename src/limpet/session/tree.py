@@ -16,7 +16,7 @@ from limpet import errors, limits
 from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Context, Json
 from limpet.model import NOTE, SESSION, Draft, Entry
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.text.quote import as_data
@@ -49,18 +49,18 @@ def spawn_session(
     ctx: Context,
     task: str,
     copy_notepad: bool = False,
-    notes: Sequence[str] = (),
-    references: Sequence[str] = (),
+    notes: tuple[str, ...] = (),
+    references: tuple[str, ...] = (),
     token_limit: int | None = None,
     model: str = "",
 ) -> Spawned:
     """A child with its own task, and nothing of its parent but what is passed here."""
     for id in notes:
-        if ctx.store.read(ctx.scope, NOTE, id) is None:
+        if ctx.store.entries.read(ctx.scope, NOTE, id) is None:
             raise errors.no_entry("note", id, "list_notes shows those that exist.")
     for id in references:
-        outputs.find_output(ctx, id)
-    record = SessionRecord(notes=notes, references=references, token_limit=token_limit, model=model)
+        output_keep.find_output(ctx, id)
+    record = SessionRecord(notes=tuple(notes), references=tuple(references), token_limit=token_limit, model=model)
     return _make(ctx, task, copy_notepad, record, "spawn_session")
 
 
@@ -73,7 +73,7 @@ def fork_session(ctx: Context, task: str, token_limit: int | None = None, model:
 def report_result(ctx: Context, result: str) -> Outcome:
     """End this session with its result. A session without a parent cannot report, and a child reports once."""
     bounded("result", result, limits.RESULT_MAX_CHARS, "Keep the long part as an output and name its reference.")
-    entry = ctx.store.read(ctx.scope, SESSION, ctx.session)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     if entry is None or not entry.session:
         raise errors.not_a_child(ctx.session)
     return _end(ctx, ctx.session, COMPLETED, result, "report_result")
@@ -100,19 +100,19 @@ def wait_for_sessions(ctx: Context, ids: Sequence[str], seconds: int = 0) -> Wai
 
 def capsule(ctx: Context) -> str:
     """What the parent passed to this session, for its window; empty for a session without a parent."""
-    entry = ctx.store.read(ctx.scope, SESSION, ctx.session)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     if entry is None or not entry.session:
         return ""
     record = SessionRecord.from_json(entry.extra)
     lines = [
         f"- {as_data(note.content, note.origin)}"
         for id in record.notes
-        if (note := ctx.store.read(ctx.scope, NOTE, id))
+        if (note := ctx.store.entries.read(ctx.scope, NOTE, id))
     ]
     lines += [
-        f"- hold://{output.id} ({output.tool}, {outputs.size(output.size)})"
+        f"- hold://{output.id} ({output.tool}, {output_keep.size(output.size)})"
         for id in record.references
-        if (output := ctx.store.output(ctx.scope, id))
+        if (output := ctx.store.outputs.find(ctx.scope, id))
     ]
     closing = "When the task is done, call report_result; only what you report reaches the parent."
     return "\n".join([HEADING, f"Task: {entry.content}", *lines, closing])
@@ -123,13 +123,13 @@ def capsule(ctx: Context) -> str:
 
 def _make(ctx: Context, task: str, copy_notepad: bool, record: SessionRecord, operation: str) -> Spawned:
     bounded("task", task, limits.NOTE_MAX_CHARS, "Name the work in a few sentences.", blank="Say what it is to do.")
-    parent = ctx.store.read(ctx.scope, SESSION, ctx.session)
+    parent = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     depth = 1 + (SessionRecord.from_json(parent.extra).depth if parent else 0)
     if depth > limits.SESSION_DEPTH_MAX:
         raise errors.tree_too_deep(limits.SESSION_DEPTH_MAX)
     id = f"sub_{os.urandom(6).hex()}"
     draft = Draft(task, ctx.session, extra=record._replace(depth=depth).to_json())
-    ctx.store.edit(ctx.scope, SESSION, id, lambda before: draft, ctx.stamp(operation))
+    ctx.store.entries.edit(ctx.scope, SESSION, id, lambda before: draft, ctx.stamp(operation))
     try:
         _take_place(ctx, id, parent, operation)
     except errors.Conflict as refused:
@@ -157,7 +157,7 @@ def _take_place(ctx: Context, id: str, parent: Entry | None, operation: str) -> 
             raise errors.too_many_children(limits.SESSION_CHILDREN_MAX)
         return entry.revised(extra=record._replace(children=(*at_work, id)).to_json())
 
-    ctx.store.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))
+    ctx.store.entries.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp(operation))
 
 
 def _blank(session: str) -> Entry:
@@ -174,7 +174,7 @@ def _end(ctx: Context, id: str, outcome: str, result: str, operation: str) -> Ou
         ended = record._replace(outcome=outcome, result=result, archived_at=ctx.now)
         return before.revised(done=True, extra=ended.to_json())
 
-    return _outcome(ctx.store.edit(ctx.scope, SESSION, id, decide, ctx.stamp(operation)).entry)
+    return _outcome(ctx.store.entries.edit(ctx.scope, SESSION, id, decide, ctx.stamp(operation)).entry)
 
 
 def _outcome(entry: Entry) -> Outcome:
@@ -183,7 +183,7 @@ def _outcome(entry: Entry) -> Outcome:
 
 
 def _session(ctx: Context, id: str) -> Entry:
-    entry = ctx.store.read(ctx.scope, SESSION, id)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, id)
     if entry is None:
         raise _unknown(id)
     return entry

@@ -128,7 +128,7 @@ def create(store: Store, asked: Wanted, *, by: str, now: int) -> Created:
             raise errors.appended_before(ACCESS, id)
         return draft
 
-    made = store.edit(HOME, ACCESS, id, decide, Stamp(by, "create_token", "", now))
+    made = store.entries.edit(HOME, ACCESS, id, decide, Stamp(by, "create_token", "", now))
     return Created(_token(made.entry), f"{PREFIX}{id}_{secret}")
 
 
@@ -137,7 +137,7 @@ def recognised(store: Store, presented: str) -> Token | None:
     shape = _SHAPE.fullmatch(presented)
     if shape is None:
         return None
-    entry = store.read(HOME, ACCESS, shape[1])
+    entry = store.entries.read(HOME, ACCESS, shape[1])
     kept = str(entry.extra["hash"]) if entry else _NOBODY
     same = hmac.compare_digest(_hash(shape[2]), kept)
     return _token(entry) if entry and same else None
@@ -145,18 +145,20 @@ def recognised(store: Store, presented: str) -> Token | None:
 
 def known(store: Store, id: str) -> Token | None:
     """The token of this id, good or not, as it is now."""
-    entry = store.read(HOME, ACCESS, id)
+    entry = store.entries.read(HOME, ACCESS, id)
     return _token(entry) if entry else None
 
 
 def latest_changes(store: Store) -> tuple[tuple[int, str], ...]:
     """The numbers of the last changes of tokens, and which tokens they changed, the newest first."""
-    return tuple((event.seq, event.key) for event in store.events(HOME, EventQuery(limit=limits.TOKEN_CHANGES_READ)))
+    return tuple(
+        (event.seq, event.key) for event in store.entries.events(HOME, EventQuery(limit=limits.TOKEN_CHANGES_READ))
+    )
 
 
 def listed(store: Store, tenant: str | None) -> tuple[Token, ...]:
     """The tokens of a tenant, or of all, revoked ones too. Newest change first."""
-    page = store.list(HOME, Listing((ACCESS,), session=tenant, include_done=True, limit=limits.LIST_MAX))
+    page = store.entries.list(HOME, Listing((ACCESS,), session=tenant, include_done=True, limit=limits.LIST_MAX))
     return tuple(_token(entry) for entry in page.entries)
 
 
@@ -178,7 +180,7 @@ def revoke(
             return None
         return _draft(before)._replace(done=True, extra={**before.extra, "revoked_at": now})
 
-    return _token(store.edit(HOME, ACCESS, id, decide, Stamp(by, "revoke_token", "", now)).entry)
+    return _token(store.entries.edit(HOME, ACCESS, id, decide, Stamp(by, "revoke_token", "", now)).entry)
 
 
 def note_use(store: Store, token: Token, *, now: int) -> None:
@@ -189,7 +191,7 @@ def note_use(store: Store, token: Token, *, now: int) -> None:
             return None
         return _draft(before)._replace(extra={**before.extra, "used_at": now})
 
-    store.edit(HOME, ACCESS, token.id, decide, Stamp(f"server/{token.name}", "use_token", "", now))
+    store.entries.edit(HOME, ACCESS, token.id, decide, Stamp(f"server/{token.name}", "use_token", "", now))
 
 
 def use_is_old(used_at: int | None, now: int) -> bool:
@@ -200,7 +202,7 @@ def history(store: Store, tenant: str | None, limit: int = limits.HISTORY_SHOWN)
     """Who made and revoked tokens of a tenant, newest first. Uses are left out."""
     found: list[Event] = []
     for operation in ("create_token", "revoke_token"):
-        found += store.events(HOME, EventQuery(kind=ACCESS, operation=operation, limit=limits.LIST_MAX))
+        found += store.entries.events(HOME, EventQuery(kind=ACCESS, operation=operation, limit=limits.LIST_MAX))
     ours = [event for event in found if tenant in (None, _owner(event))]
     return tuple(sorted(ours, key=lambda event: -event.seq)[:limit])
 

@@ -114,14 +114,14 @@ def audit(
         if name not in FINDINGS:
             raise errors.not_one_of("audit", "only", name, FINDINGS)
     walk = _Walk(frozenset(only or FINDINGS), ctx.now - stale_days * DAY_MS)
-    for what, record in ctx.store.dump(ctx.scope):
+    for what, record in ctx.store.entries.dump(ctx.scope):
         if what == "entry":
             walk.entry(entry_from(record))
         elif SECRET in walk.only:
             walk.change(record["seq"], record["before"] and entry_from(record["before"]))
         else:
             break  # nothing else is looked for in history
-    page = ctx.store.outputs(ctx.scope, limits.AUDIT_OUTPUTS)
+    page = ctx.store.outputs.list(ctx.scope, limits.AUDIT_OUTPUTS)
     if page.total > len(page.outputs):
         walk.skipped.add(f"only {len(page.outputs):,} of {page.total:,} outputs were looked at")
     if UNREAD in walk.only:

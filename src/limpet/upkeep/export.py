@@ -48,7 +48,7 @@ _EVENT_TYPES = {
 def export_lines(ctx: Context, *, outputs: bool = True) -> Iterator[str]:
     """The project as lines, without line ends."""
     yield to_json({"limpet": FORMAT, "project": ctx.scope.project})
-    for kind, record in ctx.store.dump(ctx.scope):
+    for kind, record in ctx.store.entries.dump(ctx.scope):
         yield to_json({kind: record})
     # After the entries, so that whatever an entry cites is here, be it an output or the tombstone of one.
     for record in transfer.leaving(ctx) if outputs else ():
@@ -71,18 +71,18 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
 def _merge(ctx: Context, entries: list[Entry], waiting: transfer.Waiting) -> int:
     new = []
     for entry in entries:
-        there = ctx.store.read(ctx.scope, entry.kind, entry.key)
+        there = ctx.store.entries.read(ctx.scope, entry.kind, entry.key)
         if there is None:
             new.append(entry)
         elif (there.content, there.tags, there.done) != (entry.content, entry.tags, entry.done):
             raise errors.import_conflict(entry.kind, entry.key)
     if waiting.count:
-        ctx.store.add_outputs(ctx.scope, waiting.arriving())  # first: what entries cite is then there when they come
+        ctx.store.outputs.add(ctx.scope, waiting.arriving())  # first: what entries cite is then there when they come
     for entry in new:
         # The project's clock moves past an imported id, so that it is never minted again.
         number = entry.key.rpartition("_")[2]
         now = max(ctx.now, int(number) if entry.kind == NOTE and number.isdecimal() else 0)
-        ctx.store.edit(ctx.scope, entry.kind, entry.key, _adding(entry), ctx.stamp("import")._replace(now=now))
+        ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _adding(entry), ctx.stamp("import")._replace(now=now))
     return len(new)
 
 

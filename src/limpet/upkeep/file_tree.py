@@ -21,9 +21,10 @@ from limpet.catalogue.operation import Context
 from limpet.errors import LimpetError
 from limpet.memory import handoff, items, memory, notes
 from limpet.model import HANDOFF, MEMORY, NOTE, NOTEPAD, OUTPUT, Draft, Entry, Output, Stamp
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
+from limpet.outputs import read as output_read
 from limpet.session import notepad
-from limpet.store import GONE, Decide, Gone, Listing
+from limpet.store import DELETE, Decide, Delete, Listing
 from limpet.text import tokens
 
 ROOT = "/memories"
@@ -116,7 +117,7 @@ def list_files(ctx: Context, path: str) -> Listed | None:
     if where.kind not in (FOLDER, MEMORY):
         return None
     files, left_out = _below(ctx, where.key) if where.kind == MEMORY else _in_ours(ctx, where.key)
-    if where.kind == MEMORY and (not files or ctx.store.read(ctx.scope, MEMORY, where.key) is not None):
+    if where.kind == MEMORY and (not files or ctx.store.entries.read(ctx.scope, MEMORY, where.key) is not None):
         return None
     return Listed((File(where.path, sum(file.size for file in files)), *_tree(where.path, files)), left_out)
 
@@ -127,7 +128,7 @@ def read_file(ctx: Context, path: str, lines: Sequence[int] | None = None) -> Sh
     if where.kind == OUTPUT:
         kept = _output(ctx, where)
         first, last = _range(lines, max(kept.lines, 1))
-        read = outputs.scratchpad_read(ctx, kept.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
+        read = output_read.scratchpad_read(ctx, kept.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
         return _shown(read.content, first, max(kept.lines, 1), read.cursor is not None)
     whole = _text(ctx, where).split("\n")
     first, last = _range(lines, len(whole))
@@ -156,7 +157,7 @@ def _text(ctx: Context, where: Place) -> str:
         if content := notepad.read_notepad(ctx).content:
             return content
     elif where.kind != FOLDER:
-        entry = ctx.store.read(ctx.scope, where.kind, where.key)
+        entry = ctx.store.entries.read(ctx.scope, where.kind, where.key)
         if entry is not None and _visible(ctx, entry):
             return entry.content
     if where.kind == FOLDER or (where.kind == MEMORY and _below(ctx, where.key)[0]):
@@ -175,7 +176,7 @@ def _visible(ctx: Context, entry: Entry) -> bool:
 
 def _output(ctx: Context, where: Place) -> Output:
     try:
-        return outputs.find_output(ctx, where.key)
+        return output_keep.find_output(ctx, where.key)
     except LimpetError as problem:
         if problem.code == "output_gone":  # it says what it was, and how to get it again
             raise
@@ -184,7 +185,7 @@ def _output(ctx: Context, where: Place) -> Output:
 
 def _below(ctx: Context, folder: str) -> tuple[list[File], int]:
     """Memory in a folder, and how much there is whose key is no path."""
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
     known = [entry for entry in page.entries if _is_path(entry.key)]
     start = f"{folder}/" if folder else ""
     found = [entry for entry in known if entry.key.startswith(start)]
@@ -196,11 +197,11 @@ def _in_ours(ctx: Context, folder: str) -> tuple[list[File], int]:
     files: list[File] = []
     left_out = 0
     if folder in ("", NOTES):
-        page = ctx.store.list(ctx.scope, Listing((NOTE,), ctx.session, limit=limits.NOTES_SHOWN))
+        page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), ctx.session, limit=limits.NOTES_SHOWN))
         files += [File(f"{ROOT}/{NOTES}/{one.key}{NOTE_END}", len(one.content.encode())) for one in page.entries]
         left_out += page.total - len(page.entries)
     if folder in ("", OUTPUTS):
-        kept = ctx.store.outputs(ctx.scope, limits.NOTES_SHOWN)
+        kept = ctx.store.outputs.list(ctx.scope, limits.NOTES_SHOWN)
         files += [File(f"{ROOT}/{OUTPUTS}/{one.id}{OUTPUT_END}", one.size) for one in kept.outputs]
         left_out += kept.total - len(kept.outputs)
     if folder:
@@ -239,7 +240,7 @@ def create_file(ctx: Context, path: str, text: str) -> str:
         case "output":
             raise _outputs_stay(where)
         case "note":
-            if ctx.store.read(ctx.scope, NOTE, where.key) is not None:
+            if ctx.store.entries.read(ctx.scope, NOTE, where.key) is not None:
                 raise errors.file_exists(where.path)
             return f"{ROOT}/{NOTES}/{notes.add_note(ctx, text.strip()).note.id}{NOTE_END}"
         case "handoff":
@@ -248,7 +249,7 @@ def create_file(ctx: Context, path: str, text: str) -> str:
             notepad.edit(ctx, notepad.pad(ctx), "write_notepad", lambda before: _only_new(where, before, text), None)
         case _:
             _free(ctx, where)
-            ctx.store.edit(ctx.scope, MEMORY, where.key, _new_memory(where, text), _stamp(ctx, "replace"))
+            ctx.store.entries.edit(ctx.scope, MEMORY, where.key, _new_memory(where, text), _stamp(ctx, "replace"))
     return where.path
 
 
@@ -268,7 +269,7 @@ def edit_file(ctx: Context, path: str, change: Change) -> str:
         MEMORY: _stamp(ctx, "replace"),
     }
     _text(ctx, where)
-    done = ctx.store.edit(ctx.scope, where.kind, where.key, _changed(ctx, where, change), stamps[where.kind])
+    done = ctx.store.entries.edit(ctx.scope, where.kind, where.key, _changed(ctx, where, change), stamps[where.kind])
     return done.entry.content
 
 
@@ -289,7 +290,7 @@ def delete_file(ctx: Context, path: str) -> None:
             notepad.write_notepad(ctx, "")
         case _:
             keys = _keys(ctx, where)
-            ctx.store.edit_all(ctx.scope, [(MEMORY, key, _gone(where)) for key in keys], _stamp(ctx, "delete"))
+            ctx.store.entries.edit_all(ctx.scope, [(MEMORY, key, _gone(where)) for key in keys], _stamp(ctx, "delete"))
 
 
 def rename_file(ctx: Context, old_path: str, new_path: str) -> None:
@@ -306,12 +307,12 @@ def rename_file(ctx: Context, old_path: str, new_path: str) -> None:
     for key in keys:
         other = memory.memory_key(new.key + key.removeprefix(old.key))
         edits += _moved(old, key, Place(f"{ROOT}/{other}", MEMORY, other))
-    ctx.store.edit_all(ctx.scope, edits, _stamp(ctx, "rename"))
+    ctx.store.entries.edit_all(ctx.scope, edits, _stamp(ctx, "rename"))
 
 
 def _keys(ctx: Context, where: Place) -> list[str]:
     """The one key that a path names, or those in the folder that it names."""
-    if ctx.store.read(ctx.scope, MEMORY, where.key) is not None:
+    if ctx.store.entries.read(ctx.scope, MEMORY, where.key) is not None:
         return [where.key]
     found = [file.path.removeprefix(f"{ROOT}/") for file in _below(ctx, where.key)[0]]
     if not found:
@@ -323,9 +324,9 @@ def _free(ctx: Context, where: Place) -> None:
     """Nothing stands in the way of a new file: no folder of that name, and no file where a folder would be."""
     names = where.key.split("/")
     for count in range(1, len(names)):
-        if ctx.store.read(ctx.scope, MEMORY, "/".join(names[:count])) is not None:
+        if ctx.store.entries.read(ctx.scope, MEMORY, "/".join(names[:count])) is not None:
             raise errors.path_refused(where.path, f"{ROOT}/{'/'.join(names[:count])} is a file, not a directory")
-    if ctx.store.read(ctx.scope, MEMORY, where.key) is not None or _below(ctx, where.key)[0]:
+    if ctx.store.entries.read(ctx.scope, MEMORY, where.key) is not None or _below(ctx, where.key)[0]:
         raise errors.file_exists(where.path)
 
 
@@ -368,10 +369,10 @@ def _memory_text(text: str) -> str:
 
 
 def _gone(where: Place) -> Decide:
-    def decide(before: Entry | None) -> Gone:
+    def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_file(where.path)
-        return GONE
+        return DELETE
 
     return decide
 
@@ -379,12 +380,12 @@ def _gone(where: Place) -> Decide:
 def _moved(old: Place, key: str, new: Place) -> list[tuple[str, str, Decide]]:
     taken: list[Draft] = []
 
-    def take(before: Entry | None) -> Gone:
+    def take(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_file(old.path)
         extra = {name: value for name, value in before.extra.items() if name != items.FIELD}
         taken[:] = [Draft(before.content, before.session, before.tags, before.done, before.pinned, extra)]
-        return GONE
+        return DELETE
 
     def put(before: Entry | None) -> Draft:
         if before is not None:

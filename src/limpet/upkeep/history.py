@@ -7,7 +7,7 @@ from typing import NamedTuple
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import FOLD, JOURNAL, SESSION, Draft, Entry, Event, iso
-from limpet.store import GONE, Decide, EventQuery, Gone, entry_record
+from limpet.store import DELETE, Decide, Delete, EventQuery, entry_record
 
 NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
 EXCERPT = 120  # characters of a content in a listing
@@ -31,12 +31,12 @@ def history(
     limit: int = limits.HISTORY_SHOWN,
 ) -> History:
     """Changes of the project, newest first."""
-    return History(ctx.store.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
+    return History(ctx.store.entries.events(ctx.scope, EventQuery(kind, key, before_seq=before_seq, limit=limit)))
 
 
 def undo(ctx: Context, seq: int | None = None) -> Undone:
     """Take one change back: the one named, or the newest that is not itself an undo or undone."""
-    event = _last(ctx) if seq is None else ctx.store.event(ctx.scope, seq)
+    event = _last(ctx) if seq is None else ctx.store.entries.event(ctx.scope, seq)
     if event is None:
         raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
 
@@ -49,14 +49,14 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
     if event.kind == JOURNAL:
         raise errors.journal_stays(event.seq)
 
-    def decide(now: Entry | None) -> Draft | Gone:
+    def decide(now: Entry | None) -> Draft | Delete:
         # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
         if _state(now) != _state(event.after):
             raise errors.changed_since(event.seq, event.kind, event.key)
         return _as_it_was(event)
 
     stamp = ctx.stamp("undo", {"of": event.seq})
-    change = ctx.store.edit(ctx.scope, event.kind, event.key, decide, stamp)
+    change = ctx.store.entries.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
 
 
@@ -67,11 +67,11 @@ def _unpurge(ctx: Context, event: Event) -> Undone:
     restored: dict[tuple[str, str], int] = {}
     _journal_back(ctx, purge)
     before_seq: int | None = None
-    while events := ctx.store.events(
+    while events := ctx.store.entries.events(
         ctx.scope, EventQuery(operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
     ):
         taken = [one for one in events if one.detail["purge"] == purge and not one.detail.get("erased")]
-        changes = ctx.store.edit_all(ctx.scope, [(one.kind, one.key, _back(one)) for one in taken], stamp)
+        changes = ctx.store.entries.edit_all(ctx.scope, [(one.kind, one.key, _back(one)) for one in taken], stamp)
         restored |= {(change.entry.kind, change.entry.key): change.seq for change in changes if change.seq}
         before_seq = events[-1].seq
     if not restored:
@@ -83,7 +83,7 @@ def _journal_back(ctx: Context, purge: str) -> None:
     """First the journal's file: should that fail, nothing has happened yet."""
     taken: list[Event] = []
     before_seq: int | None = None
-    while events := ctx.store.events(
+    while events := ctx.store.entries.events(
         ctx.scope, EventQuery(JOURNAL, operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
     ):
         taken += [one for one in events if one.detail["purge"] == purge and one.after is None]
@@ -98,10 +98,10 @@ def _back(event: Event) -> Decide:
     return lambda now: _as_it_was(event) if _state(now) == _state(event.after) else None
 
 
-def _as_it_was(event: Event) -> Draft | Gone:
+def _as_it_was(event: Event) -> Draft | Delete:
     """What the entry was before, with whoever wrote it then: bringing a text back does not make it ours."""
     state = _state(event.before)
-    return GONE if state is None or event.before is None else state._replace(origin=event.before.origin)
+    return DELETE if state is None or event.before is None else state._replace(origin=event.before.origin)
 
 
 def _state(entry: Entry | None) -> Draft | None:
@@ -118,7 +118,7 @@ def _last(ctx: Context) -> Event | None:
     undone: set[int] = set()
     purges: set[str] = set()
     before_seq: int | None = None
-    while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq)):
+    while events := ctx.store.entries.events(ctx.scope, EventQuery(before_seq=before_seq)):
         for event in events:
             if event.operation == "undo":
                 if event.seq not in undone:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from limpet import errors, limits
 from limpet.catalogue.operation import Context
 from limpet.model import HANDOFF, MEMORY, MESSAGE, NOTE, SESSION, Entry, Event, Output
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
+from limpet.outputs import read as output_read
 from limpet.store import EventQuery, Listing
 from limpet.text import slices
 
@@ -38,14 +39,14 @@ class Part(NamedTuple):
 
 def notes(ctx: Context, before: str | None, *, include_done: bool, limit: int) -> Leaf:
     """Notes of every session, made last first."""
-    found = ctx.store.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1)
+    found = ctx.store.entries.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1)
     shown = found[:limit]
     following = shown[-1].key if len(found) > limit else None
-    return Leaf(shown, following, ctx.store.tally(ctx.scope, NOTE, "").total)
+    return Leaf(shown, following, ctx.store.entries.tally(ctx.scope, NOTE, "").total)
 
 
 def note(ctx: Context, id: str) -> Entry:
-    entry = ctx.store.read(ctx.scope, NOTE, id)
+    entry = ctx.store.entries.read(ctx.scope, NOTE, id)
     if entry is None:
         raise errors.no_note(id)
     return entry
@@ -53,13 +54,13 @@ def note(ctx: Context, id: str) -> Entry:
 
 def changes(ctx: Context, query: EventQuery) -> tuple[tuple[Event, ...], int | None]:
     """Changes, newest first, and the number that the next page goes on from."""
-    found = ctx.store.events(ctx.scope, query._replace(limit=query.limit + 1))
+    found = ctx.store.entries.events(ctx.scope, query._replace(limit=query.limit + 1))
     shown = found[: query.limit]
     return shown, shown[-1].seq if len(found) > query.limit else None
 
 
 def change(ctx: Context, seq: int) -> Event:
-    event = ctx.store.event(ctx.scope, seq)
+    event = ctx.store.entries.event(ctx.scope, seq)
     if event is None:
         raise errors.no_event(seq)
     return event
@@ -67,19 +68,19 @@ def change(ctx: Context, seq: int) -> Event:
 
 def last_changes(ctx: Context) -> tuple[Event, ...]:
     """Enough of the newest changes to see who was at work lately."""
-    return ctx.store.events(ctx.scope, EventQuery(limit=RECENT_EVENTS))
+    return ctx.store.entries.events(ctx.scope, EventQuery(limit=RECENT_EVENTS))
 
 
 def change_number(ctx: Context) -> str:
     """Something that is another one whenever anything was changed or kept."""
-    newest = ctx.store.events(ctx.scope, EventQuery(limit=1))
-    kept = ctx.store.outputs(ctx.scope, 1)
+    newest = ctx.store.entries.events(ctx.scope, EventQuery(limit=1))
+    kept = ctx.store.outputs.list(ctx.scope, 1)
     last = kept.outputs[0] if kept.outputs else None
     return f"{newest[0].seq if newest else 0}.{kept.total}.{last.used_at if last else 0}"
 
 
 def session(ctx: Context, id: str) -> Entry:
-    entry = ctx.store.read(ctx.scope, SESSION, id)
+    entry = ctx.store.entries.read(ctx.scope, SESSION, id)
     if entry is None:
         raise errors.no_entry("session", id, "The overview lists those that exist.")
     return entry
@@ -87,18 +88,18 @@ def session(ctx: Context, id: str) -> Entry:
 
 def sessions(ctx: Context, *, include_archived: bool, limit: int) -> tuple[tuple[Entry, ...], int]:
     """The newest sessions, and how many there are besides."""
-    page = ctx.store.list(ctx.scope, Listing((SESSION,), include_done=include_archived, limit=limit))
+    page = ctx.store.entries.list(ctx.scope, Listing((SESSION,), include_done=include_archived, limit=limit))
     return page.entries, page.total - len(page.entries)
 
 
 def session_count(ctx: Context) -> int:
     """How many sessions are not over."""
-    return ctx.store.list(ctx.scope, Listing((SESSION,), limit=1)).total
+    return ctx.store.entries.list(ctx.scope, Listing((SESSION,), limit=1)).total
 
 
 def memory(ctx: Context, limit: int) -> tuple[tuple[Entry, ...], int]:
     """Memory by key, pinned first, and how much of it is not shown."""
-    page = ctx.store.list(ctx.scope, Listing((MEMORY,), limit=limit))
+    page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limit))
     return tuple(sorted(page.entries, key=lambda one: (not one.pinned, -one.updated_at))), page.total - len(
         page.entries
     )
@@ -106,33 +107,33 @@ def memory(ctx: Context, limit: int) -> tuple[tuple[Entry, ...], int]:
 
 def handoffs(ctx: Context) -> tuple[Entry, ...]:
     """The handoff of each line of work, used or not."""
-    return ctx.store.list(ctx.scope, Listing((HANDOFF,), include_done=True, limit=limits.LIST_MAX)).entries
+    return ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), include_done=True, limit=limits.LIST_MAX)).entries
 
 
 def messages(ctx: Context, first: int, last: int) -> tuple[Entry, ...]:
     """Messages of the session by position, from 1, both included, as they were kept."""
     keys = (f"{ctx.session}#{position:08d}" for position in range(first - 1, last))
-    found = (ctx.store.read(ctx.scope, MESSAGE, key) for key in keys)
+    found = (ctx.store.entries.read(ctx.scope, MESSAGE, key) for key in keys)
     return tuple(entry for entry in found if entry is not None)
 
 
 def message_count(ctx: Context) -> int:
     """How many messages the session has."""
-    return ctx.store.tally(ctx.scope, MESSAGE, ctx.session).total
+    return ctx.store.entries.tally(ctx.scope, MESSAGE, ctx.session).total
 
 
 def output_lines(ctx: Context, id: str, first: int, count: int) -> Part:
     """Lines of an output from `first` on."""
-    output = outputs.find_output(ctx, id)
+    output = output_keep.find_output(ctx, id)
     start = max(1, min(first, max(1, output.lines)))
-    body = ctx.store.output_lines(ctx.scope, output.id, start, start + count - 1)
+    body = ctx.store.outputs.read_lines(ctx.scope, output.id, start, start + count - 1)
     return Part(output, start, body[: limits.OUTPUT_SHOWN_BYTES].decode("utf-8", "replace"))
 
 
 def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: int) -> Part:
     """Where a text or a regular expression stands in an output, with the lines around."""
-    output = outputs.find_output(ctx, id)
-    text = outputs.whole(ctx, id)
+    output = output_keep.find_output(ctx, id)
+    text = output_read.full_text(ctx, id)
     try:
         content, _, note = slices.match(text, sought, regex, around, limits.OUTPUT_READ_MOST, None)
     except slices.BadSlice as problem:
@@ -142,5 +143,5 @@ def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: i
 
 def outputs_of(ctx: Context) -> tuple[Output, ...]:
     """What the session was the first to keep, among the outputs last used."""
-    found = ctx.store.outputs(ctx.scope, limits.LIST_MAX).outputs
+    found = ctx.store.outputs.list(ctx.scope, limits.LIST_MAX).outputs
     return tuple(one for one in found if one.session == ctx.session)

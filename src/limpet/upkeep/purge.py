@@ -43,7 +43,7 @@ from limpet.model import (
 )
 from limpet.recall.recall import moment_of
 from limpet.session.records import SessionRecord
-from limpet.store import GONE, Decide, EventQuery, Gone, Listing, entry_from
+from limpet.store import DELETE, Decide, Delete, EventQuery, Listing, entry_from
 from limpet.window.records import PURGED
 from limpet.window.transcript import blanked, message_of, position_of
 
@@ -133,15 +133,15 @@ def purge(
     counts = Counter()
     for batch in _batches(entries):
         edits = [edit for name in batch for edit in _edits(wanted, name, pieces.get(name.key, ()))]
-        changes = ctx.store.edit_all(ctx.scope, edits, stamp)
+        changes = ctx.store.entries.edit_all(ctx.scope, edits, stamp)
         done = {(change.entry.kind, change.entry.key) for change in changes if change.seq}
         counts.update(kind for kind, _ in done)
     for batch in _batches(outputs):
-        counts[OUTPUT] += ctx.store.purge_outputs(ctx.scope, [name.key for name in batch], stamp)
+        counts[OUTPUT] += ctx.store.outputs.purge(ctx.scope, [name.key for name in batch], stamp)
     erased = 0
     if forever:
         for seqs in _batches(list(_remembering(ctx, wanted, id, entries))):
-            erased += ctx.store.erase(ctx.scope, seqs)
+            erased += ctx.store.entries.erase(ctx.scope, seqs)
         remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_out_of_the_states(ctx, pieces)]
     return Purged(origin, False, names[: limits.HISTORY_SHOWN], +counts, id if entries else "", erased, tuple(remarks))
 
@@ -152,7 +152,7 @@ def purge(
 def _entries(ctx: Context, wanted: Origin) -> list[Name]:
     found: list[tuple[Name, Entry | None]] = []  # without an entry where nothing more needs to be asked
     tools = _Tools(wanted)
-    for what, record in ctx.store.dump(ctx.scope):
+    for what, record in ctx.store.entries.dump(ctx.scope):
         if what != "entry":
             break
         entry = entry_from(record)
@@ -207,7 +207,7 @@ def _maker(ctx: Context, wanted: Origin, entry: Entry, before_seq: int | None = 
     """The change that gave it its text, looked up only where it matters."""
     if not wanted.more and wanted.session is None:
         return None
-    events = ctx.store.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
+    events = ctx.store.entries.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
     for event in events:
         if event.before is None or event.after is None or event.before.content != event.after.content:
             return event
@@ -217,7 +217,7 @@ def _maker(ctx: Context, wanted: Origin, entry: Entry, before_seq: int | None = 
 def _outputs(ctx: Context, wanted: Origin) -> list[Name]:
     if wanted.who != TOOL:
         return []
-    page = ctx.store.outputs(ctx.scope, max(1, ctx.store.output_stats(ctx.scope).entries))
+    page = ctx.store.outputs.list(ctx.scope, max(1, ctx.store.outputs.stats(ctx.scope).entries))
     return [
         Name(OUTPUT, one.id, one.session, one.created_at, 1)
         for one in page.outputs
@@ -235,7 +235,9 @@ def _speaking_of(ctx: Context, entries: list[Name]) -> list[Name]:
             said.setdefault(name.session, set()).add(position_of(name.key))
     found = []
     for session, places in said.items():
-        page = ctx.store.list(ctx.scope, Listing((FOLD, TASK), session, include_done=True, limit=limits.FOLDS_READ))
+        page = ctx.store.entries.list(
+            ctx.scope, Listing((FOLD, TASK), session, include_done=True, limit=limits.FOLDS_READ)
+        )
         for entry in page.entries:
             first, last = entry.extra.get("first", 0), entry.extra.get("last", -1)
             if any(first <= place <= last for place in places):
@@ -247,7 +249,7 @@ def _remembering(ctx: Context, wanted: Origin, id: str, entries: Sequence[Name])
     """The changes that keep a text from this origin, or one that was just taken out."""
     summaries = {(name.kind, name.key) for name in entries if name.kind in (FOLD, TASK)}
     before_seq: int | None = None
-    while events := ctx.store.events(ctx.scope, EventQuery(before_seq=before_seq, limit=limits.LIST_MAX)):
+    while events := ctx.store.entries.events(ctx.scope, EventQuery(before_seq=before_seq, limit=limits.LIST_MAX)):
         for event in events:
             if event.before is None:
                 continue
@@ -292,11 +294,11 @@ def _noting(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
 
 
 def _taking_out(wanted: Origin, name: Name) -> Decide:
-    def decide(before: Entry | None) -> Draft | Gone | None:
+    def decide(before: Entry | None) -> Draft | Delete | None:
         if before is None or before.version != name.version:
             return None  # somebody else was faster, and it is no longer what was looked at
         if before.kind in TAKEN_OUT:
-            return GONE
+            return DELETE
         if before.kind == SESSION:
             return cleared(wanted, before)
         return blanked(before)
@@ -311,7 +313,7 @@ def _out_of_the_file(ctx: Context, entries: Sequence[Name]) -> tuple[Pieces, lis
     """Take the journal's lines out of its file, before their entries go: should that fail, nothing has happened."""
     kept = {}
     for name in entries:
-        if name.kind == JOURNAL and (entry := ctx.store.read(ctx.scope, JOURNAL, name.key)):
+        if name.kind == JOURNAL and (entry := ctx.store.entries.read(ctx.scope, JOURNAL, name.key)):
             kept[name.key] = entry.content
     if not kept:
         return {}, []

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from limpet import limits
 from limpet.model import ACCESS, EMPTY, Draft, Entry, Scope, Stamp
-from limpet.store import GONE, Decide, Listing, Store
+from limpet.store import DELETE, Decide, Listing, Store
 
 HOME = Scope(limits.OWN_TENANT, "sign-ins")
 _SHAPE = re.compile(r"([0-9a-f]{16})_([0-9a-f]{64})")
@@ -34,17 +34,17 @@ def create(store: Store, token: str, expires_at: int, *, now: int, who: Mapping[
     id, secret = secrets.token_hex(8), secrets.token_hex(32)
     extra = {"token": token, "expires_at": expires_at, "hash": _hash(secret), "who": dict(who)}
     stamp = Stamp("server/sign-in", "sign_in", "", now)
-    old = store.list(HOME, Listing((ACCESS,), limit=limits.LIST_MAX)).entries
+    old = store.entries.list(HOME, Listing((ACCESS,), limit=limits.LIST_MAX)).entries
     edits: list[tuple[str, str, Decide]] = [(ACCESS, id, lambda before: Draft("", extra=extra))]
-    edits += [(ACCESS, one.key, lambda before: GONE) for one in old if one.extra["expires_at"] <= now]
-    store.edit_all(HOME, edits, stamp)
+    edits += [(ACCESS, one.key, lambda before: DELETE) for one in old if one.extra["expires_at"] <= now]
+    store.entries.edit_all(HOME, edits, stamp)
     return f"{id}_{secret}"
 
 
 def recognised(store: Store, presented: str, now: int) -> SignIn | None:
     """The sign-in that was presented, if it is there and not over."""
     shape = _SHAPE.fullmatch(presented)
-    entry = store.read(HOME, ACCESS, shape[1]) if shape else None
+    entry = store.entries.read(HOME, ACCESS, shape[1]) if shape else None
     if shape is None or entry is None or not hmac.compare_digest(_hash(shape[2]), str(entry.extra["hash"])):
         return None
     found = _sign_in(entry)
@@ -55,7 +55,7 @@ def end(store: Store, presented: str, *, now: int) -> None:
     """Sign out. Only who holds the sign-in can end it."""
     found = recognised(store, presented, now)
     if found is not None:
-        store.edit(HOME, ACCESS, found.id, lambda before: GONE, Stamp("server/sign-in", "sign_out", "", now))
+        store.entries.edit(HOME, ACCESS, found.id, lambda before: DELETE, Stamp("server/sign-in", "sign_out", "", now))
 
 
 def _sign_in(entry: Entry) -> SignIn:

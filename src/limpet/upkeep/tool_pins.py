@@ -62,7 +62,7 @@ def see_tools(ctx: Context, server: str, tools: Mapping[str, Mapping[str, Any]],
     """Compare what a server lists with what is sealed. A server that is new is sealed once its list is complete."""
     name = server_name(server)
     found = {tool: fingerprint(definition) for tool, definition in tools.items()}
-    known = ctx.store.read(ctx.scope, SEALS, name)
+    known = ctx.store.entries.read(ctx.scope, SEALS, name)
     if known is None and not complete:
         return tuple(Seal(tool, SEALED) for tool in found)
     if known is None or _noted(known, found) != known.extra:
@@ -70,7 +70,7 @@ def see_tools(ctx: Context, server: str, tools: Mapping[str, Mapping[str, Any]],
         def decide(before: Entry | None) -> Draft:
             return Draft(name, extra=_noted(before, found))
 
-        known = ctx.store.edit(ctx.scope, SEALS, name, decide, ctx.stamp("see_tools")).entry
+        known = ctx.store.entries.edit(ctx.scope, SEALS, name, decide, ctx.stamp("see_tools")).entry
     return tuple(_seal(tool, known.extra["tools"][tool]) for tool in found)
 
 
@@ -95,7 +95,7 @@ def _seal(tool: str, kept: Json) -> Seal:
 
 
 def list_seals(ctx: Context, server: str | None = None) -> tuple[Server, ...]:
-    page = ctx.store.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
+    page = ctx.store.entries.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
     entries = page.entries if server is None else (_find(ctx, server),)
     return tuple(
         Server(entry.key, tuple(_seal(tool, kept) for tool, kept in entry.extra["tools"].items()), entry.updated_at)
@@ -116,16 +116,16 @@ def approve_seals(ctx: Context, server: str, tool: str | None = None) -> Approve
         changed = {one: {"seal": tools[one]["seen"], "seen": tools[one]["seen"]} for one in approved}
         return Draft(name, extra={"tools": {**tools, **changed}})
 
-    ctx.store.edit(ctx.scope, SEALS, name, decide, ctx.stamp("approve_seals", {"tool": tool} if tool else {}))
+    ctx.store.entries.edit(ctx.scope, SEALS, name, decide, ctx.stamp("approve_seals", {"tool": tool} if tool else {}))
     return Approved(name, tuple(approved))
 
 
 def _find(ctx: Context, server: str) -> Entry:
     """The server of that name, or the only one whose name contains it."""
-    entry = ctx.store.read(ctx.scope, SEALS, server_name(server))
+    entry = ctx.store.entries.read(ctx.scope, SEALS, server_name(server))
     if entry is not None:
         return entry
-    page = ctx.store.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
+    page = ctx.store.entries.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
     near = [one for one in page.entries if server in one.key]
     if len(near) == 1:
         return near[0]

@@ -9,7 +9,7 @@ from typing import Any
 from limpet import errors
 from limpet.catalogue import table
 from limpet.catalogue.operation import Context
-from limpet.outputs import outputs
+from limpet.outputs import keep as output_keep
 from limpet.window.messages import Call, Result, Text
 
 Handler = Callable[[Mapping[str, Any]], Any]
@@ -24,7 +24,7 @@ def answer_call(call: Call, run: Callable[[dict[str, Any]], str]) -> Result:
         return Result(call.id, (Text(run(arguments)),))
     except errors.LimpetError as problem:
         return Result(call.id, (Text(problem.message),), error=True)
-    except Exception as problem:  # noqa: BLE001 - the caller's own tools: whatever they raise becomes a result
+    except Exception as problem:  # noqa: BLE001 - the caller's own tools: any exception becomes a result
         return Result(call.id, (Text(f"{type(problem).__name__}: {problem}"),), error=True)
 
 
@@ -35,7 +35,11 @@ def run_handler(ctx: Context, call: Call, handlers: Mapping[str, Handler]) -> Re
         if call.name not in handlers:
             raise errors.unknown_operation(call.name, f"Tools that exist: {', '.join(handlers)}.")
         text = as_text(handlers[call.name](arguments))
-        return text if call.name in table.OPERATIONS else outputs.keep_output(ctx, call.name, text, call.arguments).text
+        return (
+            text
+            if call.name in table.OPERATIONS
+            else output_keep.keep_output(ctx, call.name, text, call.arguments).text
+        )
 
     return answer_call(call, run)
 

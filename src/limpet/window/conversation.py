@@ -1,5 +1,5 @@
-"""The conversation of a session as one process knows it: messages, folds and their sizes, cached so that a step costs
-only what is new.
+"""The conversation of a session as one process knows it: messages, folds and their sizes, cached so that a step
+processes the new ones.
 
 It is reconciled with the messages of the caller, who may send the whole history or continue the last answer. Where the
 caller's messages diverge, the abandoned ones are folded to nothing and stay in the transcript.
@@ -110,8 +110,8 @@ class Conversation:
         length = len(self._history)
         if len(messages) >= len(self.items) and all(map(is_, messages, self._messages)):
             return Divergence(len(self.items), length)  # the usual case, without comparing any text
-        shown = [(item.message, None if item.fold else item.first) for item in self.items]
-        common = self._common_prefix(messages, shown)
+        visible = [(item.message, None if item.fold else item.first) for item in self.items]
+        common = self._common_prefix(messages, visible)
         if common == len(self.items):
             return Divergence(common, length)
         stored = [(stored.message, position) for position, stored in enumerate(self._history)]
@@ -148,7 +148,7 @@ class Conversation:
         record = FoldRecord.from_json(draft.extra)
         sources = self._all_messages()[record.first : record.last + 1] if draft.content else []
         draft = draft._replace(origin=transcript.origin_of(ctx, sources))
-        change = ctx.store.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
+        change = ctx.store.entries.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
         self._entries.append(change.entry)
         self._rebuild()
         return change.entry
@@ -156,7 +156,7 @@ class Conversation:
     def remove(self, ctx: Context, key: str, operation: str) -> None:
         """Remove a fold or warning."""
         (entry,) = [entry for entry in self._entries if entry.key == key]
-        ctx.store.edit(ctx.scope, entry.kind, key, transcript.unfolded, ctx.stamp(operation))
+        ctx.store.entries.edit(ctx.scope, entry.kind, key, transcript.unfolded, ctx.stamp(operation))
         self._entries = [entry for entry in self._entries if entry.key != key]
         self._rebuild()
 

@@ -51,7 +51,7 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
     while hiding := _hiding(ctx, history, start, stop):  # below a fold there may be an earlier one
         changed = True
         for entry in hiding:
-            ctx.store.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
+            ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
     if not changed:
         raise errors.nothing_folded(first, end, len(history))
     text, cut = tokens.cut(words(history[start : stop + 1]), limits.OUTPUT_READ_TOKENS)

@@ -1,8 +1,8 @@
-"""Messages as this house sees them, whichever provider they came from.
+"""Messages, independent of the provider.
 
-A conversation is a flat list of `Message`. A message has a role and parts; a call of a tool is a part of an assistant's
-message, its result a part of a later message of role "tool" (whatever the provider puts it into). `raw` keeps what the
-provider's own form has and ours has no word for, so that converting there and back changes nothing.
+A conversation is a flat list of `Message`. A message has a role and parts; a tool call is a part of an assistant
+message, its result a part of a later message of role "tool" (also if the provider puts it elsewhere). `raw` keeps what
+the provider's format has in addition, so that converting there and back changes nothing.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class Text(NamedTuple):
 
 
 class Thinking(NamedTuple):
-    """A model's own reasoning. Some providers sign it, and refuse it changed or in another place."""
+    """A model's reasoning. Some providers sign it, and refuse it if it was changed or moved."""
 
     text: str
     raw: Mapping[str, Any] = EMPTY
 
 
 class Media(NamedTuple):
-    """An image, a sound, a file: `kind` is its media type, the bytes or the address are in `raw`.
+    """An image, a sound, a file: `kind` is its media type, the bytes or the URL are in `raw`.
 
-    `raw["data"]` is base64, `raw["url"]` an address, `raw["text"]` a text document's text; any of them, or none where
-    only one provider knows the file.
+    `raw["data"]` is base64, `raw["url"]` a URL, `raw["text"]` the text of a document; none of them if the file is
+    stored at the provider.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Media(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a tool. `arguments` is JSON text, exactly as the model wrote it where that is known."""
+    """A tool call. `arguments` is JSON text, exactly as the model wrote it if that is known."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a tool answered to the call of that id. `parts` are texts and media."""
+    """The answer of a tool to the call with this id. `parts` are texts and media."""
 
     call_id: str
     parts: tuple[Text | Media, ...]
@@ -57,7 +57,7 @@ class Result(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A part we have no word for. It passes as it is and is dropped only together with its message."""
+    """A part without a type of its own. It is passed on as it is."""
 
     raw: Mapping[str, Any] = EMPTY
 
@@ -71,7 +71,7 @@ class Message(NamedTuple):
     raw: Mapping[str, Any] = EMPTY
 
     def text(self) -> str:
-        """The words in it, without calls, results and thinking."""
+        """Its text, without calls, results and thinking."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
     def calls(self) -> tuple[Call, ...]:

@@ -77,7 +77,7 @@ def _journal(ctx: Context) -> str:
 
 
 def sections(ctx: Context, stable: StableSections, caller: CallerSections) -> Sections:
-    """All sections as they are now. The notepad and the pins are included in full, whatever they cost."""
+    """All sections as they are now. The notepad and the pins are included in full."""
     pinned = (*stable.pinned, *(entry.content for entry in pins.pins(ctx)))
     parts = assemble(
         {

@@ -1,7 +1,7 @@
 """One step of a window: measure, decide, act, until there is a request to send.
 
-The messages are stored before anything is decided, and a compaction adds a single fold after it was verified. Whatever
-happens in between, the next process finds either the old window or the new one.
+The messages are stored before anything is decided, and a compaction adds a single fold after it was verified. If a
+process dies in between, the next one finds either the old window or the new one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from limpet import limits, prompts
 from limpet.catalogue.operation import Context
-from limpet.outputs import outputs
-from limpet.session import tasks
+from limpet.outputs import keep as output_keep
+from limpet.session import records
 from limpet.text import terminal, tokens
 from limpet.window import sections, transcript
 from limpet.window.conversation import Candidate, Conversation
@@ -163,7 +163,7 @@ class StepRunner:
             record = FoldRecord(WARN, position, position, limit=self.input.limit)
             self.conversation.add_fold(self.ctx, transcript.fold_draft(self.ctx, record), "warn")
         self.warning = prompts.prompt("warning")
-        if open_tasks := tasks.open_tasks(self.ctx):
+        if open_tasks := records.open_tasks(self.ctx):
             self.warning += "\n" + prompts.prompt("open_task").format(task=open_tasks[-1].content)
         return Warn(self._request(), self.gauge())
 
@@ -202,7 +202,7 @@ class StepRunner:
             (terminal.storable(result.call.name), result.text, terminal.storable(result.call.arguments))
             for result in fresh
         ]
-        stored = dict(zip((result.key for result in fresh), outputs.put_outputs(self.ctx, calls), strict=True))
+        stored = dict(zip((result.key for result in fresh), output_keep.put_outputs(self.ctx, calls), strict=True))
         lines: dict[str, str] = {}
         for result in results:
             output = stored.get(result.key)
@@ -211,7 +211,7 @@ class StepRunner:
             elif result.read:
                 lines[result.key] = clearing.line(result, output.id, output.preview)
             else:
-                lines[result.key] = outputs.reference(output)
+                lines[result.key] = output_keep.reference(output)
         return lines
 
     # --- compacting ---------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class StepRunner:
 
     def _heading(self, plan: Plan) -> str:
         heading = prompts.prompt("fold").format(first=plan.first + 1, last=plan.last + 1)
-        for task in tasks.open_tasks(self.ctx):
+        for task in records.open_tasks(self.ctx):
             heading += f"\nOpen task: {task.content}"
         return heading
 

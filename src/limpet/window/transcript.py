@@ -43,7 +43,7 @@ class Stored(NamedTuple):
 
 def count(ctx: Context) -> int:
     """How many messages the session has; the position of the next one."""
-    return ctx.store.tally(ctx.scope, MESSAGE, ctx.session).total
+    return ctx.store.entries.tally(ctx.scope, MESSAGE, ctx.session).total
 
 
 def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
@@ -55,7 +55,7 @@ def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
         origin = TOOL if stored.message.results() else ""
         draft = Draft(packed.text, ctx.session, extra=record.to_json(), origin=origin)
         drafts.append((_key(ctx.session, position), draft))
-    ctx.store.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
+    ctx.store.entries.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
 
 
 def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Stored]:
@@ -63,7 +63,7 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
     limit = limits.MESSAGES_READ if total is None else max(0, total - first)
     if not limit:
         return []
-    page = ctx.store.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
+    page = ctx.store.entries.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
     return [
         _stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if position_of(entry.key) >= first
     ]
@@ -114,7 +114,7 @@ def _key(session: str, position: int) -> str:
 def entries(ctx: Context) -> list[Entry]:
     """The entries that shape the window: current folds and warnings, and all tasks, oldest first."""
     query = Listing((FOLD, TASK), ctx.session, include_done=True, limit=limits.FOLDS_READ)
-    page = ctx.store.list(ctx.scope, query)
+    page = ctx.store.entries.list(ctx.scope, query)
     current = [entry for entry in page.entries if entry.kind == TASK or not entry.done]
     return sorted(current, key=lambda entry: (entry.created_at, entry.key))
 

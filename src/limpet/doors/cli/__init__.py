@@ -6,6 +6,7 @@ whose reply is drawn by replies.py; the others name a function of their own.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from limpet import __version__
@@ -17,6 +18,13 @@ def main(argv: list[str] | None = None) -> int:
     if args == ["--version"]:
         sys.stdout.write(f"limpet {__version__}\n")
         return 0
-    from limpet.doors.cli.run import run  # late: programs ask for the version again and again
+    from limpet.doors.cli.command import function  # late: programs ask for the version again and again
+    from limpet.doors.cli.commands import recognise  # late, as above
 
-    return run(args)
+    recognised = recognise(args)
+    if recognised is not None and recognised[0].standalone:
+        gc.disable()  # the process ends before there is anything to collect
+        return function(recognised[0])(**recognised[2]) or 0
+    from limpet.doors.cli.run import run  # late: hooks run all the time, and need neither a store nor a screen
+
+    return run(args, recognised)

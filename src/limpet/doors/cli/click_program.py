@@ -8,11 +8,11 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from limpet import __version__, prompts
+from limpet import __version__
+from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import command as declared
 from limpet.doors.cli import commands, render
 from limpet.doors.cli.command import Misuse, Parameter, as_number, function, is_option, shared
-from limpet.doors.cli.commands.operations import COMMANDS
 from limpet.doors.cli.invocation import Invocation
 
 MARK = "\0"  # no argument of a process can hold it
@@ -79,7 +79,7 @@ def program() -> Group:
     for row in commands.every():
         parent, _, name = row.words.rpartition(" ")
         if isinstance(row, declared.Group):
-            group = Group(name, help=row.help, short_help=row.short_help or row.help)
+            group = Group(name, help=row.help, short_help=row.short_help)
             parts[row.words] = group
             _run_alone(group, row.default)
             parts[parent].add_command(group)
@@ -89,7 +89,7 @@ def program() -> Group:
 
 
 def _run_alone(group: Group, default: str) -> None:
-    """Let the word of a group stand for one of its commands when nothing follows."""
+    """Run one of the group's commands when nothing follows its word."""
     if not default:
         return
     group.invoke_without_command = True
@@ -107,8 +107,8 @@ class Command(click.Command):
     """A declared command. Its help is that of its operation, then its own, then the example."""
 
     def __init__(self, row: declared.Command, name: str) -> None:
-        self.operations = COMMANDS.get(row.words, ())
-        description = prompts.tool(self.operations[0]).description if self.operations else ""
+        operation = COMMANDS.get(row.words)
+        description = operation.description() if operation else ""
         example = "\n".join(f"  {line}" for line in row.example.split("\n"))
         about = " ".join(part for part in (description, row.help) if part)
         self.row = row
@@ -234,7 +234,7 @@ def _remembered(param: Parameter) -> click.Option:
 
     def remember(ctx: click.Context, option: click.Parameter, value: Any) -> None:
         if value is not None:
-            setattr(ctx.ensure_object(Invocation), param.name, _unmarked(value))
+            ctx.ensure_object(Invocation).take({param.name: _unmarked(value)})
 
     is_flag = param.kind == declared.FLAG
     return click.Option(

@@ -1,14 +1,18 @@
 """How a command is declared, and the parser that reads its words.
 
 A command is declared once, as data. `parse` reads well-formed words without importing anything further, because clients
-and people wait for every start. Whatever it does not understand (help, completion, a mistake) is left to click, which
-click_program.py builds from the same declarations and which explains it.
+and people wait for every start. Help, completion and mistakes are left to click, which click_program.py builds from the
+same declarations.
 """
 
-# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
 from importlib import import_module
-from typing import Any, NamedTuple
+
+TYPE_CHECKING = False  # see limpet/__init__.py
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 # Kinds of values.
 TEXT = "text"
@@ -36,37 +40,80 @@ BY_ID = "id"  # the one that the argument `id` names
 ARGUMENT = "argument"  # the one that is named, as the argument `session` of the operation
 
 
-class Parameter(NamedTuple):
+# Plain classes: three named tuples would take longer to make than everything else in this module.
+class Parameter:
     """An argument of a command, or an option if it has flags."""
 
-    name: str  # of the value
-    kind: str = TEXT
-    flags: str = ""  # "--tag" or "--done/--open"
-    metavar: str = ""
-    help: str = ""
-    required: bool = False
-    default: Any = None
-    low: int | None = None
-    high: int | None = None
-    choices: tuple[str, ...] = ()
-    value: Any = True  # what a flag stands for
+    __slots__ = ("choices", "default", "flags", "help", "high", "kind", "low", "metavar", "name", "required", "value")
+
+    def __init__(  # noqa: PLR0913 - a declaration has many fields
+        self,
+        name: str,  # of the value
+        kind: str = TEXT,
+        flags: str = "",  # "--tag" or "--done/--open"
+        metavar: str = "",
+        help: str = "",
+        *,
+        required: bool = False,
+        default: Any = None,
+        bounds: tuple[int, int | None] = (0, None),  # of a COUNT
+        choices: tuple[str, ...] = (),
+        value: Any = True,  # of a flag that is given
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.flags = flags
+        self.metavar = metavar
+        self.help = help
+        self.required = required
+        self.default = default
+        self.low, self.high = bounds
+        self.choices = choices
+        self.value = value
 
 
-class Command(NamedTuple):
+class Command:
     """A command by the words that are typed.
 
     It calls the operation that has these words in the catalogue, unless `run` names a function of its own.
     """
 
-    words: str
-    example: str
-    help: str = ""  # after the description of its operation
-    params: tuple[Parameter, ...] = ()
-    session: bool = False  # whether it takes --session
-    run: str = ""  # "module:function", called with the invocation and the values
-    calls_for: str = WRITING
-    fixed: Mapping[str, Any] = {}  # arguments of the operation that the words stand for
-    standalone: bool = False  # the function takes only the values, and ends the process itself
+    __slots__ = ("calls_for", "example", "fixed", "help", "params", "run", "session", "standalone", "words")
+
+    def __init__(  # noqa: PLR0913 - a declaration has many fields
+        self,
+        words: str,
+        example: str,
+        help: str = "",  # after the description of its operation
+        params: tuple[Parameter, ...] = (),
+        *,
+        session: bool = False,  # whether it takes --session
+        run: str = "",  # "module:function", called with the invocation and the values
+        calls_for: str = WRITING,
+        fixed: Mapping[str, Any] = {},  # arguments of the operation that follow from the words
+        standalone: bool = False,  # the function takes the values without an invocation, and ends the process
+    ) -> None:
+        self.words = words
+        self.example = example
+        self.help = help
+        self.params = params
+        self.session = session
+        self.run = run
+        self.calls_for = calls_for
+        self.fixed = fixed
+        self.standalone = standalone
+
+
+class Group:
+    """A word that other words follow."""
+
+    __slots__ = ("default", "help", "short_help", "words")
+
+    def __init__(self, words: str, help: str, short_help: str = "", default: str = "") -> None:
+        self.words = words
+        self.help = help
+        self.short_help = short_help or help
+        self.default = default  # the command that runs when nothing follows
 
 
 PLAIN = "limpet.doors.cli.plain:run"  # for commands that are one call of one operation
@@ -74,15 +121,6 @@ PLAIN = "limpet.doors.cli.plain:run"  # for commands that are one call of one op
 
 class Misuse(Exception):
     """Options or arguments that do not go together; click shows it with the command's usage."""
-
-
-class Group(NamedTuple):
-    """A word that other words follow."""
-
-    words: str
-    help: str
-    short_help: str = ""
-    default: str = ""  # the command that the word stands for when nothing follows
 
 
 def function(command: Command) -> Callable[..., int | None]:
@@ -126,7 +164,7 @@ STORE = option("--store", "PLACE", "A path or a postgresql:// address. Otherwise
 PROJECT = option("--project", "NAME", "The project, in a store that holds several.")
 SESSION = option("--session", "ID", "The session. Notes are looked for in every session unless you name one.")
 JSON = flag("--json", "Answer in one line of JSON; errors too, on standard error.")
-SHARED = (STORE, PROJECT, SESSION, JSON)  # may stand before the command and after it; the last one counts
+SHARED = (STORE, PROJECT, SESSION, JSON)  # before the command or after it; the last one counts
 
 
 def shared(command: Command | None = None) -> tuple[Parameter, ...]:
@@ -184,7 +222,7 @@ def _put(values: dict[str, Any], param: Parameter, word: str) -> bool:
         value = as_number(word)
     elif param.kind == COUNT:
         value = as_number(word)
-        if isinstance(value, str) or not (param.low or 0) <= value <= (value if param.high is None else param.high):
+        if isinstance(value, str) or not param.low <= value <= (value if param.high is None else param.high):
             return False
     elif param.kind == LIST:
         value = (*values.get(param.name, ()), word)

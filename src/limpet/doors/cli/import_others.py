@@ -9,16 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from limpet import errors, limits
-from limpet.clients.transcripts import reading as transcript_reading
+from limpet import clients, errors, limits
 from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.progress import Progress, counted
 from limpet.doors.cli.render import Screen
 from limpet.importers import conversations, memories, reading
+from limpet.importers import transcripts as transcript_files
 
 Json = dict[str, Any]
 TOOLS = tuple(reading.READERS)
-CLIENTS = {reader.client: reader for reader in transcript_reading.READERS}
+CLIENTS = {client.name: client for client in clients.every() if client.has_transcripts}
 
 
 def read_lines(source: BinaryIO) -> Iterator[str]:
@@ -51,7 +51,7 @@ def transcripts(cli: Invocation, source: str, *, every: bool, dry_run: bool) -> 
 def _transcript(cli: Invocation, path: str, dry_run: bool) -> Json:
     try:
         with open(path, "rb") as file, counted(read_lines(file), "read") as lines:
-            transcript = transcript_reading.read(lines)
+            transcript = transcript_files.read(lines)
     except OSError as problem:
         raise errors.not_a_transcript(path, problem.strerror or "it cannot be read", list(CLIENTS)) from None
     if not transcript.client:
@@ -80,10 +80,10 @@ def _files(source: str, root: str, every: bool) -> list[str]:
     """The file that is named, or an agent's last one of this project, or all of these."""
     if source not in CLIENTS or os.path.exists(source):
         return [source]
-    reader = CLIENTS[source]
-    files = [path for path in _newest_first(reader.files) if _of_project(path, root)]
+    client = CLIENTS[source]
+    files = [path for path in _newest_first(client.transcript_files) if _of_project(path, root)]
     if not files:
-        raise errors.no_transcript(source, root, reader.advice or "Name a file instead.")
+        raise errors.no_transcript(source, root, client.transcript_advice or "Name a file instead.")
     return [str(path) for path in reversed(files if every else files[:1])]
 
 
@@ -96,7 +96,7 @@ def _of_project(path: Path, root: str) -> bool:
     """Whether the session worked in the project's folder or below it. One client keeps only the folder's SHA-256."""
     try:
         with path.open("rb") as file:
-            folder = transcript_reading.heads(_beginning(file)).folder
+            _, folder = transcript_files.session_of(_beginning(file))
     except OSError:
         return False
     if folder == hashlib.sha256(os.fsencode(root)).hexdigest():

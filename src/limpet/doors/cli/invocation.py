@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from limpet import settings, wiring
+from limpet import clients, settings, wiring
 from limpet.doors.cli import render
 from limpet.doors.cli.command import ACTIVE, READING, Command
 from limpet.errors import NotFound
@@ -34,10 +34,16 @@ class Invocation:
         self._settings: settings.Settings | None = None
         self._hold: Limpet | None = None
 
+    def take(self, options: Mapping[str, Any]) -> None:
+        """Remember options that every command takes."""
+        for name, value in options.items():
+            setattr(self, name, value)
+
     @property
     def settings(self) -> settings.Settings:
         if self._settings is None:
-            self._settings = settings.load(self.store, self.project)
+            chosen = settings.load(self.store, self.project)
+            self._settings = chosen._replace(session=chosen.session or clients.session_id())
         return self._settings
 
     @property

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from limpet.catalogue.table import find
+from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import replies
 from limpet.doors.cli.command import ARGUMENT, BY_ID, FLAG, LINE, LINES, LIST, REST, Parameter
-from limpet.doors.cli.commands.operations import COMMANDS
 from limpet.doors.cli.invocation import BY, Invocation
 
 
 def run(cli: Invocation, **values: Any) -> int:
     command = cli.command
-    operation = find(COMMANDS[command.words][0])
+    operation = COMMANDS[command.words]
     required = {param.name for param in operation.params if param.required}
     arguments = {
         param.name: _argument(cli, param, values[param.name], required)
@@ -26,8 +25,8 @@ def run(cli: Invocation, **values: Any) -> int:
     elif session is None:
         session = cli.session_for(command.calls_for)
     arguments |= command.fixed
-    reply = cli.hold.call(operation.name, arguments, session=session, by=BY)
-    return replies.show(cli, operation.name, reply, arguments)
+    value = cli.hold.run(operation, arguments, session, BY)
+    return replies.show(cli, operation.name, operation.render(value), arguments)
 
 
 def _argument(cli: Invocation, param: Parameter, value: Any, required: set[str]) -> Any:

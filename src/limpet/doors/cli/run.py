@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from contextlib import closing
@@ -14,8 +13,8 @@ from importlib import import_module
 from typing import Any
 
 from limpet import settings
-from limpet.doors.cli import commands, render
-from limpet.doors.cli.command import JSON, Misuse, completed, function, is_option, parse, shared
+from limpet.doors.cli import render
+from limpet.doors.cli.command import Command, Misuse, function
 from limpet.doors.cli.invocation import Invocation
 from limpet.errors import LimpetError
 
@@ -24,20 +23,18 @@ READER_GONE = 141
 CLICK = "limpet.doors.cli.click_program"  # for help, completion and mistakes; importing it takes 50 ms and more
 
 
-def run(args: list[str]) -> int:
-    """Parse the words and run the command; the exit code."""
+def run(args: list[str], recognised: tuple[Command, dict[str, Any], dict[str, Any]] | None) -> int:
+    """Run the command that was recognised, or let click look at the words; the exit code."""
     # An error may come before the options are read, so whether it is to be JSON is decided by looking.
     as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
     cli = Invocation()
     try:
         with closing(cli):
-            values = recognise(cli, args)
-            if values is None:
+            if recognised is None:
                 code = import_module(CLICK).run(args, cli, as_json=as_json)
-            elif cli.command.standalone:
-                gc.disable()  # the process ends before there is anything to collect
-                code = function(cli.command)(**values)
             else:
+                cli.command, options, values = recognised
+                cli.take(options)
                 code = function(cli.command)(cli, **values)
         sys.stdout.flush()
         return code or 0
@@ -45,27 +42,6 @@ def run(args: list[str]) -> int:
         return int(import_module(CLICK).refuse(cli.command, str(problem), as_json=as_json))
     except (Exception, KeyboardInterrupt) as problem:
         return ended_by(problem, as_json=as_json)
-
-
-def recognise(cli: Invocation, args: list[str]) -> dict[str, Any] | None:
-    """Read a well-formed command into the invocation. Its values, or None when click has to look at the words."""
-    first = 0
-    while first < len(args) and is_option(args[first]):
-        first += 1 if "=" in args[first] or args[first] == JSON.flags else 2
-    before = parse(shared(), args[:first])
-    matched = commands.match(args[first:])
-    if before is None or matched is None:
-        return None
-    command, words = matched
-    values = parse((*command.params, *shared(command)), words)
-    own = None if values is None else completed(command.params, values)
-    if values is None or own is None:
-        return None
-    after = {param.name: values[param.name] for param in shared(command) if param.name in values}
-    for name, value in {**before, **after}.items():
-        setattr(cli, name, value)
-    cli.command = command
-    return own
 
 
 def ended_by(problem: BaseException, *, as_json: bool = False) -> int:

@@ -9,10 +9,10 @@ import shutil
 import sys
 from typing import Any
 
-from limpet import errors, settings
-from limpet.clients import extras, plugin
+from limpet import clients, errors, settings
 from limpet.clients import install as installer
-from limpet.clients.registry import CLIENTS, Where
+from limpet.clients.base import Client
+from limpet.clients.edits import Target, has_hooks
 from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.render import Screen
@@ -103,26 +103,26 @@ def _places(user: bool) -> tuple[str, str]:
 def _change(
     cli: Invocation, name: str, user: bool, dry_run: bool, options: tuple[str, ...], *, takes_out: bool
 ) -> None:
-    if name not in CLIENTS:
-        raise errors.unknown_client(name, [*CLIENTS, "generic"])
-    client = CLIENTS[name]
+    if name not in clients.names():
+        raise errors.unknown_client(name, [*clients.names(), "generic"])
+    client = clients.find(name)
     data = settings.data_folder()
-    where = Where(*_places(user), _start())
-    if name == "claude-code" and not takes_out and plugin.enabled(_places(False)[1], _places(True)[1]):
+    target = Target(*_places(user), _start())
+    if not takes_out and installer.plugin_enabled(client, _places(False)[1], _places(True)[1]):
         raise errors.plugin_installed(client.title)
     if takes_out:
-        changes = installer.plan_uninstall(client, where, data)
+        changes = installer.plan_uninstall(client, target, data)
     else:
-        changes = installer.plan_install(client, where, options)
+        changes = installer.plan_install(client, target, options)
     if not dry_run:
         (installer.apply_uninstall if takes_out else installer.apply_install)(changes, data)
     files = [{"path": change.path, "changed": change.needed} for change in changes]
-    reply: Json = {"client": name, "scope": where.scope, "dry_run": dry_run, "files": files}
+    reply: Json = {"client": name, "scope": target.scope, "dry_run": dry_run, "files": files}
 
     def draw(screen: Screen) -> None:
         for change in changes:
             if dry_run:
-                screen.block(installer.shown(change) or f"{change.path}: nothing to change")
+                screen.block(installer.rendered(change) or f"{change.path}: nothing to change")
             else:
                 screen.line(f"{change.path}: {'written' if change.needed else 'nothing to change'}")
         if not takes_out and client.advice:
@@ -132,32 +132,32 @@ def _change(
 
 
 def status(cli: Invocation) -> None:
-    clients = [_client_status(name) for name in CLIENTS]
-    if any(row.get("twice") for row in clients):
+    statuses = [_client_status(client) for client in clients.every()]
+    if any(row.get("twice") for row in statuses):
         cli.notice(TWICE)
     rows = [
         (row["client"], *(_word(row[name]) for name in ("used_here", "project", "user")), _extras(row))
-        for row in clients
+        for row in statuses
     ]
     titles = ("client", "used here", "project", "user", "beside")
-    cli.answer({"clients": clients}, lambda screen: screen.table(titles, rows))
+    cli.answer({"clients": statuses}, lambda screen: screen.table(titles, rows))
 
 
-def _client_status(name: str) -> Json:
-    client = CLIENTS[name]
+def _client_status(client: Client) -> Json:
     row: Json = {"client": client.name, "title": client.title}
-    row["used_here"] = os.path.isdir(os.path.join(os.path.expanduser("~"), client.mark))
+    row["used_here"] = os.path.isdir(os.path.join(os.path.expanduser("~"), client.home_folder))
     for user in (False, True):
-        where = Where(*_places(user), _start())
+        target = Target(*_places(user), _start())
         try:
-            row[where.scope] = installer.installed(client, where)
+            row[target.scope] = installer.is_installed(client, target)
         except errors.BadInput as problem:
-            row[where.scope] = problem.message
-        for extra in extras.present(client.name, where):
-            row.setdefault(extra, []).append(where.scope)
-    if client.name == "claude-code":
-        row["plugin"] = plugin.enabled(_places(False)[1], _places(True)[1])
-        row["twice"] = row["plugin"] and plugin.hooks_beside(client.name, _places(False)[1], _places(True)[1])
+            row[target.scope] = problem.message
+        for extra in installer.installed_extras(client, target):
+            row.setdefault(extra, []).append(target.scope)
+    folders = _places(False)[1], _places(True)[1]
+    if client.plugin_settings(*folders):
+        row["plugin"] = installer.plugin_enabled(client, *folders)
+        row["twice"] = row["plugin"] and has_hooks(client, *folders)
     return row
 
 

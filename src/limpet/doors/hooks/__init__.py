@@ -1,5 +1,6 @@
-"""Hooks of coding agents: one JSON event on standard input, one answer on standard output, and never in the way.
+"""Hooks of coding agents: one JSON event on standard input, one answer on standard output.
 
-`dialects` knows how each client words its events and answers, `events` what is done about them, `run` is the process
-around it: it answers within seconds whatever happens, and what goes wrong goes into a log and not into the agent.
+`process` is the process around a hook: it answers in time whatever happens. The agent's file in `clients/` reads the
+event and writes the answer. `triage` decides what to do about an event without opening the store; most hooks end there.
+The work is in `actions/`, one module per action, which is imported when it is needed.
 """

@@ -1,8 +1,8 @@
-"""The process around a hook: whatever happens, the client gets a valid answer in time and exit code 0.
+"""The process around a hook: whatever happens, the agent gets a valid answer in time and exit code 0.
 
-The work is done in a thread, because a store may make it wait for longer than an agent should. What goes wrong becomes
-a line in a log in the user's data folder and never a word to the agent. The process ends without tidying up: all that
-was acknowledged is on disk, and taking an interpreter apart takes longer than many hooks do.
+The work runs in a thread, because a store may block for longer than an agent should wait. Failures go to a log in the
+user's data folder, not to the agent. The process exits without cleaning up: everything acknowledged is on disk, and
+tearing down an interpreter takes longer than many hooks do.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
-from limpet import limits
+from limpet import clients, limits, settings
+from limpet.clients.base import Client, read
+from limpet.doors.hooks.triage import TRIAGE, Hook, Outcome
 
-if TYPE_CHECKING:
-    from limpet.catalogue.operation import Context
-    from limpet.doors.hooks.events import Done
-    from limpet.settings import Settings
-
-START_SECONDS = 15.0  # until the event and the settings are read, which say how long it may take
-TICK = 0.05  # seconds between two looks at that
+START_SECONDS = 15.0  # the time limit until the settings are read, which name another
+POLL_SECONDS = 0.05
 
 
 class Job:
-    """One hook: its answer when it is there, and how long it may take."""
+    """One run of a hook and its time limit."""
 
     def __init__(self, client: str | None, event: str) -> None:
         self.client = client
@@ -36,118 +34,94 @@ class Job:
         self.began = time.monotonic()
 
     def within(self, work: Callable[[], Any]) -> Any:
-        """What the work gives, or None when it fails or is not done in time."""
-        found: list[Any] = []
+        """The result of the work, or None if it fails or takes too long."""
+        results: list[Any] = []
         done = threading.Event()
 
         def run() -> None:
             try:
-                found.append(work())
+                results.append(work())
             except BaseException as problem:
                 log(f"{self.client} {self.event}: {type(problem).__name__}: {problem}")
             done.set()
 
         threading.Thread(target=run, daemon=True).start()
-        while not done.wait(TICK):
+        while not done.wait(POLL_SECONDS):
             if time.monotonic() - self.began > self.seconds:
                 log(f"{self.client} {self.event}: gave up after {self.seconds:g} seconds")
                 return None
-        return found[0] if found else None
+        return results[0] if results else None
 
-    def answer(self) -> tuple[dict[str, Any], Done]:
-        """Read the event and do what it asks for."""
-        from limpet import settings
-        from limpet.clients import dialects
-
+    def answer(self) -> tuple[dict[str, Any], Outcome]:
+        """Read the event and act on it."""
         payload = _payload(sys.stdin.buffer.read(limits.HOOK_INPUT_BYTES + 1))
-        by_plugin = self.client is None and settings.by_plugin()
-        self.client = self.client or dialects.detect(payload, settings.coding_agent())
-        event = dialects.read(self.client, self.event, payload)
+        from_plugin = self.client is None and clients.run_by_plugin()
+        client = clients.detect(payload) if self.client is None else clients.find(self.client)
+        self.client = client.name
+        event = read(client, self.event, payload)
         chosen = settings.load(folder=event.folder or None)
-        hooks = chosen.bounds.hooks
-        self.seconds = min(hooks.seconds, limits.HOOK_END_SECONDS) if event.name == "session-end" else hooks.seconds
-        from limpet.doors.hooks import events
-
-        if not hooks.enabled or event.client in hooks.off_clients:
-            return {}, events.NOTHING
-        if by_plugin:
-            from limpet.clients.plugin import hooks_beside
-
-            if hooks_beside(event.client, chosen.root, os.path.expanduser("~")):
-                return {}, events.NOTHING  # the installed ones answer; twice would be once too often
-        found = events.EVENTS[event.name](events.Call(event, chosen, *_store(chosen, event.session)))
-        return dialects.write(event, found.answer), found
+        rules = chosen.bounds.hooks
+        self.seconds = min(rules.seconds, limits.HOOK_END_SECONDS) if event.name == "session-end" else rules.seconds
+        if not rules.enabled or client.name in rules.off_clients or (from_plugin and _has_hooks(client, chosen.root)):
+            return {}, Outcome()
+        outcome = _act(Hook(event, chosen))
+        return client.write(event, outcome.answer), outcome
 
 
 def main(client: str | None, event: str) -> NoReturn:
     job = Job(client, event)
-    found = job.within(job.answer)
-    answer, done = found if found is not None else ({}, None)
-    if _written(answer) and done is not None and done.after is not None:
-        job.within(done.after)
+    reply, outcome = job.within(job.answer) or ({}, None)
+    if _written(reply) and outcome is not None and outcome.after is not None:
+        job.within(outcome.after)
     os._exit(0)
 
 
 def log(line: str) -> None:
-    """Add a line to the log. Where that cannot be done there is nobody left to tell."""
-    from limpet.settings import data_folder
-
+    """Add a line to the log. A failure to do so is ignored: there is no other place to report it."""
     try:
-        folder = data_folder()
+        folder = settings.data_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, "hooks.log")
         if os.path.exists(path) and os.path.getsize(path) > limits.HOOK_LOG_BYTES:
             os.replace(path, f"{path}.old")
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            told = " ".join(line.split())[:1_000]
-            os.write(handle, f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {told}\n".encode(errors="replace"))
+            text = " ".join(line.split())[:1_000]
+            os.write(handle, f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n".encode(errors="replace"))
         finally:
             os.close(handle)
     except OSError:
         return
 
 
+def _act(hook: Hook) -> Outcome:
+    outcome = Outcome(next_action=TRIAGE[hook.event.name](hook))
+    while outcome.next_action:
+        outcome = import_module(f"limpet.doors.hooks.actions.{outcome.next_action}").run(hook)
+    return outcome
+
+
+def _has_hooks(client: Client, root: str) -> bool:
+    """Whether installed hooks answer too; then those of the plugin are silent."""
+    edits = import_module("limpet.clients.edits")  # only the hooks of a plugin need it
+    return bool(edits.has_hooks(client, root, os.path.expanduser("~")))
+
+
 def _payload(content: bytes) -> dict[str, Any]:
     if len(content) > limits.HOOK_INPUT_BYTES:
         raise ValueError(f"the event has more than {limits.HOOK_INPUT_BYTES} bytes")
-    found = json.loads(content)
-    if not isinstance(found, dict):
+    payload = json.loads(content)
+    if not isinstance(payload, dict):
         raise TypeError("the event is not a JSON object")
-    return found
+    return payload
 
 
-def _written(answer: dict[str, Any]) -> bool:
-    """Whether the client has it: what follows is only true if it has."""
+def _written(reply: dict[str, Any]) -> bool:
+    """Whether the agent has the reply; `after` relies on that."""
     try:
-        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
     except (OSError, ValueError) as problem:
         log(f"the answer was not taken: {problem}")
         return False
     return True
-
-
-def _store(chosen: Settings, session: str) -> tuple[Callable[[], Context], Callable[[], bool]]:
-    """How the store is opened, once, and whether there is one: a hook that only reads does not make a new one."""
-    made: list[Context] = []
-
-    def opened() -> Context:
-        if not made:
-            from limpet import wiring
-            from limpet.catalogue.check import a_name
-            from limpet.catalogue.operation import Context
-            from limpet.doors.hooks.events import BY
-            from limpet.model import Scope
-
-            name = a_name("session_id", session or chosen.session or "hooks", limits.SESSION_MAX_CHARS)
-            store = wiring.choose_store(chosen.store)
-            scope = Scope(chosen.tenant, chosen.project)
-            now = time.time_ns() // 1_000_000
-            made.append(Context(store, scope, name, BY, now, chosen.bounds, chosen.skills, chosen.root))
-        return made[0]
-
-    def known() -> bool:
-        return "://" in chosen.store or os.path.exists(chosen.store)
-
-    return opened, known

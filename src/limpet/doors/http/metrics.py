@@ -38,7 +38,10 @@ class Numbers:
         return {
             "entries": ("Entries that the server's own tenant keeps.", usage.entries),
             "output_bytes": ("Bytes of the outputs it keeps, before compression.", usage.output_bytes),
-            "compactions": ("Folds in the server's own project.", self._home.store.tally(scope, FOLD, "").total),
+            "compactions": (
+                "Folds in the server's own project.",
+                self._home.store.entries.tally(scope, FOLD, "").total,
+            ),
         }
 
 

@@ -5,7 +5,7 @@ Each function may be put to another text again, so that a change can be repeated
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -268,7 +268,7 @@ class Moved(NamedTuple):
 
 
 def archive_name(name: str) -> str:
-    stem, ending = os.path.splitext(name)
+    stem, ending = posixpath.splitext(name)
     return f"{stem}.archive{ending}"
 
 

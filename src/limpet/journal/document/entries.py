@@ -5,7 +5,7 @@ People write freely: what is no entry is passed over here and left alone by ever
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -423,7 +423,7 @@ def rooted(ref: Ref, root: str) -> Ref | None:
         if not root or not path.startswith(home):
             return None
         path = path.removeprefix(home)
-    path = os.path.normpath(path)
+    path = posixpath.normpath(path)
     return None if path.startswith(("..", "/", "~", "$")) else ref._replace(path=path, rooted=True)
 
 

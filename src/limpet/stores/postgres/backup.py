@@ -1,62 +1,68 @@
-"""A whole PostgreSQL store, read as it is at one moment or filled at once: its part of whole.py."""
+"""Backup and restore of a PostgreSQL store: its rows in one snapshot, and an empty store filled in one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar, cast
 
 from limpet import errors
 from limpet.model import Entry, Scope
-from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, Proof
+from limpet.store import Finding, Progress, Restored
+from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, PostgresDatabase, Proof
 from limpet.stores.postgres.schema import Con
-from limpet.stores.postgres.store import PostgresStore
 from limpet.stores.postgres.tenants import FILTERED, LOCALLY, SIGN, UNFILTERED
 from limpet.stores.postgres.write import Writer
-from limpet.stores.shared.rows import Row
+from limpet.stores.shared.backup import Source, Table, copy_rows, remove_file
+from limpet.stores.shared.sql import Row
+from limpet.stores.sqlite.store import SqliteStore, read_backup, write_backup
 
-if TYPE_CHECKING:
-    from limpet.store import Store
-    from limpet.stores.shared.backup import Copied, Source, Table, Target
-
-T = TypeVar("T")
-FETCHED = 200  # rows a time
-# Nobody may begin a project while a backup is being put back; who reads goes on. The number is "Restored".
-ALONE = "LOCK TABLE projects IN SHARE ROW EXCLUSIVE MODE"
-ENDED = f"SELECT pg_advisory_xact_lock({0x526573746F726564})"  # waits for who restores
-TENANT = LOCALLY.format("tenant", f"'{SIGN}' || %s")  # in whose name a transaction works
-ANYTHING = "SELECT 1 FROM projects LIMIT 1"  # whether anything is there at all is asked of everybody's rows
+FETCH = 200  # rows per round trip
+# No project may be created during a restore; readers are not blocked. The number is "Restored".
+LOCK_PROJECTS = "LOCK TABLE projects IN SHARE ROW EXCLUSIVE MODE"
+WAIT_FOR_RESTORE = f"SELECT pg_advisory_xact_lock({0x526573746F726564})"
+TENANT = LOCALLY.format("tenant", f"'{SIGN}' || %s")  # the tenant of a transaction
+ANY_PROJECT = "SELECT 1 FROM projects LIMIT 1"
 
 
-def moment(store: Store, work: Callable[[Source], T]) -> T:
-    """All reads of the work see one moment. The work may run more than once."""
+def write(db: PostgresDatabase, target: str, progress: Progress) -> tuple[Finding, ...]:
+    def fill(draft: str) -> None:
+        def work(con: Con) -> None:
+            # Sorting all rows may take long, and so may writing them; the snapshot holds no lock that others need.
+            con.execute("SET LOCAL statement_timeout = 0")
+            con.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{EXPORT_IDLE_SECONDS}s'")
+            remove_file(draft)  # after a lost connection the work runs again, with another snapshot
+            copy = SqliteStore(draft)
+            try:
+                copy.fill(PostgresSource(con), db.place, progress)
+            finally:
+                copy.close()
 
-    def within(con: Con) -> T:
-        # Ordering all there is may take its time, and so may writing it down; no lock is held that anybody needs.
-        con.execute("SET LOCAL statement_timeout = 0")
-        con.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{EXPORT_IDLE_SECONDS}s'")
-        return work(PostgresSource(con))
+        db.snapshot_of_all(work)
 
-    return cast(PostgresStore, store)._server.everything(within)
+    return write_backup(target, fill)
 
 
-def restored(store: Store, copy: Callable[[Target], Copied]) -> Copied:
-    def work(con: Con) -> tuple[Copied, Proof]:
-        con.execute(ENDED)
-        con.execute(ALONE)
-        con.execute(UNFILTERED)
-        taken = con.execute(ANYTHING, prepare=False).fetchall()
-        con.execute(FILTERED)
-        if taken:
-            raise errors.store_not_empty(store.place)
-        target = PostgresTarget(con)
-        copied = copy(target)
-        # The server looks at new rows a minute later by itself; until then it would search in clumsy ways.
-        con.execute("ANALYZE entries, entry_tags, tallies, events, outputs")
-        return copied, ((ENDED, ()), (TENANT, (target.tenant,)), (ANYTHING, ())) if copied.projects else ()
+def restore(db: PostgresDatabase, source: str, progress: Progress) -> Restored:
+    def fill(rows: Source) -> Restored:
+        def work(con: Con, _: object) -> tuple[Restored, Proof]:
+            con.execute(WAIT_FOR_RESTORE)
+            con.execute(LOCK_PROJECTS)
+            con.execute(UNFILTERED)
+            taken = con.execute(ANY_PROJECT, prepare=False).fetchall()
+            con.execute(FILTERED)
+            if taken:
+                raise errors.store_not_empty(db.place)
+            target = PostgresTarget(con)
+            restored = copy_rows(rows, target, db.place, progress)
+            # The server analyses new rows a minute later by itself; until then its query plans would be slow.
+            con.execute("ANALYZE entries, entry_tags, tallies, events, outputs")
+            proof = ((WAIT_FOR_RESTORE, ()), (TENANT, (target.tenant,)), (ANY_PROJECT, ()))
+            return restored, proof if restored.projects else ()
 
-    # What is copied can be read only once.
-    return cast(PostgresStore, store)._server.write("", work, repeatable=False)
+        # The rows can be read once only.
+        return db.write("", work, repeatable=False)
+
+    return read_backup(source, fill)
 
 
 class PostgresSource:
@@ -64,9 +70,9 @@ class PostgresSource:
         self._con = con
 
     def read(self, table: Table) -> Iterator[Row]:
-        # Bytes come as they are and not as a text of twice their length.
-        with self._con.cursor(name="limpet_whole", binary=True) as cursor:
-            cursor.itersize = FETCHED
+        # Binary: bytes arrive as they are and not as text of twice the length.
+        with self._con.cursor(name="limpet_backup", binary=True) as cursor:
+            cursor.itersize = FETCH
             cursor.execute(f"SELECT {table.columns} FROM {table.name} ORDER BY {table.order}")  # noqa: S608 - constants
             yield from cursor
 
@@ -77,22 +83,23 @@ class PostgresTarget:
         self.tenant: str | None = None  # whose rows are being written
 
     def add(self, table: Table, batch: list[Row]) -> None:
-        sql = f"INSERT INTO {table.name} ({table.columns}) VALUES ({table.marks.replace('?', '%s')})"  # noqa: S608
+        values = table.placeholders.replace("?", "%s")
+        sql = f"INSERT INTO {table.name} ({table.columns}) VALUES ({values})"  # noqa: S608
         for tenant, some in groupby(batch, key=lambda row: str(row[0])):
-            self._work_for(tenant)
+            self._set_tenant(tenant)
             with self._con.cursor() as cursor:
                 cursor.executemany(sql, list(some))
 
-    def put(self, batch: list[tuple[Row, Entry | None]]) -> None:
+    def add_entries(self, batch: list[tuple[Row, Entry | None]]) -> None:
         with self._con.pipeline():
             for row, entry in batch:
                 if entry is None:
                     raise errors.backup_damaged("the backup", f"{row[2]} {row[3]!r}")
-                self._work_for(row[0])
+                self._set_tenant(row[0])
                 Writer(self._con, Scope(*row[:2]), 0, 0).put(entry)
 
-    def _work_for(self, tenant: str) -> None:
-        """Rows are written in the name of their tenant."""
+    def _set_tenant(self, tenant: str) -> None:
+        """Rows are written as their own tenant, because of row-level security."""
         if tenant != self.tenant:
             self._con.execute(TENANT, (tenant,))
             self.tenant = tenant

@@ -2,11 +2,11 @@
 
 The ideas:
 
-- *A lost connection is not a lost change.* Before COMMIT is sent nothing can have been kept, so the work is done again
-  on another connection. If the connection breaks during COMMIT, the server is asked whether the change is there.
-- *Every wait has an end.* Locks, statements and idle transactions have time limits, set when a connection is made.
-- *Passwords stay inside.* `place` is made from the parts of the address that may be shown, and reasons that come from
-  the server pass `Address.why`.
+- *A lost connection is not a lost change.* Before COMMIT is sent nothing can have been committed, so the work is run
+  again on another connection. If the connection breaks during COMMIT, the server is asked whether the change is there.
+- *Every wait has a timeout.* Locks, statements and idle transactions have timeouts, set when a connection is opened.
+- *Passwords stay private.* `place` is built from the parts of the address that may be shown, and messages of the server
+  pass `Address.why`.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from limpet.stores.postgres.tenants import SET_TENANT, UNFILTERED, VIEW, begin
 T = TypeVar("T")
 Row = tuple[Any, ...]
 Statement = tuple[str, Row]
-Proof = tuple[Statement, ...]  # the change is kept if each of these finds a row; the first locks the project, if any
+Proof = tuple[Statement, ...]  # committed if each of these returns a row; the first locks the project, if any
 SAME_PROJECT = "INSERT INTO projects (tenant, project, seq, clock) VALUES (%s, %s, 0, -1) ON CONFLICT DO NOTHING"
-Work = Callable[[Con], tuple[T, Proof]]  # no proof: nothing was changed, so nothing is committed
+Work = Callable[[Con, list[Row]], tuple[T, Proof]]  # given the rows of `first`; no proof: nothing to commit
 
 POOL_MAX = 8  # connections of one process; a server usually allows 100 in all
-CONNECT_SECONDS = 10  # a server that does not answer by then is away; one that restarts is back by then
-STATEMENT_SECONDS = 60  # ours take milliseconds; a minute means that the server is in trouble
-IDLE_SECONDS = 60  # a transaction that waits for us for so long belongs to a stopped process; it holds the write lock
-EXPORT_IDLE_SECONDS = 3_600  # an export waits for whoever reads it, and holds no lock that anybody needs
-TRIES = 6  # lost connections in a row mean that something else is wrong; conflicts are bounded by time
-PAUSE_SECONDS = 0.02  # before the second try; doubled each time, and random so that two do not meet again
-MOST_DOUBLED = 3  # after a conflict: who pauses much longer than those who come later loses to them for ever
-CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: doing it again is the cure
+CONNECT_SECONDS = 10  # long enough for a server that restarts
+STATEMENT_SECONDS = 60  # statements take milliseconds; a minute means that the server is in trouble
+IDLE_SECONDS = 60  # an idle transaction belongs to a stopped process, and holds the write lock
+EXPORT_IDLE_SECONDS = 3_600  # an export waits for its reader, and holds no lock that others need
+TRIES = 6  # after so many lost connections in a row something else is wrong; conflicts are bounded by time
+PAUSE_SECONDS = 0.02  # before the second attempt; doubled each time, with jitter
+MOST_DOUBLED = 3  # after a conflict: longer pauses would lose to newcomers forever
+CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: cured by running the work again
 
 after_fork: list[Any] = []  # pools of the parent: in the child they must be neither used nor cleaned up
 
 
 class _Again(Exception):
-    """A try failed and left nothing behind. `begun` is False when not even the transaction had begun."""
+    """An attempt failed and changed nothing. `begun` is False when not even the transaction had begun."""
 
     def __init__(self, problem: psycopg.Error, begun: bool) -> None:
         super().__init__(str(problem))
@@ -65,13 +65,13 @@ class Address(NamedTuple):
     password: str
 
     def why(self, problem: psycopg.Error) -> str:
-        """What the server or the driver said, in one line, and without the password should it be in there."""
-        said = problem.diag.message_primary or str(problem)
-        line = " ".join(said.split()).rstrip(".") or type(problem).__name__
+        """The message of the server or the driver, in one line, without the password should it be in there."""
+        message = problem.diag.message_primary or str(problem)
+        line = " ".join(message.split()).rstrip(".") or type(problem).__name__
         return line.replace(self.password, "…") if self.password else line
 
 
-class Server:
+class PostgresDatabase:
     def __init__(self, url: str) -> None:
         self._address = read_address(url)
         self.place = self._address.place
@@ -79,7 +79,9 @@ class Server:
         self._opening = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
-        self._tenants: WeakKeyDictionary[Con, str] = WeakKeyDictionary()  # whom a connection works for between calls
+        self._tenants: WeakKeyDictionary[Con, str] = (
+            WeakKeyDictionary()
+        )  # the tenant a connection is set to between calls
         con = self._connect()
         try:
             prepare(con, self.place)
@@ -97,7 +99,7 @@ class Server:
             raise errors.store_gone(self.place, self._address.why(problem)) from problem
 
     def _ready(self) -> psycopg_pool.ConnectionPool[Con]:
-        """The pool of this process, made when it is first needed."""
+        """The pool of this process, opened at the first use."""
         if self._pid != os.getpid():
             after_fork.append(self._pool)
             self._pool, self._opening, self._pid = None, threading.Lock(), os.getpid()
@@ -105,7 +107,7 @@ class Server:
             if self._closed:
                 raise errors.store_gone(self.place, "it was closed")
             if self._pool is None:
-                # What the pool would log we raise; without a handler, logging would write it to the terminal as well.
+                # The pool's problems are raised; without a handler, logging would print them as well.
                 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
                 self._pool = psycopg_pool.ConnectionPool(
                     self._address.conninfo,
@@ -120,7 +122,7 @@ class Server:
 
     @contextmanager
     def connection(self) -> Iterator[Con]:
-        """A connection for this thread alone. psycopg's errors come out as they are, see `translate`."""
+        """A connection for the calling thread. psycopg's errors come out as they are, see `translate`."""
         pool = self._ready()
         con = self._from(pool)
         try:
@@ -130,8 +132,8 @@ class Server:
             pool.putconn(con)
 
     def _from(self, pool: psycopg_pool.ConnectionPool[Con]) -> Con:
-        # The pool itself would try again after ever longer pauses, and not notice for minutes that a server is back.
-        # So it gives up at once, and we ask again every second.
+        # The pool itself would retry after ever longer pauses, and take minutes to notice that a server is back. So it
+        # gives up at once, and is asked again every second.
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
@@ -161,46 +163,46 @@ class Server:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def rows(self, tenant: str, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def rows(self, tenant: str, sql: str, values: tuple[Any, ...]) -> list[Row]:
         """All rows of one read."""
 
-        def within(con: Con) -> list[tuple[Any, ...]]:
+        def work(con: Con) -> list[Row]:
             if self._tenants.get(con) == tenant:
                 return con.execute(sql, values).fetchall()
-            with con.pipeline():  # both travel together, and either both or none of them count
+            with con.pipeline():  # both travel together, and take effect together
                 con.execute(SET_TENANT, (tenant,))
-                found = con.execute(sql, values)
+                cursor = con.execute(sql, values)
             self._tenants[con] = tenant
-            return found.fetchall()
+            return cursor.fetchall()
 
-        return self._reading(within)
+        return self._read(work)
 
     def reads(self, tenant: str, work: Callable[[Con], T]) -> T:
-        """Several reads for one tenant, each of a moment of its own: they save the transaction around a `view`."""
+        """Several reads for one tenant, each of which sees its own moment. Saves the transaction of a `snapshot`."""
 
-        def within(con: Con) -> T:
+        def for_tenant(con: Con) -> T:
             if self._tenants.get(con) != tenant:
                 con.execute(SET_TENANT, (tenant,))
                 self._tenants[con] = tenant
             return work(con)
 
-        return self._reading(within)
+        return self._read(for_tenant)
 
-    def view(self, tenant: str, work: Callable[[Con], T]) -> T:
-        """Several reads that see one moment of one tenant."""
+    def snapshot(self, tenant: str, work: Callable[[Con], T]) -> T:
+        """Several reads that see the same moment of one tenant."""
 
-        def within(con: Con) -> T:
+        def in_transaction(con: Con) -> T:
             begin(con, VIEW, tenant)
             result = work(con)
             con.execute("COMMIT")
             return result
 
-        return self._reading(within)
+        return self._read(in_transaction)
 
-    def everything(self, work: Callable[[Con], T]) -> T:
-        """Several reads that see one moment of the whole store."""
+    def snapshot_of_all(self, work: Callable[[Con], T]) -> T:
+        """Several reads that see the same moment of all tenants."""
 
-        def within(con: Con) -> T:
+        def unfiltered(con: Con) -> T:
             usual, con.prepare_threshold = con.prepare_threshold, None
             try:
                 con.execute(f"{VIEW}; {UNFILTERED}")
@@ -210,19 +212,23 @@ class Server:
                 con.prepare_threshold = usual
             return result
 
-        return self._reading(within)
+        return self._read(unfiltered)
 
-    def _reading(self, work: Callable[[Con], T]) -> T:
-        def attempt() -> T:
-            with self.connection() as con:
-                try:
-                    return work(con)
-                except psycopg.Error as problem:
-                    if lost(con, problem) or problem.sqlstate in CONFLICTS:
-                        raise _Again(problem, begun=True) from problem
-                    raise
-
-        return self._trying(attempt, lambda again: True)
+    def _read(self, work: Callable[[Con], T]) -> T:
+        retries = _Retries(self)
+        while True:
+            try:
+                with self.connection() as con:
+                    try:
+                        return work(con)
+                    except psycopg.Error as problem:
+                        if lost(con, problem) or problem.sqlstate in CONFLICTS:
+                            raise _Again(problem, begun=True) from problem
+                        raise
+            except _Again as again:
+                retries.pause(again)
+            except psycopg.Error as problem:
+                raise self.translate(problem) from problem
 
     def stream(self, sql: str, values: tuple[Any, ...], con: Con) -> Iterator[tuple[Any, ...]]:
         """Rows that are fetched a few hundred at a time. `con` must be in a transaction."""
@@ -233,50 +239,28 @@ class Server:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, tenant: str, work: Work[T], *, repeatable: bool = True) -> T:
+    def write(self, tenant: str, work: Work[T], *, first: Statement = ("", ()), repeatable: bool = True) -> T:
         """Run `work` in a transaction of one tenant and return when it is on disk.
 
-        It may run more than once, unless it is not `repeatable`; then only a failure to begin is tried again.
+        It may run more than once, unless it is not `repeatable`; then it is run again only if it had not begun. The
+        statement `first` travels with the one that begins the transaction.
         """
-        return self._trying(
-            lambda: self._transact(tenant, lambda con, _: work(con)), lambda again: repeatable or not again.begun
-        )
-
-    def write_after(self, tenant: str, first: Statement, work: Callable[[Con, list[Row]], tuple[T, Proof]]) -> T:
-        """The same for work that needs an answer first: the question travels with what begins the transaction."""
-        return self._trying(lambda: self._transact(tenant, work, first), lambda again: True)
-
-    def _trying(self, attempt: Callable[[], T], may_repeat: Callable[[_Again], bool]) -> T:
-        started = time.monotonic()
-        tried = 0
+        retries = _Retries(self)
         while True:
             try:
-                return attempt()
+                return self._transact(tenant, work, first)
             except _Again as again:
-                tried += 1
-                conflict, waited = again.problem.sqlstate in CONFLICTS, time.monotonic() - started
-                # Who loses to others again and again is no worse off than who waits for their lock.
-                over = tried >= TRIES and not (conflict and waited < limits.LOCK_WAIT_SECONDS)
-                if over or not may_repeat(again):
-                    if conflict:
-                        raise errors.store_busy(self.place, waited) from again.problem
-                    raise self.translate(again.problem, lost=True) from again.problem
-                if not conflict:
-                    self._ready().check()  # where one connection broke, the others that lie there may be broken too
+                retries.pause(again, may_repeat=repeatable or not again.begun)
             except psycopg.Error as problem:
                 raise self.translate(problem) from problem
-            doubled = min(tried, MOST_DOUBLED if conflict else TRIES)
-            time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**doubled)  # noqa: S311 - no secret
 
-    def _transact(
-        self, tenant: str, work: Callable[[Con, list[Row]], tuple[T, Proof]], first: Statement = ("", ())
-    ) -> T:
+    def _transact(self, tenant: str, work: Work[T], first: Statement) -> T:
         begun = False
         with self.connection() as con:
             try:
-                found = begin(con, "BEGIN", tenant, *first)
+                answer = begin(con, "BEGIN", tenant, *first)
                 begun = True
-                result, proof = work(con, found)
+                result, proof = work(con, answer)
                 if not proof:
                     return result
             except psycopg.Error as problem:
@@ -293,34 +277,38 @@ class Server:
                 if not lost(con, problem):
                     raise
                 unsure = problem
-        if self._kept(tenant, proof):
+        if self._is_committed(tenant, proof):
             return result
         raise _Again(unsure, begun) from unsure
 
-    def _kept(self, tenant: str, proof: Proof) -> bool:
-        """Whether a change was kept whose COMMIT was never answered. The first statement waits for its transaction."""
+    def _is_committed(self, tenant: str, proof: Proof) -> bool:
+        """Whether a change is there whose COMMIT was not answered. The first statement waits for its transaction."""
         scope = proof[0][1]
 
         def look(con: Con) -> bool:
             begin(con, "BEGIN", tenant)
             if scope:
-                # The change may have made the project too. Nobody can lock a row that is not kept yet, but to insert
-                # the same one waits until it is or never will be.
+                # The change may have created the project. An uncommitted row cannot be locked, but inserting the same
+                # one waits until it is committed or rolled back.
                 con.execute(SAME_PROJECT, scope)
-            found = all(con.execute(sql, values).fetchall() for sql, values in proof)
+            committed = all(con.execute(sql, values).fetchall() for sql, values in proof)
             con.execute("ROLLBACK")
-            return found
+            return committed
 
         try:
-            return self._reading(look)
+            return self._read(look)
         except errors.StoreProblem as problem:
             why = "the connection broke while a change was being kept, so look whether it is there before you repeat it"
             raise errors.store_gone(self.place, why) from problem
 
-    # --- what may go wrong --------------------------------------------------------------------------------------------
+    # --- problems -----------------------------------------------------------------------------------------------------
+
+    def recheck(self) -> None:
+        """Check the idle connections: where one broke, others may be broken too."""
+        self._ready().check()
 
     def translate(self, problem: psycopg.Error, *, lost: bool = False) -> errors.StoreProblem:
-        """PostgreSQL's trouble as a problem of ours."""
+        """The StoreProblem for an error of PostgreSQL."""
         state, why = problem.sqlstate or "", self._address.why(problem)
         if state == "53100":
             return errors.store_full(self.place)
@@ -336,8 +324,32 @@ class Server:
         return errors.store_broken(self.place, why)
 
 
+class _Retries:
+    """How often, and for how long, failed attempts are repeated."""
+
+    def __init__(self, db: PostgresDatabase) -> None:
+        self._db = db
+        self._started = time.monotonic()
+        self._failed = 0
+
+    def pause(self, again: _Again, *, may_repeat: bool = True) -> None:
+        """Wait before the next attempt, or raise."""
+        self._failed += 1
+        conflict, waited = again.problem.sqlstate in CONFLICTS, time.monotonic() - self._started
+        # A writer that loses to others repeatedly may wait as long as one that waits for their lock.
+        over = self._failed >= TRIES and not (conflict and waited < limits.LOCK_WAIT_SECONDS)
+        if over or not may_repeat:
+            if conflict:
+                raise errors.store_busy(self._db.place, waited) from again.problem
+            raise self._db.translate(again.problem, lost=True) from again.problem
+        if not conflict:
+            self._db.recheck()
+        doubled = min(self._failed, MOST_DOUBLED if conflict else TRIES)
+        time.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS * 2**doubled)  # noqa: S311 - no secret
+
+
 def lost(con: Con, problem: psycopg.Error) -> bool:
-    """Whether the connection is gone, so that nothing uncommitted is left of what it did."""
+    """Whether the connection is lost, and its transaction with it."""
     state = problem.sqlstate or ""
     if con.closed or state.startswith(("08", "57P")) or state == "25P03":
         con.close()
@@ -353,36 +365,36 @@ def read_address(
     lock: float = limits.LOCK_WAIT_SECONDS,
     statement: int = STATEMENT_SECONDS,
 ) -> Address:
-    """The address of a server, with how many seconds to wait for what."""
+    """The address of a server, with timeouts in seconds."""
     try:
         info: dict[str, Any] = dict(conninfo_to_dict(url))
     except psycopg.Error:
         info = {}
-    # A password with a / or an @ in it is cut in pieces, which are then taken for server, port and database.
+    # A password with a / or an @ in it is split, and its parts are taken for server, port and database.
     names, ports = f"{info.get('host')}{info.get('dbname')}", str(info.get("port") or "0").replace(",", "")
     if not info or "@" in names or not ports.isdecimal():
-        # libpq's own words may repeat the password, so they are not passed on.
+        # libpq's own message may repeat the password, so it is not passed on.
         rule = "it must be an address that can be read; special characters in names and passwords are written as %XX"
         raise errors.bad_setting(setting, "postgresql://…", rule)
     place, password = _place(info), str(info.get("password") or "")
     info.setdefault("application_name", "limpet")
     info.setdefault("connect_timeout", connect)
-    info.setdefault("tcp_user_timeout", connect * 1_000)  # a peer that vanished is noticed
+    info.setdefault("tcp_user_timeout", connect * 1_000)  # notices a peer that vanished
     info["client_encoding"] = "UTF8"
-    ours = {
+    defaults = {
         "synchronous_commit": "on",
         "lock_timeout": f"{lock * 1_000:.0f}",
         "statement_timeout": f"{statement * 1_000}",
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1_000}",
     }
-    # What the address itself sets comes later and wins.
-    options = [f"-c {name}={value}" for name, value in ours.items()] + [str(info.get("options") or "")]
+    # Options of the address itself come later and win.
+    options = [f"-c {name}={value}" for name, value in defaults.items()] + [str(info.get("options") or "")]
     info["options"] = " ".join(options).strip()
     return Address(make_conninfo("", **info), place, password)
 
 
 def _place(info: dict[str, Any]) -> str:
-    """The address with nothing in it but server and database."""
+    """The address, reduced to server and database."""
     hosts = str(info.get("host") or info.get("hostaddr") or "")
     database = quote(str(info.get("dbname") or ""))
     if hosts.startswith("/") or "," in hosts:

@@ -1,4 +1,4 @@
-"""The outputs of the store for teams: how the methods of outputs.py read and write a PostgreSQL database."""
+"""The outputs of a PostgreSQL store: the statements that differ, and transactions for the parts that stores share."""
 
 from __future__ import annotations
 
@@ -6,101 +6,120 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from limpet.model import MESSAGE, Scope
-from limpet.store import Fact, Gathered, Seek
+from limpet.store import CandidateQuery, Candidates, Document
 from limpet.stores.postgres import connections
-from limpet.stores.postgres.recall import PIECES, vector, words_in
-from limpet.stores.postgres.replica import PostgresNear
+from limpet.stores.postgres.candidates import PIECES, tsvector, word_positions
+from limpet.stores.postgres.connections import PostgresDatabase
+from limpet.stores.postgres.replica import ReplicaReads
 from limpet.stores.postgres.schema import TAKE_PROJECT, Con
 from limpet.stores.postgres.tenants import numbers
-from limpet.stores.shared.call_log import Calls
-from limpet.stores.shared.candidates import PIECE_FACTS, gathered, to_piece_fact
-from limpet.stores.shared.output_pieces import Piece
-from limpet.stores.shared.output_rows import Row
-from limpet.stores.shared.output_transfer import OutputTransfer
-from limpet.stores.shared.outputs import NEW_PROJECT, ONE, Outputs, Proof, Sql
+from limpet.stores.shared.candidates import PIECE_DOCUMENT, collect, to_piece_document
+from limpet.stores.shared.chunks import Piece
+from limpet.stores.shared.outputs import NEW_PROJECT, ONE, SqlOutputs
+from limpet.stores.shared.sql import Proof, Row
 
 T = TypeVar("T")
+UNSYNCED = "SET LOCAL synchronous_commit = off"
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 CITED = (
     "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "  # noqa: S608
     f"WHERE e.tenant = %s AND e.project = %s AND e.kind <> '{MESSAGE}' AND e.folded LIKE '%%' || s.id || '%%')"
 )
 
-# The texts of this module are put together from constants of ours only; every value is a parameter.
+# The statements of this module are built from constants; every value is a parameter.
 NEW_PIECE = (
     "INSERT INTO output_pieces (tenant, project, id, start, size, line, head, terms) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, CAST(? AS tsvector))"
 )
-KNOWN_PIECES = (
-    f"SELECT p.doc, {PIECE_FACTS} FROM output_pieces p JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project "  # noqa: S608
+DOCUMENTS = (
+    f"SELECT p.doc, {PIECE_DOCUMENT} FROM output_pieces p "  # noqa: S608
+    "JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project "
     "AND o.id = p.id WHERE p.tenant = %s AND p.project = %s AND p.doc = ANY(%s)"
 )
 COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = %s AND project = %s"
 
 
 class PostgresSql:
+    """An open transaction for statements with `?` as placeholder."""
+
     def __init__(self, con: Con) -> None:
         self.con = con
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        # Bytes come as they are and not as a text of twice their length.
-        cursor = self.con.execute(_theirs(sql), values, binary=True)
+        # Binary: bytes arrive as they are and not as text of twice the length.
+        cursor = self.con.execute(placeholders(sql), values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
     def many(self, sql: str, values: Iterable[Row]) -> None:
         with self.con.cursor() as cursor:
-            cursor.executemany(_theirs(sql), values)
+            cursor.executemany(placeholders(sql), values)
 
 
-class PostgresOutputs(Outputs, Calls, OutputTransfer, PostgresNear):
-    def _look(self, tenant: str, work: Callable[[Sql], T]) -> T:
-        return self._server.view(tenant, lambda con: work(PostgresSql(con)))
+def placeholders(sql: str) -> str:
+    """The statement with psycopg's placeholder. No shared statement contains either of them otherwise."""
+    return sql.replace("?", "%s")
 
-    def _rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
-        return self._server.reads(tenant, lambda con: PostgresSql(con).rows(sql, values))
 
-    def _change(self, scope: Scope, work: Callable[[Sql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
-        def locked(con: Con) -> tuple[T, connections.Proof]:
-            # Writers of a project stand in line at its row. If nothing is changed after all, a new one is not kept.
+class PostgresTransactions:
+    """The database as the parts that both stores share see it."""
+
+    def __init__(self, db: PostgresDatabase, replica: ReplicaReads) -> None:
+        self._db = db
+        self._replica = replica
+        self.place = db.place
+
+    def rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
+        return self._db.reads(tenant, lambda con: PostgresSql(con).rows(sql, values))
+
+    def replica_rows(self, scope: Scope, sql: str, values: Sequence[object]) -> list[Row]:
+        return self._replica.reads(scope, lambda con: PostgresSql(con).rows(sql, values))
+
+    def snapshot(self, tenant: str, work: Callable[[PostgresSql], T]) -> T:
+        return self._db.snapshot(tenant, lambda con: work(PostgresSql(con)))
+
+    def write(self, scope: Scope, work: Callable[[PostgresSql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
+        def locked(con: Con, _: object) -> tuple[T, connections.Proof]:
+            # Writers of a project queue at its row. If nothing is changed after all, a new row is not committed.
             while not con.execute(TAKE_PROJECT, scope).fetchall():
-                con.execute(_theirs(NEW_PROJECT), (*scope, 0))
+                con.execute(placeholders(NEW_PROJECT), (*scope, 0))
             result, proof = work(PostgresSql(con))
-            return result, ((LOCK, scope), (_theirs(proof[0]), proof[1])) if proof else ()
+            return result, ((LOCK, scope), (placeholders(proof[0]), proof[1])) if proof else ()
 
-        return self._server.write(scope.tenant, locked, repeatable=repeatable)
+        return self._db.write(scope.tenant, locked, repeatable=repeatable)
 
-    def _jot(self, tenant: str, work: Callable[[Sql], T]) -> T:
-        def lightly(con: Con) -> tuple[T, connections.Proof]:
-            con.execute("SET LOCAL synchronous_commit = off")
-            # Should the answer to COMMIT get lost, the note may be lost too. To make it twice would be worse.
+    def write_soon(self, scope: Scope, work: Callable[[PostgresSql], T], *, alone: bool = False) -> T:
+        def unsynced(con: Con, _: object) -> tuple[T, connections.Proof]:
+            # If the answer to COMMIT is lost, the write may be lost too. Running it twice would be worse.
             return work(PostgresSql(con)), (("SELECT 1", ()),)
 
-        return self._server.write(tenant, lightly)
+        # The lock puts the numbers of vectors in the order in which they become visible.
+        first = (f"{UNSYNCED}; {TAKE_PROJECT}", tuple(scope)) if alone else (f"{UNSYNCED}; SELECT 1", ())
+        return self._db.write(scope.tenant, unsynced, first=first)
 
-    def _add_piece(self, sql: Sql, scope: Scope, id: str, piece: Piece) -> None:
-        sql.rows(NEW_PIECE, (*scope, id, *piece[:4], vector(piece.terms)))
 
-    def _forget_pieces(self, sql: Sql, scope: Scope, id: str) -> None:
+class PostgresOutputs(SqlOutputs[PostgresSql]):
+    def __init__(self, transactions: PostgresTransactions, replica: ReplicaReads) -> None:
+        super().__init__(transactions)
+        self._replica = replica
+
+    def candidates(self, scope: Scope, query: CandidateQuery) -> Candidates:
+        def work(con: Con) -> Candidates:
+            total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
+            words = word_positions(con, PIECES, query, tuple(scope), total)
+
+            def load(docs: Sequence[int]) -> dict[int, Document]:
+                loaded = con.execute(DOCUMENTS, (*scope, [*docs])).fetchall()
+                return {row[0]: to_piece_document(row) for row in loaded}
+
+            return collect(query, words, [], load, total)
+
+        return self._replica.reads(scope, work)
+
+    def _add_piece(self, sql: PostgresSql, scope: Scope, id: str, piece: Piece) -> None:
+        sql.rows(NEW_PIECE, (*scope, id, *piece[:4], tsvector(piece.terms)))
+
+    def _remove_pieces(self, sql: PostgresSql, scope: Scope, id: str) -> None:
         sql.rows(f"DELETE FROM output_pieces WHERE {ONE}", (*scope, id))  # noqa: S608
 
-    def gather_outputs(self, scope: Scope, seek: Seek) -> Gathered:
-        def work(con: Con) -> Gathered:
-            total = con.execute(COUNT_PIECES, scope).fetchall()[0][0]
-            words = words_in(con, PIECES, seek, tuple(scope), total)
-
-            def look(docs: Sequence[int]) -> dict[int, Fact]:
-                known = con.execute(KNOWN_PIECES, (*scope, list(docs))).fetchall()
-                return {row[0]: to_piece_fact(row) for row in known}
-
-            return gathered(seek, words, [], look, total)
-
-        return self._near(scope, work)
-
-    def _cited(self, sql: Sql, scope: Scope, ids: list[str]) -> frozenset[str]:
-        assert isinstance(sql, PostgresSql)  # noqa: S101 - made by the two methods above
-        return frozenset(id for (id,) in numbers(sql.con, CITED, (ids, *scope)))
-
-
-def _theirs(sql: str) -> str:
-    """The statement with the driver's own sign for a value. None of ours holds either sign otherwise."""
-    return sql.replace("?", "%s")
+    def _cited(self, sql: PostgresSql, scope: Scope, ids: Sequence[str]) -> frozenset[str]:
+        return frozenset(id for (id,) in numbers(sql.con, CITED, ([*ids], *scope)))

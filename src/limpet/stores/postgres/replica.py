@@ -28,7 +28,7 @@ import psycopg
 from limpet import errors
 from limpet.model import Scope
 from limpet.store import Finding
-from limpet.stores.postgres.connections import CONFLICTS, POOL_MAX, Server, after_fork, lost, read_address
+from limpet.stores.postgres.connections import CONFLICTS, POOL_MAX, PostgresDatabase, after_fork, lost, read_address
 from limpet.stores.postgres.schema import SCHEMA, Con
 from limpet.stores.postgres.tenants import BYPASSES, VIEW, begin
 
@@ -71,7 +71,7 @@ class Elsewhere(Exception):
 
 
 class Replica:
-    def __init__(self, url: str, primary: Server) -> None:
+    def __init__(self, url: str, primary: PostgresDatabase) -> None:
         self._address = read_address(url, SETTING, connect=CONNECT_SECONDS, lock=LOCK_SECONDS, statement=ANSWER_SECONDS)
         self.place = self._address.place
         self._primary = primary
@@ -91,13 +91,13 @@ class Replica:
         with self._lock:
             return dict(self._counts)
 
-    def view(self, scope: Scope, work: Callable[[Con], T]) -> T:
-        """Several reads of one moment that has every change of the project. Elsewhere, when that is not to be had."""
+    def snapshot(self, scope: Scope, work: Callable[[Con], T]) -> T:
+        """Several reads of one moment that has every change of the project. Raises Elsewhere when it has not."""
         if self._pid != os.getpid():
             after_fork.append(self._idle)  # they belong to the parent
             self._begin()
         try:
-            result = self._view(scope, work)
+            result = self._snapshot(scope, work)
         except Elsewhere as other:
             self._count(other.why)
             raise
@@ -108,7 +108,7 @@ class Replica:
         with self._lock:
             self._counts[where] += 1
 
-    def _view(self, scope: Scope, work: Callable[[Con], T]) -> T:
+    def _snapshot(self, scope: Scope, work: Callable[[Con], T]) -> T:
         if self._resting():
             raise Elsewhere(AWAY)
         mark = self._mark(scope)
@@ -268,25 +268,23 @@ def _hang_up(con: Con) -> None:
         wire.shutdown(socket.SHUT_RDWR)
 
 
-class PostgresNear:
-    """Reads that a replica may answer."""
+class ReplicaReads:
+    """Reads that a replica may answer. The primary answers where it cannot, or where there is none."""
 
-    _server: Server
-    _replica: Replica | None = None
+    def __init__(self, primary: PostgresDatabase, replica: Replica | None) -> None:
+        self._primary = primary
+        self._replica = replica
 
-    def _near(self, scope: Scope, work: Callable[[Con], T]) -> T:
-        """Several reads of a project. Only a replica's are of one moment: that is how it is known what it has."""
+    def reads(self, scope: Scope, work: Callable[[Con], T]) -> T:
+        """Several reads of a project. A replica's see the same moment, which is how its state is verified."""
         with suppress(Elsewhere):
             if self._replica is not None:
-                return self._replica.view(scope, work)
-        return self._server.reads(scope.tenant, work)
+                return self._replica.snapshot(scope, work)
+        return self._primary.reads(scope.tenant, work)
 
-    def _near_rows(self, scope: Scope, sql: str, values: tuple[Any, ...], made: Callable[[Rows], T]) -> T:
-        """What is made of all rows of one read."""
+    def rows(self, scope: Scope, sql: str, values: tuple[Any, ...], convert: Callable[[Rows], T]) -> T:
+        """All rows of one read, converted: damage that a conversion finds on a replica is read from the primary."""
         with suppress(Elsewhere):
             if self._replica is not None:
-                return self._replica.view(scope, lambda con: made(con.execute(sql, values).fetchall()))
-        return made(self._server.rows(scope.tenant, sql, values))
-
-    def searches(self) -> Mapping[str, int]:
-        return self._replica.counts() if self._replica is not None else {}
+                return self._replica.snapshot(scope, lambda con: convert(con.execute(sql, values).fetchall()))
+        return convert(self._primary.rows(scope.tenant, sql, values))

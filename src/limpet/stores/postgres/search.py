@@ -1,116 +1,108 @@
-"""Lists and searches of the store for teams.
+"""Lists and searches of entries in PostgreSQL.
 
-A search by words or by a part of a text asks the index for numbers first (postgres_tenants.py says why) and then puts
-the same question to the texts with these numbers. When there are many, the project is read instead: most of it would
-have to be looked at anyway, to put it in order. So numbers never decide what is found, only how fast; a text that comes
-or goes between the two questions is found or not, as if it had come or gone before.
+A search by words or by a substring first asks the index for document numbers (tenants.py says why) and then applies the
+same conditions to the texts with these numbers. When there are many, the project is read instead: most of it would have
+to be read anyway to sort it. So the numbers decide only how fast a search is, not its result; a text that is added or
+deleted between the two statements is found or not, as if it had been added or deleted before.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet.model import Entry, Scope
 from limpet.store import Listing, Page, Words
-from limpet.stores.postgres.recall import array, lexeme, like
-from limpet.stores.postgres.replica import PostgresNear
+from limpet.stores.postgres.candidates import array, lexeme, like
 from limpet.stores.postgres.schema import Con
 from limpet.stores.postgres.tenants import numbers
 from limpet.stores.shared import rows
-from limpet.stores.shared.rows import E_FIELDS, Row
+from limpet.stores.shared.rows import E_FIELDS
+from limpet.stores.shared.sql import Row
 from limpet.text import words as analyse
 
-FEW = 1_000  # texts that are looked up by their numbers; more of them are read with the project
+FEW = 1_000  # texts that are looked up by their numbers; when there are more, the project is read
 LATEST = "e.updated_at DESC, e.key DESC"
-GRAM_CHARS = 3  # the index of substrings knows nothing shorter
-Conditions = tuple[str, Row]  # on `entries e`
+GRAM_CHARS = 3  # the substring index has nothing shorter
 
 
-class PostgresSearch(PostgresNear):
-    place: str
+class Conditions(NamedTuple):
+    """Conditions on `entries e`, and their values."""
 
-    def list(self, scope: Scope, query: Listing) -> Page:
-        conditions = _where(scope, query)
-        return self._server.reads(scope.tenant, lambda con: self._page(con, scope, query, conditions, LATEST, ()))
+    where: str
+    values: Row
 
-    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
-        folded = analyse.fold(needle)
-        where, values = _where(scope, query)
-        matching = (f"{where} AND e.folded LIKE %s", (*values, like(folded)))
-        order = f"strpos(e.folded, %s), {LATEST}"
 
-        def work(con: Con) -> Page:
-            few = _narrowed(con, matching) if len(folded) >= GRAM_CHARS else matching
-            if few is None:
-                return Page((), 0)
-            return self._page(con, scope, query, few, order, (folded,), read_all=few is matching)
+class Order(NamedTuple):
+    sql: str
+    values: Row = ()
 
-        return self._near(scope, work)
 
-    def _page(
-        self,
-        con: Con,
-        scope: Scope,
-        query: Listing,
-        conditions: Conditions,
-        order: str,
-        order_values: tuple[str, ...],
-        *,
-        read_all: bool = False,
-    ) -> Page:
-        """One page, and how many there are. Where every text is read to tell, they are counted only if need be."""
-        where, values = conditions
-        read_all = read_all or not query.limit  # a page of nothing says no number
-        count = f"SELECT count(*) FROM entries e WHERE {where}"  # noqa: S608
-        total, counting = ("0", ()) if read_all else (f"({count})", values)
-        found = con.execute(
-            f"SELECT {total}, {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order} LIMIT %s",  # noqa: S608
-            (*counting, *values, *order_values, query.limit),
-        ).fetchall()
-        there = len(found) if read_all or not found else found[0][0]
-        if read_all and there == query.limit:
-            there = max(there, con.execute(count, values).fetchall()[0][0])
-        return Page(tuple(rows.to_entry(self.place, scope, row[1:]) for row in found), there)
+def listed(con: Con, place: str, scope: Scope, query: Listing) -> Page:
+    return _page(con, place, scope, query, _listing(scope, query), Order(LATEST))
 
-    def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
-        sought = _word_query(words)
-        if sought is None:
-            return ()
-        where, values = _where(scope, query)
-        matching = (f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, sought))
-        order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
 
-        def work(con: Con) -> list[Row]:
-            few = _narrowed(con, matching)
-            if few is None:
-                return []
-            where, values = few
-            return con.execute(
-                f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE {where} "  # noqa: S608
-                f"ORDER BY {order}, e.key DESC LIMIT %s",
-                (sought, *values, query.limit),
-            ).fetchall()
+def containing(con: Con, place: str, scope: Scope, query: Listing, needle: str) -> Page:
+    folded = analyse.fold(needle)
+    where, values = _listing(scope, query)
+    conditions = Conditions(f"{where} AND e.folded LIKE %s", (*values, like(folded)))
+    narrowed = _narrowed(con, conditions) if len(folded) >= GRAM_CHARS else conditions
+    if narrowed is None:
+        return Page((), 0)
+    order = Order(f"strpos(e.folded, %s), {LATEST}", (folded,))
+    return _page(con, place, scope, query, narrowed, order, read_all=narrowed is conditions)
 
-        return self._near(scope, lambda con: tuple(rows.to_entry(self.place, scope, row) for row in work(con)))
+
+def matching(con: Con, place: str, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
+    tsquery = _tsquery(words)
+    if tsquery is None:
+        return ()
+    where, values = _listing(scope, query)
+    narrowed = _narrowed(con, Conditions(f"{where} AND e.terms @@ CAST(%s AS tsquery)", (*values, tsquery)))
+    if narrowed is None:
+        return ()
+    order = "e.created_at DESC" if words.every else "ts_rank(e.terms, q) DESC, e.updated_at DESC"
+    matches = con.execute(
+        f"SELECT {E_FIELDS} FROM entries e, CAST(%s AS tsquery) q WHERE {narrowed.where} "  # noqa: S608
+        f"ORDER BY {order}, e.key DESC LIMIT %s",
+        (tsquery, *narrowed.values, query.limit),
+    ).fetchall()
+    return tuple(rows.to_entry(place, scope, row) for row in matches)
+
+
+def _page(
+    con: Con, place: str, scope: Scope, query: Listing, conditions: Conditions, order: Order, *, read_all: bool = False
+) -> Page:
+    """One page and the total. Where every text is read to find the page, a count is made only if it is needed."""
+    where, values = conditions
+    read_all = read_all or not query.limit  # an empty page has no row to carry the count
+    count = f"SELECT count(*) FROM entries e WHERE {where}"  # noqa: S608
+    counted, count_values = ("0", ()) if read_all else (f"({count})", values)
+    page = con.execute(
+        f"SELECT {counted}, {E_FIELDS} FROM entries e WHERE {where} ORDER BY {order.sql} LIMIT %s",  # noqa: S608
+        (*count_values, *values, *order.values, query.limit),
+    ).fetchall()
+    total = len(page) if read_all or not page else page[0][0]
+    if read_all and total == query.limit:
+        total = max(total, con.execute(count, values).fetchall()[0][0])
+    return Page(tuple(rows.to_entry(place, scope, row[1:]) for row in page), total)
 
 
 def _narrowed(con: Con, conditions: Conditions) -> Conditions | None:
-    """The same conditions, with the numbers of the texts that fulfil them unless there are many; None if none does."""
+    """The same conditions, with the numbers of the matching texts unless there are many; None if none matches."""
     where, values = conditions
-    found = numbers(con, f"SELECT e.doc FROM entries e WHERE {where} LIMIT {FEW + 1}", values)  # noqa: S608
-    if not found:
+    docs = numbers(con, f"SELECT e.doc FROM entries e WHERE {where} LIMIT {FEW + 1}", values)  # noqa: S608
+    if not docs:
         return None
-    if len(found) > FEW:
+    if len(docs) > FEW:
         return conditions
-    return f"{where} AND e.doc = ANY(%s::bigint[])", (*values, array(doc for (doc,) in found))
+    return Conditions(f"{where} AND e.doc = ANY(%s::bigint[])", (*values, array(doc for (doc,) in docs)))
 
 
-def _where(scope: Scope, query: Listing) -> Conditions:
-    """The conditions of a listing."""
-    # One kind is compared and not looked up in a list, so that an index gives the order too.
-    one = len(query.kinds) == 1
-    parts = [f"e.tenant = %s AND e.project = %s AND e.kind = {'%s' if one else 'ANY(%s)'}"]
-    values: list[Any] = [*scope, query.kinds[0] if one else [*query.kinds]]
+def _listing(scope: Scope, query: Listing) -> Conditions:
+    # A single kind is compared with = and not with ANY, so that an index also gives the order.
+    single = len(query.kinds) == 1
+    parts = [f"e.tenant = %s AND e.project = %s AND e.kind = {'%s' if single else 'ANY(%s)'}"]
+    values: list[Any] = [*scope, query.kinds[0] if single else [*query.kinds]]
     if query.session is not None:
         parts.append("e.session = %s")
         values.append(query.session)
@@ -122,10 +114,10 @@ def _where(scope: Scope, query: Listing) -> Conditions:
             "AND g.kind = e.kind AND g.tag = %s)"
         )
         values.append(tag)
-    return " AND ".join(parts), tuple(values)
+    return Conditions(" AND ".join(parts), tuple(values))
 
 
-def _word_query(words: Words) -> str | None:
+def _tsquery(words: Words) -> str | None:
     """A word query in PostgreSQL's syntax, or None when no entry can match it."""
     groups = []
     for group in words.groups:

@@ -1,13 +1,13 @@
 """Changes of entries in PostgreSQL: the rows that one change touches, in the transaction that holds the project's lock.
 
-Because of that lock, what was read before is still so. So a row is inserted or replaced by what is known of it, and
-never by leaving that to the server (ON CONFLICT DO UPDATE): it needs an index over all rows of a table, which a table
-that is spread over several servers does not have. Where nobody knows, what is there is changed, and the rest is made.
+Because of that lock, what was read before is still true. So the writer knows whether a row is new, and inserts or
+updates it. It does not use ON CONFLICT DO UPDATE: that needs a unique index over all rows of a table, which a table
+that is spread over several servers does not have. Where it is not known, existing rows are updated and the rest
+inserted.
 
-One change is one statement, whose parts (WITH) do not see each other's rows: each touches rows of its own and looks for
-none that another one changes, because on other servers it would see the change. Counts that must hold afterwards are
-read in the last part, which is done first, and what is added to them is added there. A statement costs both sides as
-much as the rows that it changes.
+One change is one statement, whose parts (WITH) do not see each other's rows: each part changes rows of its own and
+reads none that another part changes, because on other servers it would see the change. The tally after the change is
+computed in the last part, from the table and the steps. A statement costs both sides as much as the rows it changes.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from limpet.model import EMPTY, SESSION, Draft, Entry, Scope, Stamp, Tally
-from limpet.store import Gone, to_json
+from limpet.store import Delete, to_json
+from limpet.stores.postgres.candidates import tsvector
 from limpet.stores.postgres.connections import Proof
-from limpet.stores.postgres.recall import vector
 from limpet.stores.postgres.schema import Con
-from limpet.stores.postgres.vectors import WAITS, forgotten
 from limpet.stores.shared import rows
-from limpet.stores.shared.drafts import next_entry
-from limpet.stores.shared.rows import FIELDS, Row
+from limpet.stores.shared.rows import FIELDS, indexed_text, next_entry
+from limpet.stores.shared.sql import Row
 from limpet.text import words
 
-# The texts of this module are put together from constants of ours only; every value is a parameter.
+# The statements of this module are built from constants; every value is a parameter.
 ONE = "tenant = %s AND project = %s AND kind = %s AND key = %s"
 LAST_VERSION = f"SELECT coalesce(max(version), 0) FROM events WHERE {ONE}"  # noqa: S608
 LOCK = "SELECT seq, clock FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 NEW_EVENT = f"INSERT INTO events VALUES ({', '.join(['%s'] * 12)})"  # noqa: S608
 
-# The parts of a change. Their values have names: most are those of the columns of an entry, and stand in several parts.
+# The parts of a change. Their values are named: most are columns of an entry, which several parts use.
 THIS = "tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND key = %(key)s"
 COLUMNS = ("tenant", "project", *FIELDS.split(", "), "folded")
 NEW_ENTRY = (
@@ -49,10 +48,14 @@ NEW_TAGS = (
     "FROM unnest(%(new_tags)s::text[]) AS tag"
 )
 OLD_TAGS = f"DELETE FROM entry_tags WHERE {THIS} AND tag = ANY(%(old_tags)s)"  # noqa: S608
-NOTED = (
+INSERT_EVENT = (
     "INSERT INTO events VALUES (%(tenant)s, %(project)s, %(seq)s, %(clock)s, %(by)s, %(operation)s, %(in_session)s, "
     "%(kind)s, %(key)s, %(event_version)s, %(detail)s, %(before)s)"
 )
+THIS_TEXT = "tenant = %(tenant)s AND project = %(project)s AND doc = %(doc)s"
+OLD_VECTOR = f"old_vector AS (DELETE FROM vectors WHERE {THIS_TEXT})"  # noqa: S608
+NOT_WAITING = f"not_waiting AS (DELETE FROM vectors_waiting WHERE {THIS_TEXT})"  # noqa: S608
+WAITING = "INSERT INTO vectors_waiting SELECT tenant, project, doc FROM changed ON CONFLICT DO NOTHING"
 NEXT = "UPDATE projects SET seq = %(seq)s, clock = %(clock)s WHERE tenant = %(tenant)s AND project = %(project)s"
 STEPS = (  # of tallies, for the two parts after it
     "steps AS MATERIALIZED (SELECT * FROM json_to_recordset(%(steps)s::json) "
@@ -62,7 +65,7 @@ COUNT = (
     "counted AS (UPDATE tallies t SET count = t.count + s.step FROM steps s "
     "WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
     "AND t.kind = s.kind AND t.session = s.session AND t.tag = s.tag "
-    # Said twice, because another server can be asked this and not what is joined here.
+    # Repeated as constants, because another server can evaluate these and not the join.
     "AND t.kind = ANY(%(kinds)s) AND t.session = ANY(%(sessions)s) AND t.tag = ANY(%(tags_counted)s) "
     "RETURNING t.kind, t.session, t.tag)"
 )
@@ -74,7 +77,7 @@ TALLY = (
     "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0)::bigint, count(*) FILTER (WHERE tag <> '' AND count > 0) "
     "FROM tallies WHERE tenant = %(tenant)s AND project = %(project)s AND kind = %(kind)s AND session = %(of_session)s"
 )
-NEXT_TALLY = (  # with the steps, which are not to be seen in the table yet
+NEXT_TALLY = (  # with the steps, which the table does not show yet
     "SELECT coalesce(sum(n.count) FILTER (WHERE n.tag = ''), 0)::bigint, "
     "count(*) FILTER (WHERE n.tag <> '' AND n.count > 0) FROM (SELECT b.tag, sum(b.count) AS count FROM ("
     "SELECT t.tag, t.count FROM tallies t WHERE t.tenant = %(tenant)s AND t.project = %(project)s "
@@ -88,7 +91,7 @@ SAME_EVENT = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND " + " 
 
 
 class Writer:
-    """The changes of one transaction. It counts on from the project's row, which `finish` writes back."""
+    """The changes of one transaction. It continues from the project's row, which `finish` writes back."""
 
     def __init__(self, con: Con, scope: Scope, seq: int, clock: int) -> None:
         self._con = con
@@ -98,7 +101,7 @@ class Writer:
         self.proof: Proof = ()
 
     def next_key(self, kind: str, now: int) -> str:
-        """The key that an entry gets which has none, unless it is taken."""
+        """The key for a new entry, unless it is taken."""
         return f"{kind}_{max(self.clock + 1, now)}"
 
     def write(
@@ -106,30 +109,34 @@ class Writer:
         name: tuple[str, str | None],
         version: int,
         before: Entry | None,
-        wanted: Draft | Gone,
+        draft: Draft | Delete,
         stamp: Stamp,
         doc: int | None = None,
     ) -> tuple[Entry | None, Tally]:
-        """One change, its event and the project's row. The entry as it is afterwards, and the tally of its session.
+        """One change, its event and the project's row. Returns the entry after it, and the tally of its session.
 
-        Without a key one is made, and `version` says whether that of `next_key` is free: it is 1 then. `doc` is the
+        Without a key one is minted, and `version` says whether that of `next_key` is free: then it is 1. `doc` is the
         number of the text before.
         """
         kind, key = name
         self.seq += 1
         if key is None:
-            self.clock, key = self._made(kind, stamp.now, free=version == 1)
+            self.clock, key = self._mint(kind, stamp.now, free=version == 1)
             version = 1
         else:
             self.clock = max(self.clock, stamp.now)
         after = None
-        if isinstance(wanted, Draft):
-            after = next_entry(kind, key, before, wanted, stamp, self.clock, version)
+        if isinstance(draft, Draft):
+            after = next_entry(kind, key, before, draft, stamp, self.clock, version)
         event = (*self._scope, self.seq, self.clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
         parts, values = _changes(self._scope, before, after)
-        parts += [f"noted AS ({NOTED})", f"counts_on AS ({NEXT})"]
+        parts += [f"noted AS ({INSERT_EVENT})", f"counts_on AS ({NEXT})"]
         values |= dict(zip(EVENT, event, strict=True))
-        values |= {"detail": to_json(dict(stamp.detail)), "before": rows.keep(self._scope, before), "doc": doc}
+        values |= {
+            "detail": to_json(dict(stamp.detail)),
+            "before": rows.version_to_json(self._scope, before),
+            "doc": doc,
+        }
         some = after or before
         values["of_session"] = some.session if some else ""
         answer = TALLY
@@ -137,12 +144,12 @@ class Writer:
             parts += [STEPS, COUNT, f"made AS ({NEW_TALLIES})"]
             values |= _counting(counts)
             answer = NEXT_TALLY
-        found = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()
+        tally = self._con.execute(f"WITH {', '.join(parts)} {answer}", values).fetchall()
         self.proof = ((LOCK, self._scope), (SAME_EVENT, event))
-        return after, Tally(*found[0])
+        return after, Tally(*tally[0])
 
-    def _made(self, kind: str, now: int, *, free: bool) -> tuple[int, str]:
-        """The time and the key of a new entry. A key that somebody brought along (an import) may be ahead of us."""
+    def _mint(self, kind: str, now: int, *, free: bool) -> tuple[int, str]:
+        """The time and the key of a new entry. Keys that an import brought along may be ahead of the clock."""
         clock = max(self.clock + 1, now)
         while not free:
             free = not _number(self._con, LAST_VERSION, (*self._scope, kind, f"{kind}_{clock}"))
@@ -150,7 +157,7 @@ class Writer:
         return clock, f"{kind}_{clock}"
 
     def begin(self, stamp: Stamp) -> None:
-        """The stamp's session, which is not there yet."""
+        """Create the stamp's session."""
         first = stamp._replace(operation="begin_session", detail=EMPTY)
         version = 1 + _number(self._con, LAST_VERSION, (*self._scope, SESSION, stamp.session))
         self.write((SESSION, stamp.session), version, None, Draft(""), first)
@@ -170,15 +177,17 @@ def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> tuple[l
     if some is None:
         return [], {}
     values: dict[str, Any] = {**scope._asdict(), "kind": some.kind, "key": some.key}
-    parts = forgotten(before, after)
+    parts: list[str] = []
+    if before is not None and (after is None or indexed_text(before) != indexed_text(after)):
+        parts = [OLD_VECTOR] if after is not None else [OLD_VECTOR, NOT_WAITING]
     if after is None:
         parts.append(f"gone AS ({DELETE_ENTRY})")
     else:
-        values |= zip(COLUMNS, (*rows.to_row(scope, after), words.fold(rows.sought_text(after))), strict=True)
-        values["terms"] = vector(words.terms(words.index_words(rows.indexed_text(after))))
+        values |= zip(COLUMNS, (*rows.to_row(scope, after), words.fold(rows.searched_text(after))), strict=True)
+        values["terms"] = tsvector(words.terms(words.index_words(indexed_text(after))))
         change = NEW_ENTRY if before is None else REPLACE_ENTRY
-        if rows.indexed_text(before) != rows.indexed_text(after):
-            parts += [f"changed AS ({change} RETURNING tenant, project, doc)", f"waits AS ({WAITS})"]
+        if indexed_text(before) != indexed_text(after):
+            parts += [f"changed AS ({change} RETURNING tenant, project, doc)", f"waits AS ({WAITING})"]
         else:
             parts.append(f"changed AS ({change})")
     old, new = set(rows.folded_tags(before)), set(rows.folded_tags(after))
@@ -192,7 +201,7 @@ def _changes(scope: Scope, before: Entry | None, after: Entry | None) -> tuple[l
 
 
 class Tallies:
-    """The counts of many new entries. Written once each: a row that changes ten thousand times in one go is slow."""
+    """The counts of many new entries, each written once: ten thousand updates of one row would be slow."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str, str], tuple[str, int]] = {}
@@ -210,7 +219,7 @@ class Tallies:
 
 
 def _counting(counts: Sequence[tuple[str, str, str, str, int]]) -> dict[str, Any]:
-    """The values of STEPS and COUNT, from steps that are given as kind, session, tag, label and step."""
+    """The values of STEPS and COUNT, for steps of kind, session, tag, label and step."""
     steps = [dict(zip(("kind", "session", "tag", "label", "step"), count, strict=True)) for count in counts]
     kinds, sessions, tags = ([*dict.fromkeys(count[at] for count in counts)] for at in range(3))
     return {"steps": to_json(steps), "kinds": kinds, "sessions": sessions, "tags_counted": tags}

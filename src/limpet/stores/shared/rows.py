@@ -1,4 +1,4 @@
-"""What every store does alike in Python: rows to entries and back, what is indexed, and which counts change."""
+"""Entries and events as every store handles them: from draft to entry, from rows to values and back. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from limpet import errors
-from limpet.model import EMPTY, MEMORY, Entry, Event, Scope
-from limpet.store import EventQuery, entry_from, entry_record, fingerprint, to_json
+from limpet.model import EMPTY, MEMORY, Draft, Entry, Event, Scope, Stamp, lowest, trusted
+from limpet.store import Delete, EventQuery, entry_from, entry_record, to_json
+from limpet.stores.shared.checksums import fingerprint
+from limpet.stores.shared.sql import Row
 from limpet.text.words import fold
 
-Row = tuple[Any, ...]
 FIELDS = "kind, key, session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"
 E_FIELDS = ", ".join(f"e.{name}" for name in FIELDS.split(", "))
 LAST_KEY = "\U0010ffff"  # no key comes after it
@@ -28,6 +29,54 @@ class Count(NamedTuple):
     step: int
 
 
+# --- drafts -----------------------------------------------------------------------------------------------------------
+
+
+def next_entry(kind: str, key: str, before: Entry | None, draft: Draft, stamp: Stamp, at: int, version: int) -> Entry:
+    """The entry that a draft turns into. Every store computes it the same way.
+
+    Text from outside is never pinned, whatever the draft says.
+    """
+    origin = _origin(before, draft, stamp.by.partition("/")[0])
+    return Entry(
+        kind,
+        key,
+        draft.session,
+        draft.content,
+        draft.tags,
+        draft.done,
+        draft.pinned and trusted(origin),
+        origin,
+        draft.extra,
+        version,
+        before.created_at if before else at,
+        at,
+    )
+
+
+def _origin(before: Entry | None, draft: Draft, by: str) -> str:
+    """The provenance of a text. Pinning, tagging and finishing keep it; an edit lowers it to the less trusted one."""
+    if draft.origin:
+        return draft.origin
+    if before is None:
+        return by
+    if draft.content == before.content:
+        return before.origin
+    return by if draft.anew else lowest(before.origin, by)
+
+
+def unchanged(before: Entry | None, draft: Draft | Delete) -> bool:
+    """Whether the draft asks for nothing new, so that no version and no event is spent on it."""
+    if before is None:
+        return isinstance(draft, Delete)
+    if isinstance(draft, Draft):
+        draft = draft._replace(origin="", anew=False)
+    return draft == Draft(before.content, before.session, before.tags, before.done, before.pinned, before.extra)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
 def to_entry(place: str, scope: Scope, row: Row) -> Entry:
     """The entry of a row, checked against its checksum."""
     (kind, key, session, content, tags, done, pinned, origin, extra, version, created, updated, digest) = row
@@ -38,16 +87,16 @@ def to_entry(place: str, scope: Scope, row: Row) -> Entry:
         if fingerprint(scope, entry, tags, extra) == digest:
             return entry
     except (ValueError, TypeError):
-        pass  # what is not even of the right form is damaged too
+        pass  # a malformed row is damaged too
     raise errors.store_damaged(place, f"{kind} {key!r}")
 
 
-@lru_cache(2_000)  # the same few tags stand on many notes
+@lru_cache(2_000)  # many notes carry the same few tags
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-@lru_cache(500)  # one object for all who read the same: nobody changes what a mapping holds
+@lru_cache(500)  # callers share the mapping: the type does not let them change it
 def _extra(text: str) -> Mapping[str, Any]:
     return EMPTY if text == "{}" else dict(json.loads(text))
 
@@ -68,16 +117,16 @@ def to_row(scope: Scope, entry: Entry) -> Row:
     )
 
 
-def keep(scope: Scope, entry: Entry | None) -> str | None:
-    """An entry as an event keeps it, with the checksum it had."""
+def version_to_json(scope: Scope, entry: Entry | None) -> str | None:
+    """A previous version as an event stores it, with its checksum."""
     if entry is None:
         return None
     digest = fingerprint(scope, entry, to_json(entry.tags), to_json(dict(entry.extra)))
     return to_json(entry_record(entry) | {"hash": digest.hex()})
 
 
-def kept(place: str, scope: Scope, text: str | None) -> Entry | None:
-    """The inverse of `keep`, checked."""
+def version_from_json(place: str, scope: Scope, text: str | None) -> Entry | None:
+    """The inverse of `version_to_json`, checked."""
     if text is None:
         return None
     try:
@@ -86,13 +135,13 @@ def kept(place: str, scope: Scope, text: str | None) -> Entry | None:
         if fingerprint(scope, entry, to_json(entry.tags), to_json(dict(entry.extra))).hex() == record["hash"]:
             return entry
     except (ValueError, TypeError, KeyError):
-        pass  # what is not even of the right form is damaged too
+        pass  # malformed JSON is damage too
     raise errors.store_damaged(place, "an earlier version of an entry")
 
 
-def _noted(place: str, detail: str) -> Mapping[str, Any]:
+def _detail(place: str, text: str) -> Mapping[str, Any]:
     try:
-        return _extra(detail)
+        return _extra(text)
     except (ValueError, TypeError):
         raise errors.store_damaged(place, "the detail of a change") from None
 
@@ -100,15 +149,14 @@ def _noted(place: str, detail: str) -> Mapping[str, Any]:
 def to_event(place: str, scope: Scope, row: Row) -> Event:
     """A row of EVENT_FIELDS, detail, before, the next change's before, and FIELDS of the entry if it is the newest."""
     plain, detail, before, following, entry = row[:8], row[8], row[9], row[10], row[11:]
-    after = kept(place, scope, following) if entry[0] is None else to_entry(place, scope, entry)
-    noted = _noted(place, detail)
-    return Event._make((*plain, noted, kept(place, scope, before), after))
+    after = version_from_json(place, scope, following) if entry[0] is None else to_entry(place, scope, entry)
+    return Event._make((*plain, _detail(place, detail), version_from_json(place, scope, before), after))
 
 
 def event_record(place: str, scope: Scope, row: Row) -> dict[str, Any]:
     """A row of EVENT_FIELDS, detail and before, as an export has it."""
-    before = kept(place, scope, row[9])
-    record = dict(zip(EVENT_FIELDS, row[:8], strict=True)) | {"detail": dict(_noted(place, row[8]))}
+    before = version_from_json(place, scope, row[9])
+    record = dict(zip(EVENT_FIELDS, row[:8], strict=True)) | {"detail": dict(_detail(place, row[8]))}
     return record | {"before": None if before is None else entry_record(before)}
 
 
@@ -116,17 +164,18 @@ def event_row(scope: Scope, record: Mapping[str, Any]) -> Row:
     """The inverse of `event_record`."""
     before = record["before"]
     plain = (record[name] for name in EVENT_FIELDS)
-    return (*scope, *plain, to_json(record["detail"]), keep(scope, None if before is None else entry_from(before)))
+    previous = version_to_json(scope, None if before is None else entry_from(before))
+    return (*scope, *plain, to_json(record["detail"]), previous)
 
 
-def sought_text(entry: Entry) -> str:
-    """What a substring is looked for in: the content, and for memory the key before it."""
+def searched_text(entry: Entry) -> str:
+    """The text for substring search: the content, and for memory the key before it."""
     return f"{entry.key}\n{entry.content}" if entry.kind == MEMORY else entry.content
 
 
 def indexed_text(entry: Entry | None) -> str:
-    """What is searched by words: the text above, and the tags."""
-    return "" if entry is None else "\n".join([sought_text(entry), *entry.tags]).strip()
+    """The text for word search: the text above, and the tags."""
+    return "" if entry is None else "\n".join([searched_text(entry), *entry.tags]).strip()
 
 
 def folded_tags(entry: Entry | None) -> list[str]:
@@ -134,10 +183,10 @@ def folded_tags(entry: Entry | None) -> list[str]:
 
 
 def name_of(before: Entry | None, after: Entry | None) -> tuple[str, str]:
-    """Kind and key of an entry of which at least one side is there."""
+    """Kind and key of an entry that exists before or after a change."""
     entry = before or after
     if entry is None:
-        raise LookupError("an entry that neither was nor is has no name")
+        raise LookupError("there is no entry before or after the change")
     return entry.kind, entry.key
 
 
@@ -156,8 +205,8 @@ def counts(before: Entry | None, after: Entry | None) -> list[Count]:
     return [Count(session, tag, labels[tag], step) for (session, tag), step in sorted(steps.items()) if step]
 
 
-def event_conditions(scope: Scope, query: EventQuery, mark: str) -> dict[str, Any]:
-    """What a query for events asks of `events v`: condition and value. `mark` is how the dialect writes a value."""
+def event_conditions(scope: Scope, query: EventQuery, placeholder: str) -> dict[str, Any]:
+    """The conditions on `events v` of a query for events, with their values."""
     conditions = {
         "v.tenant =": scope.tenant,
         "v.project =": scope.project,
@@ -169,4 +218,4 @@ def event_conditions(scope: Scope, query: EventQuery, mark: str) -> dict[str, An
         "v.at <": query.until,
         "v.seq <": query.before_seq,
     }
-    return {f"{condition} {mark}": value for condition, value in conditions.items() if value is not None}
+    return {f"{condition} {placeholder}": value for condition, value in conditions.items() if value is not None}

@@ -2,16 +2,15 @@
 
 The ideas:
 
-- *A lock before SQLite's own that leaves nobody behind.* Writers of all processes wait at a side file (flock), where
-  one may slip in but the longest waiting are next; SQLite's busy timeout lets some starve and is only the backstop.
-  Checkpoints happen under the same lock.
-- *Writers in one process share a commit.* A writer adds its work to a list and waits for its turn. Whoever's turn it is
-  runs everything on the list in one transaction, so that ten waiting writers cost one fsync. Each piece of work has a
-  savepoint of its own; a failing one does not touch its neighbours.
+- *A fair lock in front of SQLite's own.* Writers of all processes queue at a side file (flock), which serves the
+  longest waiting first. SQLite's busy timeout can starve a writer and is the backstop. Checkpoints run under the lock.
+- *Group commit.* A writer adds its job to a queue and waits for its turn. The thread whose turn it is runs all queued
+  jobs in one transaction, so that ten waiting writers cost one fsync. Each job has its own savepoint; a failing job
+  does not affect the others.
 - *Never open the database file from Python.* Closing such a handle would drop SQLite's locks of this process.
-- *Connections are a small stack.* A single-threaded process only ever opens one.
-- *No connection lives through a fork.* SQLite's notes on which locks this process holds would be copied to the child,
-  where they are not true. So all are closed before, and opened again on both sides when needed.
+- *Connections are a small stack.* A single-threaded process opens one.
+- *No connection survives a fork.* SQLite's record of the locks this process holds would be copied to the child, where
+  it is wrong. So all connections are closed before a fork, and opened again on both sides when needed.
 """
 
 from __future__ import annotations
@@ -22,23 +21,26 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import apsw
 
 from limpet import errors, limits
+from limpet.model import Scope
+from limpet.stores.shared.sql import Proof, Row
 from limpet.text import words
 
 T = TypeVar("T")
 APPLICATION_ID = 0x4C696D70  # "Limp"
 SCHEMA = 6  # the newest migration; a test keeps it equal to the files
 OLDEST_SQLITE = (3, 51, 3)  # earlier builds can corrupt a file when two connections checkpoint at once
-FORK_WAIT_SECONDS = 1.0  # for readers in other threads; a fork is not held up for ever
+FORK_WAIT_SECONDS = 1.0  # for readers in other threads; a fork is not delayed longer
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
-_open: weakref.WeakSet[Database] = weakref.WeakSet()  # what a fork has to care for
-_forking = threading.local()  # those that wait for the fork of this thread; others may be opened meanwhile
+_open: weakref.WeakSet[Database] = weakref.WeakSet()  # databases whose connections a fork must close
+_forking = threading.local()  # the databases that the fork of this thread closed; others may be opened meanwhile
 
 
 class WriteLock:
@@ -61,14 +63,14 @@ class WriteLock:
             self._wait(self._file)
 
     def _wait(self, file: int) -> None:
-        # flock waits in line but knows no time-out, so a thread waits for us and we wait for the thread.
+        # flock queues fairly but has no timeout, so a thread waits for the lock and this one waits for the thread.
         outcome: list[bool] = []
         guard = threading.Lock()
 
         def wait() -> None:
             fcntl.flock(file, fcntl.LOCK_EX)
             with guard:
-                if outcome:  # nobody wants it any more
+                if outcome:  # the waiter has given up
                     fcntl.flock(file, fcntl.LOCK_UN)
                     os.close(file)
                 outcome.append(True)
@@ -96,10 +98,18 @@ class WriteLock:
         self.close()
 
 
+class Connection(apsw.Connection):
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        return cast(list[Row], self.execute(sql, cast(Any, values)).fetchall())
+
+    def many(self, sql: str, values: Iterable[Row]) -> None:
+        self.executemany(sql, values)
+
+
 class _Job:
     __slots__ = ("done", "durable", "error", "result", "work")
 
-    def __init__(self, work: Callable[[apsw.Connection], Any], durable: bool) -> None:
+    def __init__(self, work: Callable[[Connection], Any], durable: bool) -> None:
         self.work = work
         self.durable = durable
         self.done = False
@@ -113,10 +123,10 @@ class Database:
             raise errors.sqlite_too_old(apsw.sqlite_lib_version())
         self.path = os.path.abspath(path)
         self._lock = WriteLock(self.path + ".lock", path)
-        self._free: list[apsw.Connection] = []
+        self._free: list[Connection] = []
         self._jobs: deque[_Job] = deque()
         self._turn = threading.Lock()
-        self._made = 0  # connections, free or in use
+        self._connections = 0  # open ones, free or in use
         self._wal_pages = 0
         self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
         self._wrote = False
@@ -141,15 +151,15 @@ class Database:
             self.give(con)
 
     def _refuse_orphan_log(self) -> None:
-        """A log without its database holds work that SQLite would throw away on opening."""
+        """A log without its database holds commits that SQLite would discard on opening."""
         size = _size(self.path)
         if _size(self.path + "-wal") and not size:
             raise errors.not_a_store(self.path, "it is missing or empty while its log (-wal) still holds work")
-        if size == 1:  # SQLite would take it for an empty file and write over it
+        if size == 1:  # SQLite would treat it as an empty file and overwrite it
             raise errors.not_a_store(self.path, "the file is not an SQLite database")
 
     def _create(self) -> None:
-        """Make the file before SQLite does, so that it is private whatever the umask."""
+        """Create the file before SQLite does, so that it is private whatever the umask."""
         try:
             make_private_folder(os.path.dirname(self.path))
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -158,8 +168,8 @@ class Database:
         except OSError as problem:
             raise errors.store_read_only(self.path, problem.strerror or str(problem)) from problem
 
-    def _identify(self, con: apsw.Connection) -> int:
-        # The number of tables comes first: another process may make them between the two reads, and then names itself.
+    def _identify(self, con: Connection) -> int:
+        # The number of tables comes first: another process may create them, and set the id, between the two reads.
         tables = con.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
         application, version = con.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchall()[0]
         if application == APPLICATION_ID and isinstance(version, int):
@@ -170,7 +180,7 @@ class Database:
             raise errors.not_a_store(self.path, "it is an SQLite database of another program")
         return 0
 
-    def _migrate(self, con: apsw.Connection) -> None:
+    def _migrate(self, con: Connection) -> None:
         self._lock.acquire()
         try:
             con.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -182,21 +192,21 @@ class Database:
                 con.execute(f"PRAGMA user_version = {SCHEMA}")
                 con.execute("COMMIT")
             except BaseException:
-                if con.in_transaction:  # a full disk has taken it back already
+                if con.in_transaction:  # a full disk has rolled it back already
                     con.execute("ROLLBACK")
                 raise
             self._wrote = True
         finally:
             self._lock.release()
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self) -> Connection:
         try:
-            con = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            con = Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
             con.set_busy_timeout(limits.SQLITE_BUSY_MS)
             con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
             con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-            # Without it SQLite prepares statements anew when other values are bound, also those of its index. There are
-            # no statistics to look values up in, so the plan is the same each time: a quarter of a write for nothing.
+            # Without it SQLite prepares statements again when other values are bound, also those of its index. Without
+            # statistics the plan is the same each time, and preparing costs a quarter of a write.
             con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             con.execute(
                 "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
@@ -204,10 +214,10 @@ class Database:
                 f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
             ).fetchall()
             con.create_scalar_function("fold", _fold, 1, deterministic=True)
-            con.set_wal_hook(self._after_commit)  # also switches SQLite's own checkpoints off
+            con.set_wal_hook(self._after_commit)  # also disables SQLite's automatic checkpoints
         except apsw.Error as problem:
             raise self.translate(problem) from problem
-        self._made += 1
+        self._connections += 1
         return con
 
     def _after_commit(self, con: apsw.Connection, name: str, pages: int) -> int:
@@ -216,8 +226,8 @@ class Database:
 
     # --- connections --------------------------------------------------------------------------------------------------
 
-    def take(self) -> apsw.Connection:
-        """A connection for this thread alone, until it is given back."""
+    def take(self) -> Connection:
+        """A connection for the calling thread, until it is given back."""
         if self._closed:
             raise errors.store_gone(self.path, "it was closed")
         try:
@@ -225,22 +235,22 @@ class Database:
         except IndexError:
             return self._connect()
 
-    def give(self, con: apsw.Connection) -> None:
+    def give(self, con: Connection) -> None:
         if self._closed:
             con.close()
-            self._made -= 1
+            self._connections -= 1
         else:
             self._free.append(con)
 
     def before_fork(self) -> None:
-        """Let no write be under way, and close every connection. Readers in other threads get a moment to finish."""
+        """Wait for the running write, and close every connection. Readers in other threads get a moment to finish."""
         self._turn.acquire()
         until = time.monotonic() + FORK_WAIT_SECONDS
-        while self._made > len(self._free) and time.monotonic() < until:
+        while self._connections > len(self._free) and time.monotonic() < until:
             time.sleep(0.001)
         try:
             self._close_free()
-        except errors.StoreProblem:  # its folder may be gone; no connection may be open on both sides all the same
+        except errors.StoreProblem:  # its folder may be gone; even then no connection may stay open on both sides
             self._close_all()
 
     def after_fork_in_parent(self) -> None:
@@ -251,17 +261,17 @@ class Database:
         self._turn = threading.Lock()
         self._lock.forget()
 
-    def rows(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
         """All rows of one read."""
         con = self.take()
         try:
-            return cast(list[tuple[Any, ...]], con.execute(sql, values).fetchall())
+            return con.rows(sql, values)
         except (apsw.Error, UnicodeDecodeError) as problem:
             raise self.translate(problem) from problem
         finally:
             self.give(con)
 
-    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+    def read(self, work: Callable[[Connection], T]) -> T:
         """Several reads, each of which sees its own moment."""
         con = self.take()
         try:
@@ -271,107 +281,118 @@ class Database:
         finally:
             self.give(con)
 
-    def view(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Several reads that see one moment."""
-
-        def together(con: apsw.Connection) -> T:
+    def snapshot(self, work: Callable[[Connection], T]) -> T:
+        """Several reads that see the same moment."""
+        con = self.take()
+        try:
             con.execute("BEGIN")
             try:
                 return work(con)
             finally:
                 con.execute("COMMIT")
-
-        return self.read(together)
+        except (apsw.Error, UnicodeDecodeError) as problem:
+            raise self.translate(problem) from problem
+        finally:
+            self.give(con)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, work: Callable[[apsw.Connection], T], *, durable: bool = True) -> T:
+    def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
         """Run `work` in a transaction and return when it is on disk.
 
-        What is not `durable` gets there with the next write that is; until then a power cut, and nothing less, takes it
-        back whole.
+        A write that is not `durable` is synced with the next one that is; until then a power cut, and nothing less, can
+        lose it, as a unit.
         """
         job = _Job(work, durable)
         self._jobs.append(job)
         with self._turn:
             if not job.done:
-                self._run([self._jobs.popleft() for _ in range(len(self._jobs))])
+                jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
+                try:
+                    with self._transaction(durable=any(queued.durable for queued in jobs)) as con:
+                        if len(jobs) == 1:
+                            job.result = work(con)
+                        else:
+                            self._run_each(con, jobs)
+                except BaseException as problem:
+                    _fail(jobs, problem)
+                    if not isinstance(problem, Exception):
+                        raise
+                finally:
+                    for queued in jobs:
+                        queued.done = True
         if job.error is not None:
             raise job.error
         return cast(T, job.result)
 
-    def _run(self, jobs: list[_Job]) -> None:
-        con = None
+    @contextmanager
+    def _transaction(self, *, durable: bool) -> Iterator[Connection]:
+        con, broken = self.take(), False
         try:
-            con = self.take()
             self._lock.acquire()
             try:
-                if any(job.durable for job in jobs):
-                    self._commit(con, jobs)
-                else:
-                    self._commit_lightly(con, jobs)
+                with _synchronous(con, durable):
+                    con.execute("BEGIN IMMEDIATE")
+                    try:
+                        yield con
+                        con.execute("COMMIT")
+                    except BaseException:
+                        if con.in_transaction:
+                            con.execute("ROLLBACK")
+                        raise
+                    self._wrote = True
+                    if self._wal_pages >= self._checkpoint_at:
+                        self._checkpoint(con)
             finally:
                 self._lock.release()
         except (apsw.Error, UnicodeDecodeError) as problem:
-            self._discard(con)
-            con = None
-            self._fail(jobs, self.translate(problem), problem)
-        except BaseException as problem:
-            self._fail(jobs, problem, None)
-            if not isinstance(problem, Exception):
-                raise
+            broken = True
+            raise self.translate(problem) from problem
         finally:
-            for job in jobs:
-                job.done = True
-            if con is not None:
+            if broken:
+                self._discard(con)
+            else:
                 self.give(con)
 
-    def _discard(self, con: apsw.Connection | None) -> None:
-        """After trouble with the file a connection is not used again: what it cached may not be what is on disk."""
-        if con is not None:
-            con.close()
-            self._made -= 1
+    def _run_each(self, con: Connection, jobs: list[_Job]) -> None:
+        """Several jobs, each in a savepoint. An error of a job is its own; an error of SQLite fails all of them."""
+        for job in jobs:
+            con.execute("SAVEPOINT job")
+            try:
+                job.result = job.work(con)
+            except apsw.Error:
+                raise
+            except UnicodeDecodeError as problem:  # a damaged entry concerns the job that reads it
+                con.execute("ROLLBACK TO job")
+                job.error = self.translate(problem)
+            except Exception as problem:  # noqa: BLE001 - the job's own thread raises it
+                con.execute("ROLLBACK TO job")
+                job.error = problem
+            con.execute("RELEASE job")
 
-    def _commit(self, con: apsw.Connection, jobs: list[_Job]) -> None:
-        con.execute("BEGIN IMMEDIATE")
-        try:
-            for job in jobs:
-                self._attempt(con, job, alone=len(jobs) == 1)
-            con.execute("COMMIT")
-        except BaseException:
-            if con.in_transaction:
-                con.execute("ROLLBACK")
-            raise
-        self._wrote = True
-        if self._wal_pages >= self._checkpoint_at:
-            self._checkpoint(con)
+    def _discard(self, con: Connection) -> None:
+        """After an error of the file a connection is not used again: its cache may differ from the disk."""
+        con.close()
+        self._connections -= 1
 
-    def _commit_lightly(self, con: apsw.Connection, jobs: list[_Job]) -> None:
-        """Without a sync. In WAL mode this endangers nothing but the newest commits themselves."""
-        con.execute("PRAGMA synchronous = NORMAL")
-        try:
-            self._commit(con, jobs)
-        finally:
-            con.execute("PRAGMA synchronous = FULL")
-
-    def _checkpoint(self, con: apsw.Connection) -> None:
-        """Fold the log into the database. What was committed is safe without it, so trouble here is for later."""
+    def _checkpoint(self, con: Connection) -> None:
+        """Copy the log into the database. Commits are safe without it, so an error here can wait."""
         self._checkpoint_at = self._wal_pages + limits.WAL_CHECKPOINT_PAGES
         try:
-            pages, folded = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            pages, copied = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error:
             return
-        if pages == folded:  # otherwise a reader still needs the log; try again when it has grown
+        if pages == copied:  # otherwise a reader still needs the log; try again when it has grown
             self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
 
     def rewrite(self) -> bool:
-        """Write the whole file anew, without what is not used, and empty the log. False when a reader keeps the log."""
+        """Rewrite the file without its unused pages, and truncate the log. False when a reader still needs the log."""
         with self._turn:
             con = self.take()
             try:
                 self._lock.acquire()
                 try:
-                    # The copy is as large as the store: too large for the memory, where temporary things are otherwise.
+                    # The copy is as large as the store: too large for memory, where temporary tables are otherwise.
                     con.execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY").fetchall()
                     self._wrote = True
                     con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -385,32 +406,8 @@ class Database:
                 self.give(con)
         return True
 
-    def _attempt(self, con: apsw.Connection, job: _Job, alone: bool) -> None:
-        """One piece of work. What it raises is its own; trouble of the store itself goes up and fails the whole."""
-        if alone:
-            job.result = job.work(con)
-            return
-        con.execute("SAVEPOINT job")
-        try:
-            job.result = job.work(con)
-        except apsw.Error:
-            raise
-        except UnicodeDecodeError as problem:  # one damaged entry is the trouble of the one who asked for it
-            con.execute("ROLLBACK TO job")
-            job.error = self.translate(problem)
-        except Exception as problem:  # noqa: BLE001 - it belongs to the writer that waits for it, and is raised there
-            con.execute("ROLLBACK TO job")
-            job.error = problem
-        con.execute("RELEASE job")
-
-    def _fail(self, jobs: list[_Job], problem: BaseException, cause: BaseException | None) -> None:
-        problem.__cause__ = cause
-        for job in jobs:
-            if job.error is None:
-                job.error = problem
-
     def translate(self, problem: apsw.Error | UnicodeDecodeError) -> errors.StoreProblem:
-        """SQLite's trouble as a problem of ours."""
+        """The StoreProblem for an error of SQLite."""
         why = "it holds text that is not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
         if isinstance(problem, apsw.NotADBError):
             return errors.not_a_store(self.path, "the file is not an SQLite database")
@@ -423,7 +420,7 @@ class Database:
         return errors.store_broken(self.path, why)
 
     def close(self) -> None:
-        """Close everything. The last connection folds the log into the database, which wants the write lock."""
+        """Close everything. The last connection copies the log into the database, which needs the write lock."""
         if self._closed:
             return
         with self._turn:
@@ -444,17 +441,17 @@ class Database:
     def _close_all(self) -> None:
         while self._free:
             self._free.pop().close()
-            self._made -= 1
+            self._connections -= 1
 
 
 def _before_fork() -> None:
-    _forking.held = list(_open)
-    for database in _forking.held:
+    _forking.databases = list(_open)
+    for database in _forking.databases:
         database.before_fork()
 
 
 def _after_fork_in_parent() -> None:
-    for database in _forking.held:
+    for database in _forking.databases:
         database.after_fork_in_parent()
 
 
@@ -466,12 +463,55 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
+def _fail(jobs: list[_Job], problem: BaseException) -> None:
+    """Give every job without an error of its own this one; its thread raises it."""
+    for job in jobs:
+        if job.error is None:
+            job.error = problem
+
+
+@contextmanager
+def _synchronous(con: Connection, durable: bool) -> Iterator[None]:
+    """Whether commits are synced. In WAL mode an unsynced commit endangers nothing but the newest commits."""
+    if durable:  # the default of every connection
+        yield
+        return
+    con.execute("PRAGMA synchronous = NORMAL")
+    try:
+        yield
+    finally:
+        con.execute("PRAGMA synchronous = FULL")
+
+
+class SqliteTransactions:
+    """The database as the parts that both stores share see it."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.place = db.path
+
+    def rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
+        return self._db.rows(sql, tuple(values))
+
+    def replica_rows(self, scope: Scope, sql: str, values: Sequence[object]) -> list[Row]:
+        return self._db.rows(sql, tuple(values))
+
+    def snapshot(self, tenant: str, work: Callable[[Connection], T]) -> T:
+        return self._db.snapshot(work)
+
+    def write(self, scope: Scope, work: Callable[[Connection], tuple[T, Proof]], *, repeatable: bool = True) -> T:
+        return self._db.write(lambda con: work(con)[0])
+
+    def write_soon(self, scope: Scope, work: Callable[[Connection], T], *, alone: bool = False) -> T:
+        return self._db.write(work, durable=False)
+
+
 def _fold(*values: object) -> str:
     return words.fold(str(values[0]))
 
 
 def _size(path: str) -> int:
-    """Asked of the folder, not of the file: nobody but SQLite opens its files."""
+    """By stat, which does not open the file."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -486,7 +526,7 @@ def migration(number: int) -> str:
 
 
 def make_private_folder(path: str) -> None:
-    """The folder and those above it that are missing, each open to its owner alone whatever the umask."""
+    """Create the folder and its missing parents, private to the owner whatever the umask."""
     if path and not os.path.isdir(path):
         make_private_folder(os.path.dirname(path))
         try:

@@ -1,11 +1,11 @@
 """The word index inside the SQLite file: which entries hold which words, and which words there are.
 
-`terms` is an FTS5 table fed with folded words and, as marks that no text can contain, an entry's tags. `pieces` holds
-every ending of every indexed word. So the words that contain a piece are one range of it, and so are the words that
-begin as one begins: substring search and stemming both turn into "any of these words"; the index holds no stems.
+`terms` is an FTS5 table fed with folded words and, as tokens that no text can contain, an entry's tags. `pieces` holds
+every suffix of every indexed word. So the words that contain a piece are one range of it, and so are the words with a
+given prefix: substring search and stemming both turn into "any of these words"; the index holds no stems.
 
-A word that no entry holds any more goes out of `pieces`. Every process remembers words it has seen there, so a removal
-also changes a mark beside them (the row of the empty piece), and whoever finds another mark than last time forgets.
+A word that no entry holds any more is removed from `pieces`. Every process caches words it has seen there, so a removal
+also changes a generation (the row of the empty piece), and a process that finds another generation clears its cache.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Iterable
 from itertools import product
+from math import prod
 
 import apsw
 
@@ -21,13 +22,13 @@ from limpet.model import Entry
 from limpet.stores.shared.rows import folded_tags, indexed_text
 from limpet.text import words as analyse
 
-KNOWN_WORDS = 20_000  # words this process has seen in the index; about 2 MB
-EXPAND_MAX = 300  # words a piece may stand for before reading everything is cheaper
-STEM_MIN_CHARS = 4  # of a stem whose words are looked up
+CACHED_WORDS = 20_000  # words this process has seen in the index; about 2 MB
+EXPAND_MAX = 300  # words that may contain a piece before a full scan is cheaper
+STEM_MIN_CHARS = 4  # of a stem whose words are looked up by prefix
 ENDINGS = ("", "s", "d", "r", "ed", "er", "es", "ers", "ing", "ings")
-WINDOW = 3  # neighbouring words of a longer text that are looked for
+WINDOW = 3  # adjacent words of a longer text that are looked for
 PHRASES_MAX = 64  # combinations of such words that are looked for as phrases
-TIDY_PAGES = 16  # of the index that are written anew when an entry is deleted: a millisecond
+TIDY_PAGES = 16  # of the index that are rewritten when an entry is deleted: a millisecond
 # Words are letters and digits, and quoted, so none is read as syntax.
 UNUSED = (
     "SELECT value FROM json_each(?) "
@@ -35,166 +36,165 @@ UNUSED = (
 )
 
 
-class Fresh:
-    """Words that a transaction put into the index, and the mark it found there."""
+class NewWords:
+    """Words that a transaction added to the index, and the generation it saw there."""
 
     def __init__(self) -> None:
         self.words: set[str] = set()
-        self.mark = ""
+        self.generation = ""
 
 
 class WordIndex:
     def __init__(self) -> None:
-        self._known: set[str] = set()
-        self._mark = ""
+        self._cached: set[str] = set()
+        self._generation = ""
         self._families: tuple[tuple[int, int] | None, dict[str, set[str]]] = (None, {})
 
-    def learn(self, fresh: Fresh) -> None:
-        """Words that are now on disk. A process that keeps running does not remember every word for ever."""
-        if len(self._known) > KNOWN_WORDS:
-            self._known.clear()
-        if fresh.mark == self._mark:  # otherwise words were removed since, maybe these
-            self._known |= fresh.words
-        if fresh.words:
+    def learn(self, new: NewWords) -> None:
+        """Cache words that are now on disk, up to a limit."""
+        if len(self._cached) > CACHED_WORDS:
+            self._cached.clear()
+        if new.generation == self._generation:  # otherwise words were removed since, maybe these
+            self._cached |= new.words
+        if new.words:
             self._families = (None, {})
 
     def same_stem(self, con: apsw.Connection, word: str) -> set[str]:
-        """The word and all indexed words with its stem. One question asks for the same words several times over."""
-        moment = (id(con), con.data_version())  # changes when anybody else has written
-        if self._families[0] != moment:
-            self._families = (moment, {})
+        """The word and all indexed words with its stem. Cached, because one question asks for a word several times."""
+        version = (id(con), con.data_version())  # changes with every write of another connection
+        if self._families[0] != version:
+            self._families = (version, {})
         families = self._families[1]
         if word not in families:
-            families[word] = {word} | held(con, word)
+            families[word] = {word} | indexed_forms(con, word)
         return families[word]
 
-    def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None, fresh: Fresh) -> None:
-        """Index an entry anew where its text changed."""
-        old, new = indexed_text(before), indexed_text(after)
-        if old == new:
+    def update(self, con: apsw.Connection, doc: int, before: Entry | None, after: Entry | None, new: NewWords) -> None:
+        """Update the index of an entry if its text changed."""
+        old_text, new_text = indexed_text(before), indexed_text(after)
+        if old_text == new_text:
             return
-        if old:
+        if old_text:
             con.execute("DELETE FROM terms WHERE rowid = ?", (doc,))
-        self._see_mark(con, fresh)
-        found = analyse.index_words(new)
-        if after is not None and new:
-            marks = [tag_mark(tag) for tag in folded_tags(after)]
-            con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(found + marks)))
-            for word in set(found) - self._known - fresh.words:
+        self._read_generation(con, new)
+        words = analyse.index_words(new_text)
+        if after is not None and new_text:
+            tokens = [tag_token(tag) for tag in folded_tags(after)]
+            con.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (doc, " ".join(words + tokens)))
+            for word in set(words) - self._cached - new.words:
                 con.execute("INSERT OR IGNORE INTO pieces VALUES (?, ?)", (word, word))
                 if con.changes():
-                    endings = [(piece, word) for piece in analyse.pieces(word)[1:]]
-                    con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", endings)
-                fresh.words.add(word)
-        if old:
-            self._forget(con, set(analyse.index_words(old)).difference(found), fresh)
+                    suffixes = [(piece, word) for piece in analyse.pieces(word)[1:]]
+                    con.executemany("INSERT OR IGNORE INTO pieces VALUES (?, ?)", suffixes)
+                new.words.add(word)
+        if old_text:
+            self._remove_unused(con, set(analyse.index_words(old_text)).difference(words), new)
 
-    def _see_mark(self, con: apsw.Connection, fresh: Fresh) -> None:
+    def _read_generation(self, con: apsw.Connection, new: NewWords) -> None:
         row = con.execute("SELECT word FROM pieces WHERE piece = ''").fetchone()
-        mark = str(row[0]) if row else ""
-        if mark != self._mark:  # somebody removed words that this process may remember
-            self._known, self._mark = set(), mark
-        if mark != fresh.mark:
-            fresh.words.clear()
-            fresh.mark = mark
+        generation = str(row[0]) if row else ""
+        if generation != self._generation:  # another process removed words that this one may have cached
+            self._cached, self._generation = set(), generation
+        if generation != new.generation:
+            new.words.clear()
+            new.generation = generation
 
-    def _forget(self, con: apsw.Connection, words: set[str], fresh: Fresh) -> None:
-        """Take words out of `pieces` that no entry holds any more."""
-        gone: list[str] = [row[0] for row in con.execute(UNUSED, (json.dumps(sorted(words)),))] if words else []
-        if not gone:
+    def _remove_unused(self, con: apsw.Connection, words: set[str], new: NewWords) -> None:
+        """Remove words from `pieces` that no entry holds any more."""
+        unused: list[str] = [row[0] for row in con.execute(UNUSED, (json.dumps(sorted(words)),))] if words else []
+        if not unused:
             return
         con.executemany(
             "DELETE FROM pieces WHERE piece = ? AND word = ?",
-            [(piece, word) for word in gone for piece in analyse.pieces(word)],
+            [(piece, word) for word in unused for piece in analyse.pieces(word)],
         )
-        # The mark is a new one each time, so that a removal that is rolled back cannot be taken for another one.
-        mark = os.urandom(8).hex()
+        # A random generation, so that a removal that is rolled back cannot be mistaken for another one.
+        generation = os.urandom(8).hex()
         con.execute("DELETE FROM pieces WHERE piece = ''")
-        con.execute("INSERT INTO pieces VALUES ('', ?)", (mark,))
-        fresh.words.difference_update(gone)
-        fresh.mark = self._mark = mark
-        self._known = self._known.difference(gone)
+        con.execute("INSERT INTO pieces VALUES ('', ?)", (generation,))
+        new.words.difference_update(unused)
+        new.generation = self._generation = generation
+        self._cached = self._cached.difference(unused)
         self._families = (None, {})
 
 
 def tidy(con: apsw.Connection, table: str, pages: int = TIDY_PAGES) -> None:
-    """Let the index write its next pages without what was deleted; until then it only skips that."""
-    con.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-pages,))  # noqa: S608 - a name of ours
+    """Rewrite some pages of the index without deleted text; until then the index merely skips it."""
+    con.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-pages,))  # noqa: S608 - a constant name
 
 
-def tag_mark(folded: str) -> str:
-    """The word that stands for a tag. Words of a text have no diacritics, so none of them is a mark."""
+def tag_token(folded: str) -> str:
+    """The token for a tag. Words of a text have no diacritics, so none of them is such a token."""
     return "\u00ff" + folded.encode().hex()
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Alternatives in FTS5's syntax. Words are letters and digits, and quoted, so none is read as syntax.
+    """Alternatives in FTS5 syntax. Words are letters and digits, and quoted, so none is read as syntax.
 
-    None at all finds nothing: the empty phrase.
+    No words match nothing: the empty phrase.
     """
     return "(" + (" OR ".join(f'"{word}"' for word in sorted(words)) or '""') + ")"
 
 
-def held(con: apsw.Connection, word: str) -> set[str]:
-    """All indexed words with the stem of a word, itself among them if it is one. None: no entry holds it in any form.
+def indexed_forms(con: apsw.Connection, word: str) -> set[str]:
+    """All indexed words with the stem of a word. Empty: no entry holds the word in any form.
 
-    They begin alike, up to a last letter that stemming may change.
+    They share a prefix, up to a last letter that stemming may change.
     """
     (stem,) = analyse.terms([word])
     if len(stem) < STEM_MIN_CHARS:  # too many words begin like it; try its usual forms instead
         return {form for form in _with_stem(stem, sorted(_forms(stem) | {word})) if _is_word(con, form)}
-    start = stem[:-1] if stem[-1] in "eily" else stem
-    found = _with_stem(stem, sorted(_words_with(con, start, begins=True)))
-    # Where very many words begin alike, not all of them were read.
-    return found | {word} if word not in found and _is_word(con, word) else found
+    prefix = stem[:-1] if stem[-1] in "eily" else stem
+    forms = _with_stem(stem, sorted(_words_with(con, prefix, begins=True)))
+    # Where very many words share the prefix, not all of them were read.
+    return forms | {word} if word not in forms and _is_word(con, word) else forms
 
 
 def _with_stem(stem: str, words: list[str]) -> set[str]:
-    return {word for word, found in zip(words, analyse.terms(words), strict=True) if found == stem}
+    return {word for word, term in zip(words, analyse.terms(words), strict=True) if term == stem}
 
 
 def _forms(stem: str) -> set[str]:
-    """Words that may have a short stem: try, tries, dying, running. Which of them really do, the stemmer says."""
+    """Words that may have a short stem: try, tries, dying, running. The stemmer decides which of them do."""
     start = stem[:-1]
     bases = (stem, start, start + "y", start + "i", start + "e", stem + "e", stem + stem[-1], stem[:-2] + "y")
     return {base + ending for base in bases for ending in ENDINGS}
 
 
 def may_contain(con: apsw.Connection, folded: str) -> str | None:
-    """A word query that no entry containing the text can miss; None when only reading everything will do.
+    """A word query that matches every entry containing the text; None when a full scan is needed.
 
-    The first and last word of the text may be pieces of longer words, so every word that ends or begins with them is an
-    alternative. Entries with over-long words are alternatives of everything.
+    The first and last word of the text may be parts of longer words, so every word that ends or begins with them is an
+    alternative. Entries with over-long words always match.
     """
-    found = analyse.words(folded)
-    edges = {*found[:1], *found[-1:]}
+    words = analyse.words(folded)
+    edges = {*words[:1], *words[-1:]}
     marks = [analyse.LONG, *([analyse.LONG_HEX] if any(map(analyse.is_hex, edges)) else [])]
     long = [mark for mark in marks if _words_with(con, mark, ends=True)]
     slots: list[set[str]] = []
-    for at, word in enumerate(found):
-        first, last = at == 0, at == len(found) - 1
+    for index, word in enumerate(words):
+        first, last = index == 0, index == len(words) - 1
         if len(word) > analyse.WORD_MAX_CHARS:
             return any_of(long)
         if not (first or last) or analyse.is_atom(word):
             slots.append({word})
         elif len(word) >= analyse.INFIX_MIN_CHARS:
-            words = _words_with(con, word, ends=not last, begins=not first)
-            if len(words) <= EXPAND_MAX:
-                slots.append(words)
+            expanded = _words_with(con, word, ends=not last, begins=not first)
+            if len(expanded) <= EXPAND_MAX:
+                slots.append(expanded)
     if not slots:
         return None
-    if not all(slots):
-        return any_of(long)
-    # A few neighbouring words narrow the choice enough; the longest are the rarest, by and large.
-    at = max(range(max(1, len(slots) - WINDOW + 1)), key=lambda at: sum(map(_length, slots[at : at + WINDOW])))
-    slots = slots[at : at + WINDOW]
-    phrases = 1
-    for words in slots:
-        phrases *= len(words)
-    if phrases <= PHRASES_MAX or len(slots) == 1:
-        return any_of([*(" ".join(words) for words in product(*slots)), *long])
-    both = f"({' AND '.join(map(any_of, slots))})"
-    return f"{both} OR {any_of(long)}" if long else both
+    return _phrases(slots, long) if all(slots) else any_of(long)
+
+
+def _phrases(slots: list[set[str]], long: list[str]) -> str:
+    """A few adjacent words, which narrow the choice enough; the longest are usually the rarest."""
+    start = max(range(max(1, len(slots) - WINDOW + 1)), key=lambda at: sum(map(_length, slots[at : at + WINDOW])))
+    window = slots[start : start + WINDOW]
+    if prod(map(len, window)) <= PHRASES_MAX or len(window) == 1:
+        return any_of([*(" ".join(words) for words in product(*window)), *long])
+    every = f"({' AND '.join(map(any_of, window))})"
+    return f"{every} OR {any_of(long)}" if long else every
 
 
 def _length(words: set[str]) -> int:
@@ -206,7 +206,7 @@ def _is_word(con: apsw.Connection, word: str) -> bool:
 
 
 def _words_with(con: apsw.Connection, piece: str, *, ends: bool = False, begins: bool = False) -> set[str]:
-    """Indexed words that contain the piece; with `ends` or `begins`, only those that end or begin with it."""
+    """Indexed words that contain the piece; with `ends` or `begins`, those that end or begin with it."""
     most = EXPAND_MAX + 1
     if ends:
         rows = con.execute("SELECT word FROM pieces WHERE piece = ? LIMIT ?", (piece, most))

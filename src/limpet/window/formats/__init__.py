@@ -1,11 +1,11 @@
-"""Conversations in the forms of the providers: one module a form, each with `read` and `write`.
+"""Conversations in the formats of the providers: one module per format, each with `read` and `write`.
 
 `write(read(native)) == native`, exactly, for every conversation a provider accepts: ids, unknown fields, order and
-whether a content was a string or a list stay as they were. Written to another form than it was read from, a
-conversation follows that form's rules; what the form has no place for is named in a short text instead.
+whether a content was a string or a list are preserved. Written to another format than it was read from, a conversation
+follows that format's rules; a part that the format cannot carry becomes a placeholder text.
 
-What a form says and ours has no word for is kept in `raw` under the form's name, so that parts of several providers may
-stand in one conversation. The words of our own model always win over `raw`: a changed text is written changed.
+Fields without a counterpart in `Message` are kept in `raw` under the format's name, so that a conversation may have
+parts of several providers. The fields of `Message` take precedence over `raw`: a changed text is written changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limpet.window.messages import Message
 
 
 class Form(NamedTuple):
-    """How conversations look at one provider."""
+    """The format of one provider."""
 
     name: str
     read: Callable[[Any], tuple[Message, ...]]

@@ -1,7 +1,7 @@
-"""The form of Anthropic's Messages API: `{"system": …, "messages": […]}`, as its create call takes them.
+"""The format of Anthropic's Messages API: `{"system": …, "messages": […]}`, as its create call takes them.
 
-Tool results stand in a user message, before its words; here they become a message of role "tool" of their own. Messages
-of one role that follow each other are joined when written, unless they stood apart when they were read.
+There, tool results are in a user message, before its text; here they become a separate message of role "tool".
+Consecutive messages of one role are joined when written, unless they were separate when they were read.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
 
 
 def read(native: Mapping[str, Any] | Sequence[Any]) -> tuple[Message, ...]:
-    """The messages of a request's `system` and `messages`; a bare list is taken for its `messages`."""
+    """The messages of a request's `system` and `messages`; a list is taken as its `messages`."""
     body = native if isinstance(native, Mapping) else {"messages": native}
     out: list[Message] = []
     if "system" in body:
         out.append(_read_system(n.plain(body["system"])))
     before = ""
-    for one in n.plain(body["messages"]):
-        role = one.get("role") if isinstance(one, dict) else None
-        new = _read_message(one)
+    for message in n.plain(body["messages"]):
+        role = message.get("role") if isinstance(message, dict) else None
+        new = _read_message(message)
         if role in (before, "system") or (not before and role == "assistant"):
             new[0] = new[0]._replace(raw={**new[0].raw, n.APART: FORM})
         out += new
@@ -57,23 +57,23 @@ def _read_system(content: Any) -> Message:
     parts = _read_content(content, SYSTEM)
     message = Message(SYSTEM, parts or ())
     if parts is None:
-        return n.whole(SYSTEM, FORM, content)
+        return n.verbatim(SYSTEM, FORM, content)
     if message.parts and n.same(_content(None, _blocks(message)), content):
         return message
     return message._replace(raw={FORM: n.frame({"content": content}, ("content",))})
 
 
-def _read_message(one: Any) -> list[Message]:
-    role = _ROLES.get(str(one.get("role")), USER) if isinstance(one, dict) else USER
-    parts = _read_content(one.get("content"), role) if isinstance(one, dict) else None
+def _read_message(native: Any) -> list[Message]:
+    role = _ROLES.get(str(native.get("role")), USER) if isinstance(native, dict) else USER
+    parts = _read_content(native.get("content"), role) if isinstance(native, dict) else None
     if parts is None:
-        return [n.whole(role, FORM, one)]
+        return [n.verbatim(role, FORM, native)]
     split = _split(role, parts)
     turn = _turn(role, split)
-    if n.same(_native(turn), one):
+    if n.same(_native(turn), native):
         return split
-    split[0] = split[0]._replace(raw={FORM: n.frame(one, ("content",))})
-    return split if n.same(_native(_turn(role, split)), one) else [n.whole(role, FORM, one)]
+    split[0] = split[0]._replace(raw={FORM: n.frame(native, ("content",))})
+    return split if n.same(_native(_turn(role, split)), native) else [n.verbatim(role, FORM, native)]
 
 
 def _read_content(content: Any, role: str) -> tuple[Part, ...] | None:
@@ -85,7 +85,7 @@ def _read_content(content: Any, role: str) -> tuple[Part, ...] | None:
 
 
 def _split(role: str, parts: Sequence[Part]) -> list[Message]:
-    """One native message as ours: results have messages of their own."""
+    """The messages of one native message: its results become a separate one."""
     out: list[Message] = []
     for part in parts:
         of = TOOL if isinstance(part, Result) else role
@@ -101,10 +101,10 @@ def _read_text(text: str) -> Text:
 
 
 def _read_block(block: Any, role: str) -> Part:
-    return n.read_part(FORM, block, lambda given: _in_words(given, role), lambda part: _block(part, role))
+    return n.read_part(FORM, block, lambda block: _converted(block, role), lambda part: _block(part, role))
 
 
-def _in_words(block: Mapping[str, Any], role: str) -> Part | None:
+def _converted(block: Mapping[str, Any], role: str) -> Part | None:
     match block:
         case {"type": "text", "text": str(text)}:
             bare = list(block) == ["type", "text"] and not n.blank(text)
@@ -115,8 +115,8 @@ def _in_words(block: Mapping[str, Any], role: str) -> Part | None:
             return Thinking("", {FORM: dict(block)})
         case {"type": "image" | "document", "source": dict(source)}:
             return _read_media(block, source)
-        case {"type": "tool_use", "id": str(call), "name": str(name), "input": dict(given)} if role == ASSISTANT:
-            return Call(call, name, n.as_text(given), {FORM: n.frame({**block, "input": ""}, ("id", "name"))})
+        case {"type": "tool_use", "id": str(call), "name": str(name), "input": dict(arguments)} if role == ASSISTANT:
+            return Call(call, name, n.as_text(arguments), {FORM: n.frame({**block, "input": ""}, ("id", "name"))})
         case {"type": "tool_result", "tool_use_id": str(call)} if role == USER:
             return _read_result(block, call)
     return None
@@ -158,17 +158,17 @@ def _read_result(block: Mapping[str, Any], call: str) -> Result | None:
 
 
 class _Turn(NamedTuple):
-    """A native message in the making."""
+    """A native message under construction."""
 
     role: str
     blocks: list[Any]
     own: Mapping[str, Any] | None  # its frame, if it came from this form
     apart: bool = False
-    whole: Any = None
+    verbatim: Any = None
 
 
 def write(messages: Sequence[Message]) -> n.Native:
-    """The `system` (where there is one) and `messages` of a request."""
+    """The `system` (if there is one) and `messages` of a request."""
     messages = n.legal_ids(together(messages, turns=True), FORM, LONGEST_ID, unique=True)
     at = 0
     while at < len(messages) and messages[at].role == SYSTEM and messages[at].raw.get(n.APART) != FORM:
@@ -178,7 +178,7 @@ def write(messages: Sequence[Message]) -> n.Native:
     turns: list[_Turn] = []
     for message in messages[at:]:
         turn = _turn(message.role, [message])
-        if turn.blocks or turn.own is not None or turn.whole is not None:
+        if turn.blocks or turn.own is not None or turn.verbatim is not None:
             _append(turns, turn)
     if turns and turns[0].role == "assistant" and not turns[0].apart:
         turns.insert(0, _Turn("user", [{"type": "text", "text": n.OPENING}], None))
@@ -188,8 +188,8 @@ def write(messages: Sequence[Message]) -> n.Native:
 
 def _write_system(messages: Sequence[Message], out: n.Native) -> None:
     blocks = [block for message in messages for block in _blocks(message)]
-    if len(messages) == 1 and messages[0].raw.get(n.WHOLE) == FORM:
-        out["system"] = n.plain(_kept(messages[0]))
+    if len(messages) == 1 and messages[0].raw.get(n.VERBATIM) == FORM:
+        out["system"] = n.plain(_verbatim(messages[0]))
     elif len(messages) == 1 and FORM in messages[0].raw:
         out["system"] = _content(messages[0].raw[FORM].get("content"), blocks)
     elif blocks:
@@ -198,7 +198,7 @@ def _write_system(messages: Sequence[Message], out: n.Native) -> None:
 
 def _append(turns: list[_Turn], turn: _Turn) -> None:
     last = turns[-1] if turns else None
-    if last is None or last.role != turn.role or turn.apart or last.whole is not None or turn.whole is not None:
+    if last is None or last.role != turn.role or turn.apart or last.verbatim is not None or turn.verbatim is not None:
         turns.append(turn)
     else:
         own = last.own if last.own is not None else turn.own
@@ -207,18 +207,18 @@ def _append(turns: list[_Turn], turn: _Turn) -> None:
 
 
 def _after_results(block: Any) -> bool:
-    """False for a result: the API wants results before everything else in a message."""
+    """False for a result: the API requires results before everything else in a message."""
     return not isinstance(block, dict) or block.get("type") != "tool_result"
 
 
 def _turn(role: str, messages: Sequence[Message]) -> _Turn:
     first = messages[0]
     apart = first.raw.get(n.APART) == FORM
-    if first.raw.get(n.WHOLE) == FORM:
-        return _Turn(_native_role(role, apart), [], None, apart, _kept(first))
+    if first.raw.get(n.VERBATIM) == FORM:
+        return _Turn(_native_role(role, apart), [], None, apart, _verbatim(first))
     blocks = [block for message in messages for block in _blocks(message)]
     if role == SYSTEM and not apart and FORM not in first.raw and blocks:
-        words = n.SYSTEM_PREFIX + n.shown(first.parts)
+        words = n.SYSTEM_PREFIX + n.joined_text(first.parts)
         return _Turn("user", [{"type": "text", "text": words}], None)
     if role == TOOL:
         blocks.sort(key=_after_results)
@@ -231,19 +231,19 @@ def _native_role(role: str, own: bool) -> str:
     return "assistant" if role == ASSISTANT else "user"
 
 
-def _kept(message: Message) -> Any:
+def _verbatim(message: Message) -> Any:
     return message.parts[0].raw[FORM]
 
 
 def _native(turn: _Turn) -> Any:
-    if turn.whole is not None:
-        return n.plain(turn.whole)
+    if turn.verbatim is not None:
+        return n.plain(turn.verbatim)
     own = {"role": turn.role, "content": None} if turn.own is None else turn.own
     return n.filled(own, content=_content(own.get("content"), turn.blocks))
 
 
 def _content(shape: Any, blocks: Sequence[Any]) -> Any:
-    """A string where one was or where it says the same, otherwise a list."""
+    """A string if it was one or if that is equivalent, otherwise a list."""
     if not blocks:
         return [] if isinstance(shape, list) else ""
     bare = len(blocks) == 1 and isinstance(blocks[0], dict) and list(blocks[0]) == ["type", "text"]
@@ -263,7 +263,7 @@ def _block(part: Part, role: str) -> Any:
                 return None if n.blank(text) else {"type": "text", "text": text}
             return n.filled(own, text=text)
         case Thinking(text):
-            # Only what Anthropic has signed may be sent, and only as it was.
+            # The API refuses thinking that it did not sign itself, or that was changed.
             if own is None:
                 return None
             return n.filled(own, thinking=text) if own.get("type") == "thinking" else n.plain(own)
@@ -274,7 +274,7 @@ def _block(part: Part, role: str) -> Any:
         case Media():
             return _write_media(part, own, role)
         case Other():
-            return n.plain(own) if own is not None else _block(n.named(part, FORM), role)
+            return n.plain(own) if own is not None else _block(n.placeholder(part, FORM), role)
 
 
 def _write_call(call: Call, own: Mapping[str, Any] | None) -> n.Native:
@@ -308,7 +308,7 @@ def _write_media(media: Media, own: Mapping[str, Any] | None, role: str) -> Any:
         return out
     source = _source(media) if role in (USER, TOOL) else None
     if source is None:
-        return _block(n.named(media, FORM), role)
+        return _block(n.placeholder(media, FORM), role)
     return {"type": "image" if media.kind.startswith("image/") else "document", "source": source}
 
 

@@ -1,6 +1,6 @@
-"""The forms of the Model Context Protocol: what a tool call answers, and the messages of a sampling request.
+"""The formats of the Model Context Protocol: the result of a tool call, and the messages of a sampling request.
 
-A sampling request is `{"systemPrompt": …, "messages": […]}`. A user message that holds tool results holds nothing else.
+A sampling request is `{"systemPrompt": …, "messages": […]}`. A user message with tool results has no other content.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from limpet.window.messages import (
 from limpet.window.plan.groups import together
 
 FORM = "mcp"
-JOINED = "joined"  # in a message's raw: it stood in one native message with the one before
-LONGEST_ID = 64  # characters; the protocol names no bound, this is what the providers behind it take
+JOINED = "joined"  # in a message's raw: it was in one native message with the one before
+LONGEST_ID = 64  # characters; the protocol has no limit, this is what the providers behind it accept
 _ROLES = {"user": USER, "assistant": ASSISTANT}
 
 
@@ -35,14 +35,14 @@ _ROLES = {"user": USER, "assistant": ASSISTANT}
 
 
 def read_result(native: Mapping[str, Any], call_id: str) -> Result:
-    """What `tools/call` answered, as the result of the call of that id."""
+    """The answer of `tools/call` as the result of the call with this id."""
     content = n.plain(native.get("content"))
     parts = _result_parts(content if isinstance(content, list) else [])
     return Result(call_id, parts, native.get("isError") is True, {FORM: n.frame(native, ("content",))})
 
 
 def write_result(result: Result) -> n.Native:
-    """The result as `tools/call` answers it."""
+    """The result as an answer of `tools/call`."""
     own = result.raw.get(FORM)
     out: n.Native = {"content": []} if own is None else n.plain(own)
     blocks = [block for part in result.parts if (block := _block(part, TOOL)) is not None]
@@ -57,13 +57,13 @@ def write_result(result: Result) -> n.Native:
 
 
 def read(native: Mapping[str, Any] | Sequence[Any]) -> tuple[Message, ...]:
-    """The messages of a sampling request; a bare list is taken for its `messages`."""
+    """The messages of a sampling request; a list is taken as its `messages`."""
     body = native if isinstance(native, Mapping) else {"messages": native}
     out: list[Message] = []
     if "systemPrompt" in body:
         out.append(_read_system(body["systemPrompt"]))
-    for one in n.plain(body["messages"]):
-        new = _read_message(one)
+    for message in n.plain(body["messages"]):
+        new = _read_message(message)
         if new[0].role == TOOL and out and out[-1].role == TOOL:
             new[0] = new[0]._replace(raw={**new[0].raw, n.APART: FORM})
         out += new
@@ -72,33 +72,33 @@ def read(native: Mapping[str, Any] | Sequence[Any]) -> tuple[Message, ...]:
 
 def _read_system(text: Any) -> Message:
     if not isinstance(text, str):
-        return n.whole(SYSTEM, FORM, n.plain(text))
+        return n.verbatim(SYSTEM, FORM, n.plain(text))
     own = {FORM: {"systemPrompt": ""}} if n.blank(text) else {}
     return Message(SYSTEM, (Text(text),) if text else (), own)
 
 
-def _read_message(one: Any) -> list[Message]:
-    role = _ROLES.get(str(one.get("role")), USER) if isinstance(one, dict) else USER
-    content = one.get("content") if isinstance(one, dict) else None
+def _read_message(native: Any) -> list[Message]:
+    role = _ROLES.get(str(native.get("role")), USER) if isinstance(native, dict) else USER
+    content = native.get("content") if isinstance(native, dict) else None
     if not isinstance(content, dict | list):
-        return [n.whole(role, FORM, one)]
+        return [n.verbatim(role, FORM, native)]
     split = _split(role, [_read_block(block, role) for block in (content if isinstance(content, list) else [content])])
-    for raw in ({}, {FORM: _frame(one)}):
+    for raw in ({}, {FORM: _frame(native)}):
         split[0] = split[0]._replace(raw=raw)
-        if n.same(_native(split), [one]):
+        if n.same(_native(split), [native]):
             return split
-    return [n.whole(role, FORM, one)]
+    return [n.verbatim(role, FORM, native)]
 
 
-def _frame(one: Mapping[str, Any]) -> n.Native:
-    own = n.frame(one, ("content",))
+def _frame(native: Mapping[str, Any]) -> n.Native:
+    own = n.frame(native, ("content",))
     if isinstance(own["content"], dict):
         own["content"] = ""  # a single block, not a list of one
     return own
 
 
 def _split(role: str, parts: Sequence[Part]) -> list[Message]:
-    """One native message as ours: results have messages of their own."""
+    """The messages of one native message: its results become a separate one."""
     out: list[Message] = []
     for part in parts:
         of = TOOL if isinstance(part, Result) else role
@@ -110,10 +110,10 @@ def _split(role: str, parts: Sequence[Part]) -> list[Message]:
 
 
 def _read_block(block: Any, role: str) -> Part:
-    return n.read_part(FORM, block, lambda given: _in_words(given, role), lambda part: _block(part, role))
+    return n.read_part(FORM, block, lambda block: _converted(block, role), lambda part: _block(part, role))
 
 
-def _in_words(block: Mapping[str, Any], role: str) -> Part | None:
+def _converted(block: Mapping[str, Any], role: str) -> Part | None:
     match block:
         case {"type": "text", "text": str(text)}:
             bare = list(block) == ["type", "text"] and not n.blank(text)
@@ -125,10 +125,10 @@ def _in_words(block: Mapping[str, Any], role: str) -> Part | None:
         case {"type": "resource", "resource": dict(inner)}:
             kind = str(inner.get("mimeType") or "application/octet-stream")
             own = {**block, "resource": n.frame(inner, ("text", "blob"))}
-            words = {ours: inner[word] for ours, word in _RESOURCE if isinstance(inner.get(word), str)}
+            words = {field: inner[word] for field, word in _RESOURCE if isinstance(inner.get(word), str)}
             return Media(kind, {**words, FORM: own})
-        case {"type": "tool_use", "id": str(call), "name": str(name), "input": dict(given)} if role == ASSISTANT:
-            return Call(call, name, n.as_text(given), {FORM: n.frame({**block, "input": ""}, ("id", "name"))})
+        case {"type": "tool_use", "id": str(call), "name": str(name), "input": dict(arguments)} if role == ASSISTANT:
+            return Call(call, name, n.as_text(arguments), {FORM: n.frame({**block, "input": ""}, ("id", "name"))})
         case {"type": "tool_result", "toolUseId": str(call)} if role == USER:
             content = block.get("content")
             parts = _result_parts(content if isinstance(content, list) else [])
@@ -152,31 +152,31 @@ def _result_parts(content: Sequence[Any]) -> tuple[Text | Media, ...]:
 
 
 def write(messages: Sequence[Message]) -> n.Native:
-    """The `systemPrompt` (where there is one) and `messages` of a sampling request."""
+    """The `systemPrompt` (if there is one) and `messages` of a sampling request."""
     messages = n.legal_ids(together(messages), FORM, LONGEST_ID)
     at = 0
     while at < len(messages) and messages[at].role == SYSTEM:
         at += 1
     out: n.Native = {}
-    if at == 1 and messages[0].raw.get(n.WHOLE) == FORM:
+    if at == 1 and messages[0].raw.get(n.VERBATIM) == FORM:
         out["systemPrompt"] = n.plain(messages[0].parts[0].raw[FORM])
     elif at == 1 and FORM in messages[0].raw:
         out["systemPrompt"] = messages[0].text()
-    elif words := n.shown([part for message in messages[:at] for part in _texts(message)]):
+    elif words := n.joined_text([part for message in messages[:at] for part in _texts(message)]):
         out["systemPrompt"] = words
     out["messages"] = _native(messages[at:])
     return out
 
 
 def _texts(message: Message) -> list[Part]:
-    return [n.named(part, FORM) if isinstance(part, Media | Other) else part for part in message.parts]
+    return [n.placeholder(part, FORM) if isinstance(part, Media | Other) else part for part in message.parts]
 
 
 def _native(messages: Sequence[Message]) -> list[Any]:
     out: list[Any] = []
-    before = ""  # the role of the message before, where another may be joined to it
+    before = ""  # the role of the previous message, if another may be joined to it
     for message in _unmixed(messages):
-        if message.raw.get(n.WHOLE) == FORM:
+        if message.raw.get(n.VERBATIM) == FORM:
             out.append(n.plain(message.parts[0].raw[FORM]))
             before = ""
             continue
@@ -196,10 +196,10 @@ def _native(messages: Sequence[Message]) -> list[Any]:
 
 
 def _unmixed(messages: Sequence[Message]) -> Iterator[Message]:
-    """The messages with nothing else among results: what stands there follows them. And no system messages."""
+    """The messages with results alone: other parts follow in a user message. System messages become user messages."""
     after: list[Part] = []
     for message in messages:
-        if message.role == TOOL and message.raw.get(n.WHOLE) != FORM:
+        if message.role == TOOL and message.raw.get(n.VERBATIM) != FORM:
             results = tuple(part for part in message.parts if isinstance(part, Result))
             after += [part for part in message.parts if not isinstance(part, Result)]
             if len(results) == len(message.parts):
@@ -211,7 +211,7 @@ def _unmixed(messages: Sequence[Message]) -> Iterator[Message]:
             yield Message(USER, tuple(after))
             after = []
         if message.role == SYSTEM:
-            words = n.shown(_texts(message))
+            words = n.joined_text(_texts(message))
             yield Message(USER, (Text(n.SYSTEM_PREFIX + words),) if words else ())
         else:
             yield message
@@ -225,7 +225,7 @@ def _join(native: n.Native, blocks: list[Any]) -> None:
 
 
 def _content(shape: Any, blocks: list[Any]) -> Any:
-    """A single block where one was or where it is plain text, otherwise a list."""
+    """A single block if it was one or if it is plain text, otherwise a list."""
     if isinstance(shape, list) or len(blocks) != 1:
         return blocks
     return blocks[0]
@@ -246,7 +246,7 @@ def _block(part: Part, role: str) -> Any:
         case Media():
             return _write_media(part, own, role)
         case Other():
-            return n.plain(own) if own is not None else _block(n.named(part, FORM), role)
+            return n.plain(own) if own is not None else _block(n.placeholder(part, FORM), role)
         case Thinking():
             return None
 
@@ -266,10 +266,10 @@ def _write_media(media: Media, own: Any, role: str) -> Any:
             case {"type": "image" | "audio"}:
                 return n.filled(own, data=media.raw.get("data"))
             case {"type": "resource", "resource": dict(inner)}:
-                words = {word: media.raw[ours] for ours, word in _RESOURCE if ours in media.raw}
+                words = {word: media.raw[field] for field, word in _RESOURCE if field in media.raw}
                 return n.filled(own, resource=n.filled(inner, **words))
         return n.plain(own)
     kind = media.kind.partition("/")[0]
     if "data" in media.raw and kind in ("image", "audio"):
         return {"type": kind, "data": media.raw["data"], "mimeType": media.kind}
-    return _block(n.named(media, FORM), role)
+    return _block(n.placeholder(media, FORM), role)

@@ -1,7 +1,7 @@
-"""What the forms have in common: frames, media, texts for what a form cannot carry, legal ids and names.
+"""What the formats share: frames, media, placeholders for parts that a format cannot carry, legal ids and names.
 
-A *frame* is a native dictionary with our own words taken out. It keeps the order of the keys, the fields we do not know
-and whether a content was a string or a list; filled with our words again, it gives the native dictionary back.
+A *frame* is a native dictionary without the values that `Message` holds. It keeps the order of the keys, the unknown
+fields and whether a content was a string or a list; filled with those values, it is the native dictionary again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text
 from limpet.window.plan.groups import PartIndex, with_ids
 
-APART = "apart"  # in a message's raw: the form in which it stood alone although it could be joined to the one before
-WHOLE = "whole"  # in a message's raw: the form whose native message its only part holds as it was
+# Keys of a message's `raw`, each with the name of a format.
+APART = "apart"  # it was a separate native message there, although it could be joined to the one before
+VERBATIM = "whole"  # its single part is the native message as it was
 
-SYSTEM_PREFIX = "[System] "  # for a form that takes system messages at the beginning only
-OPENING = "[The conversation begins with the assistant.]"  # for a form in which the user speaks first
+SYSTEM_PREFIX = "[System] "  # for a format that takes no system messages after the start
+OPENING = "[The conversation begins with the assistant.]"  # for a format in which the first message is the user's
 
 Native = dict[str, Any]
 Words = Callable[[Native], Part | None]
@@ -27,7 +28,7 @@ Writes = Callable[[Part], Any]
 
 
 def plain(value: Any) -> Any:
-    """A copy made of dictionaries, lists and bare values. The models of the official SDKs become dictionaries."""
+    """A copy of dictionaries, lists and plain values. The models of the official SDKs become dictionaries."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -38,7 +39,7 @@ def plain(value: Any) -> Any:
 
 
 def frame(native: Mapping[str, Any], words: Collection[str]) -> Native:
-    """The native dictionary with our words taken out: an empty string or list stays where one was."""
+    """The native dictionary without these values; an empty string or list marks their type."""
     return {key: _hollow(item) if key in words else plain(item) for key, item in native.items()}
 
 
@@ -54,29 +55,29 @@ def filled(own: Mapping[str, Any], **words: Any) -> Native:
     return out
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equal, and with the keys in the same order all the way down; 1, 1.0 and true are three things."""
-    if type(one) is not type(other):
+def same(left: Any, right: Any) -> bool:
+    """Equal in value, type and order of keys, at every level; 1, 1.0 and true are different."""
+    if type(left) is not type(right):
         return False
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(same(item, other[key]) for key, item in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(same(item, right[key]) for key, item in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
 
 
 def blank(text: str) -> bool:
     return not text.strip()
 
 
-def shown(parts: Sequence[Part]) -> str:
-    """The texts among the parts as one text."""
+def joined_text(parts: Sequence[Part]) -> str:
+    """The texts of these parts as one text."""
     return "\n\n".join(part.text for part in parts if isinstance(part, Text) and not blank(part.text))
 
 
-def whole(role: str, form: str, native: Any) -> Message:
-    """A native message that our words cannot say exactly, kept as it is."""
-    return Message(role, (Other({form: native}),), {WHOLE: form})
+def verbatim(role: str, form: str, native: Any) -> Message:
+    """A native message that `Message` cannot represent exactly, as it is."""
+    return Message(role, (Other({form: native}),), {VERBATIM: form})
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def as_text(arguments: Any) -> str:
 
 
 def as_object(arguments: str) -> Native:
-    """The arguments as a JSON object. What is none (a custom tool's free text, broken JSON) becomes its `input`."""
+    """The arguments as a JSON object. Anything else (a custom tool's free text, broken JSON) becomes its `input`."""
     try:
         value = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
@@ -96,7 +97,7 @@ def as_object(arguments: str) -> Native:
 
 
 def as_object_text(arguments: str) -> str:
-    """The same as text, unchanged where it is an object already."""
+    """The same as text, unchanged if it is an object already."""
     try:
         is_object = isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):
@@ -108,7 +109,7 @@ def as_object_text(arguments: str) -> str:
 
 
 def data_url(media: Media) -> str | None:
-    """An address for the bytes or the place of a medium, if it has one that any provider can use."""
+    """A URL for a medium, if it has one that any provider can use: a data URL, or its own."""
     if "data" in media.raw:
         return f"data:{media.kind};base64,{media.raw['data']}"
     url = media.raw.get("url")
@@ -116,15 +117,15 @@ def data_url(media: Media) -> str | None:
 
 
 def from_url(url: str, kind: str) -> tuple[str, Native]:
-    """The kind and the source of a medium that an address names or contains. A data address is taken apart."""
-    found = re.match(r"data:([\w.+-]+/[\w.+-]+);base64,", url)
-    if found:
-        return found[1], {"data": url[found.end() :]}
+    """The kind and the source of a medium by its URL. A data URL is decomposed."""
+    match = re.match(r"data:([\w.+-]+/[\w.+-]+);base64,", url)
+    if match:
+        return match[1], {"data": url[match.end() :]}
     return kind, {"url": url}
 
 
-def named(part: Media | Other, form: str) -> Text:
-    """What stands in the place of something the form has no place for: its own text, or a line that names it."""
+def placeholder(part: Media | Other, form: str) -> Text:
+    """The text that replaces a part the format cannot carry: its own text, or a line that names it."""
     if isinstance(part, Media):
         if isinstance(part.raw.get("text"), str) and not blank(part.raw["text"]):
             return Text(part.raw["text"])
@@ -140,10 +141,10 @@ def named(part: Media | Other, form: str) -> Text:
 
 
 def legal_ids(messages: Sequence[Message], form: str, longest: int, *, unique: bool = False) -> tuple[Message, ...]:
-    """Ids that the form accepts. Ids that came from the form stay; with `unique`, one used again gets a number."""
+    """Ids that the format accepts. Its own ids stay; with `unique`, a repeated id is replaced."""
     used: dict[str, int] = {}
 
-    def new_id(_place: PartIndex, old: str, part: Part) -> str:
+    def new_id(_index: PartIndex, old: str, part: Part) -> str:
         legal = old if form in part.raw or _legal(old, longest) else f"call_{_digest(old)}"
         if not unique or isinstance(part, Result):
             return legal
@@ -172,6 +173,6 @@ def legal_name(call: Call, form: str, longest: int = 64) -> str:
 
 
 def read_part(form: str, native: Any, words: Words, write: Writes) -> Part:
-    """A part in our words, or, where they do not say it exactly, as it is."""
+    """A converted part, or, if the conversion is not exact, the native one as it is."""
     part = words(native) if isinstance(native, dict) else None
     return Other({form: native}) if part is None or not same(write(part), native) else part

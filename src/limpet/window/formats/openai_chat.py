@@ -1,8 +1,8 @@
-"""The form of OpenAI's Chat Completions API, and of the many servers that speak it: a list of messages.
+"""The format of OpenAI's Chat Completions API, and of the many compatible servers: a list of messages.
 
-Each tool result is a message of its own, directly after the message with its call. Such a message holds text only, so
-an image in a result goes into a user message after the results. Functions from before there were tools have no ids;
-they get one here and lose it again when written.
+Each tool result is a separate message, directly after the message with its call. Such a message cannot have images, so
+an image in a result goes into a user message after the results. Legacy function calls have no ids; they get one here
+and lose it again when written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_ID = 40  # characters; newer models take 64
 SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 PDF = "application/pdf"
 _ROLES = {"system": SYSTEM, "developer": SYSTEM, "user": USER, "assistant": ASSISTANT, "tool": TOOL, "function": TOOL}
-_FIELD = "field"  # in a part's own words: the field of the message in which it stands, outside the content
+_FIELD = "field"  # in a part's raw: the field of the message that has it, outside the content
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -40,35 +40,34 @@ _FIELD = "field"  # in a part's own words: the field of the message in which it 
 
 def read(native: Sequence[Any]) -> tuple[Message, ...]:
     out: list[Message] = []
-    legacy = ""  # the id given to the newest call of a function
-    for at, one in enumerate(n.plain(native)):
-        call = f"function_{at}"
-        message = _read_message(one, call if _calls_function(one) else legacy)
-        legacy = call if _calls_function(one) else legacy
-        out.append(message)
+    legacy = ""  # the id of the last legacy function call
+    for number, message in enumerate(n.plain(native)):
+        if _calls_function(message):
+            legacy = f"function_{number}"
+        out.append(_read_message(message, legacy))
     return tuple(out)
 
 
-def _calls_function(one: Any) -> bool:
-    return isinstance(one, dict) and isinstance(one.get("function_call"), dict)
+def _calls_function(native: Any) -> bool:
+    return isinstance(native, dict) and isinstance(native.get("function_call"), dict)
 
 
-def _read_message(one: Any, legacy: str) -> Message:
-    """The message in our words, or, where they do not say it exactly, as it is."""
-    if not isinstance(one, dict):
-        return n.whole(USER, FORM, one)
-    role = _ROLES.get(str(one.get("role")), USER)
-    message = _read_result(one, legacy) if role == TOOL else _read_other(one, role, legacy)
+def _read_message(native: Any, legacy: str) -> Message:
+    """The converted message, or, if the conversion is not exact, the native one as it is."""
+    if not isinstance(native, dict):
+        return n.verbatim(USER, FORM, native)
+    role = _ROLES.get(str(native.get("role")), USER)
+    message = _read_result(native, legacy) if role == TOOL else _read_other(native, role, legacy)
     if message is not None:
-        for raw in ({}, {FORM: _message_frame(one)}):
+        for raw in ({}, {FORM: _message_frame(native)}):
             tried = message._replace(raw=raw if role != TOOL else {})
-            if n.same(_native([tried]), [one]):
+            if n.same(_native([tried]), [native]):
                 return tried
-    return n.whole(role, FORM, one)
+    return n.verbatim(role, FORM, native)
 
 
-def _message_frame(one: Mapping[str, Any]) -> n.Native:
-    own = n.frame(one, ("content", "refusal"))
+def _message_frame(native: Mapping[str, Any]) -> n.Native:
+    own = n.frame(native, ("content", "refusal"))
     if isinstance(own.get("tool_calls"), list) and own["tool_calls"]:
         own["tool_calls"] = "calls"  # tells it from a list that was empty
     for field in ("function_call", "audio"):
@@ -77,32 +76,32 @@ def _message_frame(one: Mapping[str, Any]) -> n.Native:
     return own
 
 
-def _read_result(one: Mapping[str, Any], legacy: str) -> Message | None:
-    content = one.get("content")
-    call = one.get("tool_call_id") if one.get("role") == "tool" else legacy
+def _read_result(native: Mapping[str, Any], legacy: str) -> Message | None:
+    content = native.get("content")
+    call = native.get("tool_call_id") if native.get("role") == "tool" else legacy
     parts = _read_content(content)
     if not isinstance(call, str) or not call or any(not isinstance(part, Text) for part in parts):
         return None
     texts = tuple(part for part in parts if isinstance(part, Text))
     bare = Message(TOOL, (Result(call, texts),))
-    if n.same(_native([bare]), [dict(one)]):
+    if n.same(_native([bare]), [dict(native)]):
         return bare
-    return Message(TOOL, (Result(call, texts, raw={FORM: n.frame(one, ("content", "tool_call_id"))}),))
+    return Message(TOOL, (Result(call, texts, raw={FORM: n.frame(native, ("content", "tool_call_id"))}),))
 
 
-def _read_other(one: Mapping[str, Any], role: str, legacy: str) -> Message | None:
-    parts = list(_read_content(one.get("content")))
+def _read_other(native: Mapping[str, Any], role: str, legacy: str) -> Message | None:
+    parts = list(_read_content(native.get("content")))
     if role == ASSISTANT:
-        if isinstance(one.get("refusal"), str) and one["refusal"]:
-            parts.append(Text(one["refusal"], {FORM: {_FIELD: "refusal"}}))
-        if isinstance(one.get("audio"), dict):
-            parts.append(Other({FORM: {_FIELD: "audio", "audio": one["audio"]}}))
-        for native in one["tool_calls"] if isinstance(one.get("tool_calls"), list) else ():
-            call = _read_call(native)
+        if isinstance(native.get("refusal"), str) and native["refusal"]:
+            parts.append(Text(native["refusal"], {FORM: {_FIELD: "refusal"}}))
+        if isinstance(native.get("audio"), dict):
+            parts.append(Other({FORM: {_FIELD: "audio", "audio": native["audio"]}}))
+        for item in native["tool_calls"] if isinstance(native.get("tool_calls"), list) else ():
+            call = _read_call(item)
             if call is None:
                 return None
             parts.append(call)
-        match one:
+        match native:
             case {"function_call": {"name": str(name), "arguments": str(arguments)} as function}:
                 own = {_FIELD: "function_call", "function_call": n.frame(function, ("name", "arguments"))}
                 parts.append(Call(legacy, name, arguments, {FORM: own}))
@@ -131,10 +130,10 @@ def _read_text(text: str) -> Text:
 
 
 def _read_part(native: Any) -> Part:
-    return n.read_part(FORM, native, _in_words, lambda part: _write_part(part, USER))
+    return n.read_part(FORM, native, _converted, lambda part: _write_part(part, USER))
 
 
-def _in_words(native: Mapping[str, Any]) -> Part | None:
+def _converted(native: Mapping[str, Any]) -> Part | None:
     match native:
         case {"type": "text", "text": str(text)}:
             bare = list(native) == ["type", "text"] and not n.blank(text)
@@ -163,13 +162,13 @@ def write(messages: Sequence[Message]) -> list[Any]:
 
 def _native(messages: Sequence[Message]) -> list[Any]:
     out: list[Any] = []
-    functions: dict[str, str] = {}  # the calls of functions from before there were tools: their names by id
-    after: list[Part] = []  # what the results so far could not hold
+    functions: dict[str, str] = {}  # names of legacy function calls, by id
+    after: list[Part] = []  # parts that the results so far cannot have
     for message in messages:
         if message.role != TOOL and after:
             out += _write_message(Message(USER, tuple(after)))
             after = []
-        if message.raw.get(n.WHOLE) == FORM:
+        if message.raw.get(n.VERBATIM) == FORM:
             out.append(n.plain(message.parts[0].raw[FORM]))
         elif message.role == TOOL:
             for part in message.parts:
@@ -189,7 +188,7 @@ def _is_function(call: Call) -> bool:
 
 
 def _write_message(message: Message) -> list[Any]:
-    """The native message; none where there is nothing in it to say."""
+    """The native message; none if it would be empty."""
     own = message.raw.get(FORM)
     content = [part for part in message.parts if not _outside(part)]
     out: n.Native = {"role": message.role} if own is None else n.plain(own)
@@ -209,16 +208,16 @@ def _write_message(message: Message) -> list[Any]:
     if calls:
         out["tool_calls"] = calls
     out = {key: item for key, item in out.items() if (key, item) not in _LEFT}
-    said = out.get("content") or any(key in out for key in ("tool_calls", "function_call", "refusal", "audio"))
-    return [out] if own is not None or said else []
+    filled = out.get("content") or any(key in out for key in ("tool_calls", "function_call", "refusal", "audio"))
+    return [out] if own is not None or filled else []
 
 
-# What a frame says of a field whose part was taken away since.
+# What a frame contains for a field whose part has been removed.
 _LEFT = (("tool_calls", "calls"), ("function_call", _FIELD), ("audio", _FIELD))
 
 
 def _outside(part: Part) -> bool:
-    """Whether a part does not stand in the message's content."""
+    """Whether a part is outside the message's content."""
     if isinstance(part, Call | Result | Thinking):
         return True
     own = part.raw.get(FORM)
@@ -234,7 +233,7 @@ def _content(shape: Any, parts: Sequence[Part], role: str) -> Any:
     written = [native for part in parts if (native := _write_part(part, role)) is not None]
     if isinstance(shape, list) or any(not _is_bare(native) for native in written):
         return written
-    # Many servers take nothing but a string here, so one is written wherever it says the same.
+    # Many servers accept no list here, so a string is written wherever that is equivalent.
     return "\n\n".join(native["text"] for native in written) or None
 
 
@@ -252,7 +251,7 @@ def _write_part(part: Part, role: str) -> Any:
         case Media():
             return _write_media(part, own, role)
         case Other():
-            return n.plain(own) if own is not None else _write_part(n.named(part, FORM), role)
+            return n.plain(own) if own is not None else _write_part(n.placeholder(part, FORM), role)
     return None
 
 
@@ -267,7 +266,7 @@ def _write_media(media: Media, own: Mapping[str, Any] | None, role: str) -> Any:
             case {"file": dict(inner)}:
                 return n.filled(own, file=n.filled(inner, file_data=address))
     if role != USER or not _carried(media):
-        return _write_part(n.named(media, FORM), role)
+        return _write_part(n.placeholder(media, FORM), role)
     if media.kind.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": address}}
     if media.kind == PDF:
@@ -277,7 +276,7 @@ def _write_media(media: Media, own: Mapping[str, Any] | None, role: str) -> Any:
 
 
 def _carried(media: Media) -> bool:
-    """Whether a user message can hold it: an image of any source, a sound or a PDF whose bytes we have."""
+    """Whether a user message can have it: any image, or a sound or PDF with its bytes."""
     if media.kind.startswith("image/"):
         return n.data_url(media) is not None
     return "data" in media.raw and media.kind in (PDF, *SOUNDS.values())
@@ -303,24 +302,24 @@ def _write_result(result: Result, functions: Mapping[str, str]) -> n.Native:
     return {"role": "tool", "tool_call_id": result.call_id, "content": _result_content(result, "", True)}
 
 
-def _result_content(result: Result, shape: Any, given: bool) -> Any:
-    texts = [part if isinstance(part, Text) else _told(part) for part in result.parts]
+def _result_content(result: Result, shape: Any, has_content: bool) -> Any:
+    texts = [part if isinstance(part, Text) else _media_text(part) for part in result.parts]
     if result.error:
         texts = _as_error(texts)
     if isinstance(shape, list):
         return [native for text in texts if (native := _write_part(text, TOOL)) is not None]
     if len(texts) == 1:
         return texts[0].text
-    return n.shown(texts) or (shape if given else "")
+    return n.joined_text(texts) or (shape if has_content else "")
 
 
-def _told(media: Media) -> Text:
-    return Text(f"[{media.kind}: see the next user message]") if _carried(media) else n.named(media, FORM)
+def _media_text(media: Media) -> Text:
+    return Text(f"[{media.kind}: see the next user message]") if _carried(media) else n.placeholder(media, FORM)
 
 
 def _as_error(texts: Sequence[Text]) -> list[Text]:
-    """This form has no flag for a failed call, so the text says it."""
-    words = n.shown(texts)
+    """This format has no flag for a failed call, so the text says it."""
+    words = n.joined_text(texts)
     if words.lower().startswith("error"):
         return list(texts)
     return [Text("Error:" if not words else "Error: " + texts[0].text), *texts[1:]]

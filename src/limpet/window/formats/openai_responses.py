@@ -1,7 +1,7 @@
-"""The form of OpenAI's Responses API: the list of items that its create call takes as `input`.
+"""The format of OpenAI's Responses API: the list of items that its create call takes as `input`.
 
-What the model says, thinks and calls are items of their own there; here the ones that follow each other are the parts
-of one assistant message. That keeps a reasoning item with the item it belongs to, which the API insists on.
+There, texts, reasoning and calls of the model are separate items; here consecutive ones are the parts of one assistant
+message. That keeps a reasoning item with the item it belongs to, which the API requires.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PDF = "application/pdf"
 _ROLES = {"system": SYSTEM, "developer": SYSTEM, "user": USER}
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUTS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
-_OURS = ("_output", "_response", "additional_tools")  # how the types of items end that the model did not write
+_NOT_BY_MODEL = ("_output", "_response", "additional_tools")  # suffixes of the types that the model did not write
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
 def read(native: Sequence[Any] | str) -> tuple[Message, ...]:
-    """The messages of a request's `input`; a bare string is what a user says."""
+    """The messages of a request's `input`; a string is a message of the user."""
     if isinstance(native, str):
         return (Message(USER, (Text(native),)),)
     out: list[Message] = []
@@ -52,7 +52,7 @@ def read(native: Sequence[Any] | str) -> tuple[Message, ...]:
 
 
 def _read_item(item: Any) -> Message:
-    """The item in our words, or, where they do not say it exactly, as it is."""
+    """The converted item, or, if the conversion is not exact, the native one as it is."""
     kind = str(item.get("type", "message")) if isinstance(item, dict) else ""
     message = None
     if kind == "message":
@@ -65,13 +65,13 @@ def _read_item(item: Any) -> Message:
         message = _read_result(item)
     if message is not None and n.same(_items(message, {}), [item]):
         return message
-    role = TOOL if kind.endswith(_OURS) else ASSISTANT
+    role = TOOL if kind.endswith(_NOT_BY_MODEL) else ASSISTANT
     return Message(role, (Other({FORM: item}),))
 
 
 def _reasoning(item: Mapping[str, Any]) -> str:
-    told = [one for key in ("summary", "content") if isinstance(item.get(key), list) for one in item[key]]
-    return "\n".join(str(one["text"]) for one in told if isinstance(one, dict) and "text" in one)
+    parts = [part for key in ("summary", "content") if isinstance(item.get(key), list) for part in item[key]]
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
 
 
 def _read_message(item: Mapping[str, Any]) -> Message | None:
@@ -89,7 +89,7 @@ def _read_message(item: Mapping[str, Any]) -> Message | None:
     bare = Message(ASSISTANT, parts)
     if n.same(_items(bare, {}), [dict(item)]):
         return bare
-    # The first part carries the item it stood in, the others only say that they go on with it.
+    # The first part keeps the frame of the item, the others are marked as its continuation.
     marked = [part._replace(raw={FORM: {"part": part.raw.get(FORM)}}) for part in parts if isinstance(part, Text)]
     marked[0] = marked[0]._replace(raw={FORM: {"item": own, **marked[0].raw[FORM]}})
     return Message(ASSISTANT, tuple(marked))
@@ -126,10 +126,10 @@ def _read_content(content: str | list[Any]) -> tuple[Part, ...]:
 
 
 def _read_part(native: Any) -> Part:
-    return n.read_part(FORM, native, _in_words, lambda part: _write_part(part, USER))
+    return n.read_part(FORM, native, _converted, lambda part: _write_part(part, USER))
 
 
-def _in_words(native: Mapping[str, Any]) -> Part | None:
+def _converted(native: Mapping[str, Any]) -> Part | None:
     match native:
         case {"type": "input_text", "text": str(text)}:
             bare = list(native) == ["type", "text"] and not n.blank(text)
@@ -182,32 +182,32 @@ def _items(message: Message, types: dict[str, str]) -> list[Any]:
 
 def _assistant_items(parts: Sequence[Part]) -> list[Any]:
     out: list[Any] = []
-    current: n.Native | None = None  # the message item that a further text may go on with
+    current: n.Native | None = None  # the message item that a further text may continue
     for part in parts:
         own = part.raw.get(FORM)
         if isinstance(part, Text) and own is not None and (current is not None or "item" in own):
             if "item" in own:
                 current = n.plain(own["item"])
                 out.append(current)
-            _say(current or {}, part, own.get("part"))
+            _add_text(current or {}, part, own.get("part"))
             continue
         current = None
         match part:
             case Text(text) if not n.blank(text):
                 out.append({"role": "assistant", "content": text})
             case Thinking() if own is not None:
-                out.append(n.plain(own))  # only what OpenAI made, and only as it was
+                out.append(n.plain(own))  # reasoning of other providers is refused, and so is a changed one
             case Call():
                 out.append(_write_call(part, own))
             case Other() if own is not None:
                 out.append(n.plain(own))
             case Media() | Other():
-                out.append({"role": "assistant", "content": n.named(part, FORM).text})
+                out.append({"role": "assistant", "content": n.placeholder(part, FORM).text})
     return out
 
 
-def _say(item: n.Native, part: Text, own: Mapping[str, Any] | None) -> None:
-    """Put a text into the message item it stood in."""
+def _add_text(item: n.Native, part: Text, own: Mapping[str, Any] | None) -> None:
+    """Put a text back into its message item."""
     if isinstance(item.get("content"), str) and not item["content"]:
         item["content"] = part.text
         return
@@ -228,8 +228,8 @@ def _write_call(call: Call, own: Mapping[str, Any] | None) -> n.Native:
 def _write_result(result: Result, types: Mapping[str, str]) -> n.Native:
     own = result.raw.get(FORM)
     parts = list(result.parts)
-    if result.error and not n.shown(parts).lower().startswith("error"):
-        # This form has no flag for a failed call, so the text says it.
+    if result.error and not n.joined_text(parts).lower().startswith("error"):
+        # This format has no flag for a failed call, so the text says it.
         at = next((number for number, part in enumerate(parts) if isinstance(part, Text)), None)
         if at is None:
             parts.insert(0, Text("Error:"))
@@ -243,7 +243,7 @@ def _write_result(result: Result, types: Mapping[str, str]) -> n.Native:
 
 
 def _content(shape: Any, parts: Sequence[Part], role: str) -> Any:
-    """A string where one was or where it says the same, otherwise a list."""
+    """A string if it was one or if that is equivalent, otherwise a list."""
     if not isinstance(shape, list) and len(parts) == 1 and isinstance(parts[0], Text):
         own = parts[0].raw.get(FORM)
         if own is None or list(own) == ["type", "text"]:
@@ -262,7 +262,7 @@ def _write_part(part: Part, role: str) -> Any:
         case Media():
             return _write_media(part, own, role)
         case Other():
-            return n.plain(own) if own is not None else _write_part(n.named(part, FORM), role)
+            return n.plain(own) if own is not None else _write_part(n.placeholder(part, FORM), role)
     return None
 
 
@@ -279,4 +279,4 @@ def _write_media(media: Media, own: Any, role: str) -> Any:
             return {"type": "input_file", "filename": "document.pdf", "file_data": address}
         if media.kind == PDF:
             return {"type": "input_file", "file_url": address}
-    return _write_part(n.named(media, FORM), role)
+    return _write_part(n.placeholder(media, FORM), role)

@@ -1,8 +1,8 @@
 """How many tokens messages cost: the provider's own count where there is one, an estimate for the messages after it.
 
 A provider reports after each call what the request and its answer cost: "the first n messages were N tokens". Limpet
-counts the messages after those, so the work of a step grows with what is new. The count of each text is cached,
-whichever message it is in; the cache is bounded.
+counts the messages after those, so the work of a step grows with what is new. The count of each text is
+cached, for any message; the cache is bounded.
 """
 
 from __future__ import annotations

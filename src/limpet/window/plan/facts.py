@@ -1,8 +1,8 @@
 """Facts: lines of a conversation that must survive a fold, extracted without a model.
 
 Requests, rules, decisions, open items, figures, files and ids are taken from the messages of the user and the model and
-from its tool calls. Tool results are searched for failures only: they are data of unknown origin, and can be brought
-back in full.
+from its tool calls. Of tool results, the failures count: the rest is data of unknown origin, and can be brought back in
+full.
 """
 
 from __future__ import annotations

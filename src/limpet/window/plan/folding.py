@@ -29,7 +29,7 @@ class Fold(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One message of the window and the positions it stands for."""
+    """One message of the window and the positions it represents."""
 
     message: Message
     first: int

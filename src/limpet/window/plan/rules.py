@@ -105,7 +105,7 @@ def _belongs(part: Part, role: str) -> bool:
 
 
 def _dangling(parts: Sequence[Part]) -> set[int]:
-    """The reasoning items of the Responses API that only thinking follows in their message."""
+    """The reasoning items of the Responses API that are followed by nothing but thinking in their message."""
     dangling = set()
     for number in range(len(parts) - 1, -1, -1):
         part = parts[number]

@@ -63,7 +63,7 @@ def unpack(packed: Packed) -> Message:
 
 
 def digest(message: Message) -> str:
-    """A hash of the content: equal for equal messages, whatever objects they are made of."""
+    """A hash of the content: equal for equal messages."""
     plain = _to_plain([message.role, [_plain(part) for part in message.parts], message.raw])
     return hashlib.sha256(plain.encode()).hexdigest()[:32]
 

@@ -42,7 +42,7 @@ SECTIONS: Mapping[str, tuple[str, int]] = {
     IDS: ("Names and ids", 3),
     COMMANDS: ("Commands", 1),
 }
-SHOWN = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, CHANGES, COMMANDS, FILES, IDS)
+ORDER = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, CHANGES, COMMANDS, FILES, IDS)
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*(?:\[[ xX]\])?\s*")
 FENCE = "```"
@@ -52,7 +52,7 @@ REPEAT_MIN_CHARS = 16  # of a line that counts as a repetition: shorter ones are
 def summarise(facts: Mapping[str, Sequence[str]], budget: int) -> str:
     """The facts as text of at most `budget` tokens."""
     chosen, left_out = _chosen(facts, budget - 40)  # for the headings and the last line
-    parts = [_part(kind, chosen[kind]) for kind in SHOWN if chosen.get(kind)]
+    parts = [_part(kind, chosen[kind]) for kind in ORDER if chosen.get(kind)]
     if left_out:
         names = ", ".join(f"{count} {SECTIONS[kind][0].lower()}" for kind, count in left_out.items())
         parts.append(f"Not repeated here, but kept and searchable: {names}.")

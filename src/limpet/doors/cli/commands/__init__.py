@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
 
-from limpet.doors.cli.command import Command, Group
+from limpet.doors.cli.command import JSON, Command, Group, completed, is_option, parse, shared
+
+TYPE_CHECKING = False  # see limpet/__init__.py
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 # The first words under each heading, in the order of `limpet --help`.
 HEADINGS = {
@@ -41,3 +45,21 @@ def match(words: list[str]) -> tuple[Command, list[str]] | None:
         if command := commands.get(" ".join(words[:count])):
             return command, words[count:]
     return None
+
+
+def recognise(args: list[str]) -> tuple[Command, dict[str, Any], dict[str, Any]] | None:
+    """A well-formed command, the shared options and its own values; None when click has to look at the words."""
+    first = 0
+    while first < len(args) and is_option(args[first]):
+        first += 1 if "=" in args[first] or args[first] == JSON.flags else 2
+    before = parse(shared(), args[:first])
+    matched = match(args[first:])
+    if before is None or matched is None:
+        return None
+    command, words = matched
+    values = parse((*command.params, *shared(command)), words)
+    own = None if values is None else completed(command.params, values)
+    if values is None or own is None:
+        return None
+    after = {param.name: values[param.name] for param in shared(command) if param.name in values}
+    return command, {**before, **after}, own

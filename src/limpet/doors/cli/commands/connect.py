@@ -27,7 +27,9 @@ PROFILE = option(
 LOG_JSON = flag("--log-json", "A line of JSON on standard error for every call.")
 TRACES = flag("--traces", "Send an OpenTelemetry span for every call (OTEL_… say where to).")
 KEEPING = (
-    option("--threshold", "BYTES", "Results of so many bytes or more are kept. [default: 4096]", COUNT, low=1),
+    option(
+        "--threshold", "BYTES", "Results of so many bytes or more are kept. [default: 4096]", COUNT, bounds=(1, None)
+    ),
     flag("--strict", "Block tools that changed since `limpet seals` first saw them."),
 )
 SCOPE = flag("--user/--project-only", "In your home folder, or (the default) in this project alone.", SWITCH, to="user")
@@ -119,7 +121,7 @@ SERVERS = (
         "Speak MCP over HTTP, on this machine unless you say otherwise, behind a token, and print how to connect.",
         (
             option("--host", "ADDRESS", "Where to listen. [default: 127.0.0.1]", default="127.0.0.1"),
-            option("--port", "N", f"0: any. [default: {PORT}]", COUNT, default=PORT, low=0, high=65535),
+            option("--port", "N", f"0: any. [default: {PORT}]", COUNT, default=PORT, bounds=(0, 65535)),
             PROFILE,
             option("--token", "TOKEN", "What clients must send. LIMPET_TOKEN keeps it out of `ps`."),
             flag("--no-token", "Let every program on this machine in."),
@@ -131,8 +133,7 @@ SERVERS = (
                 "Processes that serve the port. With several, MCP has no transport sessions. [default: 1]",
                 COUNT,
                 default=1,
-                low=1,
-                high=WORKERS_MAX,
+                bounds=(1, WORKERS_MAX),
             ),
             flag("--metrics", "Numbers for Prometheus at /metrics, for admins."),
             LOG_JSON,
@@ -146,7 +147,7 @@ SERVERS = (
         "limpet dashboard",
         "Look at what is kept, in a browser: serve on this machine alone, open the page and sign in.",
         (
-            option("--port", "N", "0: any. [default: 0]", COUNT, default=0, low=0, high=65535),
+            option("--port", "N", "0: any. [default: 0]", COUNT, default=0, bounds=(0, 65535)),
             flag("--no-open", "Only print the address."),
         ),
         run="limpet.doors.cli.serve:dashboard",
@@ -198,7 +199,7 @@ PROXIES = (
                 "SECONDS",
                 "How long a server may take to start or to list before the others are shown without it. [default: 8]",
                 COUNT,
-                low=1,
+                bounds=(1, None),
             ),
             *KEEPING,
         ),

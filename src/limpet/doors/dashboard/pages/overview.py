@@ -31,7 +31,7 @@ def overview(view: View) -> Page:
     handoffs = paging.handoffs(ctx)
     saved = view.run("savings")
     tags = view.run("list_tags", "*")
-    stats = ctx.store.output_stats(ctx.scope)
+    stats = ctx.store.outputs.stats(ctx.scope)
     figures = el(
         "dl",
         parts.figure(f"{saved.total.saved:,}", "Tokens saved", f"of {saved.total.observed:,} that tools returned"),

@@ -11,8 +11,11 @@ from limpet.doors.dashboard.html import Child, Html, el
 from limpet.doors.dashboard.pages.history import undo_button, what
 from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import FOLD, NOTE, NOTEPAD, OUTPUT, TASK, Entry, Event, Output, as_session
+from limpet.session.records import SessionRecord, TaskRecord
 from limpet.store import EventQuery
 from limpet.upkeep import paging
+from limpet.window.plan.folding import CLEAR
+from limpet.window.records import WARN, FoldRecord
 
 KINDS = (
     ("", "All"),
@@ -80,7 +83,8 @@ def _within(outputs: Sequence[Output], events: Sequence[Event], *, first: bool, 
 
 def _head(view: View, entry: Entry) -> Html:
     info = as_session(entry)
-    if entry.done and not entry.extra.get("outcome"):
+    record = SessionRecord.from_json(entry.extra)
+    if entry.done and not record.outcome:
         change = parts.button(view, "begin_session", "resume_session", "Resume", class_="plain", session=entry.key)
     elif not entry.done:
         change = parts.button(view, "archive_session", "archive_session", "Archive", class_="plain", id=entry.key)
@@ -92,11 +96,10 @@ def _head(view: View, entry: Entry) -> Html:
         else None
     )
     since = html.many(parent, "begun ", parts.when(entry.created_at, view.now))
-    result = entry.extra.get("result")
     return html.many(
         parts.heading(html.many(parts.state(info.state), " ", info.id), change, sub=since),
         el("p", parts.clip(info.task, 700), class_="lead") if info.task else None,
-        parts.panel("Result", parts.text(str(result))) if result else None,
+        parts.panel("Result", parts.text(record.result)) if record.result else None,
     )
 
 
@@ -143,9 +146,9 @@ def _task(view: View, event: Event) -> Html:
     entry = event.after or event.before
     if entry is None:
         return html.many()
-    extra = entry.extra
-    outcome = el("p", str(extra["outcome"]), class_="lead") if extra.get("outcome") else None
-    ledger = parts.text(str(extra["ledger"]), name="What was done in it") if extra.get("ledger") else None
+    task = TaskRecord.from_json(entry.extra)
+    outcome = el("p", task.outcome, class_="lead") if task.outcome else None
+    ledger = parts.text(task.ledger, name="What was done in it") if task.ledger else None
     return html.many(el("p", parts.clip(entry.content)), outcome, ledger)
 
 
@@ -153,37 +156,35 @@ def _fold(view: View, event: Event) -> Html:
     entry = event.after or event.before
     if entry is None:
         return html.many()
-    extra = entry.extra
-    how = extra.get("how")
-    if how == "warn":
-        return el("p", f"At message {int(extra['first']) + 1:,}, with {int(extra.get('limit', 0)):,} tokens to fill.")
-    first, last = int(extra["first"]) + 1, int(extra["last"]) + 1
+    fold = FoldRecord.from_json(entry.extra)
+    if fold.how == WARN:
+        return el("p", f"At message {fold.first + 1:,}, with {fold.limit or 0:,} tokens to fill.")
+    first, last = fold.first + 1, fold.last + 1
     messages = el(
         "a",
         f"messages {first:,} to {last:,}",
         href=view.link("/messages", session=entry.session, first=first, last=last),
     )
-    if how == "clear":
-        lines = extra.get("lines", {})
+    if fold.how == CLEAR:
+        lines = fold.lines or {}
         facts = el("ul", [el("li", parts.line(str(fact))) for fact in list(lines.values())[:20]])
         return html.many(el("p", f"{len(lines):,} results became one line each, among ", messages, "."), facts)
     return _compaction(view, entry, event, messages, (first, last))
 
 
 def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tuple[int, int]) -> Html:
-    extra = entry.extra
-    before, after = extra.get("before"), extra.get("after")
+    fold = FoldRecord.from_json(entry.extra)
     sizes = None
-    if before and after:
-        rows = (("kept", int(after)),)
+    if fold.before and fold.after:
+        rows = (("kept", fold.after),)
         sizes = html.many(
-            parts.stack(rows, int(before), "What was kept of the window"),
+            parts.stack(rows, fold.before, "What was kept of the window"),
             el(
                 "p",
-                f"{int(before):,} → {int(after):,} tokens, {extra.get('score', 0):.0%} of the facts probed are there",
+                f"{fold.before:,} → {fold.after:,} tokens, {fold.score or 0:.0%} of the facts probed are there",
             ),
         )
-    missing = [str(fact) for fact in extra.get("missing", ())]
+    missing = fold.missing or ()
     dropped = (
         el(
             "details",

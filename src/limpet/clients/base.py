@@ -1,0 +1,267 @@
+"""What Limpet knows about a coding agent (`Client`), and what the hook dialects of the agents have in common.
+
+`read` turns the payload of a hook into a `HookEvent`; `Client.write` turns a `HookAnswer` into the agent's JSON.
+
+Annotations are real objects in this module: as strings, they would be compiled for every NamedTuple whenever a hook
+starts.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limpet import limits
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from limpet.clients.edits import Edit, Target
+
+    class MessageSink(Protocol):
+        """Takes the messages of a transcript's record, in any of the formats that agents use."""
+
+        def user(self, text: object) -> None: ...
+        def assistant(self, text: object) -> None: ...
+        def call(self, id: object, name: object, arguments: object) -> None: ...
+        def result(self, id: object, text: str, *, error: bool = False) -> None: ...
+        def anthropic(self, message: dict[str, Any]) -> None: ...
+        def openai_responses(self, item: dict[str, Any]) -> None: ...
+
+
+Json = dict[str, Any]
+HOOK_SECONDS = 20  # an agent waits this long for a hook; Limpet needs a tenth of a second
+RESULT_NAMES = ("tool_response", "toolResult", "tool_result", "tool_output", "result_json")
+TEXT_NAMES = ("stdout", "textResultForLlm", "text_result_for_llm", "llmContent", "content", "result", "output")
+# A pattern is compiled when it is first used: most hooks use none, and compiling takes longer than their work.
+_SAVED_RESULT = r"(?s)Error: result \(.{1,80}\) exceeds .{0,200}?saved to (\S+?)\.?(?:\s|$)"
+
+# Events in the form of Claude Code, which several agents have adopted: our name of the event, and a matcher of tools.
+COMMON_EVENTS = {
+    "SessionStart": ("session-start", ""),
+    "UserPromptSubmit": ("prompt", ""),
+    "PostToolUse": ("after-tool", "*"),
+    "PreCompact": ("before-compact", ""),
+    "Stop": ("stop", ""),
+    "SessionEnd": ("session-end", ""),
+}
+
+
+class HookEvent(NamedTuple):
+    """An event of any agent, in our terms."""
+
+    client: "Client"
+    name: str  # a key of TRIAGE in doors/hooks/triage.py
+    client_name: str  # the agent's own name of the event
+    session: str
+    folder: str
+    source: str = ""  # of a session's start: startup, resume, clear or compact
+    tool: str = ""
+    arguments: str = ""  # of the tool, as JSON
+    result: str | None = None  # the tool's text; None if there is none, or none that can be replaced
+    failed: bool = False  # as far as the result shows
+    subagent: bool = False
+    transcript: str = ""
+    payload: Mapping[str, Any] = {}
+
+
+class HookAnswer(NamedTuple):
+    context: str = ""  # text for the model
+    output: str | None = None  # shown to the model in place of the tool's result
+    arguments: Json | None = None  # given to the tool in place of the model's arguments
+
+
+class Client:
+    """A coding agent. The defaults are those of an agent that is not known: it speaks the plain dialect."""
+
+    name = ""
+    title = ""
+
+    # Installation
+    home_folder = ""  # below the home folder; it exists if the agent is used on this machine
+    advice = ""  # what is left for a person to do after installing
+    project_guidance: tuple[str, ...] = ()  # the file with instructions for the model; empty if there is none
+    user_guidance: tuple[str, ...] = ()
+    skills_folder = ".agents"
+
+    # Environment
+    session_variables: tuple[str, ...] = ()  # hold the id of the agent's session
+    variables: tuple[str, ...] = ()  # set by the agent for every process it starts
+    copied_variables = False  # other agents set `variables` too
+    plugin_variable = ""  # set for the hooks of a plugin
+
+    # Hooks
+    cap_in_bytes = False  # whether the limit of a hook's text is in bytes, not characters
+    silent_compaction = False  # no event follows a compaction: the context waits for the next event that can carry it
+    hides_session = False  # neither MCP servers nor tool calls are given the session: the model has to name it
+    replaceable_tools: tuple[str, ...] = ("*",)  # patterns of the tools whose results a hook can replace
+
+    # Transcripts
+    transcript_files: tuple[str, ...] = ()  # patterns below the home folder
+    transcript_advice = ""  # how to get a file, where none can be found
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or self.name
+
+    def files(self, target: "Target") -> "dict[str, tuple[Edit, ...]]":
+        """The configuration files, by path, and the edits that install Limpet."""
+        return {}
+
+    def plugin_settings(self, root: str, home: str) -> tuple[str, ...]:
+        """The files whose `enabledPlugins` switch plugins on and off; a later file wins."""
+        return ()
+
+    def recognises(self, payload: Mapping[str, Any]) -> bool:
+        """Whether a hook payload can only come from this agent."""
+        return False
+
+    def result_text(self, text: str | None) -> str | None:
+        """A tool's result without anything the agent adds to it."""
+        return text
+
+    def was_compacted(self, payload: Mapping[str, Any]) -> bool:
+        """Whether a request to the model shows that the conversation was compacted."""
+        return False
+
+    def write(self, event: HookEvent, answer: HookAnswer) -> Json:
+        """The agent's JSON object for an answer; an empty one changes nothing."""
+        reply: Json = {"context": answer.context} if answer.context else {}
+        if answer.output is not None:
+            reply["output"] = with_failure(event, answer.output)
+        if answer.arguments is not None:
+            reply["arguments"] = answer.arguments
+        return reply
+
+    @property
+    def has_transcripts(self) -> bool:
+        return bool(self.transcript_files or self.transcript_advice)
+
+    def is_record(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record belongs to a transcript of this agent."""
+        return False
+
+    def session_of(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        """The session and the folder that a record names; empty where it names none."""
+        return "", ""
+
+    def collect(self, record: Mapping[str, Any], messages: "MessageSink") -> None:
+        """Add the messages of a record. Raises anything if the record has an unexpected shape."""
+
+    def record_id(self, record: Mapping[str, Any]) -> str:
+        """Of several records with the same id, the last one counts; empty if a record stands for itself."""
+        return ""
+
+
+def read(client: Client, name: str, payload: Mapping[str, Any]) -> HookEvent:
+    """The event of a hook payload. A missing or malformed member counts as absent."""
+
+    def text(*names: str) -> str:
+        return str(next((payload[key] for key in names if isinstance(payload.get(key), str)), ""))
+
+    roots = payload.get("workspace_roots")
+    folder = text("cwd") or (str(roots[0]) if isinstance(roots, list) and roots else "")
+    arguments = next((payload[key] for key in ("tool_input", "toolArgs") if payload.get(key) is not None), None)
+    response = response_of(payload)
+    return HookEvent(
+        client,
+        name,
+        text("hook_event_name", "hookEventName"),
+        text("session_id", "sessionId", "conversation_id"),
+        folder if os.path.isdir(folder) else "",
+        text("source"),
+        text("tool_name", "toolName"),
+        arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments),
+        client.result_text(_result(response, payload)),
+        _failed(response),
+        bool(payload.get("agent_id") or payload.get("parent_session_id")),
+        text("transcript_path", "transcriptPath"),
+        payload,
+    )
+
+
+def a_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# --- results of tools -------------------------------------------------------------------------------------------------
+
+
+def response_of(payload: Mapping[str, Any]) -> Any:
+    """The tool's result as the agent sends it; None if there is none."""
+    response = next((payload[key] for key in RESULT_NAMES if payload.get(key) is not None), None)
+    if isinstance(response, str) and "result_json" in payload:
+        try:
+            return json.loads(response)
+        except ValueError:
+            return response
+    return response
+
+
+def text_of(response: Any) -> str | None:
+    if isinstance(response, str):
+        return response
+    if isinstance(response, list):
+        return _joined(response)
+    if not isinstance(response, dict):
+        return None
+    name = text_name(response)
+    if name is not None:
+        return str(response[name])
+    parts = response.get("content", response.get("llmContent"))
+    return _joined(parts) if isinstance(parts, list) else None
+
+
+def text_name(response: Mapping[str, Any]) -> str | None:
+    return next((name for name in TEXT_NAMES if isinstance(response.get(name), str)), None)
+
+
+def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
+    if isinstance(response, dict) and (saved := _saved_file(response.get("persistedOutputPath"))) is not None:
+        return saved
+    text = text_of(response)
+    if text is not None and len(text) < 2_000 and (match := re.match(_SAVED_RESULT, text)):
+        # An MCP server could write such a sentence too, so a file is read only from the session's own folder.
+        session = os.path.splitext(str(payload.get("transcript_path") or ""))[0]
+        path = os.path.realpath(match[1])
+        if session and path.startswith(os.path.join(os.path.realpath(session), "tool-results") + os.sep):
+            return _saved_file(path) or text
+    return text
+
+
+def _saved_file(path: object) -> str | None:
+    """A result that the agent saved to a file; None if there is none, or none that can be kept."""
+    if not isinstance(path, str) or not os.path.isfile(path) or os.path.getsize(path) > limits.OUTPUT_MAX_BYTES:
+        return None
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _joined(parts: list[Any]) -> str | None:
+    """The text of content blocks; None if any block is not text, because it would get lost."""
+    blocks = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type", "text") == "text"]
+    texts = [text for text in blocks if isinstance(text, str)]
+    return "\n".join(texts) if texts and len(texts) == len(parts) else None
+
+
+def _failed(response: Any) -> bool:
+    if not isinstance(response, dict):
+        return False
+    kind = response.get("resultType", response.get("result_type"))
+    return bool(response.get("isError") or response.get("is_error") or response.get("error")) or kind == "failure"
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def hook_output(event: HookEvent, **members: Any) -> Json:
+    return {"hookSpecificOutput": {"hookEventName": event.client_name, **members}}
+
+
+def context_output(event: HookEvent, answer: HookAnswer) -> Json:
+    return hook_output(event, additionalContext=answer.context) if answer.context else {}
+
+
+def with_failure(event: HookEvent, output: str) -> str:
+    """For agents that accept only a text: the text says that the tool failed."""
+    return f"[The tool reported a failure.]\n{output}" if event.failed else output

@@ -1,0 +1,93 @@
+"""Claude Code. Its transcripts are JSON Lines in `~/.claude/projects/<folder>/<session>.jsonl`, with messages in the
+format of Anthropic's API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from limpet.clients.base import (
+    COMMON_EVENTS,
+    Client,
+    HookAnswer,
+    HookEvent,
+    Json,
+    a_text,
+    context_output,
+    hook_output,
+    response_of,
+    text_name,
+    with_failure,
+)
+
+if TYPE_CHECKING:
+    from limpet.clients.base import MessageSink
+    from limpet.clients.edits import Edit, Target
+
+_BASH_RESULT = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
+_NOT_CONVERSATION = ("isSidechain", "isMeta", "isCompactSummary")
+
+
+class ClaudeCode(Client):
+    name = "claude-code"
+    title = "Claude Code"
+
+    home_folder = ".claude"
+    project_guidance = ("CLAUDE.md",)
+    user_guidance = (".claude", "CLAUDE.md")
+    skills_folder = ".claude"
+
+    session_variables = ("CLAUDE_CODE_SESSION_ID",)
+    variables = ("CLAUDE_PROJECT_DIR",)
+    copied_variables = True
+    plugin_variable = "CLAUDE_PLUGIN_ROOT"
+
+    replaceable_tools = ("Bash", "BashOutput", "Grep", "WebFetch", "mcp__*")
+
+    transcript_files = (".claude/projects/*/*.jsonl",)
+
+    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+        config = target.path(".claude.json") if target.scope == "user" else target.path(".mcp.json")
+        server = {"type": "stdio", **target.server(), "alwaysLoad": True}
+        return {
+            config: (target.entry(("mcpServers",), server),),
+            target.path(".claude", "settings.json"): target.common_hooks(self.name, COMMON_EVENTS),
+        }
+
+    def plugin_settings(self, root: str, home: str) -> tuple[str, ...]:
+        in_project = (os.path.join(root, ".claude", name) for name in ("settings.json", "settings.local.json"))
+        return os.path.join(home, ".claude", "settings.json"), *in_project
+
+    def recognises(self, payload: Mapping[str, Any]) -> bool:
+        return "hook_event_name" in payload
+
+    def write(self, event: HookEvent, answer: HookAnswer) -> Json:
+        if answer.output is not None:
+            # Claude Code silently drops an output that does not have the shape of the tool's own result.
+            return hook_output(event, updatedToolOutput=_shaped(event, answer.output))
+        return context_output(event, answer)
+
+    def is_record(self, record: Mapping[str, Any]) -> bool:
+        return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)
+
+    def session_of(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        return a_text(record.get("sessionId")), a_text(record.get("cwd"))
+
+    def collect(self, record: Mapping[str, Any], messages: MessageSink) -> None:
+        if not any(map(record.get, _NOT_CONVERSATION)):
+            message = record["message"]
+            messages.anthropic({name: message.get(name) for name in ("role", "content")})
+
+
+def _shaped(event: HookEvent, output: str) -> Any:
+    response = response_of(event.payload)
+    if isinstance(response, dict) and (name := text_name(response)) is not None:
+        members = {key: value for key, value in response.items() if not key.startswith("persistedOutput")}
+        return {**(_BASH_RESULT if name == "stdout" else {}), **members, name: output}
+    if isinstance(response, list):
+        return [{"type": "text", "text": output}]
+    return with_failure(event, output)
+
+
+CLIENT = ClaudeCode()

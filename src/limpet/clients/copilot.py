@@ -1,0 +1,94 @@
+"""Copilot CLI. Its transcripts are `~/.copilot/session-state/<session>/events.jsonl`, with one event per line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from limpet.clients.base import HOOK_SECONDS, Client, HookAnswer, HookEvent, Json, a_text
+
+if TYPE_CHECKING:
+    from limpet.clients.base import MessageSink
+    from limpet.clients.edits import Edit, Target
+
+EVENTS = {
+    "sessionStart": "session-start",
+    "userPromptSubmitted": "prompt",
+    "postToolUse": "after-tool",
+    "preCompact": "before-compact",
+    "agentStop": "stop",
+    "sessionEnd": "session-end",
+}
+_RECORD_TYPES = ("session.start", "user.message", "assistant.message", "tool.execution_complete")
+
+
+class Copilot(Client):
+    name = "copilot"
+    title = "Copilot CLI"
+
+    home_folder = ".copilot"
+    advice = "Copilot CLI reads MCP servers from the home folder only: use --user for the tools."
+    project_guidance = ("AGENTS.md",)
+    user_guidance = (".copilot", "copilot-instructions.md")
+
+    session_variables = ("COPILOT_AGENT_SESSION_ID",)
+    variables = ("COPILOT_CLI",)
+
+    cap_in_bytes = True
+    silent_compaction = True
+
+    transcript_files = (".copilot/session-state/*/events.jsonl",)
+
+    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+        hooks = {
+            event: [
+                {
+                    "type": "command",
+                    "bash": target.command_line("hook", "--client", self.name, name),
+                    "timeoutSec": HOOK_SECONDS,
+                }
+            ]
+            for event, name in EVENTS.items()
+        }
+        text = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
+        folder = (".copilot", "hooks") if target.scope == "user" else (".github", "hooks")
+        files: dict[str, tuple[Edit, ...]] = {target.path(*folder, "limpet.json"): (target.whole(text),)}
+        if target.scope == "user":
+            server = {"type": "local", **target.server(), "tools": ["*"]}
+            files[target.path(".copilot", "mcp-config.json")] = (target.entry(("mcpServers",), server),)
+        return files
+
+    def write(self, event: HookEvent, answer: HookAnswer) -> Json:
+        if answer.output is not None:
+            kind = "failure" if event.failed else "success"
+            return {"modifiedResult": {"resultType": kind, "textResultForLlm": answer.output}}
+        return {"additionalContext": answer.context} if answer.context else {}
+
+    def is_record(self, record: Mapping[str, Any]) -> bool:
+        return record.get("type") in _RECORD_TYPES and isinstance(record.get("data"), dict)
+
+    def session_of(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        if record["type"] != "session.start":
+            return "", ""
+        context = record["data"].get("context")
+        folder = a_text(context.get("cwd")) if isinstance(context, dict) else ""
+        return a_text(record["data"].get("sessionId")), folder
+
+    def collect(self, record: Mapping[str, Any], messages: MessageSink) -> None:
+        data = record["data"]
+        match record["type"]:
+            case "user.message":
+                messages.user(data["content"])
+            case "assistant.message":
+                messages.assistant(data["content"])
+                for call in data.get("toolRequests") or ():
+                    messages.call(call["toolCallId"], call["name"], call.get("arguments"))
+            case "tool.execution_complete":
+                succeeded = bool(data.get("success", True))
+                result = data.get("result") if succeeded else data.get("error") or data.get("result")
+                text = result.get("content", result.get("message")) if isinstance(result, dict) else result
+                messages.result(data["toolCallId"], a_text(text), error=not succeeded)
+
+
+CLIENT = Copilot()

@@ -1,0 +1,71 @@
+"""A summary of a conversation from the agent's own transcript, made without a model, for a compaction or an end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limpet import limits
+from limpet.catalogue.operation import Context
+from limpet.importers import transcripts
+from limpet.model import AGENT, TOOL, lowest
+from limpet.session import notepad
+from limpet.window.messages import USER, Message, user
+from limpet.window.plan import facts, summary
+from limpet.window.plan.groups import groups
+
+REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
+OPEN_ITEMS = 20  # of the notepad in a draft; the next session can read the rest
+HEADING = "## What the conversation said before it was compacted (gathered by Limpet, without a model)"
+DRAFT = "(Drafted by Limpet: the session ended without a handoff of its own.)"
+
+
+class Summary(NamedTuple):
+    request: str  # the last one of the user
+    text: str
+    worked: bool  # whether a tool was called
+    source: str  # provenance: the least trusted of those who spoke
+
+
+def summarise(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
+    """The summary of a transcript. A missing or unreadable file counts as an empty one."""
+    try:
+        messages = transcripts.tail(path) if path else ()
+    except OSError:
+        messages = ()
+    gathered = facts.merge(facts.gather([messages[index] for index in group]) for group in groups(messages))
+    text = summary.summarise(gathered, budget) if gathered else ""
+    source = TOOL if any(message.results() for message in messages) else AGENT
+    return Summary(_last_request(messages), text, any(message.calls() for message in messages), source)
+
+
+def checkpoint(path: str) -> tuple[str, str]:
+    """The text for the context after a compaction, empty if nothing is known, and its provenance."""
+    talk = summarise(path)
+    request = f"Last request: {talk.request}" if talk.request else ""
+    parts = [part for part in (request, talk.text) if part]
+    return ("\n".join([HEADING, *parts]) if parts else ""), talk.source
+
+
+def draft(ctx: Context, path: str) -> tuple[str, str]:
+    """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
+    pad = notepad.read_notepad(ctx)
+    talk = summarise(path)
+    if not (pad.content.strip() or talk.worked):
+        return "", talk.source
+    items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
+    parts = [DRAFT]
+    if talk.request:
+        parts.append(f"Last request: {talk.request}")
+    if items:
+        parts.append("\n".join(["Open in the notepad:", *(f"- [ ] {item}" for item in items[:OPEN_ITEMS])]))
+    elif pad.content.strip():
+        parts.append(f"Notepad:\n{pad.content.strip()[:REQUEST_CHARS]}")
+    if talk.text:
+        parts.append(talk.text)
+    return "\n\n".join(parts), lowest(talk.source, pad.origin)
+
+
+def _last_request(messages: tuple[Message, ...]) -> str:
+    requests = [text for message in messages if message.role == USER and (text := " ".join(message.text().split()))]
+    last = requests[-1] if requests else ""
+    return last if len(last) <= REQUEST_CHARS else f"{last[: REQUEST_CHARS - 1]}…"

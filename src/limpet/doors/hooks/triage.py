@@ -1,0 +1,117 @@
+"""Which action an event calls for: pure decisions that need neither the store nor any module that uses it.
+
+An agent waits for every hook, and most hooks have nothing to do. An action is a module of `actions/` with a function
+`run(hook)`; its outcome may name another action to go on with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from limpet import limits
+from limpet.clients.base import HookAnswer, HookEvent
+from limpet.outputs.policy import policy
+
+if TYPE_CHECKING:
+    from limpet.catalogue.operation import Context
+    from limpet.settings import Settings
+
+OUTPUT_MARK = "📁 Output cached: "  # begins a result that is already a reference
+# Tools whose results are in a file anyway and are needed word for word for an edit; and tools that run other agents or
+# control the client.
+UNTOUCHED_TOOLS = (
+    *("read", "edit", "write", "multiedit", "notebook*", "*read_file*", "*write_file*", "*edit_file*"),
+    *("read_many_files", "view*", "create", "replace", "apply_patch", "str_replace*", "*patch*"),
+    *("task*", "agent*", "*subagent*", "spawn_agent*", "skill", "toolsearch", "todo*", "update_plan", "exitplanmode"),
+)
+# Limpet's own tools, whatever prefix the agent gives them.
+OWN_TOOLS = ("*limpet*", "*scratchpad_*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory")
+OWN_PREFIX = "limpet_"  # of Limpet's tools, in agents that do not name the session
+
+
+class Outcome(NamedTuple):
+    """The result of an action."""
+
+    answer: HookAnswer = HookAnswer()
+    after: Callable[[], None] | None = None  # called when the agent has the answer
+    next_action: str = ""
+
+
+class Hook:
+    """One run of a hook."""
+
+    def __init__(self, event: HookEvent, settings: Settings) -> None:
+        self.event = event
+        self.settings = settings
+        self.context: Context | None = None  # set when the store is first opened
+
+    def store_exists(self) -> bool:
+        """A hook that only reads does not create a store."""
+        return "://" in self.settings.store or os.path.exists(self.settings.store)
+
+
+def after_tool(hook: Hook) -> str:
+    event = hook.event
+    if event.subagent:
+        return ""  # it may not have the tool that reads references
+    if event.client.silent_compaction and hook.store_exists():
+        return "restore_late"
+    return keep_action(hook)
+
+
+def keep_action(hook: Hook) -> str:
+    event, rules = hook.event, hook.settings.bounds.outputs
+    if event.result is None or not rules.enabled or not _replaceable(event, hook.settings):
+        return ""
+    threshold = policy(rules, event.tool).threshold
+    size = len(event.result.encode("utf-8", "surrogatepass"))
+    return "" if threshold is None or not threshold <= size <= limits.OUTPUT_MAX_BYTES else "keep"
+
+
+def before_tool(hook: Hook) -> str:
+    return "name_session" if OWN_PREFIX in hook.event.tool and hook.event.session else ""
+
+
+def before_model(hook: Hook) -> str:
+    """Some agents announce no compaction; their summary in a request shows it."""
+    return "restore" if hook.event.client.was_compacted(hook.event.payload) and hook.store_exists() else ""
+
+
+def stop(hook: Hook) -> str:
+    event = hook.event
+    if event.subagent or not (hook.store_exists() or event.transcript):
+        return end_action(hook)
+    return "stop"
+
+
+def end_action(hook: Hook) -> str:
+    """What is left to do after a handoff was drafted, or was not needed."""
+    ends = hook.event.name == "session-end" and not hook.event.subagent
+    return "archive" if ends and hook.store_exists() else ""
+
+
+TRIAGE: dict[str, Callable[[Hook], str]] = {
+    "session-start": lambda hook: "restore" if hook.store_exists() else "",
+    "prompt": lambda hook: "prompt" if hook.store_exists() else "",
+    "before-tool": before_tool,
+    "after-tool": after_tool,
+    "before-compact": lambda hook: "checkpoint",
+    "before-model": before_model,
+    "stop": stop,
+    "session-end": stop,
+}
+
+
+def _replaceable(event: HookEvent, settings: Settings) -> bool:
+    name = event.tool
+    if any(fnmatchcase(name, pattern) for pattern in settings.bounds.hooks.off_tools):
+        return False
+    if event.result is not None and event.result.startswith(OUTPUT_MARK):
+        return False
+    plain_name = name.rpartition(":")[2].lower()
+    if any(fnmatchcase(plain_name, pattern) for pattern in (*UNTOUCHED_TOOLS, *OWN_TOOLS)):
+        return False
+    return any(fnmatchcase(name, pattern) for pattern in event.client.replaceable_tools)

@@ -1,0 +1,356 @@
+"""The entries of a PostgreSQL store: reads, searches, writes and their events.
+
+Writers of a project queue at the project's row, which each locks before it reads anything; so reading, deciding and
+writing are one step although the isolation level is READ COMMITTED. A change is one statement (write.py), and the
+statements of many changes travel together (a pipeline), because the server may be far away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import psycopg
+
+from limpet import errors
+from limpet.model import SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from limpet.store import (
+    CandidateQuery,
+    Candidates,
+    Decide,
+    Delete,
+    EventQuery,
+    Finding,
+    Listing,
+    Page,
+    Words,
+    entry_record,
+)
+from limpet.stores.postgres import search
+from limpet.stores.postgres.candidates import array, entry_candidates, missing
+from limpet.stores.postgres.connections import EXPORT_IDLE_SECONDS, PostgresDatabase, Proof
+from limpet.stores.postgres.replica import ReplicaReads
+from limpet.stores.postgres.schema import TAKE_PROJECT, Con
+from limpet.stores.postgres.tenants import VIEW, begin
+from limpet.stores.postgres.write import LAST_VERSION, LOCK, NEW_EVENT, ONE, TALLY, Tallies, Writer
+from limpet.stores.shared import rows
+from limpet.stores.shared.rows import E_FIELDS, FIELDS
+from limpet.stores.shared.sql import Row
+from limpet.text import words
+
+LOAD_BATCH = 200  # rows of a load that are sent before waiting for the server
+
+# The statements of this module are built from constants; every value is a parameter.
+ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE {ONE}"  # noqa: S608
+EARLIER = (
+    f"SELECT {FIELDS} FROM entries WHERE tenant = %s AND project = %s AND kind = %s "  # noqa: S608
+    "AND key < %s AND done <= %s ORDER BY key DESC LIMIT %s"
+)
+BY_NUMBER = (
+    f"SELECT e.doc, {E_FIELDS} FROM entries e WHERE e.tenant = %s AND e.project = %s AND e.doc = ANY(%s::bigint[])"  # noqa: S608
+)
+TAKEN = "SELECT key FROM entries WHERE tenant = %s AND project = %s AND kind = %s AND key = ANY(%s)"
+LABELS = (
+    "SELECT tag, label FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = '' AND tag = ANY(%s)"
+)
+CURRENT = (
+    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), e.doc, {E_FIELDS} FROM (SELECT 1) one "  # noqa: S608
+    "LEFT JOIN entries e ON e.tenant = %s AND e.project = %s AND e.kind = %s AND e.key = %s"
+)
+BEFORE_ADD = (
+    f"SELECT EXISTS (SELECT 1 FROM entries WHERE {ONE}), ({LAST_VERSION}), "  # noqa: S608
+    f"(SELECT json_object_agg(s.tag, s.label) FROM ({LABELS}) s)"
+)
+NEW_PROJECT = "INSERT INTO projects VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING RETURNING 1"
+ERASE = (
+    "UPDATE events SET before = NULL, detail = (CAST(detail AS jsonb) || '{\"erased\": true}')::text "
+    "WHERE tenant = %s AND project = %s AND seq = ANY(%s) AND before IS NOT NULL RETURNING seq"
+)
+ERASED = "SELECT 1 FROM events WHERE tenant = %s AND project = %s AND seq = %s AND before IS NULL"
+UNUSED_TAGS = "DELETE FROM tallies WHERE tenant = %s AND project = %s AND tag <> '' AND count = 0"
+EVENT_COLUMNS = ", ".join(f"v.{name}" for name in rows.EVENT_FIELDS)
+EVENTS = (
+    f"SELECT {EVENT_COLUMNS}, v.detail, v.before, n.before, {E_FIELDS} FROM events v "  # noqa: S608
+    "LEFT JOIN events n ON n.tenant = v.tenant AND n.project = v.project AND n.kind = v.kind AND n.key = v.key "
+    "AND n.version = v.version + 1 "
+    "LEFT JOIN entries e ON e.tenant = v.tenant AND e.project = v.project AND e.kind = v.kind AND e.key = v.key "
+    "AND e.version = v.version WHERE "
+)
+DUMP_ENTRIES = f"SELECT {FIELDS} FROM entries WHERE tenant = %s AND project = %s ORDER BY kind, key"  # noqa: S608
+DUMP_EVENTS = (
+    f"SELECT {EVENT_COLUMNS}, v.detail, v.before FROM events v WHERE v.tenant = %s AND v.project = %s ORDER BY v.seq"  # noqa: S608
+)
+CHECK_ENTRIES = f"SELECT tenant, project, {FIELDS}, folded, tsvector_to_array(terms) FROM entries"  # noqa: S608
+CHECK_EVENTS = f"SELECT v.tenant, v.project, {EVENT_COLUMNS}, v.detail, v.before FROM events v"  # noqa: S608
+
+
+class _Current(NamedTuple):
+    """What a change depends on, read under the project's lock."""
+
+    session: bool  # whether the stamp's session exists
+    entry: Entry | None
+    doc: int | None  # the number of its text
+    last_version: int
+
+
+class PostgresEntries:
+    def __init__(self, db: PostgresDatabase, replica: ReplicaReads) -> None:
+        self._db = db
+        self._replica = replica
+        self._place = db.place
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, scope: Scope, kind: str, key: str) -> Entry | None:
+        matches = self._db.rows(scope.tenant, ONE_ENTRY, (*scope, kind, key))
+        return self._entry(scope, matches[0]) if matches else None
+
+    def _entry(self, scope: Scope, row: Row) -> Entry:
+        return rows.to_entry(self._place, scope, row)
+
+    def list(self, scope: Scope, query: Listing) -> Page:
+        return self._db.reads(scope.tenant, lambda con: search.listed(con, self._place, scope, query))
+
+    def earlier(
+        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
+    ) -> tuple[Entry, ...]:
+        last = rows.LAST_KEY if before is None else before
+        page = self._db.rows(scope.tenant, EARLIER, (*scope, kind, last, include_done, limit))
+        return tuple(self._entry(scope, row) for row in page)
+
+    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
+        return self._replica.reads(scope, lambda con: search.containing(con, self._place, scope, query, needle))
+
+    def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
+        return self._replica.reads(scope, lambda con: search.matching(con, self._place, scope, query, words))
+
+    def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
+        return self._replica.reads(scope, lambda con: entry_candidates(con, scope, kinds, query))
+
+    def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
+        return self._replica.rows(
+            scope,
+            BY_NUMBER,
+            (*scope, array(docs)),
+            lambda found: {row[0]: self._entry(scope, row[1:]) for row in found},
+        )
+
+    def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
+        counts = self._db.rows(
+            scope.tenant,
+            "SELECT label, count FROM tallies WHERE tenant = %s AND project = %s AND kind = %s AND session = %s "
+            "AND tag <> '' AND count > 0 ORDER BY tag",
+            (*scope, kind, session),
+        )
+        return tuple(TagCount(label, count) for label, count in counts)
+
+    def tally(self, scope: Scope, kind: str, session: str) -> Tally:
+        values = {**scope._asdict(), "kind": kind, "of_session": session}
+        return Tally(*self._db.reads(scope.tenant, lambda con: con.execute(TALLY, values).fetchall())[0])
+
+    def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
+        conditions = rows.event_conditions(scope, query, "%s")
+        sql = f"{EVENTS}{' AND '.join(conditions)} ORDER BY v.seq DESC LIMIT %s"
+        newest = self._db.rows(scope.tenant, sql, (*conditions.values(), query.limit))
+        return tuple(rows.to_event(self._place, scope, row) for row in newest)
+
+    def event(self, scope: Scope, seq: int) -> Event | None:
+        sql = f"{EVENTS}v.tenant = %s AND v.project = %s AND v.seq = %s"
+        matches = self._db.rows(scope.tenant, sql, (*scope, seq))
+        return rows.to_event(self._place, scope, matches[0]) if matches else None
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
+        if key is None:
+            work = partial(self._add, scope=scope, kind=kind, decide=decide, stamp=stamp)
+        else:
+            work = partial(self._edit, scope=scope, name=(kind, key), decide=decide, stamp=stamp)
+        return self._db.write(scope.tenant, work, first=(LOCK, scope))
+
+    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
+        def work(con: Con, _: object) -> tuple[tuple[Change, ...], Proof]:
+            done = [self._edit(con, [], scope, (kind, key), decide, stamp) for kind, key, decide in edits]
+            proof = next((proof for _, proof in reversed(done) if proof), ())
+            return tuple(change for change, _ in done), proof
+
+        return self._db.write(scope.tenant, work) if edits else ()
+
+    def _edit(
+        self,
+        con: Con,
+        locked: Sequence[Row],
+        scope: Scope,
+        name: tuple[str, str],
+        decide: Decide,
+        stamp: Stamp,
+    ) -> tuple[Change, Proof]:
+        """`locked` is the project's row, if it was locked already."""
+        kind = name[0]
+        writer = Writer(con, scope, *(locked[0] if locked else self._lock(con, scope, stamp)))
+        current = self._current(con, scope, name, stamp)
+        if kind != SESSION and stamp.session and not current.session:
+            writer.begin(stamp)
+        before = current.entry
+        draft = decide(before)
+        if isinstance(draft, Draft) and draft.tags:
+            labels = con.execute(LABELS, (*scope, kind, [words.fold(tag) for tag in draft.tags])).fetchall()
+            draft = draft._replace(tags=_first_spelling(dict(labels), draft.tags))
+        if (needed := _needed(before, draft)) is None:
+            return self._unchanged(con, scope, kind, before, stamp), writer.proof
+        version = 1 + (before.version if before else current.last_version)
+        after, tally = writer.write(name, version, before, needed, stamp, current.doc)
+        return Change(writer.seq, before, after, tally), writer.proof
+
+    def _add(
+        self, con: Con, locked: Sequence[Row], scope: Scope, kind: str, decide: Decide, stamp: Stamp
+    ) -> tuple[Change, Proof]:
+        """An entry whose key is minted. There is nothing before it, so fewer statements are needed."""
+        writer = Writer(con, scope, *(locked[0] if locked else self._lock(con, scope, stamp)))
+        draft = decide(None)
+        tags = draft.tags if isinstance(draft, Draft) else ()
+        name = (*scope, kind, writer.next_key(kind, stamp.now))
+        values = (*scope, SESSION, stamp.session, *name, *scope, kind, [words.fold(tag) for tag in tags])
+        session, taken, labels = con.execute(BEFORE_ADD, values).fetchall()[0]
+        if kind != SESSION and stamp.session and not session:
+            writer.begin(stamp)
+            taken = 1  # the clock went on, and the next key with it
+        if not isinstance(draft, Draft):
+            return self._unchanged(con, scope, kind, None, stamp), writer.proof
+        draft = draft._replace(tags=_first_spelling(labels or {}, tags))
+        after, tally = writer.write((kind, None), 1 + taken, None, draft, stamp)
+        return Change(writer.seq, None, after, tally), writer.proof
+
+    def _unchanged(self, con: Con, scope: Scope, kind: str, entry: Entry | None, stamp: Stamp) -> Change:
+        values = {**scope._asdict(), "kind": kind, "of_session": entry.session if entry else stamp.session}
+        return Change(0, entry, entry, Tally(*con.execute(TALLY, values).fetchall()[0]))
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        def work(con: Con, _: object) -> tuple[tuple[Entry, ...], Proof]:
+            writer, tallies = Writer(con, scope, *self._lock(con, scope, stamp)), Tallies()
+            if not self._current(con, scope, (kind, drafts[0][0]), stamp).session:
+                writer.begin(stamp)
+            taken = con.execute(TAKEN, (*scope, kind, [key for key, _ in drafts])).fetchall()
+            if duplicates := [key for key, _ in drafts if (key,) in taken]:
+                raise errors.appended_before(kind, duplicates[0])
+            writer.clock = max(writer.clock, stamp.now)
+            added = tuple(rows.next_entry(kind, key, None, draft, stamp, writer.clock, 1) for key, draft in drafts)
+            with con.pipeline():
+                for entry in added:
+                    writer.put(entry)
+                    tallies.add(entry)
+                tallies.write(con, scope)
+                writer.finish()
+            last = rows.to_row(scope, added[-1])
+            return added, ((LOCK, scope), (f"{ONE_ENTRY} AND hash = %s", (*last[:4], last[-1])))
+
+        return self._db.write(scope.tenant, work) if drafts else ()
+
+    def _lock(self, con: Con, scope: Scope, stamp: Stamp) -> Row:
+        """Lock the project's row, which is created for a new project."""
+        # Not a pipeline: after one the server (seen with PostgreSQL 18) does not start the timer of
+        # idle_in_transaction_session_timeout, and a process that is stopped now would keep its lock forever.
+        while (locked := con.execute(LOCK, scope).fetchone()) is None:
+            # One less than now, so that the first change is at `now` whether it needs a new time stamp or not. If
+            # nothing is changed after all, this is not committed either.
+            con.execute(NEW_PROJECT, (*scope, stamp.now - 1))
+        return locked
+
+    def _current(self, con: Con, scope: Scope, name: tuple[str, str], stamp: Stamp) -> _Current:
+        """What a change depends on, read once the project is locked."""
+        one = (*scope, *name)
+        session, version, doc, *row = con.execute(CURRENT, (*scope, SESSION, stamp.session, *one, *one)).fetchall()[0]
+        return _Current(session, None if row[0] is None else self._entry(scope, tuple(row)), doc, version)
+
+    def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
+        def work(con: Con, _: object) -> tuple[int, Proof]:
+            con.execute(TAKE_PROJECT, scope)
+            erased = con.execute(ERASE, (*scope, [*seqs])).fetchall()
+            con.execute(UNUSED_TAGS, scope)
+            return len(erased), ((ERASED, (*scope, erased[-1][0])),) if erased else ()
+
+        return self._db.write(scope.tenant, work)
+
+    # --- export, import and health ------------------------------------------------------------------------------------
+
+    def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        with self._db.connection() as con:
+            try:
+                begin(con, VIEW, scope.tenant)
+                con.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{EXPORT_IDLE_SECONDS}s'")
+                for row in self._db.stream(DUMP_ENTRIES, tuple(scope), con):
+                    yield "entry", entry_record(self._entry(scope, row))
+                for row in self._db.stream(DUMP_EVENTS, tuple(scope), con):
+                    yield "event", rows.event_record(self._place, scope, row)
+            except psycopg.Error as problem:
+                raise self._db.translate(problem, lost=con.closed) from problem
+
+    def load(
+        self, con: Con, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]
+    ) -> tuple[int, Proof]:
+        """Add the entries and events of a dump to an empty project, inside a transaction."""
+        if not _create_project(con, scope):
+            raise errors.project_not_empty(scope.project)
+        writer, tallies = Writer(con, scope, 0, 0), Tallies()
+        count = 0
+        with con.pipeline() as pipeline:
+            for count, entry in enumerate(sorted(entries, key=lambda entry: entry.created_at), 1):
+                writer.put(entry)
+                tallies.add(entry)
+                writer.clock = max(writer.clock, entry.updated_at)
+                if count % LOAD_BATCH == 0:
+                    pipeline.sync()
+            for number, record in enumerate(records, 1):
+                con.execute(NEW_EVENT, rows.event_row(scope, record))
+                writer.seq, writer.clock = max(writer.seq, record["seq"]), max(writer.clock, record["at"])
+                if number % LOAD_BATCH == 0:
+                    pipeline.sync()
+            tallies.write(con, scope)
+            writer.finish()
+        loaded = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s AND seq = %s AND clock = %s"
+        return count, ((LOCK, scope), (loaded, (*scope, writer.seq, writer.clock)))
+
+    def check(self, con: Con) -> tuple[Finding, ...]:
+        """Reads all entries and previous versions of all projects."""
+        bad: list[str] = []
+        total = texts = stale = changes = 0
+        for tenant, project, *row, folded, terms in self._db.stream(CHECK_ENTRIES, (), con):
+            total += 1
+            try:
+                entry = self._entry(Scope(tenant, project), tuple(row))
+            except errors.StoreDamaged:
+                bad.append(f"{row[0]} {row[1]!r} of project {project!r}")
+                continue
+            texts += 1
+            stale += folded != words.fold(rows.searched_text(entry)) or bool(missing(rows.indexed_text(entry), terms))
+        for tenant, project, *row in self._db.stream(CHECK_EVENTS, (), con):
+            changes += 1
+            try:
+                rows.event_record(self._place, Scope(tenant, project), tuple(row))
+            except (errors.StoreDamaged, ValueError):
+                bad.append(f"an earlier version of {row[5]} {row[6]!r} of project {project!r}")
+        sound = f"{total:,} entries and {changes:,} changes are as they were written"
+        return (
+            Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
+            Finding("index", not stale, f"{texts - stale:,} of {texts:,} texts are indexed"),
+        )
+
+
+def _create_project(con: Con, scope: Scope) -> bool:
+    """False when the project exists already, also when another process created it meanwhile."""
+    try:
+        return bool(con.execute(NEW_PROJECT, (*scope, 0)).fetchall())
+    except psycopg.errors.SerializationFailure:
+        return False
+
+
+def _needed(before: Entry | None, draft: Draft | Delete | None) -> Draft | Delete | None:
+    """None when the draft changes nothing. An entry that does not exist need not be deleted."""
+    done = rows.unchanged(before, draft) if isinstance(draft, Draft) else before is None
+    return None if done else draft
+
+
+def _first_spelling(labels: Mapping[str, str], tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Tags as they were first spelled in this project."""
+    return tuple(labels.get(words.fold(tag), tag) for tag in tags)

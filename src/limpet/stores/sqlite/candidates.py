@@ -1,0 +1,136 @@
+"""Candidates for recall in the embedded store: word positions from the index, and the metadata of texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
+
+import apsw
+
+from limpet.model import Scope
+from limpet.store import CandidateQuery, Candidates, Document, Positions
+from limpet.stores.shared import candidates
+from limpet.stores.shared.sql import Row
+from limpet.stores.sqlite.index import WordIndex, any_of, may_contain
+
+# The position of a string in the text of an entry. Folding in SQL is exact for ASCII; other text is folded in Python.
+TEXT = "iif(e.kind = 'memory', e.key || char(10) || e.content, e.content)"
+POSITION = f"instr(iif(octet_length({TEXT}) = length({TEXT}), lower({TEXT}), fold({TEXT})), ?)"
+# The statements of this module are built from constants; every value is a parameter.
+OFFSETS = "SELECT doc, offset FROM {table}_at WHERE term = ? LIMIT ?"
+WITH_LITERAL = (
+    f"SELECT e.rowid FROM (SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT "  # noqa: S608
+    f"{candidates.LITERAL_CANDIDATES}) t CROSS JOIN entries e ON e.rowid = t.rowid "
+    f"WHERE e.tenant = ? AND e.project = ? AND {POSITION}"
+)
+NEWEST = "SELECT rowid FROM {table} WHERE {table} MATCH ? AND {within} ORDER BY rowid DESC LIMIT ?"
+MATCHES = "SELECT rowid AS doc, ? AS bit, ? AS weight FROM {table} WHERE {table} MATCH ?"
+BEST_MATCHES = (
+    "SELECT doc, sum(bit) FROM ({matches}) WHERE {within} GROUP BY doc ORDER BY sum(weight) DESC, doc DESC LIMIT ?"
+)
+LAST = "SELECT max(rowid) FROM {table}_docsize"
+DOCUMENTS = (
+    f"SELECT e.rowid, {candidates.DOCUMENT} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
+    "WHERE e.tenant = ? AND e.project = ? AND e.kind IN (SELECT value FROM json_each(?))"
+)
+TOTAL = (
+    "SELECT coalesce(sum(count), 0) FROM tallies WHERE tenant = ? AND project = ? AND kind = ? "
+    "AND session = '' AND tag = ''"
+)
+IN_SCOPE = "SELECT rowid FROM entries WHERE tenant = ? AND project = ? AND kind IN (SELECT value FROM json_each(?))"
+
+
+class Searched(NamedTuple):
+    """The texts that a query may match, as SQL, and how many they are."""
+
+    sql: str
+    values: tuple[Any, ...]
+    total: int
+
+
+def entry_candidates(
+    con: apsw.Connection, index: WordIndex, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery
+) -> Candidates:
+    searched = Searched(IN_SCOPE, (*scope, json.dumps(kinds)), _total(con, scope, kinds))
+    families = [index.same_stem(con, word) for word in query.words]
+    words = word_positions(con, "terms", families, query, searched)
+    exact = {word: words.positions[at] for at, word in enumerate(query.words) if at not in words.common}
+    # A literal that is a word of the index need not be searched inside other words.
+    literals = [exact.get(literal) or _with_literal(con, scope, literal) for literal in query.literals]
+
+    def load(docs: Sequence[int]) -> dict[int, Document]:
+        loaded = con.execute(DOCUMENTS, (json.dumps(docs), *scope, json.dumps(kinds)))
+        return {row[0]: candidates.to_document(row) for row in loaded}
+
+    return candidates.collect(query, words, literals, load, searched.total)
+
+
+def _total(con: apsw.Connection, scope: Scope, kinds: tuple[str, ...]) -> int:
+    counts: list[Row] = [row for kind in kinds for row in con.execute(TOTAL, (*scope, kind)).fetchall()]
+    return sum(row[0] for row in counts)
+
+
+def word_positions(
+    con: apsw.Connection, table: str, families: Sequence[Iterable[str]], query: CandidateQuery, searched: Searched
+) -> candidates.WordPositions:
+    """The positions of words in the texts of an index, each word with all that count as the same."""
+    followed = [_positions(con, table, family, query.common_above) for family in families]
+    positions, counts = [of_word for of_word, _ in followed], [count for _, count in followed]
+    # One index serves all projects and kinds. Where the searched texts are few in it, common words are looked up in
+    # these alone: matches in other projects would fill the limit. Listing them costs less than it saves then.
+    last = _last(con, table) if None in positions else 0
+    few = searched.total * 2 < last
+    # The plus keeps SQLite from probing the index for one text at a time.
+    within, values_within = (f"IN ({searched.sql})", searched.values) if few else ("IS NOT NULL", ())
+    if few:
+        estimates = [max(1, count * searched.total // last) for count in counts]
+        counts = [estimates[at] if of_word is None else counts[at] for at, of_word in enumerate(positions)]
+
+    def look_up(plan: candidates.Plan) -> list[candidates.Match]:
+        anchor = any_of({word for at in plan.anchors for word in families[at]})
+        values: list[Any] = []
+        for at, weight in zip(plan.others, plan.weights, strict=True):
+            values += [1 << at, weight, f"{anchor} AND {any_of(families[at])}"]
+        matches = " UNION ALL ".join([MATCHES.format(table=table)] * len(plan.others))
+        sql = BEST_MATCHES.format(matches=matches, within=f"+doc {within}")
+        best = con.execute(sql, (*values, *values_within, query.common_above)).fetchall()
+        return cast(list[candidates.Match], best)
+
+    def newest(word: int) -> list[int]:
+        sql = NEWEST.format(table=table, within=f"+rowid {within}")
+        latest = con.execute(sql, (any_of(families[word]), *values_within, query.limit))
+        return [doc for (doc,) in cast(Iterable[tuple[int]], latest)]
+
+    return candidates.with_common_words(positions, counts, query, look_up, newest)
+
+
+def _positions(con: apsw.Connection, table: str, words: Iterable[str], most: int) -> tuple[Positions | None, int]:
+    """The positions of any of the words, and how many texts hold one; None and an estimate when there are too many."""
+    pairs: list[tuple[int, int]] = []
+    sql = OFFSETS.format(table=table)
+    for word in sorted(words):
+        pairs += cast(list[tuple[int, int]], con.execute(sql, (word, most + 1)).fetchall())
+        if len(pairs) > most:
+            # The positions come in the order of the texts, so the last of them tells how dense they are.
+            return None, max(most, most * _last(con, table) // max(1, pairs[-1][0]))
+    single = {doc: (offset,) for doc, offset in pairs}
+    if len(single) == len(pairs):  # the usual case: once per text
+        return single, len(single)
+    several: dict[int, list[int]] = {}
+    for doc, offset in pairs:
+        several.setdefault(doc, []).append(offset)
+    return {doc: tuple(sorted(offsets)) for doc, offsets in several.items()}, len(several)
+
+
+def _last(con: apsw.Connection, table: str) -> int:
+    """The number of the newest text, which is roughly how many there are."""
+    return cast(int, con.execute(LAST.format(table=table)).fetchall()[0][0])
+
+
+def _with_literal(con: apsw.Connection, scope: Scope, literal: str) -> Positions:
+    """The texts that hold a literal. None where its words are everywhere: it says nothing, and a search is slow."""
+    match = may_contain(con, literal)
+    if match is None:
+        return {}
+    return {row[0]: () for row in con.execute(WITH_LITERAL, (match, *scope, literal))}

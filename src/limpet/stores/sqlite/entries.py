@@ -1,0 +1,467 @@
+"""The entries of the embedded store: reads, searches, writes and their events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import apsw
+
+from limpet import errors
+from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from limpet.store import (
+    CandidateQuery,
+    Candidates,
+    Decide,
+    Delete,
+    EventQuery,
+    Finding,
+    Listing,
+    Page,
+    Words,
+    entry_record,
+    to_json,
+)
+from limpet.stores.shared import rows
+from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
+from limpet.stores.shared.sql import Row
+from limpet.stores.sqlite.candidates import POSITION, entry_candidates
+from limpet.stores.sqlite.database import Connection, Database
+from limpet.stores.sqlite.index import NewWords, WordIndex, any_of, indexed_forms, may_contain, tag_token, tidy
+from limpet.text import words as analyse
+
+KNOWN_LABELS = 2_000  # spellings of tags that a process caches
+
+# The statements of this module are built from constants; every value is a parameter.
+ONE_ENTRY = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"  # noqa: S608
+REPLACE_ENTRY = f"UPDATE entries SET ({', '.join(FIELDS.split(', ')[2:])}) = (?{', ?' * 10}) WHERE rowid = ?"  # noqa: S608
+# The primary key is in this order, so that every page costs the same.
+EARLIER = (
+    f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? AND kind = ? AND key < ? "  # noqa: S608
+    "AND done <= ? ORDER BY key DESC LIMIT ?"
+)
+BY_NUMBER = (
+    f"SELECT e.rowid, {E_FIELDS} FROM json_each(?) j CROSS JOIN entries e ON e.rowid = j.value "  # noqa: S608
+    "WHERE e.tenant = ? AND e.project = ?"
+)
+NEXT_CLOCK = "UPDATE projects SET clock = clock + 1 WHERE tenant = ? AND project = ? RETURNING clock"
+ADD_TO_TALLY = (
+    "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
+)
+LAST_BEFORE = "SELECT seq FROM events WHERE tenant = ? AND project = ? AND at < ? ORDER BY seq DESC LIMIT 1"
+NEW_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+EVENTS = (
+    f"SELECT {', '.join(f'v.{name}' for name in rows.EVENT_FIELDS)}, v.detail, v.before, n.before, "  # noqa: S608
+    f"{E_FIELDS} FROM events v "
+    "LEFT JOIN events n ON n.tenant = v.tenant AND n.project = v.project AND n.kind = v.kind AND n.key = v.key "
+    "AND n.version = v.version + 1 "
+    "LEFT JOIN entries e ON e.tenant = v.tenant AND e.project = v.project AND e.kind = v.kind AND e.key = v.key "
+    "AND e.version = v.version WHERE "
+)
+ERASE = (
+    "UPDATE events SET before = NULL, detail = json_set(detail, '$.erased', json('true')) "
+    "WHERE tenant = ? AND project = ? AND seq = ? AND before IS NOT NULL"
+)
+UNUSED_TAGS = "DELETE FROM tallies WHERE tenant = ? AND project = ? AND tag <> '' AND count = 0"
+DUMP_ENTRIES = f"SELECT {FIELDS} FROM entries WHERE tenant = ? AND project = ? ORDER BY kind, key"  # noqa: S608
+DUMP_EVENTS = (
+    f"SELECT {', '.join(rows.EVENT_FIELDS)}, detail, before FROM events "  # noqa: S608
+    "WHERE tenant = ? AND project = ? ORDER BY seq"
+)
+
+
+class SqliteEntries:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._place = db.path
+        self._index = WordIndex()
+        self._sessions: set[tuple[str, str, str]] = set()  # known to exist
+        self._labels: dict[tuple[str, ...], str] = {}  # first spellings of tags
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, scope: Scope, kind: str, key: str) -> Entry | None:
+        matches = self._db.rows(ONE_ENTRY, (scope.tenant, scope.project, kind, key))
+        return self._named(scope, (kind, key), matches[0]) if matches else None
+
+    def _entry(self, scope: Scope, row: Row) -> Entry:
+        return rows.to_entry(self._place, scope, row)
+
+    def _named(self, scope: Scope, name: tuple[str, str], row: Row) -> Entry:
+        """An entry that was read by name. A damaged index may return another entry, which is intact in itself."""
+        entry = self._entry(scope, row)
+        if (entry.kind, entry.key) != name:
+            raise errors.store_damaged(self._place, f"{name[0]} {name[1]!r}")
+        return entry
+
+    def list(self, scope: Scope, query: Listing) -> Page:
+        source, values = _source(scope, query)
+
+        def work(con: Connection) -> Page:
+            latest = con.rows(
+                f"SELECT {E_FIELDS} FROM {source} ORDER BY e.updated_at DESC, e.key DESC LIMIT ?",  # noqa: S608
+                (*values, query.limit),
+            )
+            total = len(latest)
+            if total == query.limit:
+                total = con.rows(f"SELECT count(*) FROM {source}", values)[0][0]  # noqa: S608
+            return Page(tuple(self._entry(scope, row) for row in latest), total)
+
+        return self._db.read(work)
+
+    def earlier(
+        self, scope: Scope, kind: str, before: str | None, *, include_done: bool = False, limit: int = 50
+    ) -> tuple[Entry, ...]:
+        last = rows.LAST_KEY if before is None else before
+        page = self._db.rows(EARLIER, (*scope, kind, last, int(include_done), limit))
+        return tuple(self._entry(scope, row) for row in page)
+
+    def containing(self, scope: Scope, query: Listing, needle: str) -> Page:
+        folded = analyse.fold(needle)
+
+        def work(con: Connection) -> Page:
+            source, values = _source(scope, query, may_contain(con, folded))
+            sql = f"SELECT {POSITION}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
+            possible = con.rows(sql, (folded, *values))
+            hits = sorted((hit for hit in possible if hit[0]), key=lambda hit: str(hit[2]), reverse=True)
+            hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; ties stay ordered by key
+            by_rowid = f"SELECT {FIELDS} FROM entries WHERE rowid = ?"  # noqa: S608
+            page = (row for hit in hits[: query.limit] for row in con.rows(by_rowid, (hit[3],)))
+            return Page(tuple(self._entry(scope, row) for row in page), len(hits))
+
+        return self._db.read(work)
+
+    def matching(self, scope: Scope, query: Listing, words: Words) -> tuple[Entry, ...]:
+        def work(con: Connection) -> tuple[Entry, ...]:
+            groups = []
+            for group in filter(None, words.groups):
+                forms: set[str] = set().union(*(indexed_forms(con, word) for word in group))
+                if not forms and words.every:
+                    return ()  # every group is required, and no entry holds this one
+                groups.append(any_of(forms))
+            if not groups:
+                return ()
+            source, values = _source(scope, query, (" AND " if words.every else " OR ").join(groups))
+            # Newest first is the order of the index itself, read from its end: no scores are needed with `every`.
+            order = "t.rowid DESC" if words.every else "t.rank"
+            sql = f"SELECT {E_FIELDS} FROM {source} ORDER BY {order} LIMIT ?"  # noqa: S608
+            return tuple(self._entry(scope, row) for row in con.execute(sql, (*values, query.limit)))
+
+        return self._db.read(work)
+
+    def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
+        return self._db.snapshot(lambda con: entry_candidates(con, self._index, scope, kinds, query))
+
+    def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
+        return {row[0]: self._entry(scope, row[1:]) for row in self._db.rows(BY_NUMBER, (to_json([*docs]), *scope))}
+
+    def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
+        counts = self._db.rows(
+            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "
+            "AND tag <> '' AND count > 0 ORDER BY tag",
+            (*scope, kind, session),
+        )
+        return tuple(TagCount(label, count) for label, count in counts)
+
+    def tally(self, scope: Scope, kind: str, session: str) -> Tally:
+        return self._db.read(lambda con: _tally(con, scope, kind, session))
+
+    def events(self, scope: Scope, query: EventQuery) -> tuple[Event, ...]:
+        conditions = rows.event_conditions(scope, query, "?")
+        # Walking back from the newest event is fast where a page fills up soon. For one kind since a given time there
+        # may be no event at all, and the walk would read all history. Times never decrease, so it can stop early.
+        if query.kind is not None and query.since is not None:
+            older = self._db.rows(LAST_BEFORE, (*scope, query.since))
+            conditions["v.seq > ?"] = older[0][0] if older else 0
+        sql = f"{EVENTS}{' AND '.join(conditions)} ORDER BY v.seq DESC LIMIT ?"
+        newest = self._db.rows(sql, (*conditions.values(), query.limit))
+        return tuple(rows.to_event(self._place, scope, row) for row in newest)
+
+    def event(self, scope: Scope, seq: int) -> Event | None:
+        events = self.events(scope, EventQuery(before_seq=seq + 1, limit=1))
+        return events[0] if events and events[0].seq == seq else None
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
+        with self._indexing() as new:
+            (change,) = self._db.write(
+                partial(self._edit, scope=scope, edits=[(kind, key, decide)], stamp=stamp, new=new)
+            )
+        if kind == SESSION:
+            self._sessions.discard((*scope, change.entry.key if change.seq else ""))
+        else:
+            self._sessions.add((*scope, stamp.session))
+        return change
+
+    def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
+        if not edits:
+            return ()
+        with self._indexing() as new:
+            changes = self._db.write(partial(self._edit, scope=scope, edits=edits, stamp=stamp, new=new))
+        self._sessions.difference_update({(*scope, key) for kind, key, _ in edits if kind == SESSION})
+        return changes
+
+    @contextmanager
+    def _indexing(self) -> Iterator[NewWords]:
+        """The words that a transaction adds to the index. They are cached once they are on disk."""
+        new = NewWords()
+        try:
+            yield new
+        except BaseException:
+            self._labels.clear()  # one of them may come from the transaction that was rolled back
+            raise
+        self._index.learn(new)
+
+    def _edit(
+        self,
+        con: Connection,
+        scope: Scope,
+        edits: Sequence[tuple[str, str | None, Decide]],
+        stamp: Stamp,
+        new: NewWords,
+    ) -> tuple[Change, ...]:
+        changes = []
+        for kind, key, decide in edits:
+            if kind != SESSION and stamp.session:
+                self._ensure_session(con, scope, stamp, new)
+            before = None if key is None else self._before(con, scope, kind, key)
+            draft = decide(before)
+            if isinstance(draft, Draft) and draft.tags:
+                draft = draft._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in draft.tags))
+            if draft is None or rows.unchanged(before, draft):
+                session = stamp.session if before is None else before.session
+                changes.append(Change(0, before, before, _tally(con, scope, kind, session)))
+            else:
+                changes.append(self._write(con, scope, (kind, key), before, draft, stamp, new))
+        if any(change.seq and change.after is None for change in changes):
+            tidy(con, "terms")
+        return tuple(changes)
+
+    def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
+        if not drafts:
+            return ()
+        with self._indexing() as new:
+            entries = self._db.write(partial(self._append, scope=scope, kind=kind, drafts=drafts, stamp=stamp, new=new))
+        self._sessions.add((*scope, stamp.session))
+        return entries
+
+    def _append(
+        self,
+        con: Connection,
+        scope: Scope,
+        kind: str,
+        drafts: Sequence[tuple[str, Draft]],
+        stamp: Stamp,
+        new: NewWords,
+    ) -> tuple[Entry, ...]:
+        self._ensure_session(con, scope, stamp, new)
+        # The first change of a project is at `now` whether it needs a new time stamp or not.
+        ((clock,),) = con.rows(
+            "INSERT INTO projects VALUES (?, ?, 0, ?) ON CONFLICT DO UPDATE "
+            "SET clock = max(clock, excluded.clock) RETURNING clock",
+            (*scope, stamp.now),
+        )
+        added = []
+        for key, draft in drafts:
+            if self._before(con, scope, kind, key) is not None:
+                raise errors.appended_before(kind, key)
+            added.append(rows.next_entry(kind, key, None, draft, stamp, clock, 1))
+            self._put(con, scope, None, added[-1], new)
+        return tuple(added)
+
+    def _before(self, con: Connection, scope: Scope, kind: str, key: str) -> Entry | None:
+        matches = con.rows(ONE_ENTRY, (*scope, kind, key))
+        return self._named(scope, (kind, key), matches[0]) if matches else None
+
+    def _spelling(self, con: Connection, name: tuple[str, str, str, str]) -> str:
+        """A tag as it was first spelled in its project. That never changes, so it is cached."""
+        *owner, tag = name
+        key = (*owner, analyse.fold(tag))
+        if key not in self._labels:
+            sql = "SELECT label FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = '' AND tag = ?"
+            labels = con.rows(sql, key)
+            if not labels:
+                return tag
+            if len(self._labels) >= KNOWN_LABELS:
+                self._labels.clear()
+            self._labels[key] = str(labels[0][0])
+        return self._labels[key]
+
+    def _ensure_session(self, con: Connection, scope: Scope, stamp: Stamp, new: NewWords) -> None:
+        if (*scope, stamp.session) in self._sessions or self._before(con, scope, SESSION, stamp.session):
+            return
+        begin = stamp._replace(operation="begin_session", detail=EMPTY)
+        self._write(con, scope, (SESSION, stamp.session), None, Draft(""), begin, new)
+
+    def _write(
+        self,
+        con: Connection,
+        scope: Scope,
+        name: tuple[str, str | None],
+        before: Entry | None,
+        draft: Draft | Delete,
+        stamp: Stamp,
+        new: NewWords,
+    ) -> Change:
+        kind, key = name
+        ((seq, clock),) = con.rows(
+            "INSERT INTO projects VALUES (?, ?, 1, ?) ON CONFLICT DO UPDATE "
+            "SET seq = seq + 1, clock = max(clock + ?, excluded.clock) RETURNING seq, clock",
+            (*scope, stamp.now, key is None),
+        )
+        if key is None:
+            while _is_taken(con, scope, kind, f"{kind}_{clock}"):  # by an import
+                ((clock,),) = con.rows(NEXT_CLOCK, tuple(scope))
+            key, version = f"{kind}_{clock}", 1
+        else:
+            version = 1 + (before.version if before else _last_version(con, scope, kind, key))
+        after = None
+        if isinstance(draft, Draft):
+            after = rows.next_entry(kind, key, before, draft, stamp, clock, version)
+        self._put(con, scope, before, after, new)
+        event = (*scope, seq, clock, stamp.by, stamp.operation, stamp.session, kind, key, version)
+        con.execute(NEW_EVENT, (*event, to_json(dict(stamp.detail)), rows.version_to_json(scope, before)))
+        counted = after or before
+        return Change(seq, before, after, _tally(con, scope, kind, counted.session if counted else ""))
+
+    def _put(self, con: Connection, scope: Scope, before: Entry | None, after: Entry | None, new: NewWords) -> None:
+        """Change the row, its counts and its index from `before` to `after`."""
+        if before is None:
+            row = rows.to_row(scope, after) if after else ()
+            con.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            doc = con.last_insert_rowid()
+        else:
+            name = "tenant = ? AND project = ? AND kind = ? AND key = ?"
+            ((doc,),) = con.rows(f"SELECT rowid FROM entries WHERE {name}", (*scope, before.kind, before.key))  # noqa: S608
+            if after is None:
+                con.execute("DELETE FROM entries WHERE rowid = ?", (doc,))
+            else:
+                con.execute(REPLACE_ENTRY, (*rows.to_row(scope, after)[4:], doc))
+        kind, _ = rows.name_of(before, after)
+        con.executemany(ADD_TO_TALLY, [(*scope, kind, *count) for count in rows.counts(before, after)])
+        self.index(con, scope, doc, before, after, new)
+
+    def index(
+        self, con: Connection, scope: Scope, doc: int, before: Entry | None, after: Entry | None, new: NewWords
+    ) -> None:
+        """Update the word index, and queue the text for its vector, in the transaction that writes the text."""
+        self._index.update(con, doc, before, after, new)
+        old_text, new_text = indexed_text(before), indexed_text(after)
+        if old_text == new_text and after is not None:
+            return
+        if old_text or after is None:  # SQLite may assign the rowid to another text
+            con.execute("DELETE FROM vectors WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
+        if new_text:
+            con.execute("INSERT OR IGNORE INTO vectors_waiting VALUES (?, ?, ?)", (*scope, doc))
+        else:
+            con.execute("DELETE FROM vectors_waiting WHERE tenant = ? AND project = ? AND doc = ?", (*scope, doc))
+
+    def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
+        def work(con: Connection) -> int:
+            erased = 0
+            for seq in seqs:
+                con.execute(ERASE, (*scope, seq))
+                erased += con.changes()
+            con.execute(UNUSED_TAGS, tuple(scope))
+            return erased
+
+        erased = self._db.write(work)
+        self._labels.clear()
+        return erased
+
+    # --- export, import and health ------------------------------------------------------------------------------------
+
+    def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        con = self._db.take()
+        try:
+            con.execute("BEGIN")
+            for row in con.execute(DUMP_ENTRIES, tuple(scope)):
+                yield "entry", entry_record(self._entry(scope, row))
+            for row in con.execute(DUMP_EVENTS, tuple(scope)):
+                yield "event", rows.event_record(self._place, scope, row)
+        except (apsw.Error, UnicodeDecodeError) as problem:
+            raise self._db.translate(problem) from problem
+        finally:
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+            self._db.give(con)
+
+    def load(
+        self, con: Connection, scope: Scope, entries: Iterable[Entry], records: Iterable[Mapping[str, Any]]
+    ) -> int:
+        """Add the entries and events of a dump to an empty project, inside a transaction. Returns how many entries."""
+        count = seq = clock = 0
+        for entry in sorted(entries, key=lambda entry: entry.created_at):  # the index is in order of creation
+            self._put(con, scope, None, entry, NewWords())
+            count, clock = count + 1, max(clock, entry.updated_at)
+        for record in records:
+            con.execute(NEW_EVENT, rows.event_row(scope, record))
+            seq, clock = max(seq, record["seq"]), max(clock, record["at"])
+        con.execute("INSERT INTO projects VALUES (?, ?, ?, ?)", (*scope, seq, clock))
+        return count
+
+    def check(self, con: Connection) -> tuple[Finding, ...]:
+        """Reads all entries and previous versions of all projects."""
+        names = con.rows("SELECT tenant, project, kind, key FROM entries")
+        bad, texts = [], 0
+        for *owner, kind, key in names:
+            try:
+                entry = self._before(con, Scope(*owner), kind, key)
+                texts += bool(indexed_text(entry))
+            except (errors.StoreDamaged, UnicodeDecodeError):
+                texts += 1
+                bad.append(f"{kind} {key!r} of project {owner[1]!r}")
+        changes = con.rows("SELECT tenant, project, seq, kind, key FROM events")
+        for *owner, seq, kind, key in changes:
+            try:
+                by_seq = "SELECT before FROM events WHERE tenant = ? AND project = ? AND seq = ?"
+                rows.version_from_json(self._place, Scope(*owner), con.rows(by_seq, (*owner, seq))[0][0])
+            except (errors.StoreDamaged, UnicodeDecodeError, IndexError):  # IndexError: the index does not find it
+                bad.append(f"an earlier version of {kind} {key!r} of project {owner[1]!r}")
+        sound = f"{len(names):,} entries and {len(changes):,} changes are as they were written"
+        indexed = con.rows("SELECT count(*) FROM terms_docsize")[0][0]
+        return (
+            Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
+            Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
+        )
+
+
+def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:
+    """The FROM and WHERE of a listing, and their values. Tags are tokens of the index."""
+    matches = [f"({match})"] if match else []
+    matches += [any_of([tag_token(tag)]) for tag in query.tags]
+    conditions = [f"e.tenant = ? AND e.project = ? AND e.kind IN ({', '.join('?' * len(query.kinds))})"]
+    values: list[Any] = [*scope, *query.kinds]
+    if query.session is not None:
+        conditions.append("e.session = ?")
+        values.append(query.session)
+    if not query.include_done:
+        conditions.append("e.done = 0")
+    table = "entries e"
+    if matches:
+        table = "terms t JOIN entries e ON e.rowid = t.rowid"
+        conditions.append("terms MATCH ?")
+        values.append(" AND ".join(matches))
+    return f"{table} WHERE {' AND '.join(conditions)}", tuple(values)
+
+
+def _is_taken(con: Connection, scope: Scope, kind: str, key: str) -> bool:
+    """Whether an entry of that name exists or ever existed."""
+    return _last_version(con, scope, kind, key) > 0 or bool(con.rows(ONE_ENTRY, (*scope, kind, key)))
+
+
+def _last_version(con: Connection, scope: Scope, kind: str, key: str) -> int:
+    sql = "SELECT coalesce(max(version), 0) FROM events WHERE tenant = ? AND project = ? AND kind = ? AND key = ?"
+    version: int = con.rows(sql, (*scope, kind, key))[0][0]
+    return version
+
+
+def _tally(con: Connection, scope: Scope, kind: str, session: str) -> Tally:
+    sql = (
+        "SELECT coalesce(sum(count) FILTER (WHERE tag = ''), 0), count(*) FILTER (WHERE tag <> '' AND count > 0) "
+        "FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ?"
+    )
+    return Tally._make(con.rows(sql, (*scope, kind, session))[0])

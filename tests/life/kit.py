@@ -1,0 +1,121 @@
+"""A person's computer for the stories: an empty home, git repositories, and the doors that people and agents use.
+
+Everything goes through a process of its own: the `limpet` command, MCP over stdio by the official client, HTTP, or a
+program that uses the library. A story keeps a plain model of what must be true (a list, a dictionary) and compares at
+the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import mcp_types as types
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+COMMAND = (sys.executable, "-m", "limpet")
+TIMEOUT_SECONDS = 100
+LISTENING = re.compile(r"Limpet listens at (\S+)/mcp")
+TOKEN = "a-token-for-stories"
+
+
+class Computer:
+    """One person's machine. Nothing of the computer that runs the test is visible in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.home.mkdir()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        name = {"GIT_AUTHOR_NAME": "Ana", "GIT_COMMITTER_NAME": "Ana"}
+        mail = {"GIT_AUTHOR_EMAIL": "ana@example.org", "GIT_COMMITTER_EMAIL": "ana@example.org"}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", **name, **mail}
+
+    def run(self, *command: str, where: Path, stdin: str = "") -> str:
+        """The standard output of a program that must succeed."""
+        done = subprocess.run(
+            command,
+            cwd=where,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def limpet(self, *words: str, where: Path, stdin: str = "") -> str:
+        return self.run(*COMMAND, *words, where=where, stdin=stdin)
+
+    def repository(self, name: str, files: dict[str, str] | None = None) -> Path:
+        """A new git repository with these files in its first commit."""
+        place = self.folder / name
+        place.mkdir()
+        self.run("git", "init", "--quiet", where=place)
+        for path, text in {"README.md": f"# {name}\n", **(files or {})}.items():
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_text(text, encoding="utf-8")
+        self.run("git", "add", "--all", "--force", where=place)
+        self.run("git", "commit", "--quiet", "--message", "Begin", where=place)
+        return place
+
+    def clone(self, repository: Path, name: str) -> Path:
+        self.run("git", "clone", "--quiet", str(repository), name, where=self.folder)
+        return self.folder / name
+
+    @asynccontextmanager
+    async def agent(self, where: Path, *words: str) -> AsyncIterator[Agent]:
+        """A client of `limpet mcp`, started in a folder as coding agents start it."""
+        command, *more = (*COMMAND, "mcp", *words)
+        server = StdioServerParameters(command=command, args=more, cwd=where, env=self.environment)
+        async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+            hello = await session.initialize()
+            yield Agent(session, hello.instructions or "")
+
+    @contextmanager
+    def served(self, where: Path) -> Iterator[httpx2.Client]:
+        """`limpet serve` in a folder, and an HTTP client that has its token."""
+        command = [*COMMAND, "serve", "--port", "0", "--token", TOKEN]
+        server = subprocess.Popen(command, cwd=where, env=self.environment, stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout is not None
+            found = next(filter(None, map(LISTENING.search, server.stdout)))
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            with httpx2.Client(base_url=found[1], headers=headers, timeout=TIMEOUT_SECONDS) as client:
+                yield client
+        finally:
+            server.terminate()
+            server.communicate(timeout=TIMEOUT_SECONDS)
+
+
+class Agent:
+    """What a model does: it reads the instructions and calls tools."""
+
+    def __init__(self, session: ClientSession, instructions: str) -> None:
+        self._session = session
+        self.instructions = instructions
+
+    async def call(self, tool: str, **arguments: object) -> Any:
+        result = await self._session.call_tool(tool, arguments)
+        (content,) = result.content
+        assert isinstance(content, types.TextContent)
+        assert not result.is_error, content.text
+        return json.loads(content.text)
+
+    async def recall(self, query: str) -> list[str]:
+        """The texts of the hits, without the marks around the words that were found."""
+        reply = await self.call("recall", query=query)
+        return [hit["text"].replace("«", "").replace("»", "") for hit in reply["hits"]]
