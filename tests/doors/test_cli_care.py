@@ -12,7 +12,7 @@ import pytest
 
 from doors.cli_runner import Cli
 from limpet.clients import session_variables
-from limpet.doors.cli.store_address import shown_place
+from limpet.doors.cli.render import shown_place
 from limpet.stores.sqlite.database import SCHEMA
 
 ODD = "bell \x07, clear \x1b[2J, C1 \x9b31m, right-to-left \u202e, delete \x7f, NEL \x85, 🙂 ü \u2028 end"

@@ -12,17 +12,17 @@ from limpet.doors.cli import click_program, command, commands
 from limpet.doors.cli.click_program import program
 from limpet.doors.cli.command import Parameter
 from limpet.doors.cli.invocation import Invocation
-from limpet.doors.cli.replies import RENDERERS
+from limpet.doors.cli.replies import RENDERERS, show
 
 
-def by_words(group: click.Group | None = None, before: str = "") -> dict[str, click_program.Command]:
+def by_words(group: click.Group | None = None, before: str = "") -> dict[str, click_program.ClickCommand]:
     """Every command by the words one types."""
-    found: dict[str, click_program.Command] = {}
+    found: dict[str, click_program.ClickCommand] = {}
     for name, part in (group or program()).commands.items():
         if isinstance(part, click.Group):
             found |= by_words(part, f"{before}{name} ")
         else:
-            assert isinstance(part, click_program.Command)
+            assert isinstance(part, click_program.ClickCommand)
             found[before + name] = part
     return found
 
@@ -124,3 +124,30 @@ def test_commands_are_read_as_click_reads_them(full: bool) -> None:
         assert recognised[0].words == path
         common = {"store": cli.store, "json": cli.json, "project": cli.project}
         assert recognised[1] == {name: value for name, value in common.items() if value}, path
+
+
+def test_an_operation_that_nobody_declared_a_command_for_gets_one() -> None:
+    root = program({**COMMANDS, "thing mend": OPERATIONS["spawn_session"], "things": OPERATIONS["list_tags"]})
+    part = by_words(root)["thing mend"]
+    with pytest.raises(click.UsageError, match="No such option '--note'"):
+        part.make_context("mend", ["find out", "--note", "x"], obj=Invocation())
+    options = ["--notes", "a", "--notes", "b", "--token-limit", "7", "--copy-notepad", "--session", "s"]
+    context = part.make_context("mend", ["find out", *options], obj=Invocation())
+    assert context.params == {
+        "task": "find out",
+        "copy_notepad": True,
+        "notes": ("a", "b"),
+        "references": (),
+        "token_limit": 7,
+        "model": None,
+    }
+    assert context.obj.session == "s"
+    listed = root.get_help(click.Context(root, info_name="limpet"))
+    assert "More:" in listed
+    assert OPERATIONS["spawn_session"].description().split(".")[0] in str(part.help)
+
+
+def test_a_reply_that_nobody_draws_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    reply = {"count": 2, "name": "n", "rows": [{"id": "a", "text": "x\x1b[2J"}, {"id": "b"}]}
+    assert show(Invocation(), "new_operation", reply, {}) == 0
+    assert capsys.readouterr().out == "count: 2\nname: n\na\tx\\x1b[2J\nb\t\n"

@@ -18,8 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     if args == ["--version"]:
         sys.stdout.write(f"limpet {__version__}\n")
         return 0
-    from limpet.doors.cli.command import function  # late: programs ask for the version again and again
-    from limpet.doors.cli.commands import recognise  # late, as above
+    from limpet.doors.cli.commands import function, recognise  # late: programs ask for the version again and again
 
     recognised = recognise(args)
     if recognised is not None and recognised[0].standalone:

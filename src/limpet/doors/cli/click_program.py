@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from limpet import __version__
+from limpet import __version__, prompts
+from limpet.catalogue.operation import Operation, Param
 from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import command as declared
 from limpet.doors.cli import commands, render
-from limpet.doors.cli.command import Misuse, Parameter, as_number, function, is_option, shared
+from limpet.doors.cli.command import Misuse, Parameter, as_number, is_option, shared
+from limpet.doors.cli.commands import function
 from limpet.doors.cli.invocation import Invocation
 
 MARK = "\0"  # no argument of a process can hold it
 INTERRUPTED = 130
+_KINDS = {"integer": declared.NUMBER, "boolean": declared.FLAG, "strings": declared.LIST}
 COMPLETE_VARIABLE = "_LIMPET_COMPLETE"  # the name click derives from the program's
 ABOUT = """Working memory for AI agents: notes, notepad, memory and handoff that outlive the context window.
 
@@ -69,26 +72,56 @@ def completion(cli: Invocation, shell: str) -> None:
 # --- building ---------------------------------------------------------------------------------------------------------
 
 
-def program() -> Group:
-    """Every command below one root."""
-    root = Group("limpet", help=ABOUT, short_help=ABOUT)
+def program(operations: Mapping[str, Operation] = COMMANDS) -> ClickGroup:
+    """Every declared command below one root, and one for each further operation that has words."""
+    root = ClickGroup("limpet", help=ABOUT, short_help=ABOUT)
     root.params.extend(root.shared)
     root.context_settings = {"help_option_names": ["-h", "--help"]}
     click.version_option(__version__, prog_name="limpet", message="%(prog)s %(version)s")(root)
-    parts: dict[str, Group] = {"": root}
+    groups = {"": root}
     for row in commands.every():
         parent, _, name = row.words.rpartition(" ")
         if isinstance(row, declared.Group):
-            group = Group(name, help=row.help, short_help=row.short_help)
-            parts[row.words] = group
-            _run_alone(group, row.default)
-            parts[parent].add_command(group)
+            groups[row.words] = ClickGroup(name, help=row.help, short_help=row.short_help)
+            groups[parent].add_command(groups[row.words])
+            _run_alone(groups[row.words], row.default)
         else:
-            parts[parent].add_command(Command(row, name))
+            groups[parent].add_command(ClickCommand(row, name, operations.get(row.words)))
+    for words in operations.keys() - {row.words for row in commands.every()}:
+        group, _, name = words.rpartition(" ")
+        if group not in groups:
+            groups[group] = ClickGroup(group)
+            root.add_command(groups[group])
+        groups[group].add_command(ClickCommand(_generated(words, operations[words]), name, operations[words]))
     return root
 
 
-def _run_alone(group: Group, default: str) -> None:
+def _generated(words: str, operation: Operation) -> declared.Command:
+    """A command for an operation that has words in the catalogue but no declaration.
+
+    Required texts are arguments in their order, everything else is an option. Help is what agents read.
+    """
+    params = tuple(_generated_parameter(operation, param) for param in operation.params)
+    arguments = "".join(f" {param.name.upper()}" for param in params if not param.flags)
+    return declared.Command(
+        words,
+        f"limpet {words}{arguments}",
+        params=params,
+        session=operation.in_session,
+        calls_for=declared.READING if operation.every_session else declared.WRITING,
+    )
+
+
+def _generated_parameter(operation: Operation, param: Param) -> Parameter:
+    kind = _KINDS.get(param.type, declared.TEXT)
+    if param.required and kind == declared.TEXT:
+        return Parameter(param.name, required=True)
+    flag = f"--{param.name.replace('_', '-')}"
+    help_text = prompts.tool(operation.name).params.get(param.name, "")
+    return Parameter(param.name, kind, flag, help=help_text, required=param.required and kind != declared.FLAG)
+
+
+def _run_alone(group: ClickGroup, default: str) -> None:
     """Run one of the group's commands when nothing follows its word."""
     if not default:
         return
@@ -103,11 +136,10 @@ def _run_alone(group: Group, default: str) -> None:
     group.callback = alone
 
 
-class Command(click.Command):
+class ClickCommand(click.Command):
     """A declared command. Its help is that of its operation, then its own, then the example."""
 
-    def __init__(self, row: declared.Command, name: str) -> None:
-        operation = COMMANDS.get(row.words)
+    def __init__(self, row: declared.Command, name: str, operation: Operation | None) -> None:
         description = operation.description() if operation else ""
         example = "\n".join(f"  {line}" for line in row.example.split("\n"))
         about = " ".join(part for part in (description, row.help) if part)
@@ -135,7 +167,7 @@ class Command(click.Command):
         _write_options(self, ctx, formatter, self.shared)
 
 
-class Group(click.Group):
+class ClickGroup(click.Group):
     """A word that others follow, or the whole program, whose commands are listed under headings."""
 
     def __init__(self, name: str, **settings: Any) -> None:
@@ -151,9 +183,11 @@ class Group(click.Group):
             super().format_commands(ctx, formatter)
             return
         room = formatter.width - 6 - max(map(len, self.commands))
-        for heading, names in commands.HEADINGS.items():
-            with formatter.section(heading.replace("_", " ").capitalize()):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
+        headed = {name for names in commands.HEADINGS.values() for name in names}
+        for heading, names in {**commands.HEADINGS, "more": sorted(self.commands.keys() - headed)}.items():
+            if names:
+                with formatter.section(heading.replace("_", " ").capitalize()):
+                    formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
 
 
 def _callback(row: declared.Command) -> Callable[..., int | None]:

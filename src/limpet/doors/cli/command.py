@@ -7,11 +7,9 @@ same declarations.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 TYPE_CHECKING = False  # see limpet/__init__.py
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
 # Kinds of values.
@@ -116,18 +114,8 @@ class Group:
         self.default = default  # the command that runs when nothing follows
 
 
-PLAIN = "limpet.doors.cli.plain:run"  # for commands that are one call of one operation
-
-
 class Misuse(Exception):
     """Options or arguments that do not go together; click shows it with the command's usage."""
-
-
-def function(command: Command) -> Callable[..., int | None]:
-    """What the command runs. Its module is imported now, with everything it needs."""
-    module, _, name = (command.run or PLAIN).partition(":")
-    run: Callable[..., int | None] = getattr(import_module(module), name)
-    return run
 
 
 def _name(flags: str) -> str:

@@ -1,7 +1,7 @@
-"""`limpet demo`: a short story with a scripted model, played on a real store that is thrown away afterwards.
+"""`limpet demo`: a short story with a scripted model, played on a real store that is deleted afterwards.
 
-The model says what is written here, but it is honest: a turn names the words it relies on, and if they are not in its
-window at that moment the story stops. So what the demo shows to survive has survived.
+The model follows a script, but a turn names the words it relies on. If they are not in its window at that moment the
+story stops, so what the demo shows to survive has survived.
 """
 
 from __future__ import annotations
@@ -98,11 +98,11 @@ STORY = (
 
 
 class Lost(Exception):
-    """Something the story relies on was not there."""
+    """Words that the story relies on are not in the window."""
 
 
 class Model:
-    """Says what is written, as long as its window holds what that relies on."""
+    """Follows the script as long as the window holds the words it relies on."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         self._turns = iter(turns)
@@ -161,7 +161,7 @@ class _Story:
         session = hold.session(act.session)
         tools = {tool.name: tool for tool in hold.tools("core", session=act.session)}
         context = session.context()
-        # On the first morning there is nothing yet but the request; afterwards only what Limpet brings back.
+        # The first act begins with the request, the later ones with what Limpet brings back.
         window = [hold.guidance("core"), REQUEST if act is STORY[0] else context]
         if self._lines:
             self._say("", "")

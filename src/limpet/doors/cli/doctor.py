@@ -1,6 +1,6 @@
 """`limpet doctor`: what is wrong with the settings, the store, or with --url a server.
 
-It only reads: a store that does not exist is not created, and nothing changes on the server.
+It reads and changes nothing: a store that does not exist is not created (test_cli_care.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 from limpet import __version__, errors, settings
 from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.invocation import BY, OWN_SESSION, Invocation
-from limpet.doors.cli.store_address import exists, file_of, shown_place
+from limpet.doors.cli.render import exists, file_of, shown_place
 from limpet.errors import LimpetError
 from limpet.model import milliseconds
 from limpet.settings import Bounds, OutputRules, WindowRules

@@ -1,4 +1,4 @@
-"""`limpet wrap` and `gateway`: stand in front of one MCP server, or of several."""
+"""`limpet wrap` and `gateway`: a proxy for one MCP server, or for several."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wrap(
     strict: bool,
     server: tuple[str, ...],
 ) -> int:
-    """Stand in front of one server; its exit code."""
+    """Pass everything between the client and one server; its exit code."""
     if bool(server) == (url is not None):
         raise Misuse("Name one server: its command after --, or its address with --url.")
     if url is None and (header or header_env):
@@ -41,7 +41,7 @@ def wrap(
 
 
 def gateway(cli: Invocation, config: str, wait: int | None, threshold: int | None, strict: bool) -> int:
-    """Stand in front of many servers."""
+    """The same for many servers, whose tools get the server's name as a prefix."""
     from limpet.doors.proxy import gateway, gateway_config  # late: `wrap` needs neither
 
     specs = gateway_config.load(config)

@@ -1,12 +1,13 @@
-"""What people and machines see of our answers: plain lines in a pipe, tables and colours on a terminal, JSON on demand.
+"""How answers are printed: plain lines in a pipe, tables and colours on a terminal, JSON on demand.
 
-Stored text can come from anywhere. Nothing of it reaches the output with a control character in it, on a terminal or
-not: what is piped today is looked at tomorrow.
+Stored text can come from anywhere, so control characters are made visible before it is printed, on a terminal or not:
+what is piped today is looked at tomorrow.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,19 +19,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Rows = Iterable[Sequence[object]]
-LONGEST_WHOLE = 40  # characters of a field that is not folded
+LONGEST_UNWRAPPED = 40  # characters of a field that is not wrapped
+# Up to the last @: a password may hold one, and showing too little is the better mistake.
+_IN_ADDRESS = r"(?<=://)([^:/?#@]*):.*@|(password=)[^&]*"
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 class OutputClosed(Exception):
-    """The reader of the output went away. Not an OSError, so that no library takes it for one of its own."""
+    """The reader of the output went away. Not an OSError, so that libraries do not handle it as theirs."""
 
 
 class Screen(Protocol):
-    """Where a command's answer is shown."""
+    """Where a command prints its answer."""
 
     def line(self, text: str, style: str = "") -> None:
-        """One line of ours."""
+        """A line that a command composed."""
 
     def block(self, text: str) -> None:
         """A stored text in full."""
@@ -39,7 +42,7 @@ class Screen(Protocol):
         """A unified diff."""
 
     def table(self, columns: Sequence[str], rows: Rows) -> None:
-        """One line an entry in a pipe, fields divided by tabs and without a heading; a table on a terminal."""
+        """One line per row in a pipe, fields separated by tabs and without a heading; a table on a terminal."""
 
 
 def screen() -> Screen:
@@ -86,11 +89,11 @@ class RichScreen:
         cells = [[visible(str(cell)) for cell in row] for row in rows]
         if not cells:
             return
-        # The first field is what people copy: it stays in one piece, unless nothing else would fit beside it.
-        whole = max(len(row[0]) for row in cells) <= LONGEST_WHOLE
-        for place, name in enumerate(columns):
-            first = place == 0
-            table.add_column(name, style="cyan" if first else "", no_wrap=first and whole, overflow="fold")
+        # The first field is what people copy, so it is not wrapped unless nothing else would fit beside it.
+        unwrapped = max(len(row[0]) for row in cells) <= LONGEST_UNWRAPPED
+        for index, name in enumerate(columns):
+            first = index == 0
+            table.add_column(name, style="cyan" if first else "", no_wrap=first and unwrapped, overflow="fold")
         for row in cells:
             table.add_row(*map(Text, row))
         self._console.print(table)
@@ -116,17 +119,17 @@ def one_line(text: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """One line of JSON. Characters that act or hide are written as escapes, which mean the same to every reader."""
+    """One line of JSON. Control and invisible characters are escaped, which means the same to every reader."""
     return quiet_json(json.dumps(value, ensure_ascii=False))
 
 
 def quiet_json(line: str) -> str:
-    """JSON text that means the same and does nothing to a terminal."""
+    """The same JSON without characters that act on a terminal."""
     return line if visible(line) == line else _BEYOND_ASCII.sub(_escaped, line)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    character = found.group()
+def _escaped(match: re.Match[str]) -> str:
+    character = match.group()
     if visible(character) == character:
         return character
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
@@ -140,7 +143,7 @@ def to_stdout(line: str) -> None:
 
 
 def to_stderr(line: str) -> None:
-    """A line beside the answer. Nobody listening is no reason to fail."""
+    """A line beside the answer. That nothing reads it is no reason to fail."""
     try:
         sys.stderr.write(_encodable(line, sys.stderr.encoding) + "\n")
         sys.stderr.flush()
@@ -149,9 +152,31 @@ def to_stderr(line: str) -> None:
 
 
 def _encodable(line: str, encoding: str | None) -> str:
-    """The line in the characters the stream has; others as escapes, which are also JSON's."""
+    """The line in the encoding of the stream; other characters become escapes that JSON has too."""
     try:
         line.encode(encoding or "utf-8")
     except UnicodeEncodeError:
         return "".join(character if character.isascii() else json.dumps(character)[1:-1] for character in line)
     return line
+
+
+# --- addresses of stores ----------------------------------------------------------------------------------------------
+
+
+def file_of(store: str) -> str | None:
+    """The absolute path of a store that is a file, None for a server's address."""
+    path = store.removeprefix("sqlite://")
+    return None if "://" in path else os.path.abspath(path)
+
+
+def exists(store: str) -> bool:
+    """Whether a store that is a file exists. A server is assumed to exist; whether it answers is seen later."""
+    path = file_of(store)
+    return path is None or os.path.lexists(path)
+
+
+def shown_place(store: str) -> str:
+    """A store's address without the password it may hold."""
+    return file_of(store) or re.sub(
+        _IN_ADDRESS, lambda match: f"{match[1]}:…@" if match[2] is None else f"{match[2]}…", store
+    )

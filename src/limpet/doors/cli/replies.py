@@ -21,7 +21,7 @@ SAVINGS = ("calls", "kept", "repeats", "reads", "observed", "returned", "read_ba
 
 
 def show(cli: Invocation, operation: str, reply: Json, arguments: Json) -> int:
-    """Print the reply of an operation; the exit code it stands for."""
+    """Print the reply of an operation; the exit code."""
     if cli.json:
         render.to_stdout(render.as_json(reply))
     else:
@@ -209,8 +209,8 @@ def _verify(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> No
 
 def _init_journal(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:
     file = cli.settings.bounds.journal.file
-    there = f"{file} is there already; `limpet journal lint` looks at it"
-    screen.line(f"{file} made" if reply["created"] else there)
+    exists = f"{file} is there already; `limpet journal lint` looks at it"
+    screen.line(f"{file} made" if reply["created"] else exists)
 
 
 def _heal(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from limpet import settings
 from limpet.doors.cli import render
-from limpet.doors.cli.command import Command, Misuse, function
+from limpet.doors.cli.command import Command, Misuse
+from limpet.doors.cli.commands import function
 from limpet.doors.cli.invocation import Invocation
 from limpet.errors import LimpetError
 

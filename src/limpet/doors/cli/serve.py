@@ -18,7 +18,7 @@ from limpet.doors.cli import render
 from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.commands.connect import DEFAULT_PROFILE, PORT
 from limpet.doors.cli.invocation import Invocation
-from limpet.doors.cli.store_address import shown_place
+from limpet.doors.cli.render import shown_place
 
 try:
     from limpet.doors.dashboard.sign_in import signed

@@ -15,8 +15,7 @@ from limpet.clients.base import Client
 from limpet.clients.edits import Target, has_hooks
 from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.invocation import Invocation
-from limpet.doors.cli.render import Screen
-from limpet.doors.cli.store_address import exists, shown_place
+from limpet.doors.cli.render import Screen, exists, shown_place
 
 Json = dict[str, Any]
 TWICE = (

@@ -1,20 +1,36 @@
-"""`limpet export`, `import`, `backup` and `restore`: a project as JSON Lines, or a whole store as a file."""
+"""`limpet export`, `import`, `backup` and `restore`: a project as JSON Lines, or a whole store as a file.
+
+`import` also takes in transcripts of coding agents, and what other memory tools keep.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import BinaryIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
 
-from limpet import errors
-from limpet.doors.cli import import_others, render
+from limpet import clients, errors, limits
+from limpet.doors.cli import render
 from limpet.doors.cli.command import Misuse
-from limpet.doors.cli.import_others import read_lines
 from limpet.doors.cli.invocation import Invocation
-from limpet.doors.cli.progress import Progress, counted
-from limpet.doors.cli.store_address import shown_place
+from limpet.doors.cli.render import Screen, shown_place
+from limpet.importers import conversations, memories, reading
+from limpet.importers import transcripts as transcript_files
+
+Json = dict[str, Any]
+TOOLS = tuple(reading.READERS)
+CLIENTS = {client.name: client for client in clients.every() if client.has_transcripts}
+PROGRESS_AFTER_SECONDS = 0.5  # shorter work is over before a person wonders
+PROGRESS_EVERY_SECONDS = 0.2
+
+
+# --- export and import ------------------------------------------------------------------------------------------------
 
 
 def export(cli: Invocation, file: str, force: bool, without_outputs: bool) -> None:
@@ -27,7 +43,7 @@ def export(cli: Invocation, file: str, force: bool, without_outputs: bool) -> No
                 render.to_stdout(line)
         return
     with counted(lines, "written") as counting:
-        count = write_file(file, counting, force=force)
+        count = _write_file(file, counting, force=force)
     reply = {"export": os.path.abspath(file), "lines": count}
     cli.answer(reply, lambda screen: screen.line(f"{reply['export']} written ({count:,} lines)"))
 
@@ -36,17 +52,17 @@ def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: 
     if file == "transcript" and (source is not None or not os.path.exists(file)):
         if merge or source is None:
             raise Misuse("import transcript takes a file or an agent's name, and no --merge.")
-        import_others.transcripts(cli, source, every=every, dry_run=dry_run)
+        _import_transcripts(cli, source, every=every, dry_run=dry_run)
         return
-    if file in import_others.TOOLS and (source is not None or not os.path.exists(file)):
+    if file in TOOLS and (source is not None or not os.path.exists(file)):
         if merge or every or cli.session or source is None:
             raise Misuse(f"import {file} takes the place where it keeps things, and at most --dry-run.")
-        import_others.memory_of(cli, file, source, dry_run=dry_run)
+        _import_memory(cli, file, source, dry_run=dry_run)
         return
     if source is not None or every or dry_run or cli.session:
         raise Misuse("One file is read; --session, --all and --dry-run go with `import transcript`.")
     hold = cli.hold
-    with _source(file) as stream, counted(read_lines(stream), "read") as lines:
+    with _source(file) as stream, counted(_read_lines(stream), "read") as lines:
         count = hold.import_lines(lines, merge=merge)
     reply = {"imported": count, "project": hold.scope.project}
     cli.answer(reply, lambda screen: screen.line(f"{count:,} entries imported into project {hold.scope.project}"))
@@ -61,7 +77,7 @@ def _source(file: str) -> AbstractContextManager[BinaryIO]:
         raise errors.bad_import(1, f"{file} cannot be opened ({problem.strerror})") from None
 
 
-def write_file(target: str, lines: Iterable[str], *, force: bool) -> int:
+def _write_file(target: str, lines: Iterable[str], *, force: bool) -> int:
     """Write a private file that appears complete or not at all. The number of lines."""
     draft = f"{target}.{os.urandom(4).hex()}.part"
     count = 0
@@ -103,6 +119,9 @@ def _put_in_place(draft: str, target: str, force: bool) -> None:
         os.close(folder)
 
 
+# --- backup and restore -----------------------------------------------------------------------------------------------
+
+
 def backup(cli: Invocation, file: str) -> int:
     with _rows("copied") as show:
         findings = cli.hold.backup(file, show)
@@ -133,3 +152,187 @@ def _rows(verb: str) -> Iterator[Callable[[int], None]]:
         yield lambda count: progress.show(f"{count:,} rows {verb}")
     finally:
         progress.end()
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+class Progress:
+    """Shows a count now and then. `end` finishes the line if one was begun."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._began = self._last = time.monotonic()
+        self._quiet = quiet or not sys.stderr.isatty()
+        self._text = ""
+
+    def show(self, text: str) -> None:
+        now = time.monotonic()
+        self._text = text
+        if not self._quiet and now - self._began > PROGRESS_AFTER_SECONDS and now - self._last > PROGRESS_EVERY_SECONDS:
+            self._last = now
+            sys.stderr.write(f"\r{text}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._last != self._began:
+            sys.stderr.write(f"\r{self._text}\n")
+            self._last = self._began
+
+
+@contextmanager
+def counted(lines: Iterable[str], verb: str, *, quiet: bool = False) -> Iterator[Iterable[str]]:
+    """The same lines, counted as they are used."""
+    counting = _count(lines, verb, quiet)
+    try:
+        yield counting
+    finally:
+        counting.close()  # now, and not when it is collected: the line must end before the next message
+
+
+def _count(lines: Iterable[str], verb: str, quiet: bool) -> Generator[str]:
+    progress = Progress(quiet=quiet)
+    try:
+        for count, line in enumerate(lines, 1):
+            progress.show(f"{count:,} lines {verb}")
+            yield line
+    finally:
+        progress.end()
+
+
+def _read_lines(source: BinaryIO) -> Iterator[str]:
+    """Lines as text. An endless one is read no further than needed to say that it is too long."""
+    most = 4 * limits.IMPORT_LINE_MAX_BYTES + 4  # no character takes more than four bytes
+    while line := source.readline(most):
+        yield line.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+# --- transcripts ------------------------------------------------------------------------------------------------------
+
+
+def _import_transcripts(cli: Invocation, source: str, *, every: bool, dry_run: bool) -> None:
+    rows = [_transcript(cli, path, dry_run) for path in _files(source, cli.settings.root, every)]
+
+    def draw(screen: Screen) -> None:
+        for row in rows:
+            would = "would be added to" if dry_run else "added to"
+            screen.line(
+                f"{row['file']}: {row['messages']:,} messages {would} session {row['session']} ({row['client']}), "
+                f"{row['outputs']:,} results kept as outputs, {row['known']:,} messages were there already"
+            )
+            for line in row["unread"]:
+                screen.line(f"  line {line['line']:,} was not read: {line['why']}")
+            _more(screen, row["unread_count"] - len(row["unread"]), " lines")
+
+    cli.answer({"dry_run": dry_run, "sessions": rows}, draw)
+
+
+def _transcript(cli: Invocation, path: str, dry_run: bool) -> Json:
+    try:
+        with open(path, "rb") as file, counted(_read_lines(file), "read") as lines:
+            transcript = transcript_files.read(lines)
+    except OSError as problem:
+        raise errors.not_a_transcript(path, problem.strerror or "it cannot be read", list(CLIENTS)) from None
+    if not transcript.client:
+        raise errors.not_a_transcript(path, f"none of its {transcript.lines:,} lines is known", list(CLIENTS))
+    session = cli.session or transcript.session or Path(path).stem
+    total, progress = len(transcript.messages), Progress()
+    added = conversations.add_messages(
+        cli.hold.context(session, "import"),
+        transcript.messages,
+        dry_run=dry_run,
+        told=lambda count: progress.show(f"{count:,} of {total:,} messages kept"),
+    )
+    progress.end()
+    return {
+        "file": os.path.abspath(path),
+        "client": transcript.client,
+        "session": session,
+        **added._asdict(),
+        "lines": transcript.lines,
+        "unread": [line._asdict() for line in transcript.unread[: limits.UNREAD_NAMED]],
+        "unread_count": len(transcript.unread),
+    }
+
+
+def _files(source: str, root: str, every: bool) -> list[str]:
+    """The file that is named, or an agent's last one of this project, or all of these."""
+    if source not in CLIENTS or os.path.exists(source):
+        return [source]
+    client = CLIENTS[source]
+    files = [path for path in _newest_first(client.transcript_files) if _of_project(path, root)]
+    if not files:
+        raise errors.no_transcript(source, root, client.transcript_advice or "Name a file instead.")
+    return [str(path) for path in reversed(files if every else files[:1])]
+
+
+def _newest_first(patterns: tuple[str, ...]) -> list[Path]:
+    files = [path for pattern in patterns for path in Path.home().glob(pattern) if path.is_file()]
+    return sorted(files, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def _of_project(path: Path, root: str) -> bool:
+    """Whether the session worked in the project's folder or below it. One client stores the folder's SHA-256."""
+    try:
+        with path.open("rb") as file:
+            _, folder = transcript_files.session_of(_beginning(file))
+    except OSError:
+        return False
+    if folder == hashlib.sha256(os.fsencode(root)).hexdigest():
+        return True
+    return os.path.isabs(folder) and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root))
+
+
+def _beginning(file: BinaryIO) -> Iterator[str]:
+    """The first lines of JSON Lines, but all of a single JSON document, which cannot be cut."""
+    first = file.readline(3)
+    file.seek(0)
+    return (
+        _read_lines(file) if first.strip() in (b"{", b"[") else islice(_read_lines(file), limits.TRANSCRIPT_HEAD_LINES)
+    )
+
+
+# --- other memory tools -----------------------------------------------------------------------------------------------
+
+
+def _import_memory(cli: Invocation, tool: str, source: str, *, dry_run: bool) -> None:
+    """Take what another memory tool keeps into this project's memory."""
+    memory = reading.read(reading.READERS[tool], source)
+    progress = Progress()
+    added = memories.add_facts(
+        cli.hold.context(by="import/peer"),
+        memory.facts,
+        dry_run=dry_run,
+        told=lambda count, total: progress.show(f"{count:,} of {total:,} kept"),
+    )
+    progress.end()
+    reply: Json = {
+        "tool": tool,
+        "source": os.path.abspath(source),
+        "project": cli.hold.scope.project,
+        "dry_run": dry_run,
+        **added._asdict(),
+        "kept": list(added.kept[: limits.UNREAD_NAMED]),
+        "kept_count": len(added.kept),
+        "unread": [part._asdict() for part in memory.unread[: limits.UNREAD_NAMED]],
+        "unread_count": len(memory.unread),
+    }
+    cli.answer(reply, lambda screen: _draw_memory(screen, reply))
+
+
+def _draw_memory(screen: Screen, reply: Json) -> None:
+    would = "would be " if reply["dry_run"] else ""
+    screen.line(
+        f"{reply['source']}: {reply['added']:,} {would}added to the memory of project {reply['project']}, "
+        f"{reply['updated']:,} {would}brought up to date, {reply['known']:,} were there already"
+    )
+    for key in reply["kept"]:
+        screen.line(f"  {key} stays as it is: it was changed here")
+    _more(screen, reply["kept_count"] - len(reply["kept"]))
+    for part in reply["unread"]:
+        screen.line(f"  {part['part']} was not read: {part['why']}")
+    _more(screen, reply["unread_count"] - len(reply["unread"]))
+
+
+def _more(screen: Screen, count: int, noun: str = "") -> None:
+    if count > 0:
+        screen.line(f"  and {count:,} more{noun}")

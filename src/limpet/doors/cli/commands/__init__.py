@@ -8,7 +8,7 @@ from limpet.doors.cli.command import JSON, Command, Group, completed, is_option,
 
 TYPE_CHECKING = False  # see limpet/__init__.py
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 # The first words under each heading, in the order of `limpet --help`.
@@ -23,6 +23,7 @@ HEADINGS = {
     "look_after": ("doctor", "audit", "purge", "export", "import", "backup", "restore", "token"),
 }
 MOST_WORDS = 3  # of a command
+PLAIN = "limpet.doors.cli.plain:run"  # for commands that are one call of one operation
 
 
 def under(heading: str) -> tuple[Command | Group, ...]:
@@ -63,3 +64,10 @@ def recognise(args: list[str]) -> tuple[Command, dict[str, Any], dict[str, Any]]
         return None
     after = {param.name: values[param.name] for param in shared(command) if param.name in values}
     return command, {**before, **after}, own
+
+
+def function(command: Command) -> Callable[..., int | None]:
+    """What the command runs. Its module is imported now, with everything it needs."""
+    module, _, name = (command.run or PLAIN).partition(":")
+    run: Callable[..., int | None] = getattr(import_module(module), name)
+    return run

@@ -20,56 +20,35 @@ TOKENS = "limpet.doors.cli.access_tokens"
 EXPIRES = "30d"
 TENANT = option("--tenant", "NAME", "Only those of this tenant. [default: all]")
 
+# One paragraph per command, laid out by hand: a formatter would need twice the lines.
+# fmt: off
 CARE = (
-    Command(
-        "doctor",
-        "limpet doctor\nlimpet doctor --url https://memory.example.org",
+    Command("doctor", "limpet doctor\nlimpet doctor --url https://memory.example.org",
         "Check settings, store, checksums and file permissions; with --url a server instead, from where its clients "
         "stand. Exits with 5 when something is wrong.",
-        (
-            option("--url", "ADDRESS", "A server of `limpet serve`: reached, set up and let in well?"),
-            option("--token", "TOKEN", "For --url. LIMPET_TOKEN keeps it out of `ps`."),
-        ),
-        run="limpet.doors.cli.doctor:doctor",
-    ),
-    Command(
-        "audit",
-        "limpet audit\nlimpet audit --only secret --json",
-        params=(
-            repeated("--only", "WHAT", "secret, duplicate, unread or stale; may be repeated."),
+        (option("--url", "ADDRESS", "A server of `limpet serve`: reached, set up and let in well?"),
+            option("--token", "TOKEN", "For --url. LIMPET_TOKEN keeps it out of `ps`.")),
+        run="limpet.doors.cli.doctor:doctor"),
+    Command("audit", "limpet audit\nlimpet audit --only secret --json",
+        params=(repeated("--only", "WHAT", "secret, duplicate, unread or stale; may be repeated."),
             number("--stale-days", "N", "Unchanged for so many days is stale; 90 unless given."),
-            number("--limit", "N", "At most so many of each."),
-        ),
-    ),
-    Command(
-        "purge",
+            number("--limit", "N", "At most so many of each."))),
+    Command("purge",
         "limpet purge --origin import --since 7d --dry-run\nlimpet purge --origin 'tool/web_*'\nlimpet undo",
         "Look with --dry-run first. With --session only what this session wrote goes.",
-        (
-            option("--origin", "WHO", "agent, person, import, tool, tool/NAME or agent/mcp.", required=True),
+        (option("--origin", "WHO", "agent, person, import, tool, tool/NAME or agent/mcp.", required=True),
             option("--since", "WHEN", "A day (2026-03-02), a time, or an age (12h, 7d, 2w)."),
             flag("--dry-run", "Only say what would go."),
-            flag("--forever", "Out of history too; nothing brings it back."),
-        ),
-        session=True,
-        calls_for=ARGUMENT,
-    ),
+            flag("--forever", "Out of history too; nothing brings it back.")), session=True, calls_for=ARGUMENT),
 )
 
 COPIES = (
-    Command(
-        "export",
-        "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz",
+    Command("export", "limpet export memory.jsonl\nlimpet export | gzip > memory.jsonl.gz",
         "Write the project with its history and its outputs as JSON Lines, to standard output unless a file is named.",
-        (
-            argument("file", PATH, default="-"),
-            flag("--force", "Overwrite the file if it exists."),
-            flag("--without-outputs", "Leave out kept outputs and what is known of deleted ones."),
-        ),
-        run=f"{TRANSFER}:export",
-    ),
-    Command(
-        "import",
+        (argument("file", PATH, default="-"), flag("--force", "Overwrite the file if it exists."),
+            flag("--without-outputs", "Leave out kept outputs and what is known of deleted ones.")),
+        run=f"{TRANSFER}:export"),
+    Command("import",
         "limpet import memory.jsonl --project copy\ngunzip -c memory.jsonl.gz | limpet import -\n"
         "limpet import transcript claude-code --dry-run\nlimpet import transcript rollout.jsonl --session parser\n"
         "limpet import server-memory memory.jsonl --dry-run\nlimpet import basic-memory ~/basic-memory",
@@ -78,72 +57,42 @@ COPIES = (
         "outputs. It names a file, or an agent whose last session in this project is meant; doing it again adds only "
         "what is new. `import server-memory FILE`, `anthropic-memory FOLDER`, `mem0 FILE` and `basic-memory FOLDER` "
         "take what these tools keep into this project's memory; doing it twice adds nothing.",
-        (
-            argument("file", PATH),
-            optional("source", PATH, metavar="[FILE|AGENT|FOLDER]"),
+        (argument("file", PATH), optional("source", PATH, metavar="[FILE|AGENT|FOLDER]"),
             flag("--merge", "Add to what the project has; stops if an entry differs."),
             flag("--all", "Of a transcript: every session of the agent in this project.", to="every"),
-            flag("--dry-run", "Of a transcript or another tool: say what would be added."),
-        ),
-        session=True,
-        run=f"{TRANSFER}:import_",
-    ),
-    Command(
-        "backup",
+            flag("--dry-run", "Of a transcript or another tool: say what would be added.")), session=True,
+        run=f"{TRANSFER}:import_"),
+    Command("backup",
         "limpet backup /media/stick/memory.db\nlimpet backup memory.db --store postgresql://db.example.org/limpet",
         "Copy the whole store, every tenant and project of it, as it is at one moment. The copy is an embedded store, "
         "whichever kind of store it is made of, and can be put back into either kind with `limpet restore`. It is "
         "read again before it gets its name. Exits with 5 when something in the store itself is damaged.",
-        (argument("file", PATH),),
-        run=f"{TRANSFER}:backup",
-    ),
-    Command(
-        "restore",
+        (argument("file", PATH),), run=f"{TRANSFER}:backup"),
+    Command("restore",
         "limpet restore /media/stick/memory.db\nlimpet restore memory.db --store postgresql://db.example.org/limpet",
         "Put a backup into an empty store of either kind: all of it, or nothing. Every checksum is compared first.",
-        (argument("file", PATH),),
-        run=f"{TRANSFER}:restore",
-    ),
+        (argument("file", PATH),), run=f"{TRANSFER}:restore"),
 )
 
 ACCESS = (
     Group("token", "Tokens for the HTTP server: who may come in, where, and until when."),
-    Command(
-        "token create",
+    Command("token create",
         "limpet token create --name alice --scope write --project parser --expires 30d\n"
         "limpet token create --name ci --scope read --project '*' --expires never",
         "Make a token for the project and print it. It is shown this once; only a hash of it is kept. "
         "--project '*' is every project of the tenant.",
-        (
-            option("--name", "NAME", "Who it is for; the history of every change shows it.", required=True),
+        (option("--name", "NAME", "Who it is for; the history of every change shows it.", required=True),
             option("--scope", "SCOPE", "read, write, or admin, each with what is before it.", required=True),
             repeated("--also", "PROJECT", "Another project it is for, beside that of --project."),
             option("--tenant", "NAME", "Whose projects these are. [default: the tenant of the settings]"),
-            option("--expires", "TIME", f"12h, 30d, 8w or never. [default: {EXPIRES}]", default=EXPIRES),
-        ),
-        run=f"{TOKENS}:create",
-    ),
-    Command(
-        "token list",
-        "limpet token list",
-        "The tokens there are, and when each was last used, to the hour.",
-        (TENANT,),
-        run=f"{TOKENS}:list_tokens",
-    ),
-    Command(
-        "token revoke",
-        "limpet token revoke 3f9a1c2b77e0",
-        "Close a token for good; servers notice in a second.",
-        (argument("id"),),
-        run=f"{TOKENS}:revoke",
-    ),
-    Command(
-        "token history",
-        "limpet token history",
-        "Who made and revoked tokens, and when; newest first.",
-        (TENANT,),
-        run=f"{TOKENS}:history",
-    ),
+            option("--expires", "TIME", f"12h, 30d, 8w or never. [default: {EXPIRES}]", default=EXPIRES)),
+        run=f"{TOKENS}:create"),
+    Command("token list", "limpet token list", "The tokens there are, and when each was last used, to the hour.",
+        (TENANT,), run=f"{TOKENS}:list_tokens"),
+    Command("token revoke", "limpet token revoke 3f9a1c2b77e0", "Close a token for good; servers notice in a second.",
+        (argument("id"),), run=f"{TOKENS}:revoke"),
+    Command("token history", "limpet token history", "Who made and revoked tokens, and when; newest first.", (TENANT,),
+        run=f"{TOKENS}:history"),
 )
 
 COMMANDS = (*CARE, *COPIES, *ACCESS)
