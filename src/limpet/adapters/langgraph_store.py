@@ -71,7 +71,7 @@ class LimpetStore(BaseStore):
         scored = items.list_items(self._ctx(), tuple(op.namespace_prefix), op.query or "")
         matches = [(score, item) for score, item in scored if fits(item.value, op.filter or {})]
         page = matches[op.offset : op.offset + op.limit]
-        return [SearchItem(**_fields(item), score=float(score) if op.query else None) for score, item in page]
+        return [SearchItem(**_fields(item), score=float(score) if score else None) for score, item in page]
 
     def _namespaces(self, op: ListNamespacesOp) -> Result:
         paths = {item.path for _, item in items.list_items(self._ctx())}

@@ -56,14 +56,16 @@ def put_items(ctx: Context, puts: Sequence[Put]) -> None:
 
 
 def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[int, Item]]:
-    """The items below a path, newest first; with a query those that fit it, best first, each with its score."""
+    """The items below a path, newest first, with score 0; with a query those that match it, best first.
+
+    A query without a visible character is no query: it lists every item, whatever its value.
+    """
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
-    found = []
-    for entry in page.entries:
-        item = _item(entry)
-        if item.path[: len(prefix)] == prefix:
-            found.append((memory_score(query, entry.key, entry.content) if query.strip() else 0, item))
-    return sorted((one for one in found if one[0]), key=lambda one: -one[0]) if query.strip() else found
+    below = [(entry, item) for entry in page.entries if (item := _item(entry)).path[: len(prefix)] == prefix]
+    if not any(sign.isprintable() and not sign.isspace() for sign in query):
+        return [(0, item) for _, item in below]
+    scored = [(memory_score(query, entry.key, entry.content), item) for entry, item in below]
+    return sorted((match for match in scored if match[0]), key=lambda match: -match[0])
 
 
 def _decision(put: Put) -> Decide:
