@@ -1,8 +1,8 @@
-"""The reference loop: a model, its tools and a session, run until the work is done, with nothing lost on the way.
+"""The reference loop: a model, its tools and a session, run until the work is done.
 
-It shows what the window needs of a loop (three calls), and is enough for real work: big results are kept aside, the
-window is warned of, compacted and verified, tasks fold, sub-sessions really run, at once and within limits. A model is
-any callable that takes messages and tools and answers with a message; nothing here knows a provider.
+It shows what the window needs of a loop (three calls), and is enough for real work: big results are stored as outputs,
+the window is compacted after a warning, tasks fold, and sub-sessions run in parallel and within limits. A model is any
+callable that takes messages and tools and returns a message; this module knows no provider.
 
     agent = Agent(session, model, tools=[search], system="You port parsers.")
     print(agent.run("Port the lexer.").text)
@@ -29,11 +29,11 @@ from limpet.window.step import Summarise
 COMPLETED, FAILED = tree.COMPLETED, tree.FAILED
 OUT_OF_TOKENS, CANCELLED = tree.OUT_OF_TOKENS, tree.CANCELLED
 OUT_OF_STEPS, OUT_OF_TIME = "step_limit_reached", "time_limit_reached"
-WAIT_SECONDS = 0.05  # between looks at whether somebody cancelled
+WAIT_SECONDS = 0.05  # between checks for a cancellation
 
 
 class Reply(NamedTuple):
-    """What a model answered, with the provider's counts where it gives them."""
+    """The answer of a model, with the provider's token counts if there are any."""
 
     message: Message
     used: int | None = None  # tokens of the request
@@ -44,7 +44,7 @@ Model = Callable[[Sequence[Message], Sequence[Tool]], Reply | Message]
 
 
 class Ended(NamedTuple):
-    """How a run ended; `text` is the last the model said, or what went wrong."""
+    """How a run ended; `text` is the last text of the model, or what went wrong."""
 
     text: str
     outcome: str
@@ -53,16 +53,16 @@ class Ended(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a run may take."""
+    """The limits of a run."""
 
-    window: int | None = None  # tokens a request may have; None: what the settings say
-    tokens: int | None = None  # of all requests and answers together
+    window: int | None = None  # tokens per request; None: as in the settings
+    tokens: int | None = None  # of all requests and answers
     seconds: float | None = None
     steps: int = limits.AGENT_STEPS_MAX
 
 
 class Agent:
-    """A session that is run. One run at a time; `cancel` may be called from any thread."""
+    """Runs a session. One run at a time; `cancel` may be called from any thread."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Agent:
         self.children: dict[str, Child] = {}
         self._messages: list[Message] | None = None
         self._cancelled = threading.Event()
-        self._ended: str | None = None  # what report_result said, which ends the run
+        self._ended: str | None = None  # the text of report_result, which ends the run
         self._tokens = 0
 
     def __enter__(self) -> Agent:
@@ -97,10 +97,10 @@ class Agent:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    # --- from outside -------------------------------------------------------------------------------------------------
+    # --- running ------------------------------------------------------------------------------------------------------
 
     def run(self, request: str, history: Sequence[Message] = ()) -> Ended:
-        """Work on a request until the model answers without a call. A session that was left goes on where it was."""
+        """Work on a request until the model answers without a tool call. An earlier session continues."""
         if self._messages is None:
             self._messages = [*(history or self.session.window.messages())]
         self._messages.append(user(request))
@@ -116,7 +116,7 @@ class Agent:
                 self._messages.append(Message(TOOL, (self._answer(call),)))
             if self._ended is not None:
                 return self._end(self._ended, COMPLETED, steps)
-            # The turn after a warning is for writing down; what was asked for is answered after the compaction.
+            # The turn after a warning is for saving; the request is answered after the compaction.
             if not reply.calls() and not isinstance(step, Warn):
                 return self._end(text, COMPLETED, steps)
 
@@ -127,7 +127,7 @@ class Agent:
             child.agent.cancel()
 
     def close(self) -> None:
-        """Cancel children that are still at work, and wait for them."""
+        """Cancel the running children, and wait for them."""
         for child in self.children.values():
             child.agent.cancel()
         for child in self.children.values():
@@ -158,13 +158,13 @@ class Agent:
         answer = self.model(step.messages, self.tools)
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         window.sent(reply.used)
-        made = tokens.count(reply.message.text()) if reply.made is None else reply.made
-        self._tokens += made + (step.gauge.used if reply.used is None else reply.used)
+        answer_tokens = tokens.count(reply.message.text()) if reply.made is None else reply.made
+        self._tokens += answer_tokens + (step.gauge.used if reply.used is None else reply.used)
         messages.append(reply.message)
         return step, reply.message
 
     def _checkpoint(self, summary: str) -> None:
-        """One row of the journal's log, with what is open, where that is wanted. A journal in trouble stops nobody."""
+        """Add a row to the journal's log, if `checkpoints` is set. An error of the journal does not stop the run."""
         if self.checkpoints:
             with suppress(LimpetError):
                 self.session.journal.checkpoint(" ".join(summary.split())[: limits.JOURNAL_FIELD_MAX_CHARS])
@@ -186,14 +186,14 @@ class Agent:
         if name == "report_result":
             self._ended = str(arguments.get("result", ""))
         text = answers.as_text(answer)
-        if tool in self.own_tools:  # ours answer within their own bounds
+        if tool in self.own_tools:  # Limpet's tools have limits of their own
             return self.session.outputs.keep(name, text, call=call).text
         return text
 
     # --- children -----------------------------------------------------------------------------------------------------
 
     def _start(self, id: str, arguments: Mapping[str, Any], *, forked: bool) -> None:
-        """Run a child in a thread of its own, with this agent's tools and a share of its limits."""
+        """Run a child in its own thread, with this agent's tools and limits."""
         name = arguments.get("model") or ""
         bounds = self.bounds._replace(tokens=arguments.get("token_limit") or self.bounds.tokens)
         agent = Agent(
@@ -204,15 +204,15 @@ class Agent:
             bounds=bounds,
             models=self.models,
             summarise=self.summarise,
-        )  # only the first agent writes checkpoints: a journal is for the whole work
-        # The message that forks is not yet part of the window, so the child's history ends before it.
+        )  # without checkpoints: the journal is for the work of the first agent
+        # The message with the fork call is not in the window yet, so the child's history ends before it.
         history = tuple(self.session.window.messages()) if forked else ()
         thread = threading.Thread(target=_run_child, args=(agent, arguments["task"], history), daemon=True)
         self.children[id] = Child(agent, thread)
         thread.start()
 
     def _wait(self, arguments: dict[str, Any]) -> None:
-        """Pause until the children have ended, or for as long as was asked for."""
+        """Wait until the children have ended, at most for the given time."""
         seconds = arguments.pop("seconds", None)
         until = None if seconds is None else time.monotonic() + seconds
         for id in arguments.get("ids") or ():
@@ -229,7 +229,7 @@ class Child(NamedTuple):
 
 
 def _run_child(agent: Agent, task: str, history: Sequence[Message]) -> None:
-    """A child's whole life. However it ends, its parent learns of it."""
+    """Run a child and record how it ended, also if it fails."""
     hold: Limpet = agent.session.hold
     outcome, text = FAILED, "it ended without a word"
     try:
@@ -241,7 +241,7 @@ def _run_child(agent: Agent, task: str, history: Sequence[Message]) -> None:
         agent.close()
         if outcome in (OUT_OF_STEPS, OUT_OF_TIME):
             outcome, text = FAILED, f"{outcome}; the last it said: {text}"
-        with suppress(errors.Conflict):  # it has reported
+        with suppress(errors.Conflict):  # it has reported already
             hold.end(agent.session.id, outcome, text[: limits.RESULT_MAX_CHARS])
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from limpet.previews import preview
 from limpet.text import tokens
 from limpet.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
-from limpet.window.plan import clearing, facts, summary
+from limpet.window.plan import clearing, facts
 from limpet.window.plan.actions import COMMAND, EFFECT, OTHER, READ, actions, ledger
 from limpet.window.plan.checks import addendum, checks, run_checks, words
 from limpet.window.plan.facts import (
@@ -127,22 +127,22 @@ def test_the_ledger_says_what_need_not_be_done_again() -> None:
 
 def test_a_summary_repeats_what_was_said() -> None:
     said = merge([gather([user("Port it. Never push to main."), assistant("We chose LL(2). See src/a.py")])])
-    text = summary.summarise(said, 500)
+    text = facts.summarise(said, 500)
     assert "Never push to main." in text
     assert "We chose LL(2). See src/a.py" in text
     assert "Files: src/a.py" in text
-    assert summary.summarise({}, 500) == ""
+    assert facts.summarise({}, 500) == ""
 
 
 @given(histories(), st.integers(60, 600))
 def test_a_summary_keeps_to_its_budget(talk: list[Message], budget: int) -> None:
     said = merge(gather([message]) for message in talk)
-    assert tokens.count(summary.summarise(said, budget)) <= budget
+    assert tokens.count(facts.summarise(said, budget)) <= budget
 
 
 def test_what_does_not_fit_is_counted_and_the_newest_stays() -> None:
     said = {RULES: [f"Never touch table number {number}." for number in range(100)]}
-    text = summary.summarise(said, 200)
+    text = facts.summarise(said, 200)
     assert "table number 99." in text
     assert "table number 0." not in text
     shown = text.count("Never touch")
@@ -151,11 +151,11 @@ def test_what_does_not_fit_is_counted_and_the_newest_stays() -> None:
 
 def test_a_summary_leaves_out_what_every_request_says_anyway() -> None:
     said = {RULES: ["Never push to main.", "Never drop a table."], OPEN: ["write tests for casts"], FILES: ["src/a.py"]}
-    left = summary.besides(said, "## Notepad\n- [x] Write tests  for casts\nnever push to main. Really.\nsrc/a.pyc")
+    left = facts.besides(said, "## Notepad\n- [x] Write tests  for casts\nnever push to main. Really.\nsrc/a.pyc")
     assert left == {RULES: ["Never drop a table."], OPEN: [], FILES: []}
-    assert summary.besides(said, "") == said
+    assert facts.besides(said, "") == said
     cut_short = {RULES: ["Never push to main because of…"]}
-    assert summary.besides(cut_short, "Never push to main because of the freeze.") == {RULES: []}
+    assert facts.besides(cut_short, "Never push to main because of the freeze.") == {RULES: []}
 
 
 def test_somebody_elses_summary_loses_what_is_said_anyway_before_anything_else() -> None:
@@ -163,11 +163,11 @@ def test_somebody_elses_summary_loses_what_is_said_anyway_before_anything_else()
     alone = [f"Sheet {number} has {number}00 rows." for number in range(20)]
     text = "\n".join(["Sheets:", *noted, *alone])
     standing = "\n".join(["Sheets:", *noted])
-    assert summary.shortened(text, standing, 10_000) == text
-    assert summary.shortened(text, standing, tokens.count("\n".join(alone)) + 20) == "\n".join(["Sheets:", *alone])
-    assert tokens.count(summary.shortened(text, standing, 50)) <= 50
+    assert facts.shortened(text, standing, 10_000) == text
+    assert facts.shortened(text, standing, tokens.count("\n".join(alone)) + 20) == "\n".join(["Sheets:", *alone])
+    assert tokens.count(facts.shortened(text, standing, 50)) <= 50
     code = "\n".join(["```", *noted, "```"])
-    assert summary.shortened(f"{code}\n{text}", standing, tokens.count(code) + 5).startswith(code)
+    assert facts.shortened(f"{code}\n{text}", standing, tokens.count(code) + 5).startswith(code)
 
 
 def test_probes_find_what_a_summary_left_out_and_the_addendum_brings_it_back() -> None:

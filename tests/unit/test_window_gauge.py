@@ -1,4 +1,4 @@
-"""The gauge adds up, and shows the same figures to people and agents."""
+"""The gauge adds up, and its bar shows the same figures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.window.plan.gauge import bar, line, measure
+from limpet.window.plan.gauge import Gauge, bar
 
-SECTIONS = [("system prompt", 1_000), ("notepad", 250), ("history", 5_000), ("scratchpad", 0)]
+SECTIONS = {"system prompt": 1_000, "notepad": 250, "history": 5_000, "scratchpad": 0}
+
+
+def measure(sections: dict[str, int], limit: int) -> Gauge:
+    return Gauge(limit, sum(sections.values()), sections)
 
 
 def test_rows() -> None:
@@ -21,10 +25,6 @@ def test_rows() -> None:
         ("scratchpad", 0, 0.0),
     ]
     assert (gauge.used, gauge.limit, gauge.free) == (6_250, 10_000, 3_750)
-
-
-def test_sections_of_one_name_are_added_up() -> None:
-    assert [tuple(row) for row in measure([("a", 1), ("b", 2), ("a", 3)], 10).rows] == [("a", 4, 0.4), ("b", 2, 0.2)]
 
 
 def test_the_bar_for_people() -> None:
@@ -40,42 +40,34 @@ def test_the_bar_for_people() -> None:
 
 
 def test_too_full() -> None:
-    gauge = measure([("history", 15_000)], 10_000)
+    gauge = measure({"history": 15_000}, 10_000)
     assert bar(gauge, width=10).splitlines() == [
         "window: 15,000 of 10,000 tokens (150%)",
         "history         15,000    150%  ██████████",
         "over the limit   5,000     50%  █████",
     ]
-    assert line(gauge) == "window 150% (15000/10000 tokens, 5000 over the limit): history 15000"
-
-
-def test_the_line_for_agents() -> None:
-    expected = "window 62% (6250/10000 tokens, 3750 free): system prompt 1000, notepad 250, history 5000"
-    assert line(measure(SECTIONS, 10_000)) == expected
-    assert line(measure([], 10_000)) == "window 0% (0/10000 tokens, 10000 free)"
 
 
 def test_little_is_not_nothing_and_almost_is_not_all() -> None:
-    assert "<1%" in line(measure([("a", 1)], 1_000))
-    assert line(measure([("a", 9_999)], 10_000)).startswith("window 99%")
-    assert bar(measure([("a", 1)], 1_000_000)).splitlines()[1].endswith("▏")
-    assert bar(measure([("a", 1)], 1_000_000), plain=True).splitlines()[1].endswith("#")
+    assert "<1%" in bar(measure({"a": 1}, 1_000))
+    assert bar(measure({"a": 9_999}, 10_000)).startswith("window: 9,999 of 10,000 tokens (99%)")
+    assert bar(measure({"a": 1}, 1_000_000)).splitlines()[1].endswith("▏")
+    assert bar(measure({"a": 1}, 1_000_000), plain=True).splitlines()[1].endswith("#")
 
 
 def test_a_window_without_a_limit_is_shown_without_shares() -> None:
-    assert line(measure([("a", 5)], 0)) == "window - (5/0 tokens, 5 over the limit): a 5"
-    assert bar(measure([("a", 5)], 0))
+    assert bar(measure({"a": 5}, 0)).startswith("window: 5 of 0 tokens (-)")
 
 
 def test_a_long_name_is_cut() -> None:
-    assert "…" in bar(measure([("n" * 80, 5)], 10))
-    assert max(map(len, bar(measure([("n" * 80, 5)], 10), width=30).splitlines())) <= 80
+    assert "…" in bar(measure({"n" * 80: 5}, 10))
+    assert max(map(len, bar(measure({"n" * 80: 5}, 10), width=30).splitlines())) <= 80
 
 
-@given(st.lists(st.tuples(st.text(max_size=12), st.integers(0, 10**7)), max_size=8), st.integers(1, 10**7))
-def test_the_figures_agree(sections: list[tuple[str, int]], limit: int) -> None:
+@given(st.dictionaries(st.text(max_size=12), st.integers(0, 10**7), max_size=8), st.integers(1, 10**7))
+def test_the_figures_agree(sections: dict[str, int], limit: int) -> None:
     gauge = measure(sections, limit)
-    assert gauge.used == sum(tokens for _, tokens in sections) == sum(row.tokens for row in gauge.rows)
-    assert f"({gauge.used}/{limit} tokens" in line(gauge)
+    assert gauge.used == sum(row.tokens for row in gauge.rows)
+    assert f"window: {gauge.used:,} of {limit:,} tokens" in bar(gauge)
     drawn = re.findall(r"[█▏▎▍▌▋▊▉]+$", bar(gauge, width=12), re.MULTILINE)
     assert all(len(one) <= 12 for one in drawn)

@@ -17,7 +17,7 @@ from limpet.text import terminal, tokens
 from limpet.window import sections, transcript
 from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
-from limpet.window.plan import clearing, compaction, controller, facts, summary
+from limpet.window.plan import clearing, compaction, controller, facts
 from limpet.window.plan.checks import Checked, addendum, checks, run_checks, words
 from limpet.window.plan.clearing import Clearable
 from limpet.window.plan.compaction import Plan
@@ -304,10 +304,10 @@ class StepRunner:
             try:
                 text = self.input.summarise([item.message for item in self.conversation.items[: plan.cut]])
                 if text.strip():
-                    return summary.shortened(text.strip(), standing, budget)
+                    return facts.shortened(text.strip(), standing, budget)
             except Exception:  # noqa: BLE001, S110 - a failing model is the caller's concern; our summary needs none
                 pass
-        return summary.summarise(summary.besides(gathered, standing), budget)
+        return facts.summarise(facts.besides(gathered, standing), budget)
 
 
 def _saving(result: Clearable) -> int:

@@ -10,7 +10,7 @@ from limpet.importers import transcripts
 from limpet.model import AGENT, TOOL, lowest
 from limpet.session import notepad
 from limpet.window.messages import USER, Message, user
-from limpet.window.plan import facts, summary
+from limpet.window.plan import facts
 from limpet.window.plan.groups import groups
 
 REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
@@ -33,7 +33,7 @@ def summarise(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
     except OSError:
         messages = ()
     gathered = facts.merge(facts.gather([messages[index] for index in group]) for group in groups(messages))
-    text = summary.summarise(gathered, budget) if gathered else ""
+    text = facts.summarise(gathered, budget) if gathered else ""
     source = TOOL if any(message.results() for message in messages) else AGENT
     return Summary(_last_request(messages), text, any(message.calls() for message in messages), source)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from limpet.text import tokens
 from limpet.window.messages import Call, Message, Result, Text
-from limpet.window.plan.facts import DECISIONS, FILES, IDS, NUMBERS, OPEN, RULES
+from limpet.window.plan.facts import DECISIONS, FILES, IDS, NUMBERS, OPEN, RULES, plain
 
 HEADING = "Also said before:"
 # In the order in which the budget is given out: lines before names, names before bare numbers.
@@ -79,8 +79,3 @@ def _texts(message: Message) -> Iterable[str]:
                 yield part.arguments
             case Result():
                 yield from (inner.text for inner in part.parts if isinstance(inner, Text))
-
-
-def plain(text: str) -> str:
-    """A text as it is compared: without case, extra whitespace, and the ellipsis of one that was cut."""
-    return " ".join(text.rstrip("…").split()).casefold()

@@ -1,8 +1,8 @@
-"""What fills the window, by section: a value for programs, a bar for people, one line for agents."""
+"""What fills the window, by section: a value for programs, a bar for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 FREE = "free"
@@ -41,14 +41,6 @@ class Gauge(NamedTuple):
         return tokens / self.limit if self.limit > 0 else 0.0
 
 
-def measure(sections: Sequence[tuple[str, int]], limit: int) -> Gauge:
-    """The sections in the given order; those of the same name are added up, empty ones stay."""
-    sizes: dict[str, int] = {}
-    for name, tokens in sections:
-        sizes[name] = sizes.get(name, 0) + tokens
-    return Gauge(limit, sum(sizes.values()), sizes)
-
-
 def bar(gauge: Gauge, *, width: int = 40, plain: bool = False) -> str:
     """A line per section with a bar, then the free space. `plain` draws in ASCII."""
     left = Row(FREE if gauge.free >= 0 else OVER, abs(gauge.free), abs(gauge.free) / gauge.limit if gauge.limit else 0)
@@ -63,14 +55,6 @@ def bar(gauge: Gauge, *, width: int = 40, plain: bool = False) -> str:
             f"{name:<{names}}  {row.tokens:>{digits},}  {_percent(row.tokens, gauge.limit):>6}  {drawn}".rstrip()
         )
     return "\n".join(lines)
-
-
-def line(gauge: Gauge) -> str:
-    """The same in one line that costs an agent few tokens; empty sections are left out."""
-    state = f"{gauge.free} free" if gauge.free >= 0 else f"{-gauge.free} {OVER}"
-    parts = ", ".join(f"{row.name} {row.tokens}" for row in gauge.rows if row.tokens)
-    head = f"window {_percent(gauge.used, gauge.limit)} ({gauge.used}/{gauge.limit} tokens, {state})"
-    return f"{head}: {parts}" if parts else head
 
 
 def _percent(tokens: int, limit: int) -> str:
