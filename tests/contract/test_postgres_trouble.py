@@ -261,6 +261,9 @@ def test_an_answer_that_takes_too_long_is_named(postgres_url: str, scope: Scope)
         assert store.entries.read(scope, NOTE, "k") is not None
 
 
+IN_TRANSACTION = f"SELECT count(*) {LIMPET} AND state = 'idle in transaction'"
+
+
 def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Scope) -> None:
     """A writer that stops in the middle is cut off by the server, and others go on."""
     with opened(with_options(postgres_url, idle_in_transaction_session_timeout=300)) as store:
@@ -269,7 +272,8 @@ def test_a_stopped_transaction_gives_its_lock_back(postgres_url: str, scope: Sco
         def slow(before: Entry | None) -> Draft:
             calls.append(before)
             if len(calls) == 1:
-                time.sleep(1)
+                while raw(postgres_url, IN_TRANSACTION) != [(0,)]:
+                    time.sleep(0.02)
             return Draft("slow")
 
         assert store.entries.edit(scope, NOTE, "k", slow, stamp(session="")).seq == 1

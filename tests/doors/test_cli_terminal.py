@@ -23,8 +23,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-@pytest.fixture
-def full_of_payloads(folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def full_of_payloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("payloads") / "project"
+    (folder / ".git").mkdir(parents=True)
     assert child(folder, "note", "add", "-", "--tag", "a\x1b[31mb", stdin=PAYLOAD.encode()).returncode == 0
     assert child(folder, "pad", "write", "-", "--session", "s", stdin=PAYLOAD.encode()).returncode == 0
     assert child(folder, "pad", "write", "-", "--session", "s", stdin=f"+{PAYLOAD}".encode()).returncode == 0

@@ -209,6 +209,7 @@ def kept(store: str, scope: Scope) -> list[str]:
 
 
 @pytest.mark.timeout(600)  # some four thousand requests
+@pytest.mark.parametrize("store_url", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True)
 def test_every_door_with_every_credential(store_url: str, tmp_path: Path) -> None:
     assert ROUTES.keys() == {route.name for route in routes()}, "a route has no expectation here"
     assert METHODS.keys() == policy.METHODS.keys(), "a method of MCP has no expectation here"

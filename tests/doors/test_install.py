@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tomllib
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from doors import cli_runner
 from doors.cli_runner import child
 from limpet import clients
 from limpet.clients.edits import SERVER_ARGUMENTS
@@ -45,10 +47,14 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+def in_project(project: Path, *args: str) -> cli_runner.Ran:
+    """Run a command in this process: a test gives a dozen of them."""
+    with contextlib.chdir(project):
+        return cli_runner.run(*args)
+
+
 def run(project: Path, *args: str) -> dict[str, Any]:
-    done = child(project, *args, "--json")
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = in_project(project, *args, "--json").json
     return answer
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doors.cli_runner import child
-from doors.test_install import files, run
+from doors.test_install import files, in_project, run
 from limpet import clients
 
 SCOPES = ["--user", "--project-only"]
@@ -34,16 +33,16 @@ def test_they_come_when_asked_for_and_go_with_the_rest(
 ) -> None:
     path = place(client, scope, project, home)
     if path is None:
-        refused = child(project, "install", client, scope, "--guidance")
-        assert refused.returncode != 0
-        assert b"reads no guidance" in refused.stderr
+        refused = in_project(project, "install", client, scope, "--guidance")
+        assert refused.code != 0
+        assert "reads no guidance" in refused.err
         assert files(home) == {}
         return
     if before != "absent":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(before.encode())
     was = files(project), files(home)
-    shown = child(project, "install", client, scope, "--guidance", "--skill", "--dry-run").stdout.decode()
+    shown = in_project(project, "install", client, scope, "--guidance", "--skill", "--dry-run").out
     assert "+## Working memory (Limpet)" in shown
     assert "+name: limpet" in shown
     assert (files(project), files(home)) == was

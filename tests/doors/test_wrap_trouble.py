@@ -94,8 +94,10 @@ def test_a_store_that_hangs_delays_only_what_was_to_be_kept(store: Path) -> None
         assert shown(ask(client, "text", size=BIG)) == words(BIG)
         assert time.monotonic() - begun < 5
         fcntl.flock(lock, fcntl.LOCK_UN)
-        time.sleep(2)
-        assert shown(ask(client, "text", size=BIG)).startswith(MASK)
+        begun = time.monotonic()
+        while not shown(ask(client, "text", size=BIG)).startswith(MASK):
+            assert time.monotonic() - begun < 20
+            time.sleep(0.1)
 
 
 def test_without_room_on_the_disk_the_originals_pass(store: Path) -> None:
@@ -129,7 +131,7 @@ def test_a_wrapper_that_is_killed_takes_its_upstream_with_it(client: Lines) -> N
     assert client.read()["method"] == "notifications/progress"
     client.process.kill()
     begun = time.monotonic()
-    while Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+    while _runs(pid):
         assert time.monotonic() - begun < 10
         time.sleep(0.05)
 
@@ -221,6 +223,13 @@ def test_what_was_asked_before_the_client_closed_is_answered(store: Path) -> Non
     assert sorted(json.loads(line)["id"] for line in done.stdout.splitlines()) == [0, 1, 2]
 
 
+def _runs(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def upstream_script(text: str) -> list[str]:
     return [sys.executable, "-c", text]
 
@@ -250,9 +259,13 @@ def test_signals_are_handed_on(which: int, store: Path) -> None:
 
 def test_a_launcher_that_ends_does_not_end_the_server(store: Path) -> None:
     inner = f"{sys.executable} {UPSTREAM} serve"
-    command = [*wrapped(store)[:-3], "sh", "-c", f"exec 3<&0; {inner} <&3 & sleep 0.2"]
+    pid = store.with_name("launcher")
+    command = [*wrapped(store)[:-3], "sh", "-c", f"echo $$ > {pid}; exec 3<&0; {inner} <&3 & sleep 0.2"]
     with Lines(command) as client:
-        time.sleep(1)
+        begun = time.monotonic()
+        while not pid.exists() or not pid.read_text() or _runs(pid.read_text().strip()):
+            assert time.monotonic() - begun < 20
+            time.sleep(0.02)
         assert shown(ask(client, "text", size=5)) == words(5)
 
 

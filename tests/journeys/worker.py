@@ -121,18 +121,20 @@ def fork_close(store: str) -> None:
     """Fork and close on the parent's side, which then has the last connection it knows of; the child goes on."""
     hold = open_store(store, "one")
     hold.session().notes.add("before")
-    is_injected, theirs = os.pipe()
+    child_wrote, tell_parent = os.pipe()
+    parent_closed, tell_child = os.pipe()
     child = os.fork()
     if not child:
         hold.session().notes.add("child 0")
-        os.write(theirs, b"x")
-        time.sleep(0.5)
+        os.write(tell_parent, b"x")
+        os.read(parent_closed, 1)
         for number in range(1, 20):
             hold.session().notes.add(f"child {number}")
         os._exit(0)
-    os.read(is_injected, 1)
+    os.read(child_wrote, 1)
     hold.session().notes.add("parent")
     hold.close()
+    os.write(tell_child, b"x")
     _, status = os.waitpid(child, 0)
     assert status == 0, status
 

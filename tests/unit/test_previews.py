@@ -167,10 +167,10 @@ def test_colours_and_windows_line_ends_hide_nothing() -> None:
     "unit", ["x", "error: ", "a,", "<", "[", '{"a":', '"', "E   a\n", "# a\n", "\n", "ab cd\n", "'"]
 )
 def test_big_texts_take_moments(unit: str) -> None:
-    content = unit * (3_000_000 // len(unit))
-    start = time.perf_counter()
+    content = unit * (1_000_000 // len(unit))
+    start = time.process_time()
     shown = preview(content)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 10
     assert tokens.count(shown.text) <= 400
 
 
