@@ -47,15 +47,15 @@ def read(text: str, path: str, cap: int) -> Part:
         raise BadSlice("path", path, f"it has more than {_PATH_MOST:,} characters", "Shorten it.")
     value = _parsed(text, path)
     if path in ("", "$"):
-        shown = value
+        result = value
     elif path.startswith("/"):
-        shown = _pointer(value, path)
+        result = _pointer(value, path)
     elif path.startswith("$"):
-        found = _path(value, path)
-        shown = found[0] if len(found) == 1 and not _several(path) else found
+        values = _path(value, path)
+        result = values[0] if len(values) == 1 and not _several(path) else values
     else:
         raise BadSlice("path", path, "a path begins with / or $", "Write /items/0/name or $.items[0].name.")
-    return _fitting(shown, cap)
+    return _fitting(result, cap)
 
 
 def _parsed(text: str, path: str) -> Any:
@@ -73,34 +73,34 @@ def _parsed(text: str, path: str) -> Any:
 
 
 def _fitting(value: Any, cap: int) -> Part:
-    shown = _compact(value)
-    if tokens.count(shown) <= cap:
-        return Part(shown, None, "")
-    about = f"{_about(value)}, {len(shown):,} characters in all; choose a narrower path"
-    for kept in _SHORTER:
-        shown = _compact(_shortened(value, kept))
-        if tokens.count(shown) <= cap:
-            return Part(shown, None, f"shortened: {about}")
-    return Part(tokens.cut(shown, cap)[0], None, f"cut: {about}")
+    content = _compact(value)
+    if tokens.count(content) <= cap:
+        return Part(content, None, "")
+    about = f"{_about(value)}, {len(content):,} characters in all; choose a narrower path"
+    for sizes in _SHORTER:
+        content = _compact(_shortened(value, sizes))
+        if tokens.count(content) <= cap:
+            return Part(content, None, f"shortened: {about}")
+    return Part(tokens.cut(content, cap)[0], None, f"cut: {about}")
 
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _shortened(value: Any, kept: tuple[int, int, int], depth: int = 0) -> Any:
-    items, members, characters = kept
+def _shortened(value: Any, sizes: tuple[int, int, int], depth: int = 0) -> Any:
+    items, members, characters = sizes
     if isinstance(value, str) and len(value) > characters:
         return f"{value[:characters]}… {len(value) - characters:,} more characters"
     if isinstance(value, list | dict) and depth > _DEEPEST:
         return f"… {_about(value)}"
     if isinstance(value, list):
-        short = [_shortened(one, kept, depth + 1) for one in value[:items]]
+        short = [_shortened(item, sizes, depth + 1) for item in value[:items]]
         return [*short, f"… {len(value) - items:,} more"] if len(value) > items else short
     if isinstance(value, dict):
         names = list(value)[:members]
         more = {"…": f"{len(value) - members:,} more members"} if len(value) > members else {}
-        return {**{name: _shortened(value[name], kept, depth + 1) for name in names}, **more}
+        return {**{name: _shortened(value[name], sizes, depth + 1) for name in names}, **more}
     return value
 
 
@@ -122,29 +122,29 @@ def _several(path: str) -> bool:
 
 
 def _path(value: Any, path: str) -> list[Any]:
-    found, at = [value], 1
+    values, at = [value], 1
     while at < len(path):
         step = _STEP.match(path, at)
         if step is None:
             rule = f"{path[at:][:20]!r} is no step of a path"
             raise BadSlice("path", path, rule, "Steps are .name, ['name'], [0], [1:3], [*], ..name and [?(@.x == 1)].")
         inside = _chooser(step, path)
-        seen = _bounded(one for outer in found for one in inside(outer))
-        found = [one for one in seen if one is not _ABSENT][:_FOUND_MOST]
+        visited = _bounded(item for outer in values for item in inside(outer))
+        values = [item for item in visited if item is not _ABSENT][:_FOUND_MOST]
         at = step.end()
-    if not found:
+    if not values:
         raise BadSlice("path", path, f"nothing is there in {_about(value)}", "Choose from what is there.")
-    return found
+    return values
 
 
 def _bounded(values: Iterator[Any]) -> Iterator[Any]:
     """The first values of a step. Those that a filter refuses come as absent, so that they count as looked at."""
-    kept = 0
-    for seen, one in enumerate(values):
-        if seen >= _SEEN_MOST or kept >= _FOUND_MOST:
+    count = 0
+    for visited, item in enumerate(values):
+        if visited >= _SEEN_MOST or count >= _FOUND_MOST:
             return
-        kept += one is not _ABSENT
-        yield one
+        count += item is not _ABSENT
+        yield item
 
 
 def _chooser(step: re.Match[str], path: str) -> Callable[[Any], Iterator[Any]]:
@@ -159,26 +159,26 @@ def _chooser(step: re.Match[str], path: str) -> Callable[[Any], Iterator[Any]]:
         return lambda value: iter(value[slice(*numbers)] if isinstance(value, list) else ())
     if step["filter"]:
         test = _condition(step["filter"].strip(), path)
-        return lambda value: (one if test(one) else _ABSENT for one in _inside(value, "*"))
+        return lambda value: (item if test(item) else _ABSENT for item in _inside(value, "*"))
     if step["index"]:
-        wanted: list[str | int] = [int(index) for index in step["index"].split(",")]
+        keys: list[str | int] = [int(index) for index in step["index"].split(",")]
     elif step["names"]:
-        wanted = [_unquoted(name) for name in _STRING.findall(step["names"])]
+        keys = [_unquoted(name) for name in _STRING.findall(step["names"])]
     else:
-        wanted = [step["all"] or step["name"]]
-        if wanted == ["*"]:
+        keys = [step["all"] or step["name"]]
+        if keys == ["*"]:
             return lambda value: _inside(value, "*")
-    return lambda value: (one for key in wanted if (one := _member(value, key)) is not _ABSENT)
+    return lambda value: (item for key in keys if (item := _member(value, key)) is not _ABSENT)
 
 
 def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1])
 
 
-def _inside(value: Any, wanted: str) -> Iterator[Any]:
+def _inside(value: Any, name: str) -> Iterator[Any]:
     if isinstance(value, dict):
-        yield from (inner for name, inner in value.items() if wanted in (name, "*"))
-    elif isinstance(value, list) and wanted == "*":
+        yield from (inner for key, inner in value.items() if name in (key, "*"))
+    elif isinstance(value, list) and name == "*":
         yield from value
 
 
@@ -193,11 +193,11 @@ def _everything(value: Any) -> Iterator[Any]:
     yield from _below(value)
 
 
-def _named(value: Any, wanted: str) -> Iterator[Any]:
+def _named(value: Any, name: str) -> Iterator[Any]:
     """Every value of that name, however deep, in the order of the text."""
-    for one in _everything(value):
-        if isinstance(one, dict) or wanted == "*":
-            yield from _inside(one, wanted)
+    for item in _everything(value):
+        if isinstance(item, dict) or name == "*":
+            yield from _inside(item, name)
         else:
             yield _ABSENT
 
@@ -206,13 +206,13 @@ def _below(value: Any) -> Iterator[Any]:
     """All that a value encloses. A stack and not a recursion: JSON may be deeper than Python likes."""
     stack = [_inside(value, "*")]
     while stack:
-        one = next(stack[-1], _ABSENT)
-        if one is _ABSENT:
+        item = next(stack[-1], _ABSENT)
+        if item is _ABSENT:
             stack.pop()
             continue
-        yield one
-        if isinstance(one, dict | list):
-            stack.append(_inside(one, "*"))
+        yield item
+        if isinstance(item, dict | list):
+            stack.append(_inside(item, "*"))
 
 
 def _condition(text: str, path: str) -> Callable[[Any], bool]:
@@ -254,8 +254,8 @@ def _test(text: str, path: str) -> Callable[[Any], bool]:
     sign, negated = match["sign"], bool(match["not"])
     if sign is None:
         return lambda value: (member(value) is _ABSENT) == negated
-    wanted = _literal(match["value"], path)
-    return lambda value: _compared(member(value), sign, wanted) != negated
+    literal = _literal(match["value"], path)
+    return lambda value: _compared(member(value), sign, literal) != negated
 
 
 def _literal(text: str, path: str) -> Any:
@@ -268,14 +268,14 @@ def _literal(text: str, path: str) -> Any:
         raise BadSlice("path", path, rule, "Put text in quotes; numbers, true, false and null need none.") from None
 
 
-def _compared(value: Any, sign: str, wanted: Any) -> bool:
-    same = value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+def _compared(value: Any, sign: str, literal: Any) -> bool:
+    same = value == literal and isinstance(value, bool) == isinstance(literal, bool)
     if sign in ("==", "!="):
         return bool(same) == (sign == "==")
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (value, wanted))
-    if not numbers and not (isinstance(value, str) and isinstance(wanted, str)):
+    numbers = all(isinstance(item, int | float) and not isinstance(item, bool) for item in (value, literal))
+    if not numbers and not (isinstance(value, str) and isinstance(literal, str)):
         return False
-    low, high = (value, wanted) if sign[0] == "<" else (wanted, value)
+    low, high = (value, literal) if sign[0] == "<" else (literal, value)
     return bool(low < high) or (sign.endswith("=") and bool(same))
 
 
