@@ -1,6 +1,7 @@
-"""NOTES.md as a document, pure: take it apart with positions, add and change entries, and leave every other byte alone.
+"""The journal: NOTES.md, a Markdown file that people and agents write together.
 
-scan (lines, headings, what is hidden) → entries (what stands in the sections) → edit (a new text), and beside them
-lint, recover, evidence, rotate, merge and clearing. Texts are `str`; bytes that are not UTF-8 come in and go out as
-surrogate escapes, so that the file is the same byte for byte.
+`document` is pure: markup (lines, headings, escapes) → entries (typed, with positions) → edit (a new text), and beside
+them lint, recover, quotes, merge and removal. `file` reads and replaces the file while people edit it; `recover`,
+`write` and `check` are the operations. Texts are `str`; bytes that are not UTF-8 are surrogate escapes, so that the
+file stays the same byte for byte.
 """

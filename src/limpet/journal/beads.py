@@ -1,4 +1,4 @@
-"""Beads: a debt item becomes an issue when the `bd` command is there. Without it nothing is missing but a hint."""
+"""Beads: a debt item becomes an issue if the `bd` command is installed. Without it, only a hint is missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def offer(debt: Debt) -> str:
 
 
 def track(root: str, debt: Debt) -> str:
-    """Make an issue of a debt item. What came of it, in a sentence; never an error, the debt is written already."""
+    """Create an issue for a debt item, and say in a sentence what happened.
+
+    The debt is written already, so a failure of `bd` is not an error.
+    """
     command = shutil.which("bd")
     if command is None:
         return f"{debt.id} is in the journal only: the bd command is not on the PATH."

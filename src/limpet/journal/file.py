@@ -1,11 +1,11 @@
-"""The journal's file, which people edit at the same time: read, changed and replaced so that no save of theirs is lost.
+"""The journal's file, which people edit at the same time: read and replaced without losing a save.
 
-A change is a function from text to text. Under a lock it is put to what the file says now; the result is written beside
-the file and *exchanged* with it, so that what stood there is in our hands and not overwritten. If that is not what was
-read, somebody saved in between: it is merged in and exchanged again. An editor that opened the file before the exchange
-may still write into what was displaced, so displaced files are kept for a while and looked at again. An editor that
-saves an old buffer drops what we wrote since; the texts seen last are kept, so that the next change finds which of them
-the buffer came from and merges. All of this lies in a folder of ours, `.limpet/journal/` in a project.
+A change is a function from text to text. It is applied under a lock to the current content. The result is written to a
+temporary file, which is *exchanged* with the journal (renameat2), so that the previous content is displaced and not
+overwritten. If the displaced content is not what was read, an editor saved in between: it is merged and exchanged
+again. An editor that opened the file before the exchange may still write to the displaced file, so displaced files are
+kept for a while and read again. An editor that saves an old buffer drops later changes; recent states of the file are
+kept, so that the next change finds the state the buffer came from and merges. All of this is in `.limpet/journal/`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _AT_FDCWD = -100  # AT_FDCWD
 
 
 class Place(NamedTuple):
-    """The file itself, links followed, and our own folder for it."""
+    """The file itself, links resolved, and the folder for its states."""
 
     path: str
     side: str
-    name: str  # as people call it
+    name: str  # as configured, for messages
 
     def within(self, *names: str) -> str:
         return os.path.join(self.side, *names)
@@ -40,14 +40,14 @@ class Place(NamedTuple):
 
 class Saved(NamedTuple):
     text: str
-    before: str  # what it was put to
-    merged: bool = False  # somebody else had changed the file as well
+    before: str  # the text it was applied to
+    merged: bool = False  # the file had other changes as well
     conflicts: tuple[Conflict, ...] = ()
     written: bool = True
 
 
 def find(root: str, file: str, side: str) -> Place:
-    """Where the journal is, with `side` as our folder for it. It must lie inside the project, wherever links lead."""
+    """The journal's place, with `side` as the folder for its states. It must be inside the project, links resolved."""
     home = os.path.realpath(root)
     path = os.path.realpath(os.path.join(home, file))
     if not path.startswith(home.rstrip(os.sep) + os.sep):
@@ -56,7 +56,7 @@ def find(root: str, file: str, side: str) -> Place:
 
 
 def read(place: Place) -> str | None:
-    """What the file says; None when there is none. An editor that is just saving is waited for."""
+    """The content of the file; None when there is none. Waits for an editor that is saving."""
     text = _read(place, place.path)
     if text is None or not text.strip() or not text.endswith("\n"):
         text = _settled(place, place.path, "".join(states(place, 1)))
@@ -64,7 +64,7 @@ def read(place: Place) -> str | None:
 
 
 def update(place: Place, change: Change, new: Callable[[], str] | None = None) -> Saved:
-    """Put a change to the file. `new` gives the text of a file that never was; without it one must be there."""
+    """Apply a change to the file. `new` gives the text of a missing file; without it, a missing file is an error."""
     try:
         with _locked(place):
             return _update(place, change, new)
@@ -73,7 +73,7 @@ def update(place: Place, change: Change, new: Callable[[], str] | None = None) -
 
 
 def revive(place: Place, text: str) -> bool:
-    """Give an empty or missing file a text. False when it is not empty: then it is left as it is."""
+    """Write an empty or missing file. False when it is not empty; then it is left as it is."""
     try:
         with _locked(place):
             current = _read(place, place.path)
@@ -81,7 +81,7 @@ def revive(place: Place, text: str) -> bool:
                 return False
             _remember(place, text)
             displaced = _exchange(place, text, current)
-            if displaced and displaced.strip():  # somebody was faster
+            if displaced and displaced.strip():  # an editor saved first
                 _update(place, lambda now: merge("", now, displaced).text, None)
             return True
     except OSError as problem:
@@ -89,23 +89,23 @@ def revive(place: Place, text: str) -> bool:
 
 
 def states(place: Place, most: int | None = None) -> list[str]:
-    """The texts seen last, newest first."""
+    """The recent states of the file, newest first."""
     texts = []
     for name in _names(place)[:most]:
         try:
             with open(place.within(_STATES, name), "rb") as file:
                 text = file.read().decode("utf-8", "surrogateescape")
         except FileNotFoundError:
-            continue  # another process has just tidied up
+            continue  # removed by another process
         if name.endswith(f"-{_digest(text)}.md"):  # older versions could leave half of one
             texts.append(text)
     return texts
 
 
 def forget(place: Place, texts: Sequence[str]) -> None:
-    """Remove what was kept of the file to merge from, wherever one of the texts stands in it.
+    """Remove the states and displaced files that contain one of the texts.
 
-    Whoever still has the file open as it was, and saves it, brings them back: nothing is left to see that by.
+    An editor that still has an old buffer open and saves it brings the texts back: no state is left to detect that.
     """
     gone = [text.encode("utf-8", "surrogateescape") for text in texts]
     try:
@@ -125,12 +125,12 @@ def forget(place: Place, texts: Sequence[str]) -> None:
 
 
 def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Saved:
-    # The newest state holds everything known; every older one is an ancestor of it. So whatever text turns up, from a
-    # buffer however old, is merged from the state it came from, and the result is the newest state again.
+    # The newest state contains everything; each older one is an ancestor of it. A text from an old buffer is merged
+    # from the state it came from, and the result becomes the newest state.
     newest = next(iter(states(place)), "")
-    late = list(_late_texts(place, newest))
+    late = list(_texts_in_displaced(place, newest))
     if not newest.strip():
-        late = []  # without a state nobody can tell an older text, which says nothing, from a newer one
+        late = []  # without a state, an older text cannot be told from a newer one
     current = _settled(place, place.path, newest)
     if current is None and (new is None or newest.strip()):
         raise errors.journal_missing(place.name)
@@ -140,11 +140,11 @@ def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Save
     head = newest if newest.strip() else current if current is not None or new is None else new()
     head = head or ""
     for theirs in late:
-        head = _taken_in(place, head, theirs, conflicts)
+        head = _merged(place, head, theirs, conflicts)
     if current is not None and not newest.strip():
-        _remember(place, current)  # the first time we see it: what is written from here on came from this
+        _remember(place, current)  # seen for the first time: the ancestor of later texts
     elif current is not None and current != head:
-        head = current if _is_meant(place, current) else _taken_in(place, head, current, conflicts)
+        head = current if _is_reverted(place, current) else _merged(place, head, current, conflicts)
     before, merged = head, current is not None and head != current
     target = change(head)
     while target != current:
@@ -152,18 +152,18 @@ def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Save
         displaced = _exchange(place, target, current)
         if displaced is None or displaced == current or _says_nothing_new(place, displaced):
             return Saved(target, before, merged, tuple(conflicts))
-        # Somebody saved after we had read. Their text is out of the file now and must go back into what is there.
-        target, merged = _taken_in(place, target, displaced, conflicts), True
+        # An editor saved after the read. Its text is displaced now and must be merged back.
+        target, merged = _merged(place, target, displaced, conflicts), True
         current = _settled(place, place.path, target)
-        target = target if current is None else _taken_in(place, target, current, conflicts)
+        target = target if current is None else _merged(place, target, current, conflicts)
     _remember(place, target)
     return Saved(target, before, merged, tuple(conflicts), written=merged)
 
 
-def _is_meant(place: Place, current: str) -> bool:
-    """Whether the file is what it once was because somebody wants it so: taken back by hand, or by git.
+def _is_reverted(place: Place, current: str) -> bool:
+    """Whether the file was reverted on purpose to an earlier state, by hand or by git.
 
-    Right after our write it is rather an editor that saved an old buffer unchanged, and what we wrote comes back.
+    Shortly after a write it is more likely an editor that saved an old buffer, and the write is restored.
     """
     names = _names(place)
     if not names or not any(name.endswith(f"-{_digest(current)}.md") for name in names[1:]):
@@ -172,8 +172,8 @@ def _is_meant(place: Place, current: str) -> bool:
     return os.stat(place.path).st_mtime - ours_at > limits.JOURNAL_STALE_SECONDS
 
 
-def _taken_in(place: Place, head: str, theirs: str, conflicts: list[Conflict]) -> str:
-    """Everything known with what somebody saved, whichever state they had begun from."""
+def _merged(place: Place, head: str, theirs: str, conflicts: list[Conflict]) -> str:
+    """The newest text merged with a saved one, from the state that the saved one came from."""
     ancestors = states(place)
     if not ancestors:
         _remember(place, theirs)
@@ -187,7 +187,7 @@ def _taken_in(place: Place, head: str, theirs: str, conflicts: list[Conflict]) -
 
 
 def _says_nothing_new(place: Place, displaced: str) -> bool:
-    """Whether a save was caught in the middle: the beginning of what we know. Its end is looked for later."""
+    """Whether the text is the beginning of a known state: a save was caught halfway, and its end is read later."""
     return any(state.startswith(displaced) for state in states(place))
 
 
@@ -214,11 +214,11 @@ def _read(place: Place, path: str) -> str | None:
 
 
 def _settled(place: Place, path: str, expected: str) -> str | None:
-    """What a file says, once nobody is in the middle of saving it, as far as that can be seen from outside."""
+    """The content of a file, after waiting for a save that appears to be in progress."""
     text = _read(place, path)
     until = time.monotonic() + limits.JOURNAL_SETTLE_SECONDS
     calm = 0
-    while _in_the_middle(text, expected) and calm < 3 and time.monotonic() < until:
+    while _looks_unfinished(text, expected) and calm < 3 and time.monotonic() < until:
         time.sleep(0.02)
         again = _read(place, path)
         calm = calm + 1 if again == text and again else 0
@@ -226,7 +226,7 @@ def _settled(place: Place, path: str, expected: str) -> str | None:
     return text
 
 
-def _in_the_middle(text: str | None, expected: str) -> bool:
+def _looks_unfinished(text: str | None, expected: str) -> bool:
     if not expected:
         return False
     if text is None or not text.strip():
@@ -236,7 +236,7 @@ def _in_the_middle(text: str | None, expected: str) -> bool:
     )
 
 
-# --- what was seen ----------------------------------------------------------------------------------------------------
+# --- states -----------------------------------------------------------------------------------------------------------
 
 
 def _digest(text: str) -> str:
@@ -254,7 +254,7 @@ def _names(place: Place) -> list[str]:
 
 
 def _remember(place: Place, *texts: str) -> None:
-    """Keep texts to merge from, the last one as the newest: it is what the file says now."""
+    """Store texts as states, the last one as the newest: the content of the file now."""
     for text in texts:
         names = _names(place)
         if names and names[0].endswith(f"-{_digest(text)}.md"):
@@ -273,8 +273,8 @@ def _remember(place: Place, *texts: str) -> None:
             os.unlink(place.within(_STATES, name))
 
 
-def _late_texts(place: Place, newest: str) -> Iterator[str]:
-    """What was written into displaced files since they were put aside. Old ones nobody touched are removed."""
+def _texts_in_displaced(place: Place, newest: str) -> Iterator[str]:
+    """Texts written to displaced files since they were displaced. Old untouched ones are deleted."""
     folder = place.within(_DISPLACED)
     beside = os.path.dirname(place.path)
     for name in os.listdir(beside):  # left by a process that was stopped in the middle
@@ -284,7 +284,7 @@ def _late_texts(place: Place, newest: str) -> Iterator[str]:
         path = os.path.join(folder, name)
         put_aside, _, digest = name.partition("-")
         info = os.stat(path)
-        # A clock of the file system may be coarse: what was written shortly before is read again to be sure.
+        # The file system's clock may be coarse: a file written shortly before is read again to be sure.
         if digest == "left" or info.st_mtime_ns > int(put_aside) - 100_000_000:
             text = _read(place, path) or ""
             if text.strip() and _digest(text) != digest:
@@ -301,13 +301,13 @@ def _late_texts(place: Place, newest: str) -> Iterator[str]:
 
 
 def _exchange(place: Place, text: str, expected: str | None) -> str | None:
-    """Put the text in the file's place, durably. What stood there, None when nothing did."""
+    """Exchange the file's content durably. Returns the displaced content; None when there was none."""
     folder = os.path.dirname(place.path)
     temporary = os.path.join(folder, f"{_temporary(place)}{os.getpid()}-{time.time_ns()}")
     try:
         _write(place, temporary, text)
         gone = _swap(place, temporary, expected)
-    except OSError:  # and nothing else: once they are exchanged, what has this name is somebody's text
+    except OSError:  # after an exchange this name holds the displaced text, which must not be deleted
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
@@ -330,18 +330,18 @@ def _write(place: Place, path: str, text: str) -> None:
             if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
                 os.fchown(handle, info.st_uid, info.st_gid)
         except (FileNotFoundError, PermissionError):
-            pass  # a new file, or one that is somebody else's: it becomes ours, as with every editor
+            pass  # a new file, or one of another user: it becomes this user's, as with every editor
         os.fsync(handle)
 
 
 def _swap(place: Place, temporary: str, expected: str | None) -> bool:
-    """Exchange the two files. False when there was nothing to exchange with, and the file is new."""
+    """Exchange the two files. False when there was none to exchange with, and the file is new."""
     until = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if expected is not None else 0)
     while True:
         try:
             _exchange_names(temporary, place.path)
         except FileNotFoundError:
-            pass  # an editor has moved it away and will put another one there
+            pass  # an editor moved it away and is about to replace it
         else:
             return True
         if time.monotonic() >= until:
@@ -371,7 +371,7 @@ def _exchange_names(source: str, target: str) -> None:
 
 
 def _replace_names(source: str, target: str) -> None:
-    """Where names cannot be exchanged: keep what is there under a second name, then replace it."""
+    """Without an exchange of names: link the old file under a second name, then replace it."""
     spare = f"{source}-old"
     os.link(target, spare)
     os.rename(source, target)
@@ -379,14 +379,14 @@ def _replace_names(source: str, target: str) -> None:
 
 
 def _put_aside(place: Place, path: str, digest: str) -> None:
-    """Keep a displaced file where a later change looks at it again: an editor may still have it open."""
+    """Keep a displaced file for later changes to read again: an editor may still have it open."""
     target = place.within(_DISPLACED, f"{time.time_ns()}-{digest}")
     try:
         os.rename(path, target)
     except OSError as problem:
         if problem.errno != errno.EXDEV:
             raise
-        os.unlink(path)  # on another file system it cannot be kept; its text is among the states
+        os.unlink(path)  # it cannot be kept on another file system; its text is among the states
 
 
 def _temporary(place: Place) -> str:
@@ -394,7 +394,7 @@ def _temporary(place: Place) -> str:
 
 
 def _sync(folder: str) -> None:
-    """A new name is durable only when its folder is."""
+    """fsync a folder: until then, a new name in it is not durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -274,19 +274,15 @@ def _finish(ctx: Context, section: str, text: str) -> Written:
     def change(journal: str) -> str:
         doc = scan(journal)
         if section == "blocker":
-            blockers = [placed for placed in entries.blockers(doc) if not placed.entry.resolved]
-            return edit.resolve(
-                journal, _only(section, text, words, [(placed, placed.entry.text) for placed in blockers])
-            )
+            blockers = [(item, item.entry.text) for item in entries.blockers(doc) if not item.entry.resolved]
+            return edit.resolve(journal, _only(section, text, words, blockers))
         if section == "debt":
-            debts = [placed for placed in entries.debts(doc) if placed.entry.severity != DONE]
-            found = _only(
-                section, text, words, [(placed, f"{placed.entry.id} {placed.entry.description}") for placed in debts]
-            )
-            return edit.set_cells(journal, DEBT, {found.start: {2: DONE}})
+            unresolved = [item for item in entries.debts(doc) if item.entry.severity != DONE]
+            debts = [(item, f"{item.entry.id} {item.entry.description}") for item in unresolved]
+            return edit.set_cells(journal, DEBT, {_only(section, text, words, debts).start: {2: DONE}})
         items = entries.questions(doc) if section == "question" else entries.goals(doc)
-        still_open = [placed for placed in items if not placed.entry.done]
-        return edit.tick(journal, _only(section, text, words, [(placed, placed.entry.text) for placed in still_open]))
+        unfinished = [(item, item.entry.text) for item in items if not item.entry.done]
+        return edit.tick(journal, _only(section, text, words, unfinished))
 
     return _write(ctx, change, "update_notes")
 

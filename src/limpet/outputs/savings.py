@@ -1,11 +1,11 @@
-"""Savings: what kept outputs did not cost the window. Observed, less what was shown instead, less what was read back.
+"""Savings: the tokens that stored outputs kept out of the window, less the references shown, less what was read back.
 
-Only what was really about to enter a window is counted: the result of a call that a reference replaced, as it came from
-the tool. Small results pass untouched and are not counted at all; they would add the same to both sides and cost a
-write each. What programs take out (`read_content`, `hold://` among arguments) enters no window and is not counted.
-A read by anybody counts, so that the figure is rather too low than too high; and it may be below zero.
+The results counted are those that a reference replaced, as the tool returned them. Small results pass untouched and are
+not counted: they would add the same to both sides and cost a write each. Text that programs take out (`read_content`,
+`hold://` in arguments) enters no window and is not counted. Every read counts, so the figure is a lower bound; it may
+be negative.
 
-Tokens are the house's estimate. Of a long text a sample is counted, evenly spread and always the same.
+Tokens are estimates. Of a long text, an evenly spread, fixed sample is counted.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from limpet.text import tokens
 PIECE_CHARS = 256
 RESULT_PIECES = 16  # of a result: 4 KiB take half a millisecond, all of 10 MB more than a second
 READ_PIECES = 2  # of what was read back: its beginning and its end, in a tenth of a millisecond
-TOTAL = "*"  # stands for every session and tool in a sum
+TOTAL = "*"  # every session or tool, in a sum
 
 
 class Saved(NamedTuple):
-    """The ledger by session and tool, and its sum."""
+    """The call log by session and tool, and its sum."""
 
     rows: tuple[Savings, ...]
     total: Savings
 
 
 def estimate(text: str, pieces: int) -> int:
-    """About how many tokens, counted over so many pieces of the text if it is longer than these."""
+    """The estimated tokens of a text, from this many pieces of it if it is longer than they are together."""
     sample = pieces * PIECE_CHARS
     if len(text) <= sample:
         return tokens.count(text)
@@ -42,7 +42,7 @@ def estimate(text: str, pieces: int) -> int:
 
 
 def note_keep(ctx: Context, output: Output, call: str, content: str, answer: tuple[str, bool, bool], tool: str) -> None:
-    """Add an answered call to the ledger. `answer` is its text, whether the output is new, and whether it repeats."""
+    """Add an answered call to the log. `answer` is its text, whether the output is new, and whether it repeats."""
     text, new, repeated = answer
     observed, returned = estimate(content, RESULT_PIECES), tokens.count(text)
     note = CallRecord(

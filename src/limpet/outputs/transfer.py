@@ -1,8 +1,8 @@
 """Outputs in an export: a line that says what an output is, one for each of its chunks, and one for each that is gone.
 
 {"output": {…}} comes before its {"chunk": {"id": …, "number": …, "zstd": base64}} lines; {"tombstone": {…}} is alone.
-An import puts these lines aside, in a file that has no name, until it has read all of them: what is wrong with one is
-found before anything is written, and nobody waits for a slow pipe with the store locked.
+An import spools these lines to an unnamed file until it has read all of them. A fault is found before anything is
+written, and the store is not locked while a slow pipe is read.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def leaving(ctx: Context) -> Iterator[Json]:
 
 
 class Waiting:
-    """Lines of an import that are checked, and wait until all others are."""
+    """Checked lines of an import, spooled until all lines are checked."""
 
     def __init__(self) -> None:
         import tempfile
 
         self._file = tempfile.SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n")  # noqa: SIM115
-        self._seen: set[str] = set()
+        self._ids: set[str] = set()
         self._expected: tuple[str, int, int] | None = None  # the chunk that must come next: id, number, of how many
         self.count = 0
 
@@ -63,9 +63,9 @@ class Waiting:
             self.finish(number)
             kind, types = ("output", _OUTPUT_TYPES) if "output" in record else ("tombstone", _TOMBSTONE_TYPES)
             fields = typed(number, record[kind], types)
-            if fields["id"] in self._seen:
+            if fields["id"] in self._ids:
                 raise errors.bad_import(number, "it says again what an earlier line said")
-            self._seen.add(fields["id"])
+            self._ids.add(fields["id"])
             if kind == "output":
                 if fields["size"] > limits.OUTPUT_MAX_BYTES:
                     raise errors.bad_import(number, f"its output is bigger than {limits.OUTPUT_MAX_BYTES:,} bytes")
@@ -81,7 +81,7 @@ class Waiting:
         self._expected = (id, at + 1, most) if at + 1 < most else None
 
     def finish(self, number: int) -> None:
-        """Nothing may be missing of the last output."""
+        """Check that no chunk of the last output is missing."""
         if self._expected is not None:
             id, at, most = self._expected
             raise errors.bad_import(
@@ -89,7 +89,7 @@ class Waiting:
             )
 
     def arriving(self) -> Iterator[Incoming]:
-        """All of them again, an output with its chunks at a time."""
+        """All of them, each output with its chunks."""
         self._file.seek(0)
         output: Output | None = None
         line, missing = 0, 0

@@ -1,9 +1,8 @@
-"""Code that agents write, run where it can do no harm. The one place that knows the sandbox (monty).
+"""Runs agent-written code in monty, a Python interpreter without access to the machine.
 
-Monty is a Python interpreter of its own in a process of its own, started for one run and ended with it. It has no
-files, no network, no environment and no way out but the functions it is given here; time and memory are bounded inside
-it, and from outside by ending the process. What comes back is values, and those are looked at with suspicion too: a
-list that holds another one twice, forty times over, is small there and would fill the memory of whoever writes it down.
+Each run has a process of its own. The code has no files, network or environment, and can call nothing but the functions
+passed in here. Time and memory are bounded by the interpreter, and the process is killed if that fails. Results are not
+trusted either: a list that contains another list twice, nested forty times, is small there and huge as JSON.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 EXTRA = "sandbox"
-OWN = "<python-input-1>"  # how monty names the code that is run; the one before it is the prelude
-GRACE_SECONDS = 1.0  # beyond its time, before the process is ended from outside
+OWN = "<python-input-1>"  # monty's name for the code; the one before it is the prelude
+GRACE_SECONDS = 1.0  # after its time limit, before the process is killed
 MESSAGE_CHARS = 600  # of an error that the code raised
-LIMITS = {  # how monty begins to say that a limit was reached, and how we say it
+LIMITS = {  # how monty's messages about limits begin, and the name of the limit
     "TimeoutError: feed time limit": "time",
     "TimeoutError: sleep limit": "sleep",
     "MemoryError: memory limit": "memory",
@@ -32,7 +31,7 @@ LIMITS = {  # how monty begins to say that a limit was reached, and how we say i
     "RuntimeError: suspension limit": "calls",
 }
 _AT_ONCE = threading.BoundedSemaphore(limits.SANDBOX_AT_ONCE)
-_used_in: set[int] = set()  # the process that has run something; see `_not_forked`
+_used_in: set[int] = set()  # processes that ran something; see `_not_forked`
 
 
 class Rules(NamedTuple):
@@ -40,7 +39,7 @@ class Rules(NamedTuple):
     memory_bytes: int = 128 << 20
     printed_bytes: int = limits.SANDBOX_PRINTED_BYTES
     calls: int = limits.SANDBOX_CALLS
-    wait_seconds: float = limits.SANDBOX_WAIT_SECONDS  # for all calls of our functions together
+    wait_seconds: float = limits.SANDBOX_WAIT_SECONDS  # for all calls of the functions together
 
 
 class Ran(NamedTuple):
@@ -49,7 +48,7 @@ class Ran(NamedTuple):
 
 
 class Broke(NamedTuple):
-    """The code did not come to its end. `limit` names the limit it reached; otherwise it is the code's own mistake."""
+    """The code did not finish. `limit` names the limit it reached; "" means that the code itself failed."""
 
     printed: str
     message: str
@@ -59,7 +58,7 @@ class Broke(NamedTuple):
 
 
 class TooLarge(ValueError):
-    """A value that cannot be written down within the bounds."""
+    """A value that exceeds the bounds as JSON."""
 
     def __init__(self) -> None:
         super().__init__("the value is too large or nested too deeply to leave the sandbox")
@@ -68,7 +67,7 @@ class TooLarge(ValueError):
 def run(
     code: str, prelude: str, inputs: Mapping[str, Any], functions: Mapping[str, Function], rules: Rules
 ) -> Ran | Broke:
-    """Run code after a prelude of ours that may call the functions. Inputs are variables of the code."""
+    """Run code after a prelude that may call the functions. Inputs are variables of the code."""
     with _AT_ONCE:
         return _run(_monty(), code, prelude, inputs, functions, rules)
 
@@ -93,9 +92,9 @@ def _run(
         ):
             session.feed_run(prelude)
             value = session.feed_run(code, inputs=dict(inputs), external_lookup=callables, print_callback=printed)
-    except FileNotFoundError:  # the interpreter itself is not there
+    except FileNotFoundError:  # the interpreter is not installed
         raise errors.not_installed("run_sandbox_code", EXTRA) from None
-    except RuntimeError as problem:  # it is there and cannot be started
+    except RuntimeError as problem:  # it cannot be started
         raise errors.no_sandbox(str(problem)) from None
     except engine.MontyCrashedError as problem:
         return Broke(printed.text(), str(problem), "time" if problem.timed_out else "crash")
@@ -112,21 +111,21 @@ def _run(
 def _monty() -> Any:
     _not_forked()
     try:
-        import pydantic_monty  # late: a compiled library of ten megabytes, needed by this operation only
+        import pydantic_monty  # Late: a compiled library of ten megabytes.
     except ImportError:
         raise errors.not_installed("run_sandbox_code", EXTRA) from None
     return pydantic_monty
 
 
 def _not_forked() -> None:
-    """Monty's threads do not live through a fork, and a child that waited for them would wait for ever."""
+    """Monty's threads do not survive a fork, and a child process would wait for them for ever."""
     _used_in.add(os.getpid())
     if len(_used_in) > 1:
         raise errors.sandbox_forked()
 
 
 class _Printed:
-    """What the code prints, up to a bound. What is over it is dropped at once: a run can print gigabytes."""
+    """What the code prints, up to a bound. The rest is dropped at once: a run can print gigabytes."""
 
     def __init__(self, most: int) -> None:
         self._parts: list[str] = []
@@ -146,7 +145,7 @@ class _Printed:
 
 
 def _guarded(functions: Mapping[str, Function], until: float) -> dict[str, Function]:
-    """Our functions as the code may call them: with plain values, and not for longer than the time that is left."""
+    """The functions as the code may call them: with plain values, and within the time that is left."""
 
     def guard(function: Function) -> Function:
         def call(*values: Any) -> Any:
@@ -155,7 +154,7 @@ def _guarded(functions: Mapping[str, Function], until: float) -> dict[str, Funct
             try:
                 return function(*map(plain, values))
             except errors.LimpetError as problem:
-                # Monty knows Python's own errors; the code may catch this one.
+                # Monty knows Python's built-in errors; the code may catch this one.
                 raise ValueError(problem.message) from None
 
         return call
@@ -174,11 +173,11 @@ def _broken(problem: Any, printed: _Printed) -> Broke:
     return Broke(printed.text(), message, limit, own[-1].line, (own[-1].source_line or "").strip())
 
 
-# --- values that come out of it ---------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
-    """A value of the sandbox as JSON. Sets and tuples become lists, and what JSON has no word for becomes a text."""
+    """A value of the sandbox as JSON. Sets and tuples become lists; types that JSON lacks become texts."""
     return _Plain(limits.SANDBOX_RESULT_CHARS).value(value, limits.SANDBOX_RESULT_DEPTH)
 
 
@@ -196,7 +195,7 @@ class _Plain:
             return [self.value(item, depth - 1) for item in value]
         if isinstance(value, dict):
             return {self._key(key, depth): self.value(item, depth - 1) for key, item in value.items()}
-        return self._other(value, depth)
+        return self._object(value, depth)
 
     def _scalar(self, value: bool | int | float | str | None) -> Any:
         if isinstance(value, str):
@@ -211,7 +210,7 @@ class _Plain:
         plain_key = self.value(key, depth - 1)
         return plain_key if isinstance(plain_key, str) else str(plain_key)
 
-    def _other(self, value: Any, depth: int) -> Any:
+    def _object(self, value: Any, depth: int) -> Any:
         if isinstance(value, bytes):
             self._take(len(value))
             return value.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""The sandbox: agent-written Python over kept outputs and the notepad, of which only what it says enters the window.
+"""The sandbox operation: agent-written Python over stored outputs and the notepad. Its output enters the window.
 
-What the code changes it changes through the same operations as everybody: each write of the notepad is a change of its
-own, acknowledged, versioned and in the history. A run that fails later does not take them back; it says they stand.
+The code writes through the usual operations: each write of the notepad is versioned and in the history. A run that
+fails later does not roll them back, and its error says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME = "run_sandbox_code"
 PRINTED_CHARS = 400  # of what was printed, in an error
 SOURCE_CHARS = 80  # of the line that failed
 CALL_CHARS = 2_000  # of the code, as what made an output that is kept
-# What the code finds. JSON and lines are taken apart inside: a value that crosses takes many times its memory.
+# The API of the code. JSON is parsed and lines are split inside: a value that crosses takes many times its memory.
 PRELUDE = """
 import json as _json
 
@@ -106,7 +106,7 @@ def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None =
 
 
 class _Api:
-    """What the code can reach, each function an operation or a part of one."""
+    """The functions that the code can call, each an operation or a part of one."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -131,27 +131,27 @@ class _Api:
         self.warning = answer.get("warning")
         return answer
 
-    def _heard(self, origin: str) -> None:
-        """From here on, what the code writes may hold what it read: it is no better than that."""
+    def _lower_trust(self, origin: str) -> None:
+        """Lower the provenance of later writes to that of what the code has read: they may contain it."""
         self._ctx = self._ctx._replace(by=f"{lowest(self._ctx.who, origin)}/sandbox")
 
     def _pad(self) -> str:
         pad = notepad.read_notepad(self._ctx)
-        self._heard(pad.origin)
+        self._lower_trust(pad.origin)
         return pad.content
 
     def _read(self, id: Any, how: Json) -> str:
-        """The part asked for, or all of it. Nothing of it enters the window, so it is not cut to fit one."""
-        self._heard(TOOL)
+        """The requested part, or all of it. It does not enter the window, so it is not cut to fit one."""
+        self._lower_trust(TOOL)
         arguments = checked(OPERATIONS["scratchpad_read"], {"id": id, **how})
         if not any(name in arguments for name in output_read.KINDS_OF_READ):
-            output = self._found(id)
+            output = self._output(id)
             return self._text(output.id, 0, output.size)
         usual = limits.OUTPUT_QUERY_TOKENS if "query" in arguments else limits.OUTPUT_MAX_BYTES
         return output_read.scratchpad_read(self._ctx, **{"tokens": usual, **arguments}).content
 
     def _lines(self, id: Any, first: Any, last: Any) -> str:
-        output = self._found(id)
+        output = self._output(id)
         end = output.lines if last is None else last
         for name, value in (("first", first), ("last", end)):
             if type(value) is not int:
@@ -162,13 +162,13 @@ class _Api:
         return body.decode("utf-8", "replace")
 
     def _list(self) -> list[Json]:
-        self._heard(TOOL)  # previews say what is in them
+        self._lower_trust(TOOL)  # previews say what is in them
         return [
             output_keep.output_json(item) for item in output_keep.scratchpad_list(self._ctx, limits.LIST_MAX).outputs
         ]
 
-    def _found(self, id: Any) -> Output:
-        self._heard(TOOL)
+    def _output(self, id: Any) -> Output:
+        self._lower_trust(TOOL)
         checked_id = checked(OPERATIONS["scratchpad_read"], {"id": id})["id"]
         output = output_keep.find_output(self._ctx, checked_id)
         if output.id not in self._touched:  # one run is one use
@@ -177,12 +177,12 @@ class _Api:
         return output
 
     def _text(self, id: str, start: int, stop: int) -> str:
-        # Half a character can be kept, but is no text that the sandbox could hold.
+        # Half of a surrogate pair can be stored, but not passed to the sandbox.
         return self._ctx.store.outputs.read_bytes(self._ctx.scope, id, start, stop).decode("utf-8", "replace")
 
 
 def _within(ctx: Context, text: str, code: str) -> str:
-    """A text if it is short enough for the window; otherwise it is kept as an output, and this is the reference."""
+    """A text if it is short enough for the window; otherwise it is stored as an output, and this is the reference."""
     if tokens.count(text) <= limits.SANDBOX_OUTPUT_TOKENS:
         return text
     always = ctx.bounds.outputs._replace(threshold_bytes=1)

@@ -1,6 +1,6 @@
 """Changes of a journal: a text and an entry in, a new text out. Every byte outside the entry stays as it is.
 
-Each function may be put to another text again, so that a change can be repeated on what somebody else saved meanwhile.
+A change can be applied again to another text, such as one that a person saved in the meantime.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _in_parens(text: str) -> str:
 
 
 def _plain_end(text: str, pattern: re.Pattern[str]) -> str:
-    """A text that ends like a note of ours is kept from being read as one."""
+    """Escape the end of a text that would otherwise be read as a note or an ETA."""
     match = pattern.search(text)
     return text if match is None else f"{text[: match.start()]}\\{text[match.start() :]}"
 
@@ -125,7 +125,7 @@ def add_debt(text: str, entry: Debt) -> str:
 
 
 def add_identifier(text: str, entry: Identifier) -> str:
-    """Add a place, or bring its row up to date when it is listed already."""
+    """Add a place, or update its row when it is listed already."""
     doc = scan(text)
     existing = [row for row in entries.identifiers(doc) if row.entry.place == entry.place]
     if existing:
@@ -145,7 +145,7 @@ def add_archived(text: str, entry: Archived) -> str:
 
 
 def next_debt_id(*texts: str) -> str:
-    """One more than the highest number anywhere, so that no id is ever given twice."""
+    """One more than the highest number in any of the texts, so that no id is used twice."""
     numbers = [int(number) for text in texts for number in _DEBT_ID.findall(text)]
     return f"TD-{max(numbers, default=0) + 1:03d}"
 
@@ -161,7 +161,7 @@ def add_line(text: str, key: str, block: str) -> str:
 
 
 def _add_row(text: str, key: str, named: Sequence[tuple[tuple[str, ...], str]], words: int) -> str:
-    """Put a row at the end of the section's table. What the table has no column for is added to its words."""
+    """Add a row at the end of the section's table. Values without a column are appended to the main text."""
     doc = with_section(scan(text), key)
     place = places(doc)[key]
     table = entries.first_table(doc, place)
@@ -214,7 +214,7 @@ def set_context(text: str, names: tuple[str, ...], value: str) -> str:
 
 
 def tick(text: str, entry: Placed[Item]) -> str:
-    """Mark a question or goal as done: one character changes, or a box is put in."""
+    """Mark a question or goal as done: one character changes, or a checkbox is added."""
     doc = scan(text)
     bullet = entries.bullets(doc, entry.start, entry.end)[0]
     if bullet.box is not None:
@@ -224,7 +224,7 @@ def tick(text: str, entry: Placed[Item]) -> str:
 
 
 def resolve(text: str, entry: Placed[Blocker]) -> str:
-    """Mark a blocker as resolved; its words stay."""
+    """Mark a blocker as resolved; its text stays."""
     line = text[entry.start : entry.end]
     after = entry.start + len(line) - len(line.lstrip(" -*+\t"))
     if text[after : after + 4] == "[ ] ":
@@ -233,7 +233,7 @@ def resolve(text: str, entry: Placed[Blocker]) -> str:
 
 
 def set_cells(text: str, key: str, rows: dict[int, dict[int, str]]) -> str:
-    """Set cells of a section's tables: by where a row begins, by the place of the field in our own order."""
+    """Set cells of a section's tables, by the start of the row and the index of the field."""
     doc = scan(text)
     place = places(doc).get(key)
     names = {IDENTIFIERS: entries.IDENTIFIER_COLUMNS, DEBT: entries.DEBT_COLUMNS}[key]
@@ -258,7 +258,7 @@ def spliced(text: str, changes: list[tuple[int, int, str]]) -> str:
 
 
 class Moved(NamedTuple):
-    """What is to move, each exactly as it stands in the journal."""
+    """What moves to the archive, each part exactly as it is in the journal."""
 
     decisions: tuple[str, ...]
     rows: tuple[str, ...]
@@ -273,7 +273,7 @@ def archive_name(name: str) -> str:
 
 
 def choose_old(text: str, keep_decisions: int, keep_rows: int) -> Moved:
-    """All but the newest decisions and the last log rows. Decisions without a time count as new and stay."""
+    """All but the newest decisions and the last log rows. Decisions without a time count as new."""
     doc = scan(text)
     decisions = entries.decisions(doc)
     dated = [placed for placed in decisions if entries.parse_time(placed.entry.at) is not None]
@@ -294,7 +294,7 @@ def new_archive(name: str) -> str:
 
 
 def add_to_archive(archive: str, moved: Moved) -> str:
-    """The archive with what was moved; what it holds already is not put in again."""
+    """The archive with the moved parts; what it contains already is not added again."""
     for block in moved.decisions:
         plain = block.replace("\r\n", "\n").strip("\n")
         if plain in archive.replace("\r\n", "\n"):
@@ -322,7 +322,7 @@ def _with_index(archive: str, date: str, title: str) -> str:
 
 
 def without_moved(text: str, moved: Moved, archive: str) -> str:
-    """The journal without what was moved, where it still stands unchanged, and with a line that says where it is."""
+    """The journal without the parts that moved, if they are unchanged, and with a link to the archive."""
     for block in (*moved.decisions, *moved.rows):
         at = text.find(block)
         if at >= 0 and (at == 0 or text[at - 1] == "\n"):

@@ -1,6 +1,6 @@
-"""What stands in the sections, as typed entries, each with the span of the text it was read from.
+"""The sections of a journal as typed entries, each with the span of the text it was read from.
 
-People write freely: what is no entry is passed over here and left alone by every edit.
+People write freely: text that is not an entry is ignored here and left alone by every edit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Ref(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """A word-for-word quote and where it stands; without a place, what a person said."""
+    """A word-for-word quote and its place; without a place, what a person said."""
 
     quote: str
     ref: Ref | None
@@ -149,7 +149,7 @@ _STATE = re.compile(r"(?:\[RESOLVED\][ \t]*)?(Waiting|Blocked|Resolved)[ \t]*:[ 
 
 
 def bullets(doc: Document, start: int, end: int) -> list[Bullet]:
-    """The items of the lists in a span; what is indented below an item belongs to it."""
+    """The list items of a span; lines indented below an item belong to it."""
     items: list[Bullet] = []
     lines: list[str] = []
     open_at, open_end, indent = -1, -1, 0
@@ -178,7 +178,7 @@ def bullets(doc: Document, start: int, end: int) -> list[Bullet]:
 
 
 def _continues(line: Line, lines: list[str]) -> bool:
-    """Indented lines belong to the item; others only directly below its text, and only if they are plain words."""
+    """Indented lines belong to the item; others if they are plain words directly below its text."""
     if line.text.startswith(("  ", "\t")):
         return True
     return bool(lines[-1]) and not line.hidden and not _FIELD.match(line.text) and line.text[:1] not in "|#<>"
@@ -196,7 +196,7 @@ def _bullet(doc: Document, lines: list[str], start: int, end: int) -> Bullet:
 
 
 def item_text(raw: str) -> str:
-    """The words of an item, its further lines without their indent."""
+    """The text of an item, with continuation lines dedented."""
     return clean("\n".join(unescape(line.strip()) for line in raw.split("\n")))
 
 
@@ -223,13 +223,13 @@ def first_table(doc: Document, place: Place | None) -> Table | None:
 
 
 def column(table: Table, *names: str) -> int | None:
-    """The place of the column that has one of these names."""
+    """The index of the column that has one of these names."""
     titles = [normal(title) for title in table.columns]
     return next((titles.index(name) for name in names if name in titles), None)
 
 
 def _records(doc: Document, place: Place | None, names: tuple[tuple[str, ...], ...]) -> Iterator[Placed[list[str]]]:
-    """The rows of a section's tables, each as the texts of the columns named, by title and else by position."""
+    """The rows of a section's tables: the texts of the named columns, found by title, else by position."""
     if place is None:
         return
     for table in tables(doc, place.heading.body, place.own_end):
@@ -323,7 +323,7 @@ def context(doc: Document) -> list[Placed[tuple[str, str]]]:
 
 
 def decision_headings(doc: Document) -> list[tuple[Heading, int]]:
-    """The headings below the decision log, and where each one's text ends."""
+    """The headings below the decision log, with the end of each one's text."""
     place = places(doc).get(DECISIONS)
     if place is None:
         return []
@@ -379,7 +379,7 @@ def evidence(raw: str) -> Evidence:
     """An item of evidence: `quote` [place], a place with the quote fenced below it, or plain words."""
     first, _, rest = raw.partition("\n")
     span = markup.leading_span(first)
-    # The place is what stands behind the quote; without a quote in code, behind the last words.
+    # The place follows the quote; without a quote in code, it follows the last words.
     split = span[1] if span else max(0, 0 if first[:1] == "[" else first.rfind(" ["))
     ref = _REF.match(first[split:].strip(" \t"))
     if ref is None:
@@ -416,7 +416,7 @@ def place_ref(text: str) -> Ref | None:
 
 
 def rooted(ref: Ref, root: str) -> Ref | None:
-    """The place written from the project's root; None when it is not inside the project."""
+    """The place relative to the project's root; None when it is outside the project."""
     path = ref.path
     if path.startswith("/"):
         home = root.rstrip("/") + "/"
@@ -433,13 +433,13 @@ def uncoded(text: str) -> str:
 
 
 def _escaped(text: str, at: int) -> bool:
-    """Whether an odd number of backslashes stands before this place."""
+    """Whether an odd number of backslashes precedes this position."""
     before = text[:at]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
 def parse_time(text: str) -> datetime | None:
-    """A point in time as people write it in ISO 8601; without a zone it is UTC."""
+    """A time in ISO 8601; UTC if it has no zone."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is not as it should be in a journal, each with its line, and the text with what can be mended mended."""
+"""Lint: the faults of a journal with their lines, and the text with the fixable ones fixed."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Finding(NamedTuple):
 
 
 def lint(text: str, root: str = "") -> list[Finding]:
-    """Everything that is wrong, in the order of the text. `root` is the project's folder, to know paths inside it."""
+    """All faults in the order of the text. `root` is the project's folder, for absolute paths inside it."""
     doc = scan(text)
     findings = [*_structure(doc), *_decisions(doc, root), *_identifiers(doc, root), *_debts(doc), *_times(doc)]
     return sorted(findings)
 
 
 def fixed(text: str, root: str = "") -> str:
-    """The text with missing sections added and paths written from the project's root."""
+    """The text with missing sections added and paths relative to the project's root."""
     doc = scan(text)
     for section in SECTIONS:
         doc = with_section(doc, section.key)
     changes = []
     for start, end, ref in _written_refs(doc):
-        mended = rooted(ref, root)
-        if not ref.rooted and mended is not None:
+        target = rooted(ref, root)
+        if not ref.rooted and target is not None:
             written = doc.text[start:end]
-            changes.append((start, end, written.replace(str(ref), str(mended), 1)))
+            changes.append((start, end, written.replace(str(ref), str(target), 1)))
     return edit.spliced(doc.text, changes)
 
 
@@ -73,8 +73,8 @@ def _decisions(doc: Document, root: str) -> Iterator[Finding]:
             yield Finding(line, rule, message)
     for start, _, ref in _written_refs(doc):
         if not ref.rooted:
-            mendable = rooted(ref, root) is not None
-            yield Finding(doc.line_number(start), "path", f"{str(ref)!r} does not begin with {ROOT}", mendable)
+            fixable = rooted(ref, root) is not None
+            yield Finding(doc.line_number(start), "path", f"{str(ref)!r} does not begin with {ROOT}", fixable)
 
 
 def _decision(entry: Decision) -> Iterator[tuple[str, str]]:

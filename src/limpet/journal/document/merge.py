@@ -1,8 +1,8 @@
-"""Two versions of a journal put together, from the version both came from. Nothing either side wrote is lost.
+"""Three-way merge of two versions of a journal and their common ancestor. Nothing that either side wrote is lost.
 
-What is compared is not lines but pieces: a decision with all its lines, an item with what is indented below it, a row,
-a line. So two decisions that were added at the same place stay whole, one behind the other. Where both sides changed
-the same piece, both versions stay in the text between conflict markers, and are reported.
+Pieces are compared instead of lines: a decision with all its lines, an item with the lines indented below it, a row, a
+line. Two decisions added at the same place therefore stay intact, one after the other. Where both sides changed the
+same piece, both versions stay in the text between conflict markers, and the conflict is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OURS = ">>>>>>> changed by an agent"
 _ENTRY = re.compile(r"#{2,6}[ \t]+\d{4}-\d\d")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
 
-_ALIKE = 0.7  # from this likeness on two insertions may be one entry that both sides changed
+_ALIKE = 0.7  # similarity from which two insertions may be one entry that both sides changed
 _COMPARED = 2_000  # characters of changed lines that are compared closely
 
 Span = tuple[int, int, int, int]  # of the base, then of the side
@@ -50,7 +50,7 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
     conflicts: list[Conflict] = []
     at = at_theirs = 0
     for low, high, our_span, their_span in _regions(_changes(keys[0], keys[1]), _changes(keys[0], keys[2])):
-        merged += right[at_theirs : at_theirs + low - at]  # untouched by both; line ends as the person has them
+        merged += right[at_theirs : at_theirs + low - at]  # unchanged on both sides; line ends as the person has them
         at_theirs += low - at
         ours_part = left[our_span[0] : our_span[1]]
         theirs_part = right[their_span[0] : their_span[1]]
@@ -61,9 +61,9 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
 
 
 def nearest(states: Sequence[str], text: str) -> int:
-    """Which state the text was most likely made from, of states that are given newest first.
+    """The index of the state, newest first, that the text was most likely edited from.
 
-    The one it differs from in the fewest lines; of several the one whose changed lines are most alike.
+    It is the one with the fewest different lines, and among several the one whose changed lines are most similar.
     """
     target = Counter(text.split("\n"))
     ranked: list[tuple[int, int, str, str]] = []
@@ -89,12 +89,12 @@ def _likeness(left: str, right: str) -> float:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text in pieces that belong together; joined they are the text again."""
+    """The text split into pieces that belong together; joined they are the text again."""
     lines = text.split("\n")
     lines = [f"{line}\n" for line in lines[:-1]] + lines[-1:]
     doc = scan(text)
     headings = {heading.start for heading in doc.headings}
-    ends = headings.union(doc.unclosed)  # where an editor puts what comes behind an entry
+    ends = headings.union(doc.unclosed)  # an editor appends there
     places = list(accumulate(map(len, lines), initial=0))
     at = 0
     while at < len(lines):
@@ -113,7 +113,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def _key(piece: str) -> str:
-    """A piece without regard to how its lines end. A last line may end with half of a line end: others complete it."""
+    """A piece without its line-end style. A last line may end with \\r: half of a line end that others complete."""
     return piece.replace("\r\n", "\n").removesuffix("\n").removesuffix("\r")
 
 
@@ -134,7 +134,7 @@ def _changes(base: list[str], side: list[str]) -> list[Span]:
 
 
 def _regions(ours: list[Span], theirs: list[Span]) -> Iterator[tuple[int, int, tuple[int, int], tuple[int, int]]]:
-    """The spans of the base that somebody changed, each with what it is on either side. Those that meet are one."""
+    """The changed spans of the base, each with its span on either side. Overlapping changes are joined."""
     drift = [0, 0]  # how much longer each side is up to here
     queues = [list(ours), list(theirs)]
     while queues[0] or queues[1]:
@@ -159,7 +159,7 @@ def _regions(ours: list[Span], theirs: list[Span]) -> Iterator[tuple[int, int, t
 
 
 def _meet(low: int, high: int, start: int, end: int) -> bool:
-    """Whether two changes of the base are one. Side by side is not meeting; two insertions at one place are."""
+    """Whether two changes overlap. Adjacent changes do not; two insertions at the same place do."""
     if low == high and start == end:
         return low == start
     if start == end:
@@ -180,7 +180,7 @@ def _resolved(base: list[str], ours: list[str], theirs: list[str], conflicts: li
 
 
 def _union(ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> list[str]:
-    """Both insertions, what is in both of them once. Two that are nearly alike may be one entry: that is reported."""
+    """Both insertions, with common pieces once. Two similar ones may be the same entry, so they are reported."""
     import difflib
 
     keys = [_key(piece) for piece in ours], [_key(piece) for piece in theirs]
@@ -197,7 +197,7 @@ def _union(ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> lis
 
 
 def _joined(parts: list[str], newline: str) -> str:
-    """The pieces as a text; one that was the last of its side gets the line end it now needs."""
+    """The pieces as a text; a piece that was the last of its side gets a line end."""
     ended = [piece if piece.endswith("\n") else piece + newline for piece in parts]
     text = "".join(ended)
     return text if not parts or parts[-1] == OURS or parts[-1].endswith("\n") else text.removesuffix(newline)

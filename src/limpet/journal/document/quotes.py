@@ -1,7 +1,7 @@
-"""Whether what an entry points at still stands: the quote at its place, or lines that are as they were when last seen.
+"""Whether the evidence of an entry still holds: the quote is in its place, or the lines are unchanged.
 
-fresh: there. moved: the same words at other lines, which are given. drifted: the file is there, the words are not.
-gone: no such file inside the project.
+fresh: in its place. moved: the same words on other lines. drifted: the file exists, the words do not. gone: no such
+file inside the project.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ FRESH, MOVED, DRIFTED, GONE = "fresh", "moved", "drifted", "gone"
 
 class Verdict(NamedTuple):
     state: str
-    ref: Ref  # where it stands now
+    ref: Ref  # where it is now
     detail: str = ""
 
 
 def judge(quote: str, ref: Ref, text: str | None) -> Verdict:
-    """The verdict on a quote; `text` is what the file says, None when there is none."""
+    """The verdict on a quote; `text` is the file's content, None when there is no file."""
     if text is None:
         return Verdict(GONE, ref)
     quoted = [line.strip() for line in quote.split("\n")]
     lines = [line.strip() for line in text.split("\n")]
-    starts = [at for at in range(len(lines) - len(quoted) + 1) if _stands(lines, quoted, at)]
+    starts = [at for at in range(len(lines) - len(quoted) + 1) if _is_quote(lines, quoted, at)]
     if not starts:
         return Verdict(DRIFTED, ref)
     if not ref.first or any(ref.first <= at + 1 and at + len(quoted) <= max(ref.last, ref.first) for at in starts):
@@ -34,8 +34,8 @@ def judge(quote: str, ref: Ref, text: str | None) -> Verdict:
     return Verdict(MOVED, ref._replace(first=near, last=near + len(quoted) - 1))
 
 
-def _stands(lines: list[str], quoted: list[str], at: int) -> bool:
-    """Whether the lines from here on are the quote; its first and last line may be parts of theirs."""
+def _is_quote(lines: list[str], quoted: list[str], at: int) -> bool:
+    """Whether the quote begins at this line. Its first and last line may be parts of the file's lines."""
     if len(quoted) == 1:
         return quoted[0] in lines[at]
     inner = all(lines[at + further] == quoted[further] for further in range(1, len(quoted) - 1))
@@ -43,7 +43,7 @@ def _stands(lines: list[str], quoted: list[str], at: int) -> bool:
 
 
 def judge_lines(digest: str | None, ref: Ref, text: str | None) -> Verdict:
-    """The verdict on lines that are not quoted, by what they were when they were last verified."""
+    """The verdict on lines that are not quoted, by their digest as of the last verification."""
     if text is None:
         return Verdict(GONE, ref)
     lines = text.split("\n")
@@ -64,7 +64,7 @@ def judge_lines(digest: str | None, ref: Ref, text: str | None) -> Verdict:
 
 
 def digest_of(lines: list[str]) -> str:
-    """What lines say, without regard to their ends; the first one apart, so that they are found again quickly."""
+    """A digest that ignores line ends, with one of the first line before it, by which moved lines are found quickly."""
     text = "\n".join(line.rstrip() for line in lines)
     return f"{_short(lines[0] if lines else '')}-{_hash(text)}"
 

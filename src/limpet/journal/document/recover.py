@@ -1,8 +1,8 @@
-"""What a session takes up of the journal: three levels, each within its budget of tokens by the way it is put together.
+"""What a session recovers from the journal, in three levels, each within its budget of tokens.
 
-Level 1 is where the work stands and the last three decisions: each is given its least first, so that none can be pushed
-out, and what is left goes to the most important ones. Level 2 answers a question, or gives more of the same. Level 3 is
-the whole text.
+Level 1 is the state of the work and the last three decisions: each gets a minimum first, so that none is pushed out,
+and the rest of the budget goes to the most important ones. Level 2 answers a question, or adds more of the same. Level
+3 is the full text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limpet.journal.document.sections import normal
 from limpet.text import tokens
 
 LAST = 3  # decisions that level 1 always holds
-_DECISION_LEAST = 5  # tokens of a decision's words, whatever else is there
+_DECISION_LEAST = 5  # tokens that a decision gets in any case
 _FIELD_LEAST = 6
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ def recover(
 ) -> Recovered:
     """`more` is the text of the archive. `marks` says by a decision's position what is wrong with its evidence."""
     if level == 3:
-        full = shown(text)
+        full = valid_text(text)
         return Recovered(3, full, tokens.count(full), "whole")
     doc = scan(text)
     parts = _parts(doc, marks or {}, now)
@@ -70,7 +70,7 @@ def recover(
     if query.strip():
         from limpet.recall.ask import ask  # Late: a new session waits for level 1, which searches nothing.
 
-        answer = ask(shown(f"{text}\n{more}"), query, budget, tokens.count).content
+        answer = ask(valid_text(f"{text}\n{more}"), query, budget, tokens.count).content
         if answer.strip():
             result = tokens.cut(answer, budget)[0]
             return Recovered(2, result, tokens.count(result), "search")
@@ -89,13 +89,13 @@ def past_decisions(doc: Document) -> list[Past]:
 
 
 def is_due(blocker: entries.Blocker, now: datetime | None) -> bool:
-    """Whether an open blocker should have resolved by now."""
+    """Whether the ETA of an open blocker has passed."""
     at = entries.parse_time(blocker.eta)
     return not blocker.resolved and at is not None and now is not None and at <= now
 
 
-def shown(text: str) -> str:
-    """A text that can be sent anywhere: bytes that are no UTF-8 become the sign for that."""
+def valid_text(text: str) -> str:
+    """A text that can be sent anywhere: bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -123,7 +123,7 @@ def _parts(doc: Document, marks: Mapping[int, str], now: datetime | None) -> lis
 
 
 def _further(doc: Document) -> list[_Part]:
-    """What level 2 adds where there is no question, the most useful first."""
+    """What level 2 adds without a query, the most useful first."""
     past = list(reversed(past_decisions(doc)))
     parts = [
         _Part("- Blocker: ", placed.entry.text, 0) for placed in entries.blockers(doc) if not placed.entry.resolved
@@ -149,11 +149,11 @@ def _blocked(blockers: list[entries.Blocker], now: datetime | None) -> str:
 
 
 def fitted(parts: list[_Part], budget: int) -> str:
-    """The parts in order, each cut to what the budget leaves it; those with a least are always there."""
-    flat = [_Part(part.before, " ".join(shown(part.words).split()), part.least, part.after) for part in parts]
+    """The parts in order, each cut to its share of the budget; those with a minimum are always included."""
+    flat = [_Part(part.before, " ".join(valid_text(part.words).split()), part.least, part.after) for part in parts]
     sizes = [part.least for part in flat]
     while tokens.count(_put(flat, sizes)) > budget and any(size > 1 for size in sizes):
-        at = max(range(len(sizes)), key=lambda place: sizes[place])  # hostile words may cost more than they should
+        at = max(range(len(sizes)), key=lambda place: sizes[place])  # hostile text may cost more than its estimate
         sizes[at] -= 1
     for at in _by_importance(flat):
         sizes[at] = _largest(flat, sizes, at, budget)
@@ -161,14 +161,14 @@ def fitted(parts: list[_Part], budget: int) -> str:
 
 
 def _by_importance(parts: list[_Part]) -> Iterable[int]:
-    """What must be there grows first, in order; the rest gets what is left."""
+    """Parts with a minimum grow first, in order; the others get the rest."""
     return sorted(range(len(parts)), key=lambda at: (parts[at].least == 0, at))
 
 
 def _largest(parts: list[_Part], sizes: list[int], at: int, budget: int) -> int:
-    """As many tokens of a part as still fit, by halving."""
+    """The most tokens of a part that still fit, by bisection."""
     low, high = sizes[at], tokens.count(parts[at].words)
-    # Those that must be there share what is left, so that one long text cannot take it all.
+    # Parts with a minimum share the rest, so that one long text cannot take it all.
     if parts[at].least:
         later = sum(1 for index, part in enumerate(parts) if part.least and index > at)
         left = budget - tokens.count(_put(parts, sizes))

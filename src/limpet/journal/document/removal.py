@@ -1,7 +1,7 @@
-"""Taking entries out of a journal that were once added to it, and putting them back where they were. Pure.
+"""Removing entries from a journal and restoring them where they were. Pure.
 
-What was added is known by its text as it was kept. In the file it may have been ticked, resolved or moved to the
-archive since; what somebody has reworded is no longer what was added, and stays.
+An entry is recognised by the text that was stored when it was added. In the file it may have been ticked, resolved or
+archived since. An entry that a person reworded is not recognised, and stays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SEVERITY = re.compile(r" \([A-Z]+\)\Z")
 
 
 class Piece(NamedTuple):
-    """A part of a text: where it began, what stood before it, and what it said."""
+    """A removed part of a text: its position, the text before it, and the part itself."""
 
     at: int
     before: str
@@ -33,10 +33,10 @@ class Taken(NamedTuple):
 
 
 def without(text: str, contents: Sequence[str]) -> Taken:
-    """The text without those of the entries that stand in it."""
+    """The text without those of the entries that it contains."""
     doc = scan(text)
-    numbers = {form: number for number, content in enumerate(contents) for form in _kept_forms(content)}
-    spans = sorted({(start, end, numbers[form]) for form, start, end in _standing(doc) if form in numbers})
+    numbers = {form: number for number, content in enumerate(contents) for form in _stored_forms(content)}
+    spans = sorted({(start, end, numbers[form]) for form, start, end in _present(doc) if form in numbers})
     pieces = []
     for start, end, number in spans:
         pieces.append((number, Piece(start, text[max(0, start - CONTEXT_CHARS) : start], text[start:end])))
@@ -46,22 +46,22 @@ def without(text: str, contents: Sequence[str]) -> Taken:
 
 
 def authors(doc: Document, additions: Sequence[tuple[str, str]]) -> dict[int, str]:
-    """Whose words the entries of a journal are that were added to it, by where they begin. `kept`: content, origin."""
-    origins = {form: origin for content, origin in additions for form in _kept_forms(content)}
-    return {start: origins[form] for form, start, _ in _standing(doc) if form in origins}
+    """The origin of each entry of a journal, by its position. `additions` are stored contents with their origins."""
+    origins = {form: origin for content, origin in additions for form in _stored_forms(content)}
+    return {start: origins[form] for form, start, _ in _present(doc) if form in origins}
 
 
 def put_back(text: str, pieces: Sequence[Piece]) -> str:
-    """The text with the pieces where they were, as far as it is still known where that is; else at its end."""
+    """The text with the pieces back in their places; a piece whose place is not recognised goes to the end."""
     for piece in sorted(pieces):
         at = _place(text, piece)
-        if not text.startswith(piece.text, at):  # it may be back already
+        if not text.startswith(piece.text, at):  # unless it is there already
             text = text[:at] + piece.text + text[at:]
     return text
 
 
 def _place(text: str, piece: Piece) -> int:
-    """Where what stood before it stands now: all of it, or else its last line, wherever that is nearest."""
+    """Where the text before the piece ends now: all of it, or else its last line, at the nearest position."""
     if text[: piece.at].endswith(piece.before):
         return piece.at
     line = piece.before[piece.before.rstrip("\n").rfind("\n") + 1 :]
@@ -76,11 +76,11 @@ def from_json(value: Any) -> Piece:
     return Piece(int(value["at"]), str(value["before"]), str(value["text"]))
 
 
-# --- the same entry, kept and standing --------------------------------------------------------------------------------
+# --- the same entry, as stored and as in the file ---------------------------------------------------------------------
 
 
-def _kept_forms(content: str) -> Iterator[str]:
-    """What an entry that was kept may be called in the file."""
+def _stored_forms(content: str) -> Iterator[str]:
+    """The keys that a stored entry may have in the file."""
     if content.startswith("#"):
         title = scan(content).headings[0].title
         yield f"decision {_plain(title)}"
@@ -95,8 +95,8 @@ def _kept_forms(content: str) -> Iterator[str]:
         yield f"row {_plain(_SEVERITY.sub('', content))}"
 
 
-def _standing(doc: Document) -> Iterator[tuple[str, int, int]]:
-    """The entries of a journal or its archive, each as it may be called."""
+def _present(doc: Document) -> Iterator[tuple[str, int, int]]:
+    """The entries of a journal or its archive, each with its key and span."""
     for heading, end in entries.decision_headings(doc):
         yield f"decision {_plain(heading.title)}", heading.start, end
     for heading in doc.headings:
@@ -120,5 +120,5 @@ def _standing(doc: Document) -> Iterator[tuple[str, int, int]]:
 
 
 def _plain(text: str) -> str:
-    """One line, however it is escaped: put to both sides, so that it need not be exact."""
+    """One line without escapes. Applied to both sides, so it need not be exact."""
     return one_line(unescape(text))

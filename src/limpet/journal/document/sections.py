@@ -1,4 +1,4 @@
-"""The sections of the journal: their names and order, what each holds when it is new, and where it is in a text."""
+"""The sections of the journal: their names, order and initial content, and where each is in a text."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Place(NamedTuple):
 
 
 def normal(title: str) -> str:
-    """A title without case, signs and pictures."""
+    """A title without case, punctuation and emoji."""
     return " ".join(_NOT_WORDS.sub(" ", title.casefold()).split())
 
 
@@ -102,14 +102,14 @@ _NAMES = {normal(name): section.key for section in SECTIONS for name in (section
 
 
 def key_of(heading: Heading) -> str | None:
-    """Which section a heading begins. The title of the file itself is none, whatever it says."""
+    """The section that a heading begins. The title of the file itself begins none."""
     if heading.level == 1 or heading.title[:1].isdigit():  # no section's name begins with a digit, decisions' titles do
         return None
     return _NAMES.get(normal(heading.title))
 
 
 def places(doc: Document) -> dict[str, Place]:
-    """The sections that are there; of two with the same name the first counts."""
+    """The sections of a text; of two with the same name, the first counts."""
     result: dict[str, Place] = {}
     for heading in doc.headings:
         key = key_of(heading)
