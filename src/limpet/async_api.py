@@ -16,6 +16,7 @@ rolled back as a whole. Closing waits for such calls.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -85,12 +86,11 @@ class AsyncLimpet:
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: context.run(function))
 
     async def _open(self) -> AsyncLimpet:
-        try:
+        with contextlib.ExitStack() as undo:  # cancelled, perhaps while the thread opens the store: closed behind that
+            undo.callback(self._pool.shutdown, wait=False)
+            undo.callback(self._pool.submit, self._drop)
             await self.in_thread(self._begin)
-        except BaseException:  # cancelled, perhaps while the thread opens the store: it is closed behind that
-            self._pool.submit(self._drop)
-            self._pool.shutdown(wait=False)
-            raise
+            undo.pop_all()
         return self
 
     def _begin(self) -> None:

@@ -163,14 +163,17 @@ def _spans(run: Run, project: str) -> Run:
         with tracer.start_as_current_span(
             f"limpet {operation.name}", attributes=known, record_exception=False, set_status_on_exception=False
         ) as span:
+            outcome = FAILED
             try:
                 answer = run(operation, arguments, session, by)
-            except BaseException as problem:
-                code = problem.code if isinstance(problem, LimpetError) else FAILED
-                span.set_attribute("limpet.outcome", code)
-                span.set_status(trace.StatusCode.ERROR, code)
+                outcome = OK
+            except LimpetError as problem:
+                outcome = problem.code
                 raise
-            span.set_attribute("limpet.outcome", OK)
+            finally:
+                span.set_attribute("limpet.outcome", outcome)
+                if outcome != OK:
+                    span.set_status(trace.StatusCode.ERROR, outcome)
             return answer
 
     return watched

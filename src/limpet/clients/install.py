@@ -232,19 +232,22 @@ def _write(path: str, content: bytes) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".limpet-")
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(_unlink, temporary)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o600)
             os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+            undo.pop_all()
     except OSError as problem:
         raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def _remove(path: str) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from limpet import errors, limits
@@ -127,24 +127,26 @@ def save(folder: Folder, name: str, text: str, *, replace: bool) -> None:
 
 
 def _create(directory: str, name: str, text: str) -> None:
-    made = os.path.join(directory, f".new-{os.urandom(6).hex()}")
-    os.mkdir(made)
-    try:
-        _write(os.path.join(made, FILE), text.encode())
-        _sync(made)
-        _move(made, os.path.join(directory, name), name)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(os.path.join(made, FILE))
-        with suppress(OSError):
-            os.rmdir(made)
-        raise
+    temporary = os.path.join(directory, f".new-{os.urandom(6).hex()}")
+    os.mkdir(temporary)
+    with ExitStack() as undo:
+        undo.callback(_discard, os.rmdir, temporary)
+        undo.callback(_discard, os.unlink, os.path.join(temporary, FILE))
+        _write(os.path.join(temporary, FILE), text.encode())
+        _sync(temporary)
+        _move(temporary, os.path.join(directory, name), name)
+        undo.pop_all()
     _sync(directory)
 
 
-def _move(made: str, target: str, name: str) -> None:
+def _discard(remove: Callable[[str], None], path: str) -> None:
+    with suppress(OSError):
+        remove(path)
+
+
+def _move(temporary: str, target: str, name: str) -> None:
     try:
-        os.rename(made, target)
+        os.rename(temporary, target)
     except OSError as problem:
         if problem.errno in (errno.EEXIST, errno.ENOTEMPTY):  # somebody else was faster
             raise errors.skill_exists(name) from None
@@ -160,14 +162,12 @@ def _exchange(target: str, text: str) -> None:
 
 def _put(path: str, data: bytes) -> None:
     """A file that is the old one or the new one, whatever happens meanwhile."""
-    made = f"{os.path.dirname(path)}/.new-{os.urandom(6).hex()}"
-    try:
-        _write(made, data)
-        os.replace(made, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(made)
-        raise
+    temporary = f"{os.path.dirname(path)}/.new-{os.urandom(6).hex()}"
+    with ExitStack() as undo:
+        undo.callback(_discard, os.unlink, temporary)
+        _write(temporary, data)
+        os.replace(temporary, path)
+        undo.pop_all()
     _sync(os.path.dirname(path))
 
 

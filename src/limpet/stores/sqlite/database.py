@@ -191,10 +191,9 @@ class Database:
                 con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 con.execute(f"PRAGMA user_version = {SCHEMA}")
                 con.execute("COMMIT")
-            except BaseException:
-                if con.in_transaction:  # a full disk has rolled it back already
+            finally:
+                if con.in_transaction:  # it failed, and a full disk has not rolled it back already
                     con.execute("ROLLBACK")
-                raise
             self._wrote = True
         finally:
             self._lock.release()
@@ -336,10 +335,9 @@ class Database:
                     try:
                         yield con
                         con.execute("COMMIT")
-                    except BaseException:
+                    finally:
                         if con.in_transaction:
                             con.execute("ROLLBACK")
-                        raise
                     self._wrote = True
                     if self._wal_pages >= self._checkpoint_at:
                         self._checkpoint(con)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -208,11 +208,10 @@ class SqliteEntries:
     def _indexing(self) -> Iterator[NewWords]:
         """The words that a transaction adds to the index. They are cached once they are on disk."""
         new = NewWords()
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._labels.clear)  # one of them may come from the transaction that was rolled back
             yield new
-        except BaseException:
-            self._labels.clear()  # one of them may come from the transaction that was rolled back
-            raise
+            undo.pop_all()
         self._index.learn(new)
 
     def _edit(
