@@ -196,7 +196,7 @@ class Limpet:
         """How these sub-sessions ended. Waits up to `seconds` for those that have not."""
         return self.do(tree.wait_for_sessions, ids=ids, seconds=seconds)
 
-    def end(self, id: str, outcome: str, result: str = "") -> tree.Outcome:
+    def end(self, id: str, outcome: str, result: str = "") -> tree.SessionOutcome:
         """Record the outcome of a sub-session that did not report."""
         return self.do(tree.end_session, id=id, outcome=outcome, result=result)
 
@@ -318,7 +318,7 @@ class Session:
         """A sub-session that continues from here: it has this session's notepad and history."""
         return Session(self.hold, self.do(tree.fork_session, task=task, **options).id, self.by)
 
-    def report(self, result: str) -> tree.Outcome:
+    def report(self, result: str) -> tree.SessionOutcome:
         """End this sub-session with its result."""
         return self.do(tree.report_result, result=result)
 

@@ -18,7 +18,7 @@ from limpet.window.plan.context import (
     PINS,
     PROMPT,
     WARNING_BEGINS,
-    Section,
+    PromptSection,
     assemble,
     is_injected,
     request,
@@ -40,11 +40,11 @@ def size(message: Message) -> int:
 # --- assembly ---------------------------------------------------------------------------------------------------------
 
 SECTIONS = {
-    PINS: Section("## Pinned\n\nNever push."),
-    HANDOFF: Section("## Handoff\nCasts are next."),
-    PROMPT: Section("You are careful."),
-    MEMORY: Section("## Memory\nA parser."),
-    NOTEPAD: Section("## Session Notepad\n- [ ] casts"),
+    PINS: PromptSection("## Pinned\n\nNever push."),
+    HANDOFF: PromptSection("## Handoff\nCasts are next."),
+    PROMPT: PromptSection("You are careful."),
+    MEMORY: PromptSection("## Memory\nA parser."),
+    NOTEPAD: PromptSection("## Session Notepad\n- [ ] casts"),
 }
 TALK = [user("go on"), assistant("", Call("1", "shell", "{}")), result("1", "ok")]
 
@@ -60,14 +60,14 @@ def test_the_stable_part_comes_first_and_what_changes_comes_last() -> None:
 
 def test_an_edit_of_the_notepad_changes_nothing_before_it() -> None:
     before = request(assemble(SECTIONS), [], TALK, "")
-    edited = SECTIONS | {NOTEPAD: Section("## Session Notepad\n- [x] casts")}
+    edited = SECTIONS | {NOTEPAD: PromptSection("## Session Notepad\n- [x] casts")}
     after = request(assemble(edited), [], [*TALK, assistant("next")], "")
     assert shared(before, after) == len(before) - 1
     assert shared(before, request(assemble(SECTIONS), [], TALK, "")) == len(before)
 
 
 def test_a_section_that_is_cut_says_so() -> None:
-    long = Section("word " * 500, 50, "read_handoff shows all of it")
+    long = PromptSection("word " * 500, 50, "read_handoff shows all of it")
     made = assemble(SECTIONS | {HANDOFF: long})
     (left,) = made.left_out
     assert left.startswith("handoff: 4")

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, Options
+from limpet.adapters.bridge import AdapterOptions, Bridge
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.window.formats import anthropic as form
@@ -72,7 +72,7 @@ class LimpetMessages:
         summarise: Summarise | None = None,
         cache: bool = True,
     ) -> None:
-        options = Options(profile, limit, summarise)
+        options = AdapterOptions(profile, limit, summarise)
         self._bridge: Bridge[Message] = Bridge(memory, lambda message: [message], options, by="agent/anthropic")
         self._bridged = self._bridge.session(session_id)
         self.session = self._bridged.session

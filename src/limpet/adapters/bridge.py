@@ -42,7 +42,7 @@ class Sent(NamedTuple):
     talk: tuple[Message, ...]
 
 
-class Options(NamedTuple):
+class AdapterOptions(NamedTuple):
     """The options of an agent's memory, for any framework."""
 
     profile: str = "core"  # the tools the agent gets
@@ -57,7 +57,7 @@ class Bridge(Generic[N]):
     session is every conversation.
     """
 
-    def __init__(self, memory: Limpet | Session, read: Read[N], options: Options, *, by: str) -> None:
+    def __init__(self, memory: Limpet | Session, read: Read[N], options: AdapterOptions, *, by: str) -> None:
         self.hold = memory.hold if isinstance(memory, Session) else memory
         self._fixed = memory.id if isinstance(memory, Session) else None
         self._read = read

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from limpet import errors, prompts
-from limpet.adapters.bridge import Bridge, Options
+from limpet.adapters.bridge import AdapterOptions, Bridge
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.limits import HOOK_CONTEXT_CHARS
@@ -47,7 +47,7 @@ class LimpetAgent:
     """
 
     def __init__(self, memory: Limpet | Session, session_id: str | None = None, *, profile: str = "core") -> None:
-        self._bridge: Bridge[Any] = Bridge(memory, lambda message: [], Options(profile), by="agent/claude-agent")
+        self._bridge: Bridge[Any] = Bridge(memory, lambda message: [], AdapterOptions(profile), by="agent/claude-agent")
         self.session = self._bridge.session(session_id).session
         self._context_due = True  # whether the model still needs the context
         self._context_sent = False  # whether it was sent since the model last answered

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, BridgedSession, Options
+from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.memory import items
@@ -58,7 +58,9 @@ class LimpetPlugin(BasePlugin):
         name: str = "limpet",
     ) -> None:
         super().__init__(name=name)
-        self._bridge: Bridge[Native] = Bridge(memory, read, Options(profile, limit, summarise), by="agent/google-adk")
+        self._bridge: Bridge[Native] = Bridge(
+            memory, read, AdapterOptions(profile, limit, summarise), by="agent/google-adk"
+        )
         self.tools = [_LimpetTool(self, tool) for tool in self._bridge.tools]
         self._contents: dict[str, list[Any]] = {}  # by session: the contents of the last request, and its answer
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, BridgedSession, Options, Sent
+from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
 from limpet.window.messages import (
@@ -70,7 +70,7 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> None:
         super().__init__()
         self._bridge: Bridge[AnyMessage] = Bridge(
-            memory, read, Options(profile, limit, summarise), by="agent/langchain"
+            memory, read, AdapterOptions(profile, limit, summarise), by="agent/langchain"
         )
         self.tools: Sequence[BaseTool] = [
             self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools

@@ -17,7 +17,7 @@ from threading import RLock
 from typing import Any, cast
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, Options, session_name
+from limpet.adapters.bridge import AdapterOptions, Bridge, session_name
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
 from limpet.redaction import redact
@@ -55,7 +55,7 @@ class LimpetSession(SessionABC):
         limit: int | None = None,
         summarise: Summarise | None = None,
     ) -> None:
-        options = Options(profile, limit, summarise)
+        options = AdapterOptions(profile, limit, summarise)
         self._bridge: Bridge[Items] = Bridge(memory, self._read, options, by="agent/openai-agents")
         self._bridged = self._bridge.session(session_id)
         self.session_id = self._bridged.session.id if session_id is None else session_id

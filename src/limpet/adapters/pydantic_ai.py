@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import Bridge, BridgedSession, Options, Sent
+from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
 from limpet.outputs.decorator import as_text
@@ -83,7 +83,7 @@ class LimpetMemory(AbstractCapability[Any]):
         limit: int | None = None,
         summarise: Summarise | None = None,
     ) -> None:
-        options = Options(profile, limit, summarise)
+        options = AdapterOptions(profile, limit, summarise)
         self._bridge: Bridge[ModelMessage] = Bridge(memory, read, options, by="agent/pydantic-ai")
         tools = [self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools]
         self._toolset: FunctionToolset[Any] = FunctionToolset(tools, id="limpet")

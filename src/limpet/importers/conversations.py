@@ -19,7 +19,7 @@ from limpet.window import transcript
 from limpet.window.messages import Call, Message, Result, Text
 from limpet.window.plan.counts import Meter
 from limpet.window.plan.serialise import digest
-from limpet.window.transcript import Stored
+from limpet.window.transcript import StoredMessage
 
 BATCH = 200  # messages of one transaction
 REFERENCE = "📁 Output cached: "  # a result that was kept when it came
@@ -47,7 +47,7 @@ def add_messages(
         kept += sum(count for _, count in batch)
         # The digest is that of what the file says: by it the message is known when the file is read again.
         pairs = zip(fresh[at:], batch, strict=False)
-        stored = [Stored(shown, digest(whole), meter.message(shown)) for whole, (shown, _) in pairs]
+        stored = [StoredMessage(shown, digest(whole), meter.message(shown)) for whole, (shown, _) in pairs]
         transcript.append(ctx, first + at, stored)
         told(at + len(batch))
     return Imported(len(fresh), known, kept)

@@ -1,6 +1,7 @@
 """The notepad: one free text per session, part of every window, with a version per write.
 
-A `Sheet` describes a text that is read, edited in place, listed and restored in this way. The system prompt is another.
+An `EditableText` describes a text that is read, edited in place, listed and restored in this way; the system prompt is
+another one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ EMPTY_HINT = (
 TRIM_SHOWN = 3  # sections named when the notepad is over its budget
 
 
-class Sheet(NamedTuple):
+class EditableText(NamedTuple):
     """A text that is edited in place, and its bounds."""
 
     kind: str
@@ -136,21 +137,21 @@ def _hint(text: str, find: str) -> str:
     return f"Line {close.line} is near ({close.reason}): {errors.quoted(close.text, 130)}. Copy the text from there."
 
 
-def pad(ctx: Context) -> Sheet:
+def pad(ctx: Context) -> EditableText:
     budget, advice = ctx.bounds.notepad_budget_tokens, "Move the long part to notes or memory."
-    return Sheet(NOTEPAD, "notepad", ctx.session, ctx.session, limits.NOTEPAD_MAX_CHARS, budget, advice)
+    return EditableText(NOTEPAD, "notepad", ctx.session, ctx.session, limits.NOTEPAD_MAX_CHARS, budget, advice)
 
 
 # --- any sheet --------------------------------------------------------------------------------------------------------
 
 
-def read(ctx: Context, sheet: Sheet) -> Notepad:
+def read(ctx: Context, sheet: EditableText) -> Notepad:
     return _notepad(ctx.store.entries.read(ctx.scope, sheet.kind, sheet.key))
 
 
 def edit(
     ctx: Context,
-    sheet: Sheet,
+    sheet: EditableText,
     operation: str,
     change: Callable[[str], str],
     expected_version: int | None,
@@ -174,7 +175,7 @@ def edit(
     return Edited(notepad, _over_budget(notepad, sheet))
 
 
-def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Versions:
+def versions(ctx: Context, sheet: EditableText, version: int | None, limit: int) -> Versions:
     newest = _versions(ctx, sheet, limit)
     if version is None:
         return Versions(newest, "")
@@ -185,7 +186,7 @@ def versions(ctx: Context, sheet: Sheet, version: int | None, limit: int) -> Ver
     return Versions(newest, diff.unified(old.content, now.content, before_name=then, after_name=today))
 
 
-def restore(ctx: Context, sheet: Sheet, operation: str, version: int) -> Edited:
+def restore(ctx: Context, sheet: EditableText, operation: str, version: int) -> Edited:
     old = _at_version(ctx, sheet, version)
     return edit(ctx, sheet, operation, lambda before: old.content, None, source=old.origin)
 
@@ -198,7 +199,7 @@ def _notepad(entry: Entry | None) -> Notepad:
     return Notepad(entry.content, entry.version, size, entry.origin)
 
 
-def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
+def _over_budget(notepad: Notepad, sheet: EditableText) -> str | None:
     """The warning for a text over its budget: nothing is dropped, but the agent learns what to trim."""
     if notepad.tokens <= sheet.budget:
         return None
@@ -211,7 +212,7 @@ def _over_budget(notepad: Notepad, sheet: Sheet) -> str | None:
     )
 
 
-def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
+def _versions(ctx: Context, sheet: EditableText, limit: int) -> tuple[Version, ...]:
     events = ctx.store.entries.events(ctx.scope, EventQuery(sheet.kind, sheet.key, limit=limit))
     return tuple(
         Version(event.version, event.after.content if event.after else "", moment(event.at), event.by, event.operation)
@@ -219,7 +220,7 @@ def _versions(ctx: Context, sheet: Sheet, limit: int) -> tuple[Version, ...]:
     )
 
 
-def _at_version(ctx: Context, sheet: Sheet, version: int) -> Notepad:
+def _at_version(ctx: Context, sheet: EditableText, version: int) -> Notepad:
     entry = ctx.store.entries.read(ctx.scope, sheet.kind, sheet.key)
     newest = entry.version if entry else 0
     if not 1 <= version <= newest:

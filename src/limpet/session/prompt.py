@@ -8,11 +8,13 @@ from limpet import limits
 from limpet.catalogue.operation import Caller, Context
 from limpet.model import SYSTEM_PROMPT, Notepad, Version
 from limpet.session import notepad
-from limpet.session.notepad import Edited, Sheet, Versions
+from limpet.session.notepad import EditableText, Edited, Versions
 from limpet.text.quote import as_data
 
 ADVICE = "Move the long part to a skill or to memory."
-SHEET = Sheet(SYSTEM_PROMPT, "system prompt", "main", "", limits.PROMPT_MAX_CHARS, limits.PROMPT_BUDGET_TOKENS, ADVICE)
+SHEET = EditableText(
+    SYSTEM_PROMPT, "system prompt", "main", "", limits.PROMPT_MAX_CHARS, limits.PROMPT_BUDGET_TOKENS, ADVICE
+)
 
 
 def system_prompt(ctx: Context) -> str:

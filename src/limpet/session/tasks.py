@@ -26,7 +26,7 @@ class Begun(NamedTuple):
     depth: int
 
 
-class Ended(NamedTuple):
+class EndedTask(NamedTuple):
     task_id: str
     messages_collapsed: int
 
@@ -47,11 +47,11 @@ def begin_task(ctx: Context, description: str) -> Begun:
     return Begun(change.entry.key, depth)
 
 
-def end_task(ctx: Context, summary: str) -> Ended:
+def end_task(ctx: Context, summary: str) -> EndedTask:
     return _close(ctx, "end", ENDED, _one_line("summary", summary))
 
 
-def cancel_task(ctx: Context, reason: str) -> Ended:
+def cancel_task(ctx: Context, reason: str) -> EndedTask:
     """The reason is required, so that the next attempt is not the same."""
     return _close(ctx, "cancel", CANCELLED, _one_line("reason", reason))
 
@@ -62,7 +62,7 @@ def list_tasks(ctx: Context, limit: int = limits.HISTORY_SHOWN) -> Tasks:
     return Tasks(page.entries, page.total - len(page.entries))
 
 
-def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
+def _close(ctx: Context, verb: str, state: str, outcome: str) -> EndedTask:
     stack = open_tasks(ctx)
     if not stack:
         raise errors.no_open_task(verb)
@@ -80,7 +80,7 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> Ended:
         return before.revised(done=True, extra=ended.to_json(), origin=origin)
 
     ctx.store.entries.edit(ctx.scope, TASK, task.key, decide, ctx.stamp(f"{verb}_task"))
-    return Ended(task.key, total - first)
+    return EndedTask(task.key, total - first)
 
 
 def _one_line(name: str, text: str) -> str:
@@ -96,7 +96,7 @@ def begun_json(value: Begun) -> Json:
     return {"task_id": value.task_id, "depth": value.depth}
 
 
-def ended_json(value: Ended) -> Json:
+def ended_json(value: EndedTask) -> Json:
     return {"ok": True, "messages_collapsed": value.messages_collapsed}
 
 

@@ -32,7 +32,7 @@ class Spawned(NamedTuple):
     depth: int
 
 
-class Outcome(NamedTuple):
+class SessionOutcome(NamedTuple):
     """How a child ended; `status` is "active" until then."""
 
     id: str
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
 
 class Waited(NamedTuple):
-    results: tuple[Outcome, ...]
+    results: tuple[SessionOutcome, ...]
     waiting: tuple[str, ...]
 
 
@@ -70,7 +70,7 @@ def fork_session(ctx: Context, task: str, token_limit: int | None = None, model:
     return _make(ctx, task, True, record, "fork_session")
 
 
-def report_result(ctx: Context, result: str) -> Outcome:
+def report_result(ctx: Context, result: str) -> SessionOutcome:
     """End this session with its result. A session without a parent cannot report, and a child reports once."""
     bounded("result", result, limits.RESULT_MAX_CHARS, "Keep the long part as an output and name its reference.")
     entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
@@ -79,7 +79,7 @@ def report_result(ctx: Context, result: str) -> Outcome:
     return _end(ctx, ctx.session, COMPLETED, result, "report_result")
 
 
-def end_session(ctx: Context, id: str, outcome: str, result: str = "") -> Outcome:
+def end_session(ctx: Context, id: str, outcome: str, result: str = "") -> SessionOutcome:
     """Record how a child ended that did not report: it failed, was cancelled or ran out of tokens."""
     bounded("result", result, limits.RESULT_MAX_CHARS, "Say it shorter.")
     return _end(ctx, id, outcome, result, "end_session")
@@ -164,7 +164,7 @@ def _blank(session: str) -> Entry:
     return Entry(SESSION, session, "", "", (), False, False, "", {}, 0, 0, 0)
 
 
-def _end(ctx: Context, id: str, outcome: str, result: str, operation: str) -> Outcome:
+def _end(ctx: Context, id: str, outcome: str, result: str, operation: str) -> SessionOutcome:
     def decide(before: Entry | None) -> Draft:
         if before is None:
             raise _unknown(id)
@@ -177,9 +177,9 @@ def _end(ctx: Context, id: str, outcome: str, result: str, operation: str) -> Ou
     return _outcome(ctx.store.entries.edit(ctx.scope, SESSION, id, decide, ctx.stamp(operation)).entry)
 
 
-def _outcome(entry: Entry) -> Outcome:
+def _outcome(entry: Entry) -> SessionOutcome:
     record = SessionRecord.from_json(entry.extra)
-    return Outcome(entry.key, record.outcome or "active", record.result or "")
+    return SessionOutcome(entry.key, record.outcome or "active", record.result or "")
 
 
 def _session(ctx: Context, id: str) -> Entry:
@@ -196,7 +196,7 @@ def _unknown(id: str) -> errors.NotFound:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def outcome_json(value: Outcome) -> Json:
+def outcome_json(value: SessionOutcome) -> Json:
     name = "error" if value.status in (FAILED, CANCELLED) else "result"
     return {"id": value.id, "status": value.status, name: value.result}
 

@@ -18,11 +18,11 @@ from limpet.window.messages import ASSISTANT, TOOL, Message, user
 from limpet.window.plan import facts
 from limpet.window.plan.checks import words
 from limpet.window.plan.context import FOLDS, HISTORY
-from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, Item, view
+from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, WindowItem, view
 from limpet.window.plan.groups import groups
 from limpet.window.plan.serialise import digest
 from limpet.window.records import WARN, FoldRecord
-from limpet.window.transcript import Stored
+from limpet.window.transcript import StoredMessage
 
 Count = Callable[[Message], int]
 SIZE_CACHE = 2_000  # texts whose size is cached; more than a window has folds and cleared results
@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
     """The window as a fold would leave it."""
 
     fold: Fold
-    items: list[Item]
+    items: list[WindowItem]
     sizes: list[int]  # tokens of each item
 
     @property
@@ -51,12 +51,12 @@ class Divergence(NamedTuple):
 class Conversation:
     def __init__(self, count: Count) -> None:
         self.count = count
-        self.items: list[Item] = []
+        self.items: list[WindowItem] = []
         self.sizes: list[int] = []  # tokens of each item
         self.by_role: dict[str, int] = {}  # the sum of these by section
         self._messages: list[Message] = []  # the message of each item
         self._stale = False  # the history has messages that the items do not show yet
-        self._history: list[Stored] = []
+        self._history: list[StoredMessage] = []
         self._entries: list[Entry] = []
         self._size_cache: dict[str, int] = {}  # by text
         self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a group
@@ -83,7 +83,7 @@ class Conversation:
             self._rebuild()
         if divergence.keep < length:
             self._rewind(ctx, divergence.keep)
-        fresh = [Stored.of(message, self.count(message)) for message in messages[divergence.common :]]
+        fresh = [StoredMessage.of(message, self.count(message)) for message in messages[divergence.common :]]
         if not fresh:
             return
         transcript.append(ctx, length, fresh)
@@ -91,7 +91,9 @@ class Conversation:
         if any(entry.kind == TASK and entry.done for entry in self._entries):
             self._rebuild()  # the call that ended a task may be among the new messages
         else:
-            self._extend([Item(stored.message, position, position) for position, stored in enumerate(fresh, length)])
+            self._extend(
+                [WindowItem(stored.message, position, position) for position, stored in enumerate(fresh, length)]
+            )
         self.facts_of(self.items[-len(fresh) :])
 
     def drop(self, ctx: Context, count: int) -> None:
@@ -184,7 +186,7 @@ class Conversation:
         self.items, self.sizes, self.by_role, self._messages = [], [], {}, []
         self._extend(view(history, transcript.folds(self._entries, history)))
 
-    def _extend(self, items: Sequence[Item]) -> None:
+    def _extend(self, items: Sequence[WindowItem]) -> None:
         """Append items, with the size of each."""
         for item in items:
             size = self.size(item)
@@ -219,7 +221,7 @@ class Conversation:
         """The limit of the last warning or compaction, for showing the window outside of a step."""
         return next((entry.extra["limit"] for entry in reversed(self._entries) if "limit" in entry.extra), None)
 
-    def size(self, item: Item) -> int:
+    def size(self, item: WindowItem) -> int:
         if not item.fold and item.message is self._history[item.first].message:
             return self._history[item.first].tokens
         return self.measure(item.message)
@@ -233,7 +235,7 @@ class Conversation:
             self._size_cache[key] = self.count(message)
         return self._size_cache[key]
 
-    def facts_of(self, items: Sequence[Item]) -> facts.Facts:
+    def facts_of(self, items: Sequence[WindowItem]) -> facts.Facts:
         """The facts of these items. Those of an earlier compaction were stored with it."""
         stored = {entry.key: entry.extra.get("facts") for entry in self._entries if entry.kind == FOLD}
         parts: list[Mapping[str, Sequence[str]]] = []

@@ -26,7 +26,7 @@ class Folds(NamedTuple):
     messages: int  # of the session
 
 
-class Restored(NamedTuple):
+class RestoredMessages(NamedTuple):
     first: int  # positions from 1, both included
     last: int
     content: str
@@ -40,7 +40,7 @@ def list_folds(ctx: Context) -> Folds:
     return Folds(tuple(folds), transcript.count(ctx))
 
 
-def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
+def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMessages:
     """Bring messages back into the window as they were. Positions count from 1; calls come with their results."""
     end = first if last is None else last
     history = [stored.message for stored in transcript.messages(ctx)]
@@ -55,7 +55,7 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> Restored:
     if not changed:
         raise errors.nothing_folded(first, end, len(history))
     text, cut = tokens.cut(words(history[start : stop + 1]), limits.OUTPUT_READ_TOKENS)
-    return Restored(start + 1, stop + 1, text, cut)
+    return RestoredMessages(start + 1, stop + 1, text, cut)
 
 
 def show_window(ctx: Context) -> Gauge:
@@ -137,7 +137,7 @@ def gauge_json(gauge: Gauge) -> Json:
     }
 
 
-def restored_json(value: Restored) -> Json:
+def restored_json(value: RestoredMessages) -> Json:
     answer: Json = {"first": value.first, "last": value.last, "content": value.content}
     return answer | ({"cut": True} if value.cut else {})
 

@@ -22,7 +22,7 @@ from limpet.window.plan.context import (
     SKILLS,
     TOOLS,
     Assembled,
-    Section,
+    PromptSection,
     assemble,
 )
 
@@ -81,17 +81,17 @@ def sections(ctx: Context, stable: StableSections, caller: CallerSections) -> Se
     pinned = (*stable.pinned, *(entry.content for entry in pins.pins(ctx)))
     parts = assemble(
         {
-            HANDOFF: Section(stable.first, HANDOFF_TOKENS, "read_handoff shows all of it"),
-            PROMPT: Section(_joined(caller.prompt, prompt.system_prompt(ctx), stable.capsule)),
-            SKILLS: Section(_joined(stable.skills, caller.skills), SKILLS_TOKENS),
-            TOOLS: Section(caller.tools, TOOLS_TOKENS),
-            MEMORY: Section(stable.memory),  # the digest has its own budget and names what it left out
-            JOURNAL: Section(_joined(stable.journal, caller.journal), JOURNAL_TOKENS),
-            NOTEPAD: Section(notepad.section(notepad.read_notepad(ctx))),
-            SCRATCHPAD: Section(
+            HANDOFF: PromptSection(stable.first, HANDOFF_TOKENS, "read_handoff shows all of it"),
+            PROMPT: PromptSection(_joined(caller.prompt, prompt.system_prompt(ctx), stable.capsule)),
+            SKILLS: PromptSection(_joined(stable.skills, caller.skills), SKILLS_TOKENS),
+            TOOLS: PromptSection(caller.tools, TOOLS_TOKENS),
+            MEMORY: PromptSection(stable.memory),  # the digest has its own budget and names what it left out
+            JOURNAL: PromptSection(_joined(stable.journal, caller.journal), JOURNAL_TOKENS),
+            NOTEPAD: PromptSection(notepad.section(notepad.read_notepad(ctx))),
+            SCRATCHPAD: PromptSection(
                 memory.scratch_section(ctx), SCRATCHPAD_TOKENS, "scratch_note with mode read shows all of it"
             ),
-            PINS: Section(pins.section(list(pinned))),
+            PINS: PromptSection(pins.section(list(pinned))),
         }
     )
     return Sections(parts, pinned)

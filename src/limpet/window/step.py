@@ -18,9 +18,9 @@ from limpet.window import sections, transcript
 from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
 from limpet.window.plan import clearing, compaction, controller, facts
-from limpet.window.plan.checks import Checked, addendum, checks, run_checks, words
+from limpet.window.plan.checks import CheckReport, addendum, checks, run_checks, words
 from limpet.window.plan.clearing import Clearable
-from limpet.window.plan.compaction import Plan
+from limpet.window.plan.compaction import FoldPlan
 from limpet.window.plan.context import HANDOFF, HEAD, LATE, PROMPT, request
 from limpet.window.plan.controller import Clear, Compact, Proceed, State, Step, Warn
 from limpet.window.plan.counts import MESSAGE
@@ -51,7 +51,7 @@ class Attempt(NamedTuple):
 
     candidate: Candidate
     facts: facts.Facts
-    checked: Checked
+    checked: CheckReport
     size: int
     problems: tuple[str, ...]
 
@@ -253,7 +253,7 @@ class StepRunner:
                 return attempt
         return None
 
-    def _attempt(self, plan: Plan) -> Attempt:
+    def _attempt(self, plan: FoldPlan) -> Attempt:
         gathered = self.conversation.facts_of(self.conversation.items[: plan.cut])
         heading = self._heading(plan)
         candidate = self.conversation.with_fold(plan.fold("", heading))
@@ -266,7 +266,7 @@ class StepRunner:
         checked = run_checks(checks(gathered), words(message for message in sent if message.role != TOOL))
         if more := addendum(checked.missing, spare):
             candidate, sent = self._with_text(candidate, f"{text}\n{more}")
-            checked = Checked(checked.total, run_checks(checked.missing, more).missing)
+            checked = CheckReport(checked.total, run_checks(checked.missing, more).missing)
         size = sum(self._sizes(candidate.sizes))
         problems = compaction.verify(
             sent,
@@ -291,13 +291,13 @@ class StepRunner:
         room = int(most / self.input.ratio) - sum(self._sizes(candidate.sizes))
         return max(budget, min(room, limits.SUMMARY_MAX_TOKENS))
 
-    def _heading(self, plan: Plan) -> str:
+    def _heading(self, plan: FoldPlan) -> str:
         heading = prompts.prompt("fold").format(first=plan.first + 1, last=plan.last + 1)
         for task in records.open_tasks(self.ctx):
             heading += f"\nOpen task: {task.content}"
         return heading
 
-    def _summary(self, plan: Plan, gathered: facts.Facts, budget: int) -> str:
+    def _summary(self, plan: FoldPlan, gathered: facts.Facts, budget: int) -> str:
         """The caller's summary if it gives one, else our own. An error in the caller's must not stop a compaction."""
         standing = self.sections.parts.late
         if self.input.summarise is not None:

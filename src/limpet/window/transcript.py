@@ -20,13 +20,13 @@ from limpet.window.messages import ASSISTANT, Call, Message, Result, Text
 from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, task_line
 from limpet.window.plan.folding import TASK as TASK_FOLD
 from limpet.window.plan.groups import groups
-from limpet.window.plan.serialise import Packed, digest, pack, unpack
+from limpet.window.plan.serialise import PackedMessage, digest, pack, unpack
 from limpet.window.records import PURGED, FoldRecord, MessageRecord
 
 ENDS = ("end_task", "cancel_task")
 
 
-class Stored(NamedTuple):
+class StoredMessage(NamedTuple):
     """A message of the transcript, with what was computed when it was stored."""
 
     message: Message
@@ -34,7 +34,7 @@ class Stored(NamedTuple):
     tokens: int
 
     @classmethod
-    def of(cls, message: Message, tokens: int) -> Stored:
+    def of(cls, message: Message, tokens: int) -> StoredMessage:
         return cls(message, digest(message), tokens)
 
 
@@ -46,7 +46,7 @@ def count(ctx: Context) -> int:
     return ctx.store.entries.tally(ctx.scope, MESSAGE, ctx.session).total
 
 
-def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
+def append(ctx: Context, first: int, messages: Sequence[StoredMessage]) -> None:
     """Store messages from position `first` on, in one transaction."""
     drafts = []
     for position, stored in enumerate(messages, first):
@@ -58,7 +58,7 @@ def append(ctx: Context, first: int, messages: Sequence[Stored]) -> None:
     ctx.store.entries.append(ctx.scope, MESSAGE, drafts, ctx.stamp("append_messages"))
 
 
-def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Stored]:
+def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[StoredMessage]:
     """The session's messages from a position on, in order."""
     limit = limits.MESSAGES_READ if total is None else max(0, total - first)
     if not limit:
@@ -70,7 +70,7 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
 
 
 def message_of(entry: Entry) -> Message:
-    return unpack(Packed(entry.content, entry.extra["body"]))
+    return unpack(PackedMessage(entry.content, entry.extra["body"]))
 
 
 def position_of(key: str) -> int:
@@ -83,9 +83,9 @@ def origin_of(ctx: Context, sources: Iterable[Message]) -> str:
     return lowest(ctx.who, TOOL) if any(message.results() for message in sources) else ctx.who
 
 
-def _stored(entry: Entry) -> Stored:
+def _stored(entry: Entry) -> StoredMessage:
     record = MessageRecord.from_json(entry.extra)
-    return Stored(unpack(Packed(entry.content, record.body)), record.digest, record.tokens)
+    return StoredMessage(unpack(PackedMessage(entry.content, record.body)), record.digest, record.tokens)
 
 
 def _masked(message: Message) -> Message:

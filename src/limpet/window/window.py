@@ -96,7 +96,7 @@ class Window:
         self._conversation.refresh(ctx)
         self._conversation.drop(ctx, count)
 
-    def uncompact(self, first: int, last: int | None = None) -> folds.Restored:
+    def uncompact(self, first: int, last: int | None = None) -> folds.RestoredMessages:
         """Bring messages back into the window from the next request on. Positions count from 1."""
         return folds.uncompact(self._context(), first, last)
 

@@ -36,7 +36,7 @@ SECTION_MAX_ITEMS = 30  # more would not fit into the budget anyway
 _SECTION_OF = {READ: FILES, COMMAND: COMMANDS, EFFECT: EFFECTS}
 
 
-class Action(NamedTuple):
+class ToolAction(NamedTuple):
     kind: str
     target: str  # a path, a command, or the call itself
     tool: str
@@ -48,7 +48,7 @@ class Action(NamedTuple):
         return self.target or self.tool
 
 
-def actions(group: Sequence[Message]) -> Iterator[Action]:
+def actions(group: Sequence[Message]) -> Iterator[ToolAction]:
     """The calls of one group, each with its outcome."""
     results = {result.call_id: result for message in group for result in message.results()}
     for message in group:
@@ -56,21 +56,21 @@ def actions(group: Sequence[Message]) -> Iterator[Action]:
             yield _action(call, results.get(call.id))
 
 
-def _action(call: Call, result: Result | None) -> Action:
+def _action(call: Call, result: Result | None) -> ToolAction:
     arguments = _parsed(call.arguments)
     name = _HUMP.sub("_", call.name).lower()
     command = next((line for key in _COMMANDS if (line := _command_line(arguments.get(key)))), "")
     failure = "" if result is None else _failure(result, is_command=bool(command))
     if command:
-        return Action(COMMAND, _one_line(command), call.name, failure)
+        return ToolAction(COMMAND, _one_line(command), call.name, failure)
     path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
     if _OWN_TOOLS.search(name):
-        return Action(OTHER, "", call.name, failure)
+        return ToolAction(OTHER, "", call.name, failure)
     if _CHANGES.search(name):
-        return Action(EFFECT, _one_line(f"{call.name} {path or _first(arguments)}"), call.name, failure)
+        return ToolAction(EFFECT, _one_line(f"{call.name} {path or _first(arguments)}"), call.name, failure)
     if path:
-        return Action(READ, _one_line(path), call.name, failure)
-    return Action(OTHER, _one_line(f"{call.name} {_first(arguments)}"), call.name, failure)
+        return ToolAction(READ, _one_line(path), call.name, failure)
+    return ToolAction(OTHER, _one_line(f"{call.name} {_first(arguments)}"), call.name, failure)
 
 
 def _command_line(command: object) -> str:

@@ -24,7 +24,7 @@ class Check(NamedTuple):
     text: str
 
 
-class Checked(NamedTuple):
+class CheckReport(NamedTuple):
     total: int
     missing: tuple[Check, ...]
 
@@ -38,10 +38,10 @@ def checks(facts: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
     return tuple(Check(kind, line) for kind in CHECKED for line in facts.get(kind, ()))
 
 
-def run_checks(expected: Sequence[Check], window: str) -> Checked:
+def run_checks(expected: Sequence[Check], window: str) -> CheckReport:
     """Search the window for each of them. Whitespace and case make no difference."""
     normalised = plain(window)
-    return Checked(len(expected), tuple(check for check in expected if plain(check.text) not in normalised))
+    return CheckReport(len(expected), tuple(check for check in expected if plain(check.text) not in normalised))
 
 
 def addendum(missing: Sequence[Check], budget: int) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from limpet import limits
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text
-from limpet.window.plan.folding import Item, result_key
+from limpet.window.plan.folding import WindowItem, result_key
 from limpet.window.plan.groups import groups
 
 MARK = "[Cleared "
@@ -44,7 +44,7 @@ class Clearable(NamedTuple):
         return (self.text[match.end() :].lstrip(", \n") or match[2]) if match else ""
 
 
-def clearable(items: Sequence[Item], count: Callable[[Message], int], *, keep: int) -> list[Clearable]:
+def clearable(items: Sequence[WindowItem], count: Callable[[Message], int], *, keep: int) -> list[Clearable]:
     """The results that may be cleared, oldest first: not those of the last `keep` groups, and none the model has not
     answered."""
     with_results = [group for group in groups([item.message for item in items]) if _has_results(items, group)]
@@ -56,7 +56,7 @@ def clearable(items: Sequence[Item], count: Callable[[Message], int], *, keep: i
     return results
 
 
-def oversized(items: Sequence[Item], count: Callable[[Message], int], *, most: int) -> list[Clearable]:
+def oversized(items: Sequence[WindowItem], count: Callable[[Message], int], *, most: int) -> list[Clearable]:
     """Results of more than `most` tokens, read or not: no window has room for them."""
     results: list[Clearable] = []
     for group in groups([item.message for item in items]):
@@ -73,7 +73,9 @@ def line(result: Clearable, id: str, preview: str) -> str:
     return f"{MARK}{result.call.name}({_arguments(result.call)}) → {outcome} — hold://{id}]"
 
 
-def _results_of(items: Sequence[Item], group: range, count: Callable[[Message], int], *, read: bool) -> list[Clearable]:
+def _results_of(
+    items: Sequence[WindowItem], group: range, count: Callable[[Message], int], *, read: bool
+) -> list[Clearable]:
     calls = {call.id: call for call in items[group.start].message.calls()}
     results: list[Clearable] = []
     for index in group:
@@ -87,7 +89,7 @@ def _results_of(items: Sequence[Item], group: range, count: Callable[[Message], 
     return results
 
 
-def _has_results(items: Sequence[Item], group: range) -> bool:
+def _has_results(items: Sequence[WindowItem], group: range) -> bool:
     return any(items[index].message.results() for index in group)
 
 

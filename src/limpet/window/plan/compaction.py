@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from limpet.window.messages import TOOL, USER, Message
 from limpet.window.plan.checks import words
-from limpet.window.plan.folding import COMPACT, Fold, Item
+from limpet.window.plan.folding import COMPACT, Fold, WindowItem
 from limpet.window.plan.groups import groups, unpaired
 from limpet.window.plan.serialise import digest
 
 
-class Plan(NamedTuple):
+class FoldPlan(NamedTuple):
     """Items before `cut` are folded; of the positions this covers, those in `shown` stay visible."""
 
     cut: int
@@ -40,7 +40,7 @@ def pin(text: str) -> Pin:
     return Pin(text, _sha(text))
 
 
-def plan(items: Sequence[Item], sizes: Sequence[int], *, tail: int) -> Plan | None:
+def plan(items: Sequence[WindowItem], sizes: Sequence[int], *, tail: int) -> FoldPlan | None:
     """Fold all but the last `tail` tokens. None if everything before them is folded already."""
     cut = len(items)
     room = tail
@@ -61,10 +61,10 @@ def plan(items: Sequence[Item], sizes: Sequence[int], *, tail: int) -> Plan | No
         if not item.fold and item.last <= last and (index >= cut or index == request)
     ]
     shown = _ranges([item.first for item in visible])
-    return Plan(cut, first, last, shown, None if request is None else items[request].message)
+    return FoldPlan(cut, first, last, shown, None if request is None else items[request].message)
 
 
-def last_request(items: Sequence[Item]) -> int | None:
+def last_request(items: Sequence[WindowItem]) -> int | None:
     """The index of the user's last request."""
     for index in range(len(items) - 1, -1, -1):
         item = items[index]

@@ -26,7 +26,7 @@ HISTORY = {USER: "user", ASSISTANT: "assistant", TOOL: "tool results", SYSTEM: "
 FOLDS = "folds"
 
 
-class Section(NamedTuple):
+class PromptSection(NamedTuple):
     text: str
     budget: int | None = None  # tokens; None: no limit
     more: str = ""  # how to read the rest if it is cut
@@ -42,7 +42,7 @@ class Assembled(NamedTuple):
     left_out: tuple[str, ...]  # sections that were cut, and how to read the rest
 
 
-def assemble(sections: Mapping[str, Section]) -> Assembled:
+def assemble(sections: Mapping[str, PromptSection]) -> Assembled:
     """The sections in order, each within its budget. Deterministic: equal sections give equal bytes."""
     fitted = {name: _fitted(name, section) for name, section in sections.items() if section.text}
     texts = {name: fitted[name].text for name in (*HEAD, *LATE) if name in fitted and fitted[name].text}
@@ -60,7 +60,7 @@ class _Fitted(NamedTuple):
 
 
 @lru_cache(maxsize=64)  # most sections are the same as in the last request
-def _fitted(name: str, section: Section) -> _Fitted:
+def _fitted(name: str, section: PromptSection) -> _Fitted:
     """A section cut to its budget."""
     text, cut = (section.text, False) if section.budget is None else tokens.cut(section.text, section.budget)
     left_out = ""

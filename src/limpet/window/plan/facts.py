@@ -19,7 +19,7 @@ from typing import Any
 from limpet import limits
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, USER, Message
-from limpet.window.plan.actions import COMMAND, EFFECT, READ, Action, actions
+from limpet.window.plan.actions import COMMAND, EFFECT, READ, ToolAction, actions
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
@@ -168,7 +168,7 @@ def _names(text: str) -> list[str]:
     ]
 
 
-def _add_action(facts: Facts, action: Action) -> None:
+def _add_action(facts: Facts, action: ToolAction) -> None:
     if action.kind == COMMAND:
         _add(facts, COMMANDS, action.target)
     elif action.kind in (READ, EFFECT):

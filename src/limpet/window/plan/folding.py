@@ -28,7 +28,7 @@ class Fold(NamedTuple):
     shown: tuple[tuple[int, int], ...] = ()  # ranges inside it that stay visible, after the text
 
 
-class Item(NamedTuple):
+class WindowItem(NamedTuple):
     """One message of the window and the positions it represents."""
 
     message: Message
@@ -42,16 +42,16 @@ def result_key(position: int, call_id: str) -> str:
     return f"{position} {call_id}"
 
 
-def view(messages: Sequence[Message], folds: Iterable[Fold]) -> list[Item]:
+def view(messages: Sequence[Message], folds: Iterable[Fold]) -> list[WindowItem]:
     """The window: the folds, and every message that no fold covers, in order."""
     all_folds = list(folds)
     lines = {key: line for fold in all_folds for key, line in fold.lines.items()}
-    items: list[Item] = []
+    items: list[WindowItem] = []
     position = 0
     for block in blocks(all_folds):
         items += _unfolded(messages, position, block.first - 1, lines)
         if block.text:
-            items.append(Item(user(block.text), block.first, block.last, block.key))
+            items.append(WindowItem(user(block.text), block.first, block.last, block.key))
         for first, last in block.shown:
             items += _unfolded(messages, max(first, block.first), min(last, block.last), lines)
         position = block.last + 1
@@ -76,9 +76,9 @@ def _with(visible: list[Fold], fold: Fold) -> list[Fold]:
     return [*(block for block in visible if block.last < first), fold._replace(first=first)]
 
 
-def _unfolded(messages: Sequence[Message], first: int, last: int, lines: Mapping[str, str]) -> list[Item]:
+def _unfolded(messages: Sequence[Message], first: int, last: int, lines: Mapping[str, str]) -> list[WindowItem]:
     positions = range(first, min(last, len(messages) - 1) + 1)
-    return [Item(cleared(messages[position], position, lines), position, position) for position in positions]
+    return [WindowItem(cleared(messages[position], position, lines), position, position) for position in positions]
 
 
 def cleared(message: Message, position: int, lines: Mapping[str, str]) -> Message:

@@ -11,7 +11,7 @@ _NAME_MAX = 28  # columns for a section's name
 _FULL, _PARTS = "█", " ▏▎▍▌▋▊▉"  # a column of the bar can be filled in eighths
 
 
-class Row(NamedTuple):
+class GaugeRow(NamedTuple):
     """One section: its tokens, and their share of the limit as a fraction (more than 1 if it alone is too large)."""
 
     name: str
@@ -34,8 +34,8 @@ class Gauge(NamedTuple):
         return self.limit - self.used
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        return tuple(Row(name, tokens, self._share(tokens)) for name, tokens in self.sections.items())
+    def rows(self) -> tuple[GaugeRow, ...]:
+        return tuple(GaugeRow(name, tokens, self._share(tokens)) for name, tokens in self.sections.items())
 
     def _share(self, tokens: int) -> float:
         return tokens / self.limit if self.limit > 0 else 0.0
@@ -43,7 +43,9 @@ class Gauge(NamedTuple):
 
 def bar(gauge: Gauge, *, width: int = 40, plain: bool = False) -> str:
     """A line per section with a bar, then the free space. `plain` draws in ASCII."""
-    left = Row(FREE if gauge.free >= 0 else OVER, abs(gauge.free), abs(gauge.free) / gauge.limit if gauge.limit else 0)
+    left = GaugeRow(
+        FREE if gauge.free >= 0 else OVER, abs(gauge.free), abs(gauge.free) / gauge.limit if gauge.limit else 0
+    )
     rows = [*gauge.rows, left]
     names = min(_NAME_MAX, max(len(row.name) for row in rows))
     digits = max(len(f"{row.tokens:,}") for row in rows)

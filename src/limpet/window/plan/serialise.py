@@ -20,7 +20,7 @@ from limpet.window.messages import Call, Media, Message, Other, Part, Result, Te
 _NAMES: dict[type, str] = {Text: "text", Thinking: "thinking", Media: "media", Call: "call", Result: "result"}
 
 
-class Packed(NamedTuple):
+class PackedMessage(NamedTuple):
     text: str
     body: str  # ASCII JSON
 
@@ -47,15 +47,15 @@ class _TextBuilder:
         self.length += len(text)
 
 
-def pack(message: Message) -> Packed:
+def pack(message: Message) -> PackedMessage:
     builder = _TextBuilder()
     body: dict[str, Any] = {"role": message.role, "parts": [_packed(part, builder) for part in message.parts]}
     if message.raw:
         body["raw"] = message.raw
-    return Packed("".join(builder.pieces), _to_json(body))
+    return PackedMessage("".join(builder.pieces), _to_json(body))
 
 
-def unpack(packed: Packed) -> Message:
+def unpack(packed: PackedMessage) -> Message:
     body = json.loads(packed.body)
     return Message(
         body["role"], tuple(_unpacked(part, packed.text) for part in body["parts"]), body.get("raw") or EMPTY
