@@ -1,7 +1,7 @@
-"""Previews of outputs that were put aside: few tokens, enough to decide, and no failure hidden.
+"""Previews of stored outputs: few tokens, enough to decide by, and every failure shown or counted.
 
-Every shape of output has a module with a `score` (how sure it is) and a `render` (what it puts on the sheet). The first
-line of a preview says what the output is, how long it is and how many of its lines say that something failed.
+Every shape of output has a module with `score` (how likely the text has this shape) and `render` (what goes on the
+sheet). The first line of a preview says what the output is, how long it is and how many of its lines report failures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Line", "Preview", "failure_lines", "preview"]
 def preview(content: str, *, tool: str = "", budget: int = 400, marks: Marks | None = None) -> Preview:
     """What an agent should see of an output: at most `budget` tokens, the same for the same content and tool.
 
-    `found` is what one pass over the content has found, when somebody made it.
+    `marks` are the results of `find_marks` for the content, if they exist already.
     """
     text = Text(content, marks)
     failures = len(text.failures)
@@ -29,11 +29,11 @@ def preview(content: str, *, tool: str = "", budget: int = 400, marks: Marks | N
     if sheet.left > 0 and not text.empty:
         shape.render(text, sheet)
     body = sheet.text()
-    text_shown = f"{head}\n{body}" if body else head
-    # Counting both parts alone and together can differ by a token; the bound is kept in any case.
-    while tokens.count(text_shown) > budget and "\n" in text_shown:
-        text_shown = text_shown.rpartition("\n")[0]
-    return Preview(shape.name, text_shown, failures)
+    rendered = f"{head}\n{body}" if body else head
+    # The sum of both counts can differ from the count of both by a token; the bound holds in any case.
+    while tokens.count(rendered) > budget and "\n" in rendered:
+        rendered = rendered.rpartition("\n")[0]
+    return Preview(shape.name, rendered, failures)
 
 
 def _head(shape: str, text: Text, failures: int, budget: int) -> str:

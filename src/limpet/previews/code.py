@@ -85,7 +85,7 @@ def _python(text: Text) -> list[tuple[int, int, str]]:
         return []
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # The parser warns about escapes; the file is not ours to mend.
+            warnings.simplefilter("ignore")  # The parser warns about invalid escapes in the text.
             tree = ast.parse(text.content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []

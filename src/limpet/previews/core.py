@@ -1,4 +1,4 @@
-"""What all previews share: the text to look at, cleaned and in lines, and a sheet that takes only what fits."""
+"""What all previews share: the cleaned text in lines, and a sheet with a budget of tokens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SAMPLE_PART = 4_000  # Characters that are looked at for these lines.
 
 
 class Preview(NamedTuple):
-    """What an agent sees of an output that was put aside."""
+    """What an agent sees of a stored output."""
 
     shape: str
     text: str
@@ -37,7 +37,7 @@ class Preview(NamedTuple):
 
 
 class Text:
-    """An output as the shapes look at it: no byte order mark, no colours, lines end with a line feed."""
+    """An output as the shapes read it: no byte order mark, no colours, lines end with a line feed."""
 
     def __init__(self, content: str, marks: Marks | None = None) -> None:
         original = content
@@ -110,7 +110,7 @@ class Text:
         return [line[:_SAMPLE_CHARS] for line in lines if line.strip()]
 
     def most(self, usual: int) -> int:
-        """How many lines, rows or values a shape may look at, when this is what it usually looks at."""
+        """How many lines, rows or values a shape may read, given its usual number."""
         return min(usual, _MOST_BIG) if self.big else usual
 
     @property
@@ -142,17 +142,17 @@ class Text:
 
     @property
     def part(self) -> str:
-        """What must be said beside a count that was made over `numbered` lines."""
+        """The note for a count over `numbered` lines."""
         return f" among every {ordinal(self.step)} line" if self.step > 1 else ""
 
 
 class Lines(Sequence[str]):
-    """The lines of a big text, each cut out when somebody asks for it: few ever are, and cutting out all takes long."""
+    """The lines of a big text, each cut out on demand: few are needed, and splitting all of them takes long."""
 
     def __init__(self, content: str) -> None:
         self._content = content
         places = range(0, len(content), _BLOCK)
-        self.cache: dict[int, str] = {}  # those that were asked for: most of them are asked for again
+        self.cache: dict[int, str] = {}  # lines already cut out: most are needed again
         self._starts = [0, *accumulate(content.count("\n", at, at + _BLOCK) for at in places)]
         self._next = (0, 0)  # the line after the last that was cut out, and where it begins
 
@@ -209,7 +209,7 @@ NO_JSON = _NoJson()
 
 
 class Sheet:
-    """A page of so many tokens. What does not fit is not taken; what was taken is shown in the order of its places."""
+    """A page with a budget of tokens. Lines that do not fit are dropped; the rest is sorted by section and number."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -219,7 +219,7 @@ class Sheet:
         self._taken: set[int] = set()
 
     def add(self, text: str, at: int = 0) -> bool:
-        """Put a line into the section `at` when it fits."""
+        """Add a line to the section `at` if it fits."""
         text = printable(text)
         cost = tokens.count(text + "\n")
         if cost > self.left:
@@ -229,7 +229,7 @@ class Sheet:
         return True
 
     def add_line(self, number: int, text: str, at: int = 0, length: int = LONGEST_LINE) -> bool:
-        """Put a line of the output into the section `at`, where lines stand in the order of the output."""
+        """Add a line of the output to the section `at`, which is sorted by line number."""
         if number in self._taken:
             return True
         text = printable(clip(text, length))
@@ -242,7 +242,7 @@ class Sheet:
         return True
 
     def add_all(self, texts: Iterable[str], at: int = 0, share: float = 1.0) -> int:
-        """Put lines while they fit and no more than the share of what is left is used. How many were put."""
+        """Add lines while they fit into this share of the remaining budget. Returns how many were added."""
         floor = self.left * (1 - share)
         done = 0
         for text in texts:
@@ -254,7 +254,7 @@ class Sheet:
     def add_lines(
         self, lines: Iterable[tuple[int, str]], at: int = 0, share: float = 1.0, length: int = LONGEST_LINE
     ) -> int:
-        """The same for lines of the output. A line that does not fit is passed over, three such lines end it."""
+        """The same for lines of the output. A line that does not fit is skipped; the third such line ends it."""
         floor = self.left * (1 - share)
         done = missed = 0
         for number, text in lines:
@@ -269,13 +269,13 @@ class Sheet:
         return done
 
     def text(self) -> str:
-        """Everything that was taken."""
+        """The page as text."""
         parts = list(self._parts)
         while True:
             text = _joined(sorted(parts), self.gaps)
             if tokens.count(text) <= self.budget or not parts:
                 return text
-            parts.pop()  # Putting lines together can cost a little more than they cost alone.
+            parts.pop()  # Joined lines can cost a little more than the sum of their costs.
 
 
 def _joined(parts: Sequence[tuple[int, int, int, str]], gaps: bool) -> str:
@@ -316,7 +316,7 @@ def ordinal(number: int) -> str:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """So many places, evenly over 0 … count - 1."""
+    """Up to `most` indexes, evenly spread over 0 … count - 1."""
     if count <= most:
         return list(range(count))
     return sorted({round(at * (count - 1) / max(1, most - 1)) for at in range(most)})

@@ -1,4 +1,4 @@
-"""Which shape an output has: every shape says how sure it is, the surest one is taken."""
+"""The shape of an output: every shape gives a score, and the highest one wins."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from limpet.previews.core import Sheet, Text
 
 
 class Shape(NamedTuple):
-    """A name, how sure one can be that a text has it, and how it is shown."""
+    """A shape of text: its name, its score for a text, and its preview."""
 
     name: str
     score: Callable[[Text], float]
     render: Callable[[Text, Sheet], None]
 
 
-# Where two are equally sure, the earlier one is taken.
+# On a tie, the earlier one wins.
 SHAPES = (
     Shape("json", json_shape.score, json_shape.render),
     Shape("json lines", json_lines.score, json_lines.render),
@@ -57,11 +57,11 @@ _HINTS = {
     "log": "log",
     "tree": "listing",
 }
-_HINT = 0.06  # What the name of the tool adds: enough to settle a doubt, never enough to overrule the text.
+_HINT = 0.06  # What the tool's name adds: enough to break a tie, not enough to overrule the text.
 
 
 def scores(text: Text, tool: str = "") -> dict[str, float]:
-    """How sure each shape is, for those that were asked until one was certain."""
+    """The score of each shape, up to the first that is certain."""
     if plain.binary(text):
         return {"text": 1.0}
     name = tool.lower()
@@ -76,7 +76,7 @@ def scores(text: Text, tool: str = "") -> dict[str, float]:
 
 
 def detect(text: Text, tool: str = "") -> Shape:
-    """The surest shape."""
+    """The shape with the highest score."""
     results = scores(text, tool)
     best = max(results.values())
     return next(shape for shape in SHAPES if results.get(shape.name) == best)

@@ -29,7 +29,7 @@ def score(text: Text) -> float:
 
 
 def render(text: Text, sheet: Sheet) -> None:
-    """How much each file changed, what stands before the first file, then changed lines."""
+    """How much each file changed, the text before the first file, then changed lines."""
     sheet.gaps = False
     files, before = _files(text)
     added, removed = sum(each.counts[0] for each in files), sum(each.counts[1] for each in files)

@@ -1,4 +1,4 @@
-"""Which lines of an output say that something failed. Every preview shows or counts all of them."""
+"""The lines of an output that report a failure. Every preview shows or counts all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from limpet.text.marks import Marks, find_marks
 
-_LONGEST_LOOK = 20_000  # Of a longer line, only what is around each hint is looked at.
+_LONGEST_LOOK = 20_000  # Of a longer line, the surroundings of each candidate are searched.
 _LOOKS_PER_LINE = 500  # And at most this many hints: one line with a million of them is one line.
 
 # Every alternative starts with a fixed word and has bounded repetitions, so that the work is linear.
@@ -48,8 +48,8 @@ _MARKED = re.compile(r"^[ \t│|├└─]{0,40}(?:✗|✕|✘|✖|❌|×|🔴) 
 _ASSERTION = re.compile(r"^E {3}\s{0,20}\S")  # How pytest shows the reason of a failure.
 _SERVER_ERROR = re.compile(r'(?i:http)/\d(?:\.\d)?" 5\d\d\b')
 
-# The same for an engine that reads every byte of a text once. It knows no look-around, so it takes a little more than
-# the patterns above, never less; what it finds is looked at with these. A blank is one that does not end the line.
+# The same for RE2, which reads every byte of a text once. It has no look-around, so it matches a little more than the
+# patterns above and nothing less; its matches are checked with them. A blank is one that does not end the line.
 _BLANK = r"[ \t\r\f\v]"
 PATTERN = "|".join(
     (
@@ -89,8 +89,11 @@ class Line(NamedTuple):
 def failure_lines(
     content: str, marks: Marks | None = None, number_at: Callable[[int], int] | None = None
 ) -> list[Line]:
-    """Every line that says that something failed, in order. `found` is what one pass over the content has found, and
-    `number_at` which line begins at a byte, when somebody knows sooner than by counting."""
+    """Every line that reports a failure, in order.
+
+    `marks` are the results of `find_marks` for the content, if they exist already. `number_at` gives the number of the
+    line at a byte, if the caller has something faster than counting.
+    """
     if marks is None:
         marks = find_marks(content.encode("utf-8", "surrogatepass"), failure=PATTERN)
     data, failing = marks.data, []
@@ -105,7 +108,7 @@ def failure_lines(
             continue
         long = end - start > _LONGEST_LOOK
         looks = looks + 1 if long else -1
-        # The part of a long line begins early enough for what stands before the hint to be seen.
+        # The part of a long line begins early enough to include the words before the candidate.
         part = data[max(start, at - 220) : min(end, at + 200)] if long else data[start:end]
         text = part.decode("utf-8", "replace" if long else "surrogatepass").rstrip("\r")
         if _fails(text):
@@ -127,7 +130,7 @@ def excerpt(line: str, length: int) -> str:
 
 
 def _first(line: str) -> int:
-    """Where the line first says that something failed, or -1."""
+    """Where the line first reports a failure, or -1."""
     for match in _WORD.finditer(line):
         if not _NONE.search(line[max(0, match.start() - 5) : match.start()]):
             return match.start()
@@ -136,7 +139,7 @@ def _first(line: str) -> int:
 
 
 def _fails(line: str) -> bool:
-    """Whether a line that may say that something failed does so."""
+    """Whether a candidate line reports a failure."""
     if _first(line) >= 0:
         # These two are levels of a log in brackets; elsewhere they are words like others, unless another one helps.
         return not ("crit" in line or "alert" in line) or bool(_HELPS.search(line))

@@ -1,4 +1,9 @@
-"""JSON: what it is made of, what its rows have in common, and the rows that stand out."""
+"""JSON: its outline, a profile of its rows, and the rows that are unusual.
+
+A list too long to be parsed is sampled. Its beginning is parsed, which gives the path of the list, a typical row and
+the separator between rows. Each separator begins another row, so that rows can be read from anywhere in the text, and
+the number of separators estimates the number of rows.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +47,7 @@ class Big(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A collection of objects that are alike, and where it stands."""
+    """A collection of similar objects, and its path."""
 
     path: str
     items: list[dict[str, object]]
@@ -128,7 +133,7 @@ def biggest(value: object) -> Rows | None:
 
 
 def show_rows(rows: Rows, sheet: Sheet, spaced: bool, count: str = "") -> None:
-    """Profile of the columns, then rows: those that stand out first. `count` is for rows that are a sample."""
+    """A profile of the columns, then rows, unusual ones first. `count` describes the rows if they are a sample."""
     chosen = spread(len(rows.items), MOST_ROWS)
     items = [rows.items[at] for at in chosen]
     names = [rows.names[at] for at in chosen] if rows.names is not None else None
@@ -360,7 +365,7 @@ class Sample(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """The list that goes on beyond the head: where it stands, its items, and what is between two of them."""
+    """The list that continues beyond the head: its path, its items, and the separator between them."""
 
     path: str
     items: list[object]

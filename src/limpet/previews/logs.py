@@ -1,4 +1,4 @@
-"""Logs: from when to when, how many lines of each level, and lines that are alike folded into one with a count."""
+"""Logs: the time range, the number of lines per level, and similar lines folded into one line and a count."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def render(text: Text, sheet: Sheet) -> None:
 
 
 def fold_key(line: str) -> str:
-    """What lines that differ only in numbers, codes and quoted values have in common."""
+    """The common part of lines that differ in numbers, codes and quoted values."""
     access = _ACCESS.search(line[:3000])
     if access:
         return _VARIABLE.sub("#", access.group(1)[:200]) + " " + access.group(2)
     stamp = _STAMP.search(line[:60])
     body = line[stamp.end() if stamp else 0 :][:240]
     # The first words say what happened, later ones to whom: lines as long with the same beginning are alike.
-    if '"' not in body and "'" not in body:  # only what is quoted has blanks in it: there are as many words as before
+    if '"' not in body and "'" not in body:  # without quoted values the number of words does not change
         words = body.split()
         return f"{len(words)} " + _VARIABLE.sub("#", " ".join(words[:6]))
     words = _VARIABLE.sub("#", body).split()

@@ -1,4 +1,4 @@
-"""Any other text: the beginning, the end, what stands out, and lines from all over. Also what only looks like text."""
+"""Any other text: its beginning and end, failures and totals, and evenly chosen lines. Also binary data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TOTAL = re.compile(r"(?i)^\W{0,6}(?:grand )?(?:total|summary|result|conclusion|
 
 
 def score(text: Text) -> float:
-    """Always possible, never preferred."""
+    """Always possible, and lower than any other shape's score."""
     return 0.2
 
 
 def binary(text: Text) -> bool:
-    """Whether a good part of the beginning are signs that no text has."""
+    """Whether much of the beginning is control characters."""
     head = text.content[:4000]
     return bool(head) and len(_CONTROL.findall(head)) * 20 > len(head)
 

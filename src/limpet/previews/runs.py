@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from limpet.previews.core import BIG, Sheet, Text, plural
 from limpet.previews.failures import Line, excerpt
 
-# Signs of a run, in three patterns: what is only at the beginning is not looked for elsewhere, and where every
-# alternative begins with a letter of its own, the engine passes over all others quickly.
+# Signs of a run, in three patterns: signs at the beginning of a line are not searched for elsewhere, and where every
+# alternative begins with a distinct character, the engine skips quickly.
 _STARTS = re.compile(
     r"(?:PASS|FAIL|ok|FAILED|---|===) {1,3}(?:\S{1,200}|[A-Z]{3,5}:)|--- (?:FAIL|PASS|SKIP):|=== RUN"
     r"|Ran \d{1,9} tests? in|Test Suites:|Tests:? {1,8}\d|test result:|test \S{1,200} \.\.\. "
@@ -53,7 +53,7 @@ def score(text: Text) -> float:
     """How many lines look like those of a test runner, a compiler or a build."""
     if "<testsuite" in text.content[:2000]:
         return 0.99
-    # What tells a run stands near the beginning of its lines; only of big texts is it dear to look further.
+    # The signs of a run are near the beginning of its lines; in big texts it is expensive to look further.
     sample = [line[:_BEGINNING] for line in text.sample] if text.big else text.sample
     hits = sum(map(_sign, sample))
     if not hits:

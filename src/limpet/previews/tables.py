@@ -78,7 +78,7 @@ def _order(text: Text, table: Table, columns: Sequence[Sequence[float | None]], 
 
 
 def _counts_up(pairs: Sequence[tuple[float, int]]) -> bool:
-    """Whether the column only numbers the rows, so that its extremes are the first and the last."""
+    """Whether the column just numbers the rows, so that its extremes are the first and the last."""
     values = [value for value, _ in pairs]
     return values == sorted(values)
 

@@ -1,9 +1,9 @@
-"""Secrets are masked before a text is stored, so that no copy, index or backup can give them away.
+"""Secrets are masked before a text is stored, so that no copy, index or backup contains them.
 
-Three finders know what a secret looks like (`formats`), what stands around one (`blocks`) and what one is called
-(`named`). All take linear time. A placeholder says the kind and, where nobody could guess the secret from it, a short
-hash, so that the same secret is recognisable wherever it turns up: `[redacted:github-token:3f9a1c]`. Passwords and
-other values that people choose get no hash: `[redacted:password]`.
+Three finders recognise a secret by its format (`formats`), by its context (`blocks`) and by its name (`named`), in
+linear time. A placeholder names the kind of secret and, for random secrets, a short hash, so that the same secret is
+recognisable in several places: `[redacted:github-token:3f9a1c]`. Passwords and other values that people choose get no
+hash, because they could be guessed from it: `[redacted:password]`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _RUN = re.compile(r"[A-Za-z0-9+/=_.%~,@:|-]*")
 # Characters that a finder may look at before a sign, after one, and after a command; after these, to a run's end.
 _BEFORE, _AFTER, _AFTER_COMMAND = 400, 800, 2400
 _APART = "\n-----\0\n"  # no finder reads across this
-# Masking one secret can make its neighbour stand free. Looking again until nothing is found makes a second call change
-# nothing; the bound keeps a text built to need many rounds from costing more than these.
+# Masking one secret can expose its neighbour. Searching again until nothing is found makes redaction idempotent; the
+# bound limits the cost of a text built to need many rounds.
 _ROUNDS = 32
 
 
@@ -37,12 +37,12 @@ class Redacted(NamedTuple):
     """The text without secrets, how many places were masked, and their kinds in alphabetical order."""
 
     text: str
-    count: int  # type: ignore[assignment]  # the name is the contract's; nobody needs tuple.count here
+    count: int  # type: ignore[assignment]  # the name is public; tuple.count is not needed
     kinds: tuple[str, ...]
 
 
 def redact(text: str, marks: Marks | None = None) -> Redacted:
-    """Mask every secret of a known kind. `found` is what one pass over the text has found, when somebody made it."""
+    """Mask every secret of a known kind. `marks` are the results of `find_marks` for the text, if there are any."""
     count = 0
     kinds: set[str] = set()
     for _ in range(_ROUNDS):
@@ -67,7 +67,7 @@ def _secrets(text: str, marks: Marks | None) -> list[Span]:
 
 
 def _find(text: str, marks: Marks | None = None) -> list[Span]:
-    """All secrets, looked for where there is a sign of one."""
+    """All secrets, searched for around each candidate."""
     marks = marks or find_marks(text.encode("utf-8", "surrogatepass"), secret=signs.pattern())
     keys = any(signs.key_block(marks.data[start:end]) for start, end in marks.secrets)
     spans = list(key_blocks(text)) if keys else []
@@ -89,7 +89,7 @@ def _find(text: str, marks: Marks | None = None) -> list[Span]:
 
 
 def _parts(text: str, marks: Marks) -> list[tuple[int, int]]:
-    """Where to look: around each sign, as far as a finder looks at most."""
+    """The spans to search: around each candidate, as far as any finder reads."""
     data = marks.data
     parts: list[tuple[int, int]] = []
     ascii = len(data) == len(text)
@@ -113,8 +113,8 @@ def _parts(text: str, marks: Marks) -> list[tuple[int, int]]:
 
 
 def _look(text: str) -> list[Span]:
-    # The twin has a question mark for every other character, so positions are the same, searches are fast, and small
-    # letters never change its length.
+    # The twin has a question mark for every other character, so positions are the same, searches are fast, and lower
+    # case does not change its length.
     twin = text if text.isascii() else text.encode("ascii", "replace").decode("ascii")
     lower = twin.lower()
     return [*known_formats(twin), *surrounded(text, lower), *named(text, lower)]
@@ -123,7 +123,7 @@ def _look(text: str) -> list[Span]:
 def _find_escaped(text: str, escape: re.Pattern[str]) -> list[Span]:
     """Secrets with letters written as escapes: found in the plain reading, masked in the text as it is.
 
-    Only the words with an escape in them are read, each apart from the next.
+    Words that contain an escape are searched, each separately.
     """
     parts: list[str] = []
     plain_at, text_at = [0], [0]  # where each stretch without escapes begins, in both readings
@@ -163,7 +163,7 @@ def _word(text: str, position: int, lowest: int) -> tuple[int, int]:
 
 
 def _outside(spans: list[Span], masked: list[tuple[int, int]]) -> list[Span]:
-    """Those that do not touch what is masked already."""
+    """Spans that do not touch a placeholder."""
     starts = [start for start, _ in masked]
     ends = [end for _, end in masked]
     return [span for span in spans if bisect_left(starts, span.end) == bisect_right(ends, span.start)]

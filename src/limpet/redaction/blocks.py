@@ -1,4 +1,4 @@
-"""Secrets that can be told by what stands around them: key blocks, addresses, headers and command lines."""
+"""Secrets recognised by context: key blocks, URLs, headers and command lines."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def key_blocks(text: str) -> Iterator[Span]:
 
 
 def surrounded(text: str, lower: str) -> Iterator[Span]:
-    """Every other secret told by its surroundings; `lower` is the text in small letters, of equal length."""
+    """Every other secret recognised by context; `lower` is the text in lower case, of equal length."""
     for mark in ("://", ":\\/\\/"):
         if mark in text:
             yield from _urls(text, lower, mark)

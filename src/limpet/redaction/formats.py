@@ -1,6 +1,6 @@
-"""Secrets that can be told by their own look: a fixed prefix, then a body of a known alphabet and length.
+"""Secrets recognised by format: a fixed prefix, then a body of a known alphabet and length.
 
-Every pattern is tried only where one of its literals stands, so ordinary text costs a few substring searches. Linear
+A pattern is tried where one of its literals occurs, so ordinary text costs a few substring searches. Linear
 time comes from three rules that a new line in the table must keep: quantifiers are possessive or bounded; a run that
 has no upper bound is the last part of its pattern (what matched is then skipped); and patterns with a run before a
 separator (`run=True`) skip the whole run when they fail.
@@ -19,8 +19,8 @@ _ALNUM = "[A-Za-z0-9]"
 _WORD = "[A-Za-z0-9_-]"
 _END = "(?![A-Za-z0-9])"
 
-# Nearly all of these secrets have a stretch of at least 20 such characters with the literal in it. Only a few percent
-# of a text are such stretches, so looking for some 150 literals in these alone is cheap.
+# Nearly all of these secrets have a stretch of at least 20 such characters with the literal in it. A few percent of
+# a text are such stretches, so searching them for some 150 literals is cheap.
 _STRETCH = re.compile(r"[A-Za-z0-9_.\-]{20,}+")
 _RUN = re.compile(r"[A-Za-z0-9_-]*+")
 _AWS_PAIR = re.compile(r"[\s\"',:;|\\]{1,8}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
@@ -43,7 +43,7 @@ class _Format:
     digits: bool = True  # it must be mixed; words and rows of x are no secrets
     run: bool = False
     gate: str = ""  # for literals that need not be in a stretch: what must be in the text for any of them to be there
-    after: bool = False  # the literal itself stays readable; it may stand anywhere
+    after: bool = False  # the literal itself stays readable; it may occur anywhere
 
 
 def _format(kind: str, literals: str, body: str, back: int = 0, gate: str = "", **how: bool) -> _Format:
@@ -188,7 +188,7 @@ _DISCORD = re.compile(rf"[MNO]{_WORD}{{23,27}}+\.{_WORD}{{6}}\.{_WORD}{{27,}}+")
 
 
 def known_formats(text: str) -> Iterator[Span]:
-    """Every secret of a known look in an ASCII text."""
+    """Every secret of a known format in an ASCII text."""
     stretches = "\n".join(_STRETCH.findall(text))
     for form in FORMATS:
         if form.gate and form.gate not in text:
@@ -216,7 +216,7 @@ def _matches(form: _Format, literal: str, text: str) -> Iterator[Span]:
     position = text.find(literal)
     while position >= 0:
         start = position - form.back
-        # A digit stands before the colon of a Telegram token.
+        # A digit precedes the colon of a Telegram token.
         inside = form.after or form.kind == "telegram-token"
         match = _compiled(form.pattern).match(text, start) if start >= 0 and (inside or free(text, start)) else None
         following = position + len(literal)

@@ -1,4 +1,4 @@
-"""Secrets that can be told by their name: NAME=value, "name": "value", --name value, <name>value</name>."""
+"""Secrets recognised by name: NAME=value, "name": "value", --name value, <name>value</name>."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HARMLESS = re.compile(
     r"last|first|prev|sort|cache|lookup|change|cancel|per|no|dict|hot|map|object|row|column|group|index)|nextpage|nextsync|"
     r"continuation|cancellation|public|primary|foreign|partition|idempotency)[_-]?$"
 )
-_compiled = cache(re.compile)  # only when its word is met, which makes the import cheap
+_compiled = cache(re.compile)  # at the first match of its word, which keeps the import cheap
 _LITERAL = re.compile(r"(?P<prefix>[bBrRuU]{0,2})(?P<quote>\\{0,4}[\"'`])")
 _BODIES = {
     '"': re.compile(r'[^"\\\n]*+(?:\\[^\n"][^"\\\n]*+)*+'),
@@ -52,7 +52,7 @@ _BODIES = {
     "`": re.compile(r"[^`\\\n]*+(?:\\[^\n`][^`\\\n]*+)*+"),
 }
 _ESCAPED_BODY = re.compile(r"[^\"'\\\n]*+")
-# Longer values are followed to their end only once they are accepted: each attempt stays bounded.
+# Longer values are read to their end after they are accepted, so that each attempt is bounded.
 _LONGEST = 256
 _BARE = re.compile(rf"[^\s\"'`<>,;&(){{}}\[\]|\\]{{1,{_LONGEST}}}+")
 _BARE_REST = re.compile(r"[^\s\"'`<>,;&(){}\[\]|\\]*+")
@@ -66,7 +66,7 @@ _LINE_START = re.compile(r"(?:^|[\n;]|\\n|\\r)[ \t]*+(?:export |set |env |- )?[\
 
 
 def named(text: str, lower: str) -> Iterator[Span]:
-    """Every value that its name calls secret; `lower` is the text in small letters, of equal length."""
+    """Every value whose name says that it is secret; `lower` is the text in lower case, of equal length."""
     for word, after in _PATTERNS:
         if word not in lower:
             continue
@@ -132,7 +132,7 @@ def _read(text: str, at: int, separator: str, name: str, start: int, password: b
     literal = _LITERAL.match(text, at)
     if literal and (body := _BODIES.get(literal.group("quote"), _ESCAPED_BODY).match(text, literal.end())):
         value = body.group()
-        if separator == ",":  # two arguments in a row: only what can hardly be anything else
+        if separator == ",":  # two arguments in a row: a stricter test
             good = (
                 len(value) >= 12
                 and any(sign.isdigit() for sign in value)

@@ -1,9 +1,8 @@
-"""What the surroundings of a secret look like, as one pattern for an engine that reads every byte once.
+"""Candidates for secrets, as one RE2 pattern.
 
-The finders (`formats`, `blocks`, `named`) are exact and slow. This pattern is quick and generous: wherever a finder
-would find something, it finds something too, so that they need to look only there. It works on bytes, knows no
-look-around, and has a line for every rule of the finders; whoever adds a rule there adds its sign here, and a test
-compares both.
+The finders (`formats`, `blocks`, `named`) are exact and slow. This pattern is fast and generous: it matches wherever a
+finder would, so that the finders search around its matches. It works on bytes, has no look-around, and has a line for
+every rule of the finders. A new rule needs its sign here; tests/unit/test_marks.py compares both.
 """
 
 from __future__ import annotations

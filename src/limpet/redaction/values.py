@@ -47,7 +47,7 @@ def mixed(secret: str) -> bool:
 
 
 def placeholder(value: str) -> bool:
-    """Whether the value only stands for one: <token>, ${VAR}, ***, None, or what was masked before."""
+    """Whether the value is a placeholder: <token>, ${VAR}, ***, None, or one of redaction itself."""
     return "[redacted:" in value or bool(_STAND_IN.match(value)) or bool(_NOTHING.fullmatch(value))
 
 
@@ -70,7 +70,7 @@ def secret_value(value: str, *, password: bool, quoted: bool, plain_line: bool) 
 
 
 def _is_name(value: str) -> bool:
-    """Whether the value is only the name of such a thing, as in `"token": "access_token"`."""
+    """Whether the value is itself a name of a secret, as in `"token": "access_token"`."""
     return bool(_NAMES.fullmatch(value) and _NAMING.search(value)) and turns(value) < 6
 
 
@@ -129,7 +129,7 @@ class Span(NamedTuple):
 def settle(spans: Iterable[Span]) -> list[Span]:
     """In order and without overlaps; everything that any of them covers stays covered.
 
-    The wider one counts, and of two equally wide ones the one that can be told by its own look.
+    The wider one counts, and of two equally wide ones the one recognised by its format.
     """
     settled: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end, span.token is None, span.kind)):

@@ -1,6 +1,6 @@
-"""What is nearly there: for the error that says a text was not found, the line that was probably meant, and why.
+"""The closest line: for an error about a text that was not found, the line that was probably meant, and why.
 
-The work is bounded whatever the sizes: two passes over the text, and a close comparison of a few short lines only.
+The work is bounded: two passes over the first part of the text, and a close comparison of a few short lines.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Near(NamedTuple):
 
 
 def nearest(text: str, find: str) -> Near | None:
-    """Where the text nearly has what it does not have exactly, or None if it has nothing like it.
+    """The closest match for a text that does not occur exactly, or None if nothing is similar.
 
     If all that differs is the case, the whitespace or the style of quotes and dashes, that is the reason, and the line
     is the one where the match begins. Otherwise it is the line most like the first line with words of `find`.
@@ -56,7 +56,7 @@ def nearest(text: str, find: str) -> Near | None:
 
 
 def _same_but(text: str, find: str) -> Near | None:
-    """Where the text has it if one thing is overlooked (that is the reason), or all of them (then it is similar)."""
+    """A match that ignores one difference (which is the reason), or all of them (then it is "similar")."""
     lines = text.split("\n")
     lower, lower_find = text.lower(), find.lower()
     same_signs, same_signs_find = text.translate(_SIGNS), find.translate(_SIGNS)

@@ -1,4 +1,4 @@
-"""How two versions of a text differ, as a unified diff; and whether they differ little enough to say only that."""
+"""The difference of two texts as a unified diff, and whether it is small enough to be shown instead of the text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Change(NamedTuple):
 def unified(before: str, after: str, *, before_name: str, after_name: str, context: int = 3) -> str:
     """A unified diff that ends with a line break, or "" if the texts are equal.
 
-    Lines end at \\n only, as everywhere in Limpet. A last line without a line break is marked in the way of diff(1),
+    Lines end at \\n, as everywhere in Limpet. A last line without a line break is marked in the way of diff(1),
     so that a difference in nothing else is also seen.
     """
     if before == after:
@@ -29,9 +29,9 @@ def unified(before: str, after: str, *, before_name: str, after_name: str, conte
 
 
 def small_change(before: str, after: str, *, most_lines: int, most_chars: int, context: int = 1) -> Change | None:
-    """The difference, when all of it lies within so many lines and no changed line is longer than that; else None.
+    """The difference, if all of it is within `most_lines` lines of at most `most_chars` characters; else None.
 
-    What both have at the beginning and at the end is passed over first, so that long texts cost little more than short.
+    Common beginnings and ends are skipped first, so that long texts cost little more than short ones.
     """
     start, rest = _edges(before, after)
     if max(_line_count(text[start : len(text) - rest]) for text in (before, after)) > most_lines:
@@ -65,7 +65,7 @@ def _marked(sign: str, line: str, most: int) -> str:
 
 
 def _edges(before: str, after: str) -> tuple[int, int]:
-    """How many characters both have alike at the beginning and, of what remains, at the end; whole lines only."""
+    """The lengths of the common beginning and of the common end of the rest, in whole lines."""
     start = before.rfind("\n", 0, _alike(before, after, lambda text, a, b: text[a:b])) + 1
     before, after = before[start:], after[start:]
     end = _alike(before, after, lambda text, a, b: text[len(text) - b : len(text) - a])
@@ -76,7 +76,7 @@ def _edges(before: str, after: str) -> tuple[int, int]:
 
 
 def _alike(left: str, right: str, cut: Callable[[str, int, int], str]) -> int:
-    """How many characters are the same. Comparing by halves is many times faster than one by one."""
+    """The length of the common part. Bisection is many times faster than comparing single characters."""
     same, most = 0, min(len(left), len(right))
     reach = most
     while same < most:

@@ -1,6 +1,6 @@
 """JSON files that people write, edited in place: comments, order, spaces and trailing commas stay as they are.
 
-A text is scanned into nodes that know where they stand, and an edit replaces one piece of the text. Nothing is parsed
+A text is scanned into nodes with positions, and an edit replaces one piece of the text. Nothing is parsed
 into values and written back, so what an edit does not name cannot change.
 """
 
@@ -22,7 +22,7 @@ class NotJson(ValueError):
 
 
 class Node(NamedTuple):
-    """A value and where it stands. `members` of an object have names, those of a list are numbered."""
+    """A value and its span. `members` of an object have names, those of a list are numbered."""
 
     start: int
     stop: int
@@ -179,7 +179,7 @@ def _add(text: str, holder: Node, name: str, new: Any, depth: int) -> str:
     end = "\r\n" if "\r\n" in text else "\n"
     if not holder.members:
         lead, closing = INDENT * (depth + 1), end + INDENT * depth
-        inner = text[holder.start + 1 : holder.stop - 1].rstrip()  # a comment may stand in it
+        inner = text[holder.start + 1 : holder.stop - 1].rstrip()  # which may be a comment
         body = f"{inner}{end}{lead}{name}{_indented(new, lead, end)}{closing}"
         return text[: holder.start + 1] + body + text[holder.stop - 1 :]
     last = holder.members[-1]
@@ -201,7 +201,7 @@ def _indented(new: Any, lead: str, end: str) -> str:
 
 
 def _cut(text: str, holder: Node, number: int) -> str:
-    """The text without one member, its comma, and the space that only it needed."""
+    """The text without one member, its comma, and the space around it."""
     member = holder.members[number]
     if number > 0:
         return text[: holder.members[number - 1].node.stop] + text[member.node.stop :]

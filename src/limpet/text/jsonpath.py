@@ -1,7 +1,7 @@
 """A place inside JSON: a JSON pointer (`/items/0/name`) or a JSONPath (`$.items[*].name`, `$..name`, `$['a'][-1]`).
 
-Of JSONPath there are names, indexes, lists of both, slices, `*`, `..` and filters that compare a member with a value or
-ask whether it is there (`[?(@.price < 10 && @.name)]`). JSON Lines are read as one list. What does not fit the cap is
+The subset of JSONPath has names, indexes, lists of both, slices, `*`, `..` and filters that compare a member with a
+value or test that it exists (`[?(@.price < 10 && @.name)]`). JSON Lines are read as one list. A result above the cap is
 shortened from the inside, and every shortening says how much it left out.
 """
 
@@ -32,8 +32,8 @@ _TEST = re.compile(
     \s*(?:(?P<sign>==|!=|<=|>=|<|>)\s*(?P<value>{_QUOTED}|[^\s&|()]+))?\s*""",
     re.X,
 )
-_FOUND_MOST = 10_000  # values one path may name; work stops there
-_SEEN_MOST = 1_000_000  # values one step may look at
+_RESULTS_MOST = 10_000  # values a path may return; work stops there
+_VISITED_MOST = 1_000_000  # values a step may visit
 _PATH_MOST = 1_000  # characters of a path
 _DEEPEST = 12  # levels of a value that are shown when it is shortened
 # What is kept of a value that does not fit, from much to little: items of a list, members, characters of a string.
@@ -117,7 +117,7 @@ def _pointer(value: Any, path: str) -> Any:
 
 
 def _several(path: str) -> bool:
-    """Whether a path may name more than one value, whatever the JSON is."""
+    """Whether a path may name more than one value in any JSON."""
     return re.fullmatch(rf"\$(?:\.\w[\w-]*|\[\s*(?:-?\d+|{_QUOTED})\s*\])*", path) is None
 
 
@@ -130,7 +130,7 @@ def _path(value: Any, path: str) -> list[Any]:
             raise BadSlice("path", path, rule, "Steps are .name, ['name'], [0], [1:3], [*], ..name and [?(@.x == 1)].")
         inside = _chooser(step, path)
         visited = _bounded(item for outer in values for item in inside(outer))
-        values = [item for item in visited if item is not _ABSENT][:_FOUND_MOST]
+        values = [item for item in visited if item is not _ABSENT][:_RESULTS_MOST]
         at = step.end()
     if not values:
         raise BadSlice("path", path, f"nothing is there in {_about(value)}", "Choose from what is there.")
@@ -138,17 +138,17 @@ def _path(value: Any, path: str) -> list[Any]:
 
 
 def _bounded(values: Iterator[Any]) -> Iterator[Any]:
-    """The first values of a step. Those that a filter refuses come as absent, so that they count as looked at."""
+    """The first values of a step. Values that a filter rejects arrive as `_ABSENT`, so that they count as visited."""
     count = 0
     for visited, item in enumerate(values):
-        if visited >= _SEEN_MOST or count >= _FOUND_MOST:
+        if visited >= _VISITED_MOST or count >= _RESULTS_MOST:
             return
         count += item is not _ABSENT
         yield item
 
 
 def _chooser(step: re.Match[str], path: str) -> Callable[[Any], Iterator[Any]]:
-    """What a step takes of a value."""
+    """The function that applies a step to a value."""
     if step["deep"] is not None:
         deep = step["deep"]
         return (lambda value: _named(value, deep)) if deep else _everything
@@ -203,7 +203,7 @@ def _named(value: Any, name: str) -> Iterator[Any]:
 
 
 def _below(value: Any) -> Iterator[Any]:
-    """All that a value encloses. A stack and not a recursion: JSON may be deeper than Python likes."""
+    """All descendants of a value. A stack instead of recursion: JSON may be deeper than Python's limit."""
     stack = [_inside(value, "*")]
     while stack:
         item = next(stack[-1], _ABSENT)
@@ -219,7 +219,7 @@ def _condition(text: str, path: str) -> Callable[[Any], bool]:
     """A filter: tests joined by || and &&, the latter binding closer."""
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1]
-    # Signs inside strings join nothing.
+    # Operators inside strings do not count.
     bare = _STRING.sub(lambda match: "s" * len(match.group()), text)
     either = [[_test(text[a + c : a + d], path) for c, d in _cuts(bare[a:b], "&&")] for a, b in _cuts(bare, "||")]
     return lambda value: any(all(test(value) for test in tests) for tests in either)

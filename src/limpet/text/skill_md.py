@@ -1,7 +1,7 @@
 """SKILL.md: its front matter and body, and the sections of a Markdown text that can become one.
 
-Of the front matter only `name` and `description` matter here. It is YAML, and people write few of YAML's ways to say a
-text: plain, quoted, over several lines. Those are read; what else stands there is passed over.
+The front matter is YAML, of which `name` and `description` are read, as plain, quoted or multi-line scalars. Other
+keys are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 FENCE = "---"
-NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # of a skill we write; it is the name of a folder too
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # of a new skill; it is also the name of its folder
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?:[ \t]+(.*))?")
 _BLOCK = re.compile(r"([>|])[+-]?\d?")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
@@ -73,12 +73,12 @@ def _scalar(value: str) -> str:
 
 
 def render(name: str, description: str, body: str) -> str:
-    """The file. A description in double quotes, written as JSON writes it, is YAML too, whatever is in it."""
+    """The file. The description is a JSON string, which is also valid YAML."""
     return f"{FENCE}\nname: {name}\ndescription: {json.dumps(description, ensure_ascii=False)}\n{FENCE}\n\n{body}\n"
 
 
 def sections(text: str) -> list[Section]:
-    """The sections of a Markdown text. What looks like a heading inside a code block is none."""
+    """The sections of a Markdown text. Headings inside code blocks do not count."""
     lines = text.split("\n")
     heads: list[tuple[int, int, str]] = []  # line, level, title
     fence = ""

@@ -1,7 +1,7 @@
 """Parts of a long text: ranges of lines, characters and bytes, page by page, and the lines that match a pattern.
 
-A line ends with a newline and keeps it, so that ranges put behind each other are the text itself. Whatever does not fit
-the cap (in tokens) is left for the cursor: a short string with the place to go on at, checked when it comes back.
+A line ends with a newline and keeps it, so that adjacent ranges join to the text itself. What exceeds the cap (in
+tokens) is left for the cursor: a short string with the position to continue at, validated when it comes back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CURSOR = re.compile(r"([plmr])([0-9a-f]{1,14})-([0-9a-f]{1,12})-([0-9a-f]{8})")
 _TOKEN_CHARS = 100  # no token is estimated to cover more characters than this
 _OFFSET_BITS = 27  # of a place by line and byte in it: no output is longer
 _LINES_AT_ONCE = 128  # lines that are asked for first; when they leave room, four times as many
-_LONG_LINE = 400  # characters; of a longer line only what is around the match is shown
+_LONG_LINE = 400  # characters; of a longer line, the surroundings of each match are shown
 _AROUND = 150  # characters shown on each side of a match in a long line
 _IN_LINE = 5  # matches shown of one long line
 _CONTEXT_MOST = 50  # lines of context on each side
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A text that is read in parts: how many bytes and lines it has, and how to get some of them."""
+    """A text that is read in parts: its size in bytes and lines, and functions that read ranges."""
 
     size: int
     lines: int
@@ -58,7 +58,7 @@ def _source(text: Source | str | bytes) -> Source:
 
 
 class BadSlice(ValueError):
-    """A way of reading that cannot be followed. The message names the value, the rule and the next step."""
+    """An invalid argument of a read. The message names the value, the rule and the next step."""
 
     def __init__(self, what: str, value: object, rule: str, advice: str) -> None:
         text = repr(value)
@@ -128,7 +128,7 @@ def _from_line(source: Source, first: int, skip: int, last: int, cap: int) -> Pa
 
 
 def _line_start(body: bytes, number: int, total: int) -> int:
-    """Where a line begins. The text is walked from the nearer end, in strides as long as they can be."""
+    """The start of a line, found from the nearer end of the text in long strides."""
     if number > total:
         return len(body)
     if number > total // 2:
@@ -145,7 +145,7 @@ def _line_start(body: bytes, number: int, total: int) -> int:
 
 
 def chars(text: Source | str, interval: str, cap: int) -> Part:
-    """Characters by place: from 0, the end not included, so that 0-500 and 500-900 join."""
+    """Characters by position, from 0, the end not included, so that 0-500 and 500-900 join."""
     source = _source(text)
     full = _decoded(source.read(0, source.size))
     start, end = _bounds("chars", interval, len(full))
@@ -160,7 +160,7 @@ def chars(text: Source | str, interval: str, cap: int) -> Part:
 
 
 def bytes_(text: Source | str | bytes, interval: str, cap: int) -> Part:
-    """Bytes of UTF-8 by place, from 0, the end not included. A character cut by the range is shown whole."""
+    """Bytes of UTF-8 by position, from 0, the end not included. A character cut by the range is included."""
     source = _source(text)
     requested = _bounds("bytes", interval, source.size)
     low = max(0, requested[0] - 3)
@@ -180,7 +180,7 @@ def bytes_(text: Source | str | bytes, interval: str, cap: int) -> Part:
 
 
 def _decoded(data: bytes) -> str:
-    # Lone surrogates can be stored; bytes that are no text at all are shown as the sign for that.
+    # Lone surrogates can be stored; bytes that are not UTF-8 at all become U+FFFD.
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -225,7 +225,7 @@ def _capped(source: Source, start: int, end: int, cap: int) -> tuple[str, int]:
 
 
 def _cut(window: str, cap: int) -> str:
-    # A single character may cost more than the cap; without it the reader would never get on.
+    # A single character may cost more than the cap; without it the reader would make no progress.
     return tokens.cut(window, cap)[0] or window[:1]
 
 
@@ -241,7 +241,7 @@ def _whole_characters(data: bytes) -> bytes:
 
 
 def to_cursor(kind: str, at: int, end: int, size: int) -> str:
-    """The place to go on at. The kind of read and the size of the text are in its checksum."""
+    """The position to continue at. Its checksum covers the kind of read and the size of the text."""
     place = f"{kind}{at:x}-{end:x}"
     return f"{place}-{crc32(f'{place}-{size}'.encode()):08x}"
 
@@ -263,8 +263,8 @@ def from_cursor(cursor: str, kind: str, size: int) -> tuple[int, int]:
 def match(text: str, pattern: str, regex: bool, context: int, cap: int, cursor: str | None = None) -> Part:
     """The lines with a text or a regular expression, numbered, with lines around them.
 
-    A text that occurs only in another case is found too, and the note says so. Regular expressions run in an engine
-    whose time is linear in the text, so they may come from anybody; it has no look-around and no back references.
+    A text that occurs in another case is a match if there is no exact one, and the note says so. Regular expressions
+    run in RE2, which takes linear time, so untrusted ones are safe; it has no look-around and no back references.
     """
     if not pattern or len(pattern) > _PATTERN_MOST:
         raise BadSlice("match", pattern, f"it needs 1 to {_PATTERN_MOST:,} characters", "Shorten it or write one.")
@@ -288,14 +288,14 @@ Spans = list[tuple[int, int]]  # the matches in one line; of a long line a few, 
 
 
 def _matches(text: str, pattern: str, regex: bool) -> tuple[list[Spans], str]:
-    """The matches by line, and how they were found when that is not as asked."""
+    """The matches by line, and a note if they were found by ignoring case."""
     if regex:
         return _regex_spans(text, pattern), ""
     matches = _plain_spans(text, pattern)
     if matches or pattern.lower() == pattern.upper():
         return matches, ""
     low = text.lower()
-    # Lower case has another length for a few letters; places would then not mean the same in the original.
+    # A few letters change their length in lower case; positions would not be those of the original.
     return (_plain_spans(low, pattern.lower()), ", in any case") if len(low) == len(text) else ([], "")
 
 
@@ -323,7 +323,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _regex_spans(text: str, pattern: str) -> list[Spans]:
-    # Imported here: a compiled library of several megabytes, needed by this kind of read only.
+    # Late: a compiled library of several megabytes for one kind of read.
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
@@ -362,7 +362,7 @@ def _groups(text: str, matches: list[Spans], context: int, cap: int) -> tuple[st
     parts: list[str] = []
     left = cap
     number, counted = 1, 0  # the number of the line that begins at `counted`
-    done = 0  # what lies before is shown already
+    done = 0  # everything before this position is shown already
     for index, spans in enumerate(matches):
         start = text.rfind("\n", 0, spans[0][0]) + 1
         number, counted = number + text.count("\n", counted, start), start

@@ -1,7 +1,7 @@
-"""Texts at the two ends: what may not be stored, and what may not reach a terminal as it is.
+"""Unsafe characters: which texts cannot be stored, and how texts are made safe for a terminal.
 
 A stored text can come from anywhere. Control characters in it could move the cursor, change colours or the clipboard,
-and invisible or direction-changing ones could make a reader see another text than the one that is there.
+and invisible or direction-changing ones could make a reader see a different text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ACTS_OR_HIDES = (
     "\U000e0000-\U000e007f"  # tags: a whole invisible alphabet
 )
 # Joiners belong to the spelling of Persian and of Indian languages, and make one picture of several emoji. Between two
-# such characters they change what is seen and stay; anywhere else they only hide.
+# such characters they are visible and stay; elsewhere they are escaped.
 _JOINED = "[\u0600-\u08ff\u0900-\u0dff\ufe0f\u2600-\u27bf\U0001f300-\U0001faff]"
 _JOINER = "[\u200c\u200d]"
 _LONE_JOINER = f"(?<!{_JOINED}){_JOINER}|{_JOINER}(?!{_JOINED})|{_JOINER}(?={_JOINER})"

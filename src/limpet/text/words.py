@@ -64,17 +64,17 @@ def _any_word() -> re.Pattern[str]:
 
 
 def places(text: str) -> Iterator[re.Match[str]]:
-    """The words of a text where they stand in it; but for a few signs that come apart, as many as `words` finds."""
+    """The words of a text with their positions; as many as `words` finds, except for a few signs that split."""
     return re.finditer(_ASCII_PLACE, text) if text.isascii() else _any_word().finditer(text)
 
 
 def short_words(folded: str) -> list[str]:
     """The words of a text to be indexed: over-long runs cut to pieces, with marks that they were."""
-    found = words(folded)
-    if max(map(len, found), default=0) <= WORD_MAX_CHARS:
-        return found
-    cut: list[str] = sorted({LONG_HEX if is_hex(word) else LONG for word in found if len(word) > WORD_MAX_CHARS})
-    for word in found:
+    all_words = words(folded)
+    if max(map(len, all_words), default=0) <= WORD_MAX_CHARS:
+        return all_words
+    cut: list[str] = sorted({LONG_HEX if is_hex(word) else LONG for word in all_words if len(word) > WORD_MAX_CHARS})
+    for word in all_words:
         cut.extend(word[at : at + WORD_MAX_CHARS] for at in range(0, len(word), WORD_MAX_CHARS))
     return cut
 
@@ -82,17 +82,17 @@ def short_words(folded: str) -> list[str]:
 def subwords(text: str) -> list[str]:
     """The words inside identifiers that are written together (getUserName, HTTPServer), folded.
 
-    What stands between underscores, dots and slashes is a word by itself already.
+    The parts between underscores, dots and slashes are words already.
     """
     if re.search(_HUMP, text) is None:
         return []
-    found: list[str] = []
+    inner: list[str] = []
     for token in re.findall(_IDENTIFIER, text):
         if re.search(_HUMP, token):
             parts = re.findall(_PART, token)
             if len(parts) <= _MOST_PARTS and max(map(len, parts), default=0) < len(token):
-                found += [part.lower() for part in parts if len(part) > 1]
-    return found
+                inner += [part.lower() for part in parts if len(part) > 1]
+    return inner
 
 
 def index_words(text: str) -> list[str]:
@@ -104,9 +104,9 @@ def is_hex(word: str) -> bool:
     return re.fullmatch(_HEX, word) is not None
 
 
-def terms(found: list[str]) -> list[str]:
+def terms(tokens: list[str]) -> list[str]:
     """What the index keeps for words."""
-    stems: list[str] = _stemmer().stemWords(found)
+    stems: list[str] = _stemmer().stemWords(tokens)
     return stems
 
 
