@@ -1,4 +1,4 @@
-"""Wiring: `open` is the only chooser of a store. A store is imported when chosen, so nobody pays for the other."""
+"""Wiring: `open` chooses the store and the embedding model. Each is imported when chosen; the others cost nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import builtins
 import os
 
 from limpet import clients, errors, settings
+from limpet.catalogue.late import resolve
 from limpet.model import Scope
 
 TYPE_CHECKING = False  # see limpet/__init__.py
@@ -34,19 +35,17 @@ def open(
 
 
 def open_with(chosen: settings.Settings, *, session: str | None = None, clock: Clock | None = None) -> Limpet:
-    from limpet.api import Limpet, wall_clock  # late: a hook needs a store and a few operations, not all
-    from limpet.recall.semantics import Semantics
-
-    return Limpet(
+    limpet: Limpet = resolve("api:Limpet")(
         choose_store(chosen.store, chosen.store_replica),
         Scope(chosen.tenant, chosen.project),
         session=session or chosen.session or clients.session_id(),
         bounds=chosen.bounds,
-        clock=clock or wall_clock,
+        clock=clock or resolve("api:wall_clock"),
         skills=chosen.skills,
         root=chosen.root,
-        semantics=Semantics(choose_meaning),
+        semantics=resolve("recall.semantics:Semantics")(choose_meaning),
     )
+    return limpet
 
 
 def choose_store(address: str, replica: str | None = None) -> Store:
@@ -55,36 +54,36 @@ def choose_store(address: str, replica: str | None = None) -> Store:
         raise errors.bad_setting("store_replica", f"{replica.partition('://')[0]}…", rule)  # the rest may be a password
     if address.startswith(SERVER):
         try:
-            from limpet.stores.postgres.store import PostgresStore
+            server = resolve("stores.postgres.store:PostgresStore")
         except ImportError as problem:
             raise errors.not_installed("a PostgreSQL store", "postgres") from problem
-        return PostgresStore(address, replica)
+        database: Store = server(address, replica)
+        return database
     if "://" in address and not address.startswith("sqlite://"):
         raise errors.bad_setting("store", address, "it must be a path or a postgresql:// address")
-    from limpet.stores.sqlite.store import SqliteStore
-
     path = address.removeprefix("sqlite://")
-    store = SqliteStore(path)
+    store: Store = resolve("stores.sqlite.store:SqliteStore")(path)
     _keep_out_of_git(os.path.dirname(os.path.abspath(path)))
     return store
 
 
 def choose_meaning() -> Meaning | None:
-    """The model of what texts are about, where the extra for it is installed. Called when the first question comes."""
+    """The embedding model, where its extra is installed. Called at the first question."""
     try:
-        from limpet.recall import embedding_model, embeddings
-    except ImportError:  # numpy is not there
+        load, kind = resolve("recall.embedding_model:load"), resolve("recall.embeddings:Meaning")
+    except ImportError:  # numpy is missing
         return None
-    model = embedding_model.load()
-    return embeddings.Meaning(model) if model else None
+    model = load()
+    meaning: Meaning | None = kind(model) if model else None
+    return meaning
 
 
 def _keep_out_of_git(folder: str) -> None:
-    """What agents write down is not for the repository: our own folder tells git to pass it over."""
+    """Tell git to ignore Limpet's folder: what agents write down does not belong in the repository."""
     note = os.path.join(folder, ".gitignore")
     if os.path.basename(folder) == settings.FOLDER and not os.path.exists(note):
         try:
             with builtins.open(note, "x", encoding="utf-8") as file:
                 file.write("# Limpet keeps this project's working memory here.\n*\n")
         except OSError:
-            return  # another process was faster, or the folder is read-only; the store itself is what matters
+            return  # another process was faster, or the folder cannot be written; the store itself is what matters

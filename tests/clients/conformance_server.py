@@ -15,7 +15,7 @@ import uvicorn
 from limpet import wiring
 from limpet.doors.http import server
 from limpet.protocol.jsonrpc import Json, RpcError, dumps
-from limpet.protocol.mcp_server import Client, Surface, finished
+from limpet.protocol.mcp_server import Client, Handler, Surface
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n and one pixel").decode()
 SOUND = base64.b64encode(b"RIFF and a short sound").decode()
@@ -87,16 +87,21 @@ PROMPTS = {
 class Fixtures(Surface):
     """The surface, and beside what it says the fixtures."""
 
-    def answer(self, method: str, params: Json, client: Client, revision: str) -> Json:
+    def handler(self, method: str, params: Json, revision: str) -> Handler:
         found = _fixture(method, params)
         if found is not None:
-            return finished(method, found, revision)
-        reply = super().answer(method, params, client, revision)
-        for name, more in _listed(method).items():
-            kept = reply[name]
-            assert isinstance(kept, list)
-            reply = {**reply, name: [*kept, *more]}
-        return reply
+            return lambda params, client, revision: found
+        handler = super().handler(method, params, revision)
+
+        def with_fixtures(params: Json, client: Client, revision: str) -> Json:
+            reply = handler(params, client, revision)
+            for name, more in _listed(method).items():
+                kept = reply[name]
+                assert isinstance(kept, list)
+                reply = {**reply, name: [*kept, *more]}
+            return reply
+
+        return with_fixtures
 
 
 def _fixture(method: str, params: Json) -> Json | None:

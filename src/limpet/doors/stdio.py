@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from limpet.protocol import jsonrpc
-from limpet.protocol.mcp_server import Client, Surface, revision_of
+from limpet.protocol.mcp_server import Client, Surface, finished, revision_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -102,8 +102,9 @@ class Loop:
             if asked is None or asked.id is None:
                 return b""  # a reply to nothing we asked, or a notification: none of them changes anything here
             revision = revision_of(asked.method, asked.params, self._client)
-            found = self._surface.answer(asked.method, asked.params, self._client, revision)
-            return jsonrpc.encode(jsonrpc.result(asked.id, found))
+            handler = self._surface.handler(asked.method, asked.params, revision)
+            reply = finished(asked.method, handler(asked.params, self._client, revision), revision)
+            return jsonrpc.encode(jsonrpc.result(asked.id, reply))
         except jsonrpc.RpcError as problem:
             return jsonrpc.encode(jsonrpc.error(problem, asked.id if asked else None))
         except Exception as problem:

@@ -2,8 +2,8 @@
 
 Nothing in here knows a method or a transport. Both MCP doors read with it, so both refuse the
 same input: text that is not JSON, numbers that are not numbers (NaN, 1e999), halves of characters
-(lone surrogates), and messages of the wrong shape. Imports stay few here: every client starts the
-stdio door anew at every launch.
+(lone surrogates), and messages of the wrong shape. Imports stay few here: every launch of a client
+starts the stdio door.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-RESOURCE_NOT_FOUND = -32002  # handshake revisions only; 2026-07-28 uses INVALID_PARAMS instead
+RESOURCE_NOT_FOUND = -32002  # in handshake revisions; 2026-07-28 uses INVALID_PARAMS instead
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # 2026-07-28
 
 # A message holds one note or one tool result. More than this is a mistake or an attack, and
@@ -76,7 +76,7 @@ def decode(line: bytes) -> object:
     try:
         value: object = _strict.decode(line.decode("utf-8"))
     except _NotANumber as problem:
-        # Python reads NaN although JSON has none. Read it once more for the id only, so that
+        # Python reads NaN although JSON has none. Read it once more for the id, so that
         # the client learns which of its requests was refused.
         raise RpcError(
             PARSE_ERROR,
@@ -123,9 +123,9 @@ def _has_lone_surrogate(value: object) -> bool:
 def _id_of(value: object) -> int | str | None:
     """The id of a message, where it has a valid one. MCP allows strings and whole numbers."""
     if isinstance(value, dict):
-        found = value.get("id")
-        if isinstance(found, str | int) and not isinstance(found, bool):
-            return found
+        id = value.get("id")
+        if isinstance(id, str | int) and not isinstance(id, bool):
+            return id
     return None
 
 
@@ -140,22 +140,22 @@ def message(value: object) -> Message | None:
     """The request or notification in a decoded value; None for a reply, which needs no answer."""
     if not isinstance(value, dict):
         raise RpcError(INVALID_REQUEST, "A message is a JSON object.")
-    found = _id_of(value)
+    id = _id_of(value)
     if value.get("jsonrpc") != "2.0":
-        raise RpcError(INVALID_REQUEST, 'A message carries "jsonrpc": "2.0".', id=found)
+        raise RpcError(INVALID_REQUEST, 'A message carries "jsonrpc": "2.0".', id=id)
     if "method" not in value and ("result" in value or "error" in value):
         return None
     method = value.get("method")
     if not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, 'A request names its "method" with a string.', id=found)
-    if "id" in value and found is None:
+        raise RpcError(INVALID_REQUEST, 'A request names its "method" with a string.', id=id)
+    if "id" in value and id is None:
         raise RpcError(INVALID_REQUEST, 'The "id" of a request is a string or a whole number.')
     params = value.get("params")
     if params is None:
         params = {}
     if not isinstance(params, dict):
-        raise RpcError(INVALID_PARAMS, f'The "params" of {method} are a JSON object.', id=found)
-    return Message(found, method, params)
+        raise RpcError(INVALID_PARAMS, f'The "params" of {method} are a JSON object.', id=id)
+    return Message(id, method, params)
 
 
 def encode(value: object) -> bytes:

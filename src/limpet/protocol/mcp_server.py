@@ -1,11 +1,10 @@
-"""What the MCP server says: every reply of both MCP doors is built here, as plain dictionaries.
+"""The MCP server: the replies of both MCP doors are built here, as plain dictionaries.
 
-The doors only carry messages. A request comes in as a method, its params and a `Client`, and goes
-out as a result, shaped for the revision of the protocol that the client speaks: an older client
-never gets a field its revision does not know.
+The doors carry messages. A request comes in as a method, its params and a `Client`, and goes out as a result in the
+shape of the protocol revision that the client speaks, without fields that this revision does not know.
 
-Five revisions are spoken. Four begin with a handshake (`initialize`). 2026-07-28 has none: each
-request names its revision in `_meta`, and `server/discover` tells what the handshake used to tell.
+Five revisions are supported. Four begin with a handshake (`initialize`). 2026-07-28 has none: each
+request names its revision in `_meta`, and `server/discover` replaces the handshake.
 Revisions are dates, so "at least 2025-06-18" is a comparison of strings.
 """
 
@@ -43,8 +42,8 @@ _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
-# How long a client of 2026-07-28 may keep a list without asking again. Lists change with the
-# version or the profile only; what is read from the store may change at any moment.
+# How long a client of 2026-07-28 may cache a list. Lists change with the version or the profile; what is read from the
+# store may change at any moment.
 _LIST_TTL_MS = 3_600_000
 _CACHE = {
     "tools/list": (_LIST_TTL_MS, "private"),  # which tools there are may depend on who asks
@@ -127,17 +126,20 @@ def session_named_by(meta: object) -> str | None:
     if not isinstance(meta, dict):
         return None
     turn = meta.get("x-codex-turn-metadata")
-    for found in (meta.get("agent-session-id"), turn.get("session_id") if isinstance(turn, dict) else None):
-        if isinstance(found, str) and found:
-            return found
+    for name in (meta.get("agent-session-id"), turn.get("session_id") if isinstance(turn, dict) else None):
+        if isinstance(name, str) and name:
+            return name
     return None
 
 
-class Surface:
-    """One MCP server over one open Limpet. Holds no state of a client, so many may share it.
+Handler = Callable[[Json, Client, str], Json]  # params, client, revision
 
-    `allowed` says which tools there are for those it answers, `reader` that they change nothing: a handoff that is
-    shown to one who cannot take it up waits on for somebody who can.
+
+class Surface:
+    """One MCP server over one open Limpet. It holds no state of a client, so many clients may share it.
+
+    `allowed` says which tools its clients get. `reader` says that they may change nothing: a handoff shown to a reader
+    keeps waiting for a client that can use it.
     """
 
     def __init__(
@@ -156,24 +158,25 @@ class Surface:
         self._reader = reader
         self._profile = profile
         self._session = session
-        self._operations = {found.name: found for found in operations_of(profile) if allowed(found.name)}
+        self._operations = {row.name: row for row in operations_of(profile) if allowed(row.name)}
         self._tools: dict[str, Json] = {}  # the answer to tools/list for each revision, built once
 
     def over(self, hold: Limpet, by: str) -> Surface:
         """The same server over another Limpet, for one caller. It shares what was built once."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__, _hold=hold, _by=by)
-        return other
+        surface = type(self).__new__(type(self))
+        surface.__dict__.update(self.__dict__, _hold=hold, _by=by)
+        return surface
 
-    def answer(self, method: str, params: Json, client: Client, revision: str) -> Json:
-        """The result of a request, or RpcError."""
+    def handler(self, method: str, params: Json, revision: str) -> Handler:
+        """What answers a request, or RpcError. The door calls it, and passes its result through `finished`."""
         meta = params.get("_meta")
         if meta is not None and not isinstance(meta, dict):
             raise RpcError(INVALID_PARAMS, f"params._meta of {method[:100]} is an object.")
-        handler = (_MODERN_METHODS if revision in MODERN else _HANDSHAKE_METHODS).get(method)
-        if handler is None:
+        name = (_MODERN_METHODS if revision in MODERN else _HANDSHAKE_METHODS).get(method)
+        if name is None:
             raise _unknown_method(method)
-        return finished(method, handler(self, params, client, revision), revision)
+        handler: Handler = getattr(self, name)
+        return handler
 
     # --- getting to know each other -----------------------------------------------------------
 
@@ -181,14 +184,14 @@ class Surface:
         return {}
 
     def _initialize(self, params: Json, client: Client, _revision: str) -> Json:
-        asked = params.get("protocolVersion")
-        if not isinstance(asked, str):
+        version = params.get("protocolVersion")
+        if not isinstance(version, str):
             raise RpcError(INVALID_PARAMS, "initialize needs protocolVersion, a string.")
         for name in ("capabilities", "clientInfo"):
             if not isinstance(params.get(name), dict):
                 raise RpcError(INVALID_PARAMS, f"initialize needs {name}, an object.")
         # A server that does not know the revision asked for offers its newest, and the client decides.
-        client.revision = asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        client.revision = version if version in HANDSHAKE else HANDSHAKE[-1]
         return {
             "protocolVersion": client.revision,
             "capabilities": _capabilities(),
@@ -224,7 +227,7 @@ class Surface:
         _refuse_cursor(params)
         if revision not in self._tools:
             self._tools[revision] = {
-                "tools": [_tool(found, revision, self._profile) for found in self._operations.values()]
+                "tools": [_tool(row, revision, self._profile) for row in self._operations.values()]
             }
         return self._tools[revision]
 
@@ -260,7 +263,7 @@ class Surface:
         try:
             client.unused.used()
         except LimpetError:
-            return  # the call itself will tell what is wrong with the store; the next one tries again
+            return  # the call itself reports the problem of the store; the next call tries again
         client.unused = None
 
     # --- resources ----------------------------------------------------------------------------
@@ -280,15 +283,15 @@ class Surface:
         if not isinstance(uri, str):
             raise RpcError(INVALID_PARAMS, "resources/read needs uri, a string.")
         try:
-            found = self._resource_text(uri, self._session_of(params, client))
+            resource = self._resource_text(uri, self._session_of(params, client))
         except LimpetError as problem:
             raise _refusal(problem) from None
-        if found is None:
-            known = ", ".join(row[0] for row in _RESOURCES)
+        if resource is None:
+            uris = ", ".join(row[0] for row in _RESOURCES)
             code = INVALID_PARAMS if revision in MODERN else RESOURCE_NOT_FOUND
-            text = f"Resource not found: {uri[:100]}. The resources are {known}."
+            text = f"Resource not found: {uri[:100]}. The resources are {uris}."
             raise RpcError(code, text, data={"uri": uri[:1000]})
-        kind, text = found
+        kind, text = resource
         return {"contents": [{"uri": uri, "mimeType": kind, "text": text}]}
 
     def _resource_text(self, uri: str, session: str | None) -> tuple[str, str] | None:
@@ -334,23 +337,23 @@ class Surface:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in _PROMPTS:
             raise RpcError(INVALID_PARAMS, f"Unknown prompt: {quoted(name)}. The prompts are {', '.join(_PROMPTS)}.")
-        given = {} if arguments is None else arguments
-        if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        values = {} if arguments is None else arguments
+        if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
             raise RpcError(INVALID_PARAMS, "arguments of prompts/get is an object of strings.")
-        for argument in given:
+        for argument in values:
             if argument not in _PROMPTS[name]:
                 raise RpcError(INVALID_PARAMS, f"The prompt {name} has no argument {quoted(argument)}.")
         description, body = _prompt_parts(name)
         if name == "resume":
             try:
-                kept = self._kept(given.get("session_id") or self._session_of(params, client), client)
+                context = self._resume_context(values.get("session_id") or self._session_of(params, client), client)
             except LimpetError as problem:
                 raise _refusal(problem) from None
-            body = body.replace("{kept}", kept)
+            body = body.replace("{kept}", context)
         return {"description": description, "messages": [{"role": "user", "content": _text(body)}]}
 
-    def _kept(self, session: str | None, client: Client) -> str:
-        """All there is to take up: what a session starts with, and the last handoff even if it was used before."""
+    def _resume_context(self, session: str | None, client: Client) -> str:
+        """What a session starts with, and the last handoff even if it was used before."""
         work = self._hold.session(session, by=self._by)
         context = work.context()
         if context.startswith(handoff.HEADING):
@@ -364,11 +367,11 @@ def finished(method: str, reply: Json, revision: str) -> Json:
     """The reply with what 2026-07-28 adds to every result: its type, how long it may be cached, and who answered."""
     if revision not in MODERN:
         return reply
-    whole = {**reply, "resultType": "complete"}
+    result = {**reply, "resultType": "complete"}
     if method in _CACHE:
-        whole["ttlMs"], whole["cacheScope"] = _CACHE[method]
-    whole["_meta"] = {_SERVER_KEY: _server_info(MODERN[-1])}
-    return whole
+        result["ttlMs"], result["cacheScope"] = _CACHE[method]
+    result["_meta"] = {_SERVER_KEY: _server_info(MODERN[-1])}
+    return result
 
 
 def _capabilities() -> Json:
@@ -392,7 +395,7 @@ def _tool(operation: Operation, revision: str, profile: str) -> Json:
         "description": operation.description(),
         "inputSchema": operation.input_schema(),
     }
-    # The small profiles are for clients that count every byte: there the schema only names what is always in a reply.
+    # The small profiles are for clients that count every byte: there the schema names the keys that every reply has.
     if revision >= "2025-06-18":
         tool["outputSchema"] = operation.output_schema(brief=profile in ("core", "coding"))
     hints = operation.annotations()
@@ -425,20 +428,15 @@ def _refusal(problem: LimpetError) -> RpcError:
     return RpcError(INVALID_PARAMS if isinstance(problem, BadInput | NotFound) else INTERNAL_ERROR, problem.message)
 
 
-_Handler = Callable[[Surface, Json, Client, str], Json]
-
-_SHARED_METHODS: dict[str, _Handler] = {
-    "tools/list": Surface._list_tools,
-    "tools/call": Surface._call_tool,
-    "resources/list": Surface._list_resources,
-    "resources/templates/list": Surface._list_templates,
-    "resources/read": Surface._read_resource,
-    "prompts/list": Surface._list_prompts,
-    "prompts/get": Surface._get_prompt,
+# The method of Surface that answers a method of MCP.
+_SHARED_METHODS = {
+    "tools/list": "_list_tools",
+    "tools/call": "_call_tool",
+    "resources/list": "_list_resources",
+    "resources/templates/list": "_list_templates",
+    "resources/read": "_read_resource",
+    "prompts/list": "_list_prompts",
+    "prompts/get": "_get_prompt",
 }
-_HANDSHAKE_METHODS: dict[str, _Handler] = {
-    "initialize": Surface._initialize,
-    "ping": Surface._ping,
-    **_SHARED_METHODS,
-}
-_MODERN_METHODS: dict[str, _Handler] = {"server/discover": Surface._discover, **_SHARED_METHODS}
+_HANDSHAKE_METHODS = {"initialize": "_initialize", "ping": "_ping", **_SHARED_METHODS}
+_MODERN_METHODS = {"server/discover": "_discover", **_SHARED_METHODS}

@@ -9,7 +9,7 @@ from limpet.catalogue.table import PROFILES
 from limpet.doors.cli.invocation import BY, Invocation
 from limpet.doors.cli.render import Screen
 from limpet.protocol import jsonrpc
-from limpet.protocol.mcp_server import MODERN, Client, Surface
+from limpet.protocol.mcp_server import MODERN, Client, Surface, finished
 from limpet.text import tokens
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def costs(profile: str) -> Json:
     """Every tool of a profile as a client gets it from the newest revision of the protocol, with its cost."""
     # Listing tools uses no store, and looking at prices must not create one.
     surface = Surface(cast("Limpet", None), profile)
-    reply = surface.answer("tools/list", {}, Client(), MODERN[-1])
+    method, revision = "tools/list", MODERN[-1]
+    reply = finished(method, surface.handler(method, {}, revision)({}, Client(), revision), revision)
     rows = [
         {"name": tool["name"], "tokens": tokens.count(jsonrpc.dumps(tool)), "bytes": len(jsonrpc.encode(tool))}
         for tool in cast(list[Json], reply["tools"])

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -33,7 +34,7 @@ from limpet.doors.http.fast_path import CALL, SESSION_ID, FastCall, FastPath, Ow
 from limpet.doors.http.gate import SESSION_HEADER, VISIT, Visit
 from limpet.doors.http.principal import Level
 from limpet.protocol import jsonrpc
-from limpet.protocol.mcp_server import Client, Surface
+from limpet.protocol.mcp_server import Client, Surface, finished
 
 if TYPE_CHECKING:
     from mcp.server.transport_security import TransportSecuritySettings
@@ -102,7 +103,7 @@ class Answers:
         # One thread does one whole call. A client that goes away does not stop it half way: the
         # thread is waited for, and what it wrote was one transaction.
         tool = request.params.get("name") if request.method == CALL else None
-        return await self._threads.run(tool, lambda: self._answer(request))
+        return await self._threads.run(tool, partial(self._answer, request))
 
     def _answer(self, request: McpRequest) -> dict[str, Any]:
         visit, project = request.visit, request.visit.project
@@ -117,7 +118,8 @@ class Answers:
             surface = self._surfaces[visit.principal.level, project.has_folder].over(
                 project.hold, visit.principal.by(BY)
             )
-            reply = surface.answer(request.method, request.params, client, request.revision)
+            handler = surface.handler(request.method, request.params, request.revision)
+            reply = finished(request.method, handler(request.params, client, request.revision), request.revision)
             return (
                 serialize_server_result(request.method, client.revision or request.revision, reply)
                 if request.checked
