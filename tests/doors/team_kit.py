@@ -131,10 +131,14 @@ def _b64(data: bytes) -> bytes:
 def team_server(
     store: str, folder: Path, settings: Mapping[str, str] | None = None, *options: str, profile: str = "full"
 ) -> Iterator[str]:
-    """`limpet serve --team` on a free port; gives its address, without a path."""
+    """`limpet serve --team` on a free port; gives its address, without a path.
+
+    Settings in capitals are environment variables, all others are keys of the configuration.
+    """
     keys = {"server.calls_per_minute": "10000000", **(settings or {})}
-    overrides = ";".join(f"{key}={value}" for key, value in keys.items())
-    env = {**os.environ, "LIMPET_TENANT": TENANT, "LIMPET_SET": overrides}
+    overrides = ";".join(f"{key}={value}" for key, value in keys.items() if not key.isupper())
+    variables = {key: value for key, value in keys.items() if key.isupper()}
+    env = {**os.environ, **variables, "LIMPET_TENANT": TENANT, "LIMPET_SET": overrides}
     command = [
         sys.executable,
         "-m",
