@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import errors, limits
 from limpet.model import Output, Tombstone, iso
-from limpet.outputs import repeats
 from limpet.outputs.policy import policy
 from limpet.outputs.savings import savings
 from limpet.store import OutputStats, Pruned, Savings
@@ -59,9 +58,8 @@ def keep_output(
     output, new = ctx.store.outputs.keep(ctx.scope, prepared.draft, prepared.body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)
-    result = repeats.Result(tool, prepared.call, content, prepared.content, prepared.failures, new)
     plain = reference(output, rules.include_preview, reader)
-    return Replacement(repeats.answer(ctx, result, output, _head(output), plain, reader), output)
+    return Replacement(prepared.answer(ctx, output, new, _head(output), plain, reader), output)
 
 
 def is_big(ctx: Context, tool: str, content: str) -> bool:
@@ -90,7 +88,7 @@ def put_outputs(ctx: Context, results: Sequence[tuple[str, str, str]]) -> list[O
 
 
 def _prepared(ctx: Context, tool: str, content: str, call: str, masks: bool) -> Prepared:
-    # Late: previews and redaction compile hundreds of patterns, and most results are small.
+    # Late: previews, redaction and repeats compile hundreds of patterns, and most results are small.
     from limpet.outputs.prepare import prepare
 
     return prepare(tool, content, call, masks=masks, preview_tokens=ctx.bounds.outputs.preview_length)
