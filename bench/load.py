@@ -23,9 +23,9 @@ from bench.load_tables import GOAL, OURS, tables
 from bench.measure import Sizes, clean_environment, cpu_of, percentile, resident, table, verdict
 from limpet.api import Limpet, wall_clock
 from limpet.model import Scope
-from limpet.recall.semantics import catch_up
+from limpet.recall.embeddings import catch_up
 from limpet.upkeep import access_tokens
-from limpet.wiring import choose_meaning, choose_store
+from limpet.wiring import choose_embeddings, choose_store
 
 AGENTS = 50
 TENANT = "team"
@@ -162,13 +162,13 @@ def limpet_served(server: Cluster, loaded: int, projects: int) -> Iterator[Conte
     """`limpet serve --team` on a database of its own, with notes and a token for each agent."""
     url = server.database("ours")
     names = _projects(projects)
-    store, meaning = choose_store(url), choose_meaning()
+    store, index = choose_store(url), choose_embeddings()
     try:
         for at, name in enumerate(names):
             hold = Limpet(store, Scope(TENANT, name), session="loaded")
             hold.import_lines(stores.export_of(corpus.notes(loaded)[at::projects]))
-            if meaning is not None:  # else the first questions would make the vectors of all that was loaded
-                catch_up(meaning, store, hold.scope, loaded)
+            if index is not None:  # else the first questions would make the vectors of all that was loaded
+                catch_up(index, store, hold.scope, loaded)
         secrets = [_token(store, f"agent-{number}", names[number % projects]) for number in range(AGENTS)]
     finally:
         store.close()

@@ -15,9 +15,9 @@ from bench.figures import compare
 from bench.measure import ROOT, Sizes, cpu_of, percentile, span, table
 from limpet.api import Limpet
 from limpet.model import Scope
-from limpet.recall.semantics import Semantics, catch_up
+from limpet.recall.embeddings import Embeddings, catch_up
 from limpet.stores.postgres.store import PostgresStore
-from limpet.wiring import choose_meaning
+from limpet.wiring import choose_embeddings
 
 sys.path.append(str(ROOT / "tests"))  # where the tests' own way of starting a primary and a standby is
 from own_postgres import Node, Pair, pair
@@ -31,7 +31,7 @@ class Way:
 
     def __init__(self, servers: Pair, replica: str | None) -> None:
         self.store = PostgresStore(servers.primary.url, replica)
-        self._hold = Limpet(self.store, SCOPE, semantics=Semantics(choose_meaning))
+        self._hold = Limpet(self.store, SCOPE, embeddings=Embeddings(choose_embeddings))
         self._servers = servers
         self.times: list[float] = []
         self.primary = self.standby = 0.0
@@ -78,8 +78,8 @@ def run(sizes: Sizes) -> None:
 
 def _fill(store: PostgresStore, count: int) -> None:
     Limpet(store, SCOPE, session="loaded").import_lines(stores.export_of(corpus.notes(count)))
-    if (meaning := choose_meaning()) is not None:  # else the first questions would make the vectors of all of it
-        catch_up(meaning, store, SCOPE, count)
+    if (index := choose_embeddings()) is not None:  # else the first questions would make the vectors of all of it
+        catch_up(index, store, SCOPE, count)
 
 
 def _measure(ways: dict[str, Way], questions: list[str], rounds: int) -> None:

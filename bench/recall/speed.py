@@ -15,7 +15,7 @@ from bench.figures import compare
 from bench.measure import Sizes, Work, in_turns, ratio, span, table, verdict
 from bench.stores import Raw, open_ours
 from limpet.api import Limpet
-from limpet.recall.semantics import catch_up
+from limpet.recall.embeddings import catch_up
 from limpet.stores.sqlite import store
 
 IN_LINE = "wait_for_vector"  # what a write does for a vector
@@ -70,9 +70,9 @@ def run(sizes: Sizes) -> None:
 
 
 def _catch_up(hold: Limpet) -> int:
-    meaning = hold.context().semantics
-    found = meaning.meaning() if meaning else None
-    return catch_up(found, hold.store, hold.scope) if found else 0
+    embeddings = hold.context().embeddings
+    index = embeddings.index() if embeddings else None
+    return catch_up(index, hold.store, hold.scope) if index else 0
 
 
 def _writing(sizes: Sizes) -> None:

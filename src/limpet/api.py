@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limpet.outputs import savings
     from limpet.outputs.methods import SessionOutputs
     from limpet.recall import recall
-    from limpet.recall.semantics import Semantics
+    from limpet.recall.embeddings import Embeddings
     from limpet.sandbox.run import SessionSandbox
     from limpet.session import pins, sessions, tree
     from limpet.session.notepad import SessionNotepad
@@ -103,10 +103,10 @@ class Limpet:
         clock: Clock = wall_clock,
         skills: tuple[Folder, ...] = (),
         root: str = ".",
-        semantics: Semantics | None = None,
+        embeddings: Embeddings | None = None,
     ) -> None:
         self.root = root
-        self._semantics = semantics
+        self._embeddings = embeddings
         self.store = store
         self.scope = scope
         if session == EVERY:
@@ -132,8 +132,8 @@ class Limpet:
 
     def elsewhere(self, scope: Scope) -> Limpet:
         """The memory of another project in the same store. It has no folder, and so no journal and no skills."""
-        semantics = self._semantics
-        limpet = Limpet(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, semantics=semantics)
+        embeddings = self._embeddings
+        limpet = Limpet(self.store, scope, bounds=self._bounds, clock=self.clock, root=NO_FOLDER, embeddings=embeddings)
         if self._around is not None:
             limpet.observe(self._around)
         return limpet
@@ -170,7 +170,7 @@ class Limpet:
     def context(self, session: str | None = None, by: str = LIBRARY) -> Context:
         name = self.default_session if session is None else session_name(session)
         now = self.clock()
-        return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._semantics)
+        return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._embeddings)
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from limpet.model import Scope
 TYPE_CHECKING = False  # see limpet/__init__.py
 if TYPE_CHECKING:
     from limpet.api import Clock, Limpet
-    from limpet.recall.embeddings import Meaning
+    from limpet.recall.embedding_model import EmbeddingIndex
     from limpet.store import Store
 
 SERVER = ("postgresql://", "postgres://")
@@ -43,7 +43,7 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
         clock=clock or resolve("api:wall_clock"),
         skills=chosen.skills,
         root=chosen.root,
-        semantics=resolve("recall.semantics:Semantics")(choose_meaning),
+        embeddings=resolve("recall.embeddings:Embeddings")(choose_embeddings),
     )
     return limpet
 
@@ -67,15 +67,15 @@ def choose_store(address: str, replica: str | None = None) -> Store:
     return store
 
 
-def choose_meaning() -> Meaning | None:
+def choose_embeddings() -> EmbeddingIndex | None:
     """The embedding model, where its extra is installed. Called at the first question."""
     try:
-        load, kind = resolve("recall.embedding_model:load"), resolve("recall.embeddings:Meaning")
+        load, kind = resolve("recall.embedding_model:load"), resolve("recall.embedding_model:EmbeddingIndex")
     except ImportError:  # numpy is missing
         return None
     model = load()
-    meaning: Meaning | None = kind(model) if model else None
-    return meaning
+    index: EmbeddingIndex | None = kind(model) if model else None
+    return index
 
 
 def _keep_out_of_git(folder: str) -> None:

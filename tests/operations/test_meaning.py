@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from limpet.api import Limpet
 from limpet.recall import embedding_model
-from limpet.recall.embeddings import Meaning, Table
-from limpet.recall.semantics import HINT, Semantics, catch_up
+from limpet.recall.embedding_model import EmbeddingIndex, VectorTable
+from limpet.recall.embeddings import HINT, Embeddings, catch_up
 from operations.conftest import Clock, Opener
 from operations.test_recall import keys
 
@@ -86,38 +86,38 @@ def test_it_can_be_switched_off(hold: Limpet) -> None:
 
 def test_without_the_extra_words_alone_are_searched_which_is_said_once(hold: Limpet) -> None:
     laden(hold)
-    hold._semantics = Semantics(lambda: None)
+    hold._embeddings = Embeddings(lambda: None)
     first = hold.recall("my dog destroyed the couch")
     assert (first.hits, first.hint) == ((), HINT)
     assert hold.recall("lexer").hint == ""
-    hold._semantics = Semantics(lambda: None)
+    hold._embeddings = Embeddings(lambda: None)
     assert hold.call("recall", {"query": "lexer"})["hint"] == HINT
     assert "hint" not in hold.call("recall", {"query": "lexer"})
 
 
 def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Limpet, model: embedding_model.Model) -> None:
     laden(hold)
-    meaning = Meaning(model)
-    assert catch_up(meaning, hold.store, hold.scope, most=2) == 2
+    index = EmbeddingIndex(model)
+    assert catch_up(index, hold.store, hold.scope, most=2) == 2
     left = [one.text for one in hold.store.vectors.missing(hold.scope, model.name, 10)]
     assert left == [*reversed(NOTES[:3])]
-    assert catch_up(meaning, hold.store, hold.scope) == 3
-    assert catch_up(meaning, hold.store, hold.scope) == 0
+    assert catch_up(index, hold.store, hold.scope) == 3
+    assert catch_up(index, hold.store, hold.scope) == 0
 
 
 def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embedding_model.Model) -> None:
     for text in ("the of and", "日本語のメモ", "x" * 30_000, "Ünïcode straße", "ﷺ"):
-        (found,) = embedding_model.unpacked(model.kept(text)).astype(np.float32)
-        assert found @ model.vector(embedding_model.telling(text)) > 0.99 * np.linalg.norm(found)
-    assert {model.kept(text) for text in ("", " ", "\x00", "🙂" * 50)} == {b""}
+        (found,) = embedding_model.unpacked(model.stored(text)).astype(np.float32)
+        assert found @ model.vector(embedding_model.content_words(text)) > 0.99 * np.linalg.norm(found)
+    assert {model.stored(text) for text in ("", " ", "\x00", "🙂" * 50)} == {b""}
     assert not model.vector([]).any()
 
 
 def test_a_word_without_end_is_taken_in_stretches(model: embedding_model.Model) -> None:
     stretch = "lighthouse" * 6
     assert len(stretch) < embedding_model.LONG_WORD
-    joined = model.pieces("x" * embedding_model.LONG_WORD + stretch)
-    assert joined == model.pieces("x" * embedding_model.LONG_WORD) + model.pieces(stretch)
+    joined = model.parts_of("x" * embedding_model.LONG_WORD + stretch)
+    assert joined == model.parts_of("x" * embedding_model.LONG_WORD) + model.parts_of(stretch)
 
 
 def test_words_alike_are_near(model: embedding_model.Model) -> None:
@@ -129,17 +129,17 @@ def test_words_alike_are_near(model: embedding_model.Model) -> None:
 @given(
     st.lists(
         st.tuples(
-            st.integers(1, 40), st.binary(min_size=embedding_model.KEPT_BYTES, max_size=embedding_model.KEPT_BYTES)
+            st.integers(1, 40), st.binary(min_size=embedding_model.STORED_BYTES, max_size=embedding_model.STORED_BYTES)
         ),
         max_size=60,
     )
 )
 def test_a_table_holds_the_newest_vector_of_each_text(arrived: list[tuple[int, bytes]]) -> None:
-    table, half = Table(), len(arrived) // 2
+    table, half = VectorTable(), len(arrived) // 2
     numbered = [(number, doc, body) for number, (doc, body) in enumerate(arrived, 1)]
-    table.learn(numbered[:half])
-    table.learn(numbered[half:])
-    table.learn([])
+    table.load(numbered[:half])
+    table.load(numbered[half:])
+    table.load([])
     assert table.last == len(arrived)
     vector = embedding_model.unit(np.arange(embedding_model.SIZE, dtype=np.float32) - 100)
     now = {
@@ -154,8 +154,8 @@ def test_a_table_holds_the_newest_vector_of_each_text(arrived: list[tuple[int, b
 
 def test_the_nearest_of_many_are_found_by_their_signs(model: embedding_model.Model) -> None:
     dice = np.random.default_rng(1)
-    table = Table()
-    table.learn((at + 1, at, dice.bytes(embedding_model.KEPT_BYTES)) for at in range(5_000))
-    table.learn([(9_999, 4_321, model.kept(PUPPY))])
+    table = VectorTable()
+    table.load((at + 1, at, dice.bytes(embedding_model.STORED_BYTES)) for at in range(5_000))
+    table.load([(9_999, 4_321, model.stored(PUPPY))])
     assert next(iter(table.nearest(model.vector(["puppy", "sofa"]), 10))) == 4_321
     assert len(table.nearest(model.vector(["puppy"]), 10)) == 10

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.recall.ask import ask
-from limpet.recall.ask_terms import terms
-from limpet.recall.ask_units import LONG_LINE, Units, pieces
+from limpet.recall.question import terms
+from limpet.recall.units import LONG_LINE, Units, pieces
 from limpet.text.tokens import count
 
 PEOPLE = [

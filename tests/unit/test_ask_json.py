@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.recall.ask import ask
-from limpet.recall.ask_json import pointer
+from limpet.recall.ask import ask, pointer
 from limpet.text import jsonpath
 from limpet.text.tokens import count
 

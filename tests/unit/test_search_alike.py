@@ -38,7 +38,7 @@ def test_what_is_alike_and_what_is_not() -> None:
 
 @given(st.text(max_size=300), st.integers(1, 8))
 def test_telling_words_are_few_and_of_the_text(text: str, most: int) -> None:
-    letters, others = alike.telling(text, most)
+    letters, others = alike.search_words(text, most)
     assert max(len(letters), len(others)) <= most
     assert {*letters, *others} <= set(words.words(words.fold(text)))
     assert all(word.isalpha() for word in letters)

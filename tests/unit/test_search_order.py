@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limpet.recall.order import memory_score
+from limpet.memory.memory import memory_score
 
 
 @pytest.mark.parametrize(

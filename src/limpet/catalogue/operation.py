@@ -13,7 +13,7 @@ from limpet.model import EMPTY, Folder, Scope, Stamp, trusted
 from limpet.store import Store
 
 if TYPE_CHECKING:
-    from limpet.recall.semantics import Semantics
+    from limpet.recall.embeddings import Embeddings
 
 Json = dict[str, Any]
 P = ParamSpec("P")
@@ -31,7 +31,7 @@ class Context(NamedTuple):
     bounds: settings.Bounds
     skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
     root: str = "."  # the project's folder
-    semantics: "Semantics | None" = None  # what recall knows of what texts are about
+    embeddings: "Embeddings | None" = None  # what recall knows of what texts are about
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""

@@ -1,6 +1,6 @@
-"""What a session is told of a project's memory when it starts, and the activity log, which is read from history.
+"""The digest of a project's memory for the start of a session, and the activity log, which is read from history.
 
-Apart from the rest of memory because hooks need nothing else of it, and start many times a minute.
+Separate from the rest of memory because hooks need nothing else of it, and start many times a minute.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
         return "\n\n".join(parts)
     names = list(left_out)
     while len(names) > 1 and tokens.count(", ".join(names)) > NAMED_TOKENS:
-        names.pop()  # whole names only; the count says how many there are
+        names.pop()  # no name is cut; the count says how many there are
     more = f", {unread:,} older ones" if unread else ""
     dots = " …" if len(names) < len(left_out) else ""
     named = f"Not shown ({len(left_out)}): {', '.join(names)}{dots}{more}. search_memory reads them."
@@ -78,7 +78,7 @@ def _assembled(parts: list[str], left_out: list[str], unread: int) -> str:
 
 
 def _todays_log(ctx: Context) -> str:
-    """The last lines of today's activity, in a budget of its own so that it never crowds out memory."""
+    """The last lines of today's activity, in a budget of its own so that it does not crowd out memory."""
     try:
         log = activity_log(ctx, f"{moment(ctx.now):%Y-%m-%d}")
     except errors.NotFound:

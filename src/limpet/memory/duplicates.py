@@ -1,8 +1,8 @@
-"""What is written down a second time: said with the answer to the write, which happens all the same.
+"""Duplicates at the time of a write: the answer names them, and the write happens all the same.
 
-The word index is asked, as a rule once, for the entries that hold the words a text is most likely known by, and those
-few are compared: a write must not wait for more. `limpet audit` finds what slips through: a near duplicate that lacks
-one of these words, and what two writers wrote at the same moment.
+The word index gives, usually in one query, the entries that contain the most distinctive words of the new text, and
+those few are compared: a write must not wait for more. `limpet audit` finds the rest: near duplicates without one of
+these words, and duplicates written at the same moment.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from limpet.recall import alike
 from limpet.store import Listing, Words
 from limpet.text import words as analyse
 
-WORDS = 3  # of a text that are looked up, all of which must be there, and as many with digits
+WORDS = 3  # of a text that are looked up, all of which must occur, and as many with digits
 
 
 class Twin(NamedTuple):
-    """The entry that says the same as what is written: in the same words, or nearly."""
+    """An entry that says the same as the new text: in the same words, or nearly."""
 
     key: str
     exact: bool
@@ -30,23 +30,23 @@ def twin(ctx: Context, kind: str, text: str, own: str | None = None) -> Twin | N
     """The open entry that says the same, the newest of those that do; `own` is the key that is being written."""
     if not ctx.bounds.report_duplicates:
         return None
-    letters, numbers = alike.telling(text, WORDS)
-    found = _holding(ctx, kind, letters)
-    same = _saying(text, found, own)
-    # With its numbers a text is found among many of a pattern; without them, where just a number is another one. As
-    # long as all that hold the letters were found, those that hold the numbers too are among them.
+    letters, numbers = alike.search_words(text, WORDS)
+    entries = _containing(ctx, kind, letters)
+    same = _saying(text, entries, own)
+    # With its numbers a text is found among many of one pattern; without them, if just a number differs. If the search
+    # for the letters was complete, the entries with the numbers are among its results.
     first: list[Twin] = []
-    if numbers and not (letters and len(found) < limits.DUPLICATES_COMPARED):
-        first = _saying(text, _holding(ctx, kind, letters + numbers), own)
+    if numbers and not (letters and len(entries) < limits.DUPLICATES_COMPARED):
+        first = _saying(text, _containing(ctx, kind, letters + numbers), own)
     elif numbers and same:
         sought = set(analyse.terms(numbers))
-        texts = {entry.key: _indexed(entry) for entry in found}
-        first = [one for one in same if sought <= set(analyse.terms(analyse.index_words(texts[one.key])))]
+        texts = {entry.key: _indexed(entry) for entry in entries}
+        first = [match for match in same if sought <= set(analyse.terms(analyse.index_words(texts[match.key])))]
     return next(iter(first or same), None)
 
 
-def _holding(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
-    """The newest entries that hold all of these words."""
+def _containing(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
+    """The newest entries that contain all of these words."""
     if not words:
         return []
     query = Words(tuple((word,) for word in words))
@@ -58,17 +58,16 @@ def _indexed(entry: Entry) -> str:
 
 
 def _saying(text: str, among: list[Entry], own: str | None) -> list[Twin]:
-    """Those that say the same: in the same words first, then nearly, the newest of each first."""
-    found = sorted(
-        (entry for entry in among if entry.key != own), key=lambda one: (one.updated_at, one.key), reverse=True
-    )
-    if not found:
+    """Entries that say the same: in the same words first, then nearly, the newest of each first."""
+    entries = [entry for entry in among if entry.key != own]
+    if not entries:
         return []
+    entries.sort(key=lambda entry: (entry.updated_at, entry.key), reverse=True)
     plain, words = alike.exact(text), alike.bag(text)
-    same = [Twin(one.key, True) for one in found if alike.exact(one.content) == plain]
-    near = (one for one in found if alike.as_long(text, one.content) and alike.alike(words, alike.bag(one.content)))
-    return same + [Twin(one.key, False) for one in near]
+    same = [Twin(entry.key, True) for entry in entries if alike.exact(entry.content) == plain]
+    as_long = [entry for entry in entries if alike.as_long(text, entry.content)]
+    return same + [Twin(entry.key, False) for entry in as_long if alike.alike(words, alike.bag(entry.content))]
 
 
-def twin_json(found: Twin | None) -> Json:
-    return {} if found is None else {"duplicate_of" if found.exact else "similar_to": found.key}
+def twin_json(twin: Twin | None) -> Json:
+    return {} if twin is None else {"duplicate_of" if twin.exact else "similar_to": twin.key}

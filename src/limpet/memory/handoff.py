@@ -1,4 +1,4 @@
-"""The handoff: what one session leaves for the next. Always one, first to be read, used up only by being used."""
+"""The handoff: the text that one session leaves for the next. There is one per line of work, and it is read first."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ MAIN = "main"  # the line of work when none is named
 HEADING = "## Handoff from the last session"
 
 
-class Left(NamedTuple):
+class LeftHandoff(NamedTuple):
     handoff: Handoff
     replaced: bool
 
 
-def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> Left:
+def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> LeftHandoff:
     return leave(ctx, content, line)
 
 
-def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) -> Left:
-    """Leave a handoff. `sources` says whose words are in it besides those of whoever leaves it."""
+def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) -> LeftHandoff:
+    """Leave a handoff. `sources` is the provenance of texts that it quotes."""
     origin = lowest(ctx.who, *sources) if sources else ""
     extra = {"written_at": ctx.now, **derived(ctx.who, *sources)}
     draft = Draft(checked(content), ctx.session, extra=extra, origin=origin, anew=True)
     name = a_name("line", line, limits.KEY_MAX_CHARS)
     change = ctx.store.entries.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
-    return Left(as_handoff(change.entry), change.before is not None)
+    return LeftHandoff(as_handoff(change.entry), change.before is not None)
 
 
 def checked(content: str) -> str:
@@ -55,18 +55,18 @@ def waiting(ctx: Context, line: str = MAIN) -> Handoff | None:
     return handoff if handoff.used_by in (None, ctx.session) else None
 
 
-def use_handoff(ctx: Context, seen: Handoff) -> None:
-    """Mark it used by this session. Called after the context that held it really served, never before."""
+def use_handoff(ctx: Context, handoff: Handoff) -> None:
+    """Mark it used by this session. Called after the context with it was really served."""
 
     def decide(before: Entry | None) -> Draft | None:
         # A newer handoff may have been written since; that one has not been read and stays.
-        if before is None or before.done or as_handoff(before) != seen:
+        if before is None or before.done or as_handoff(before) != handoff:
             return None
         extra = {**before.extra, "used_by": ctx.session}
         return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
 
-    if seen.used_by is None:
-        ctx.store.entries.edit(ctx.scope, HANDOFF, seen.line, decide, ctx.stamp("use_handoff"))
+    if handoff.used_by is None:
+        ctx.store.entries.edit(ctx.scope, HANDOFF, handoff.line, decide, ctx.stamp("use_handoff"))
 
 
 def other_lines(ctx: Context, line: str = MAIN) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def other_lines(ctx: Context, line: str = MAIN) -> tuple[str, ...]:
 
 
 def section(handoff: Handoff | None, others: tuple[str, ...] = ()) -> str:
-    """The prompt section; empty when nothing waits. Handoffs of other lines are only named."""
+    """The prompt section; empty when nothing waits. Handoffs of other lines are named, not quoted."""
     parts = [] if handoff is None else [f"{HEADING}\n{as_data(handoff.content, handoff.origin)}"]
     if others:
         parts.append(f"A handoff also waits for: {', '.join(others)} (`limpet handoff show --line NAME`).")
@@ -97,7 +97,7 @@ def handoff_json(value: Handoff) -> Json:
     }
 
 
-def written_json(value: Left) -> Json:
+def written_json(value: LeftHandoff) -> Json:
     return {"status": "ok", "replaced": value.replaced}
 
 

@@ -1,7 +1,7 @@
-"""Items: memory seen as JSON values under a path of names, as key-value stores of frameworks have it.
+"""Items: memory as JSON values under a path of names, as in the key-value stores of frameworks.
 
-An item is an entry of memory whose key is the path, so tools, recall and the digest know it too. What an agent wrote by
-key is an item as well: its value is `{"content": …}`, and without a path in its key it stands under `memory`.
+An item is an entry of memory whose key is the path, so tools, recall and the digest include it. An entry that an agent
+wrote by key is an item as well: its value is `{"content": …}`, and without a path in its key its path is `memory`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from urllib.parse import quote, unquote
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.memory.memory import memory_key
+from limpet.memory.memory import memory_key, memory_score
 from limpet.model import MEMORY, Draft, Entry
-from limpet.recall.order import memory_score
 from limpet.store import DELETE, Decide, Listing
 
-PLAIN = ("memory",)  # where memory stands whose key has no path
+PLAIN = ("memory",)  # the path of memory whose key has none
 CONTENT = "content"
-FIELD = "item"  # of an entry's extra
-SAFE = " !#$&'()*+,:;=?@[]{}|^~"  # signs of a name that may stand in a key as they are
+FIELD = "item"  # in an entry's extra
+SAFE = " !#$&'()*+,:;=?@[]{}|^~"  # characters of a name that are not quoted in a key
 
 Path = tuple[str, ...]
 
@@ -36,7 +35,7 @@ class Item(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A change: the value an item gets, or None for an item that goes."""
+    """A change: the new value of an item, or None to delete it."""
 
     path: Path
     name: str
@@ -62,7 +61,7 @@ def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[i
     """
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
     below = [(entry, item) for entry in page.entries if (item := _item(entry)).path[: len(prefix)] == prefix]
-    if not any(sign.isprintable() and not sign.isspace() for sign in query):
+    if not any(char.isprintable() and not char.isspace() for char in query):
         return [(0, item) for _, item in below]
     scored = [(memory_score(query, entry.key, entry.content), item) for entry, item in below]
     return sorted((match for match in scored if match[0]), key=lambda match: -match[0])
@@ -79,7 +78,7 @@ def _decision(put: Put) -> Decide:
 
 
 def _plain(value: Mapping[str, Any]) -> bool:
-    """Whether a text by its key says all of it."""
+    """Whether the value is just a text, as agents write it by key."""
     text = value.get(CONTENT)
     return (
         len(value) == 1
@@ -90,7 +89,7 @@ def _plain(value: Mapping[str, Any]) -> bool:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """What is read and searched of it: the text itself, or the value as JSON."""
+    """The text that is read and searched: the content, or the value as JSON."""
     if _plain(value):
         return str(value[CONTENT])
     return json.dumps(value, ensure_ascii=False, indent=0, default=str)[: limits.MEMORY_MAX_CHARS]
@@ -114,7 +113,7 @@ def _key(path: Path, name: str) -> str:
 
 
 def _split(key: str) -> tuple[Path, str]:
-    """The path and the name that a key stands for."""
+    """The path and the name of a key."""
     *path, name = map(unquote, key.split("/"))
     if path and _key(tuple(path), name) == key:
         return tuple(path), name
@@ -123,4 +122,4 @@ def _split(key: str) -> tuple[Path, str]:
 
 def _quoted(name: str) -> str:
     """A name without slashes; letters of all languages stay as they are."""
-    return "".join(sign if sign.isalnum() or sign in SAFE or sign in "-_." else quote(sign, safe="") for sign in name)
+    return "".join(char if char.isalnum() or char in SAFE or char in "-_." else quote(char, safe="") for char in name)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import a_name, bounded
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.memory import digest
 from limpet.memory.digest import LOG, activity_log
 from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.memory.notes import Written, add_note, written_json
 from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, trusted
-from limpet.recall.order import memory_score
-from limpet.recall.recall import related
 from limpet.store import Listing
 from limpet.text.quote import as_data
+from limpet.text.words import fold
+
+if TYPE_CHECKING:
+    from limpet.recall import recall
+else:
+    recall = LateModule("recall.recall")  # a search needs it, a write does not
 
 _LOG_KEY = re.compile(r"activity-log-(\d{4}-\d{2}-\d{2})")
 RESERVED = {
@@ -25,13 +30,13 @@ RESERVED = {
 }
 LOG_ADVICE = "The activity log is written by Limpet whenever memory is written. Choose another key."
 SCRATCH_HEADING = "## Scratchpad of the present task"
-CANDIDATES = 200  # entries that hold the query and are put in order
+CANDIDATES = 200  # entries with the query verbatim that are put in order
 
 
-class Stored(NamedTuple):
+class WrittenMemory(NamedTuple):
     memory: Memory
     mode: str
-    twin: Twin | None = None  # another key, or this one, that says the same already
+    twin: Twin | None = None  # the key, perhaps this one, that says the same already
 
 
 class Matches(NamedTuple):
@@ -43,35 +48,46 @@ class Scratch(NamedTuple):
     content: str
 
 
-def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") -> Stored:
+def write_memory(ctx: Context, key: str, content: str, mode: str = "replace") -> WrittenMemory:
     name = memory_key(key)
     text = content.strip()
     bounded("content", text, limits.MEMORY_MAX_CHARS, "Split it over several keys.", blank="Write what is to be kept.")
 
     def decide(before: Entry | None) -> Draft:
-        whole = _appended(before, text) if mode == "append" else text
-        bounded("content", whole, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
-        return Draft(whole, pinned=before.pinned if before else False, anew=mode == "replace")
+        full = _appended(before, text) if mode == "append" else text
+        bounded("content", full, limits.MEMORY_MAX_CHARS, "Start another key, or replace instead of append.")
+        return Draft(full, pinned=before.pinned if before else False, anew=mode == "replace")
 
-    other = twin(ctx, MEMORY, text, name)
+    duplicate = twin(ctx, MEMORY, text, name)
     change = ctx.store.entries.edit(ctx.scope, MEMORY, name, decide, ctx.stamp("write_memory", {"mode": mode}))
-    if other is None and mode == "append" and ctx.bounds.report_duplicates:
-        other = _said_before(change.before, text)
-    return Stored(as_memory(change.entry), mode, other)
+    if duplicate is None and mode == "append" and ctx.bounds.report_duplicates:
+        duplicate = _repeated(change.before, text)
+    return WrittenMemory(as_memory(change.entry), mode, duplicate)
 
 
 def search_memory(ctx: Context, query: str, limit: int = limits.MEMORY_LIMIT_DEFAULT) -> Matches:
-    asked = query.strip()
-    bounded("query", asked, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
-    if log := _LOG_KEY.fullmatch(asked):
+    text = query.strip()
+    bounded("query", text, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.", blank="Say what to look for.")
+    if log := _LOG_KEY.fullmatch(text):
         return Matches(query, (activity_log(ctx, log[1]),))
-    # What holds the query word for word comes first; beyond it, what recall finds, in its order.
-    held = ctx.store.entries.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), asked).entries
-    first = sorted(held, key=lambda one: (memory_score(asked, one.key, one.content), one.updated_at, one.key))
-    found = first[::-1][:limit]
-    if len(found) < limit:
-        found += related(ctx, asked, MEMORY, besides=frozenset(entry.key for entry in found))
-    return Matches(query, tuple(map(as_memory, found[:limit])))
+    # Entries with the query verbatim come first; after them recall's matches, in its order.
+    verbatim = ctx.store.entries.containing(ctx.scope, Listing((MEMORY,), limit=CANDIDATES), text).entries
+    best = sorted(
+        verbatim, key=lambda entry: (memory_score(text, entry.key, entry.content), entry.updated_at, entry.key)
+    )
+    entries = best[::-1][:limit]
+    if len(entries) < limit:
+        entries += recall.related(ctx, text, MEMORY, besides=frozenset(entry.key for entry in entries))
+    return Matches(query, tuple(map(as_memory, entries[:limit])))
+
+
+def memory_score(query: str, key: str, content: str) -> int:
+    """How well an entry fits: the query verbatim weighs more than its words, the key more than the content."""
+    phrase, in_key, in_content = fold(query).strip(), fold(key), fold(content)
+    score = 6 * (phrase in in_key) + 5 * (phrase in in_content)
+    for word in dict.fromkeys(phrase.split()):
+        score += 3 * (word in in_key) + (word in in_content)
+    return score
 
 
 def read_memory(ctx: Context, key: str) -> Memory:
@@ -86,7 +102,7 @@ def read_memory(ctx: Context, key: str) -> Memory:
 
 
 def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
-    """Pinned memory comes first in the digest. Only people pin; agents have no tool for it."""
+    """Pin memory, so that it comes first in the digest. Pinning is for people; agents have no tool for it."""
     name = memory_key(key)
 
     def decide(before: Entry | None) -> Draft:
@@ -117,9 +133,9 @@ def scratch_note(ctx: Context, content: str | None = None, mode: str | None = No
     def decide(before: Entry | None) -> Draft | None:
         if mode == "clear":
             return None if before is None else Draft("", ctx.session, anew=True)
-        whole = _appended(before, text) if mode == "append" else text
-        bounded("scratchpad", whole, limits.SCRATCHPAD_MAX_CHARS, "Keep only what the present task needs.")
-        return Draft(whole, ctx.session, anew=mode == "replace")
+        full = _appended(before, text) if mode == "append" else text
+        bounded("scratchpad", full, limits.SCRATCHPAD_MAX_CHARS, "Keep only what the present task needs.")
+        return Draft(full, ctx.session, anew=mode == "replace")
 
     change = ctx.store.entries.edit(
         ctx.scope, SCRATCHPAD, ctx.session, decide, ctx.stamp("scratch_note", {"mode": mode})
@@ -143,29 +159,29 @@ def memory_key(key: str) -> str:
     return name
 
 
-def _said_before(before: Entry | None, text: str) -> Twin | None:
-    """Whether the lines that were added stood there already, as when a session learns the same thing again."""
-    there = before is not None and f"\n{text}\n" in f"\n{before.content}\n"
-    return Twin(before.key, True) if before is not None and there else None
+def _repeated(before: Entry | None, text: str) -> Twin | None:
+    """The entry itself, if it had the appended lines already, as when a session learns the same thing again."""
+    repeated = before is not None and f"\n{text}\n" in f"\n{before.content}\n"
+    return Twin(before.key, True) if before is not None and repeated else None
 
 
 def _appended(before: Entry | None, text: str) -> str:
-    kept = before.content.rstrip() if before else ""
-    return f"{kept}\n{text}" if kept else text
+    previous = before.content.rstrip() if before else ""
+    return f"{previous}\n{text}" if previous else text
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
 def memory_json(memory: Memory) -> Json:
-    shown: Json = {"key": memory.key, "content": memory.content, "updated_at": iso(memory.updated_at)}
-    return shown | ({"pinned": True} if memory.pinned else {}) | trust_json(memory.origin)
+    record: Json = {"key": memory.key, "content": memory.content, "updated_at": iso(memory.updated_at)}
+    return record | ({"pinned": True} if memory.pinned else {}) | trust_json(memory.origin)
 
 
-def stored_json(value: Stored) -> Json:
+def stored_json(value: WrittenMemory) -> Json:
     size = len(value.memory.content.encode())
-    shown: Json = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
-    return shown | twin_json(value.twin)
+    answer: Json = {"status": "ok", "key": value.memory.key, "mode": value.mode, "bytes_written": size}
+    return answer | twin_json(value.twin)
 
 
 def matches_json(value: Matches) -> Json:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
-from limpet.recall.recall import related
 from limpet.store import DELETE, Delete, Listing, Words
 from limpet.text.words import fold, words
 
-FEW_WORDS = 3  # a query of so few words is first looked for with all of them
+if TYPE_CHECKING:
+    from limpet.recall import recall
+else:
+    recall = LateModule("recall.recall")  # a search needs it, a write does not
+
+FEW_WORDS = 3  # a query of so few words is first searched with all of them
 
 
 class Written(NamedTuple):
@@ -23,13 +28,13 @@ class Written(NamedTuple):
     twin: Twin | None = None  # another note that says the same
 
 
-class Found(NamedTuple):
+class NoteMatches(NamedTuple):
     notes: tuple[Note, ...]
     related: tuple[Note, ...]
     left_out: int
     query: str
     tags: tuple[str, ...]
-    session: str  # where it was looked; notes of another one say which
+    session: str  # that was searched; notes of another session name it
 
 
 class Listed(NamedTuple):
@@ -46,9 +51,9 @@ class Tags(NamedTuple):
 
 def add_note(ctx: Context, content: str, tags: Sequence[str] = (), operation: str = "add_note") -> Written:
     draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
-    other = twin(ctx, NOTE, content)
+    duplicate = twin(ctx, NOTE, content)
     change = ctx.store.entries.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
-    return Written(as_note(change.entry), change.tally, other)
+    return Written(as_note(change.entry), change.tally, duplicate)
 
 
 def update_note(
@@ -100,39 +105,41 @@ def search_notes(
     tags: Sequence[str] = (),
     include_done: bool = False,
     limit: int = limits.NOTES_SHOWN,
-) -> Found:
+) -> NoteMatches:
     bounded("query", query, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.")
-    wanted = clean_tags(tags, ctx.bounds.note_max_tags)
-    here = Listing((NOTE,), ctx.one_session(), tuple(map(fold, wanted)), include_done, limit)
+    clean = clean_tags(tags, ctx.bounds.note_max_tags)
+    listing = Listing((NOTE,), ctx.one_session(), tuple(map(fold, clean)), include_done, limit)
     if not query.strip():
-        page = ctx.store.entries.list(ctx.scope, here)
-        return Found(tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, wanted, ctx.session)
-    page = ctx.store.entries.containing(ctx.scope, here, query.strip())
+        page = ctx.store.entries.list(ctx.scope, listing)
+        return NoteMatches(
+            tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, clean, ctx.session
+        )
+    page = ctx.store.entries.containing(ctx.scope, listing, query.strip())
     room = min(limits.RELATED_SHOWN, limit - len(page.entries))
     more: list[Entry] = []
     if room:
-        shown = frozenset(entry.key for entry in page.entries)
-        more = _with_every_word(ctx, query, here, shown)
+        exact = frozenset(entry.key for entry in page.entries)
+        more = _with_every_word(ctx, query, listing, exact)
         if len(more) < room:
-            more = related(ctx, query, NOTE, tags=here.tags, include_done=include_done, besides=shown)
+            more = recall.related(ctx, query, NOTE, tags=listing.tags, include_done=include_done, besides=exact)
     left_out = page.total - len(page.entries)
     notes, others = tuple(map(as_note, page.entries)), tuple(map(as_note, more[:room]))
-    return Found(notes, others, left_out, query, wanted, ctx.session)
+    return NoteMatches(notes, others, left_out, query, clean, ctx.session)
 
 
-def _with_every_word(ctx: Context, query: str, here: Listing, shown: frozenset[str]) -> list[Entry]:
-    """The newest notes of any session with all the words of a short query. Where they fill the answer, recall need not
-    be asked: that keeps a search among very many notes fast, and nothing could fit better than every word."""
-    found = list(dict.fromkeys(words(fold(query))))
-    if not 0 < len(found) <= FEW_WORDS:
+def _with_every_word(ctx: Context, query: str, listing: Listing, exact: frozenset[str]) -> list[Entry]:
+    """The newest notes of any session with all the words of a short query. If they fill the answer, recall is not
+    needed: that keeps a search among very many notes fast, and nothing could fit better than every word."""
+    distinct = list(dict.fromkeys(words(fold(query))))
+    if not 0 < len(distinct) <= FEW_WORDS:
         return []
-    anywhere = here._replace(session=None, limit=len(shown) + limits.RELATED_SHOWN)
-    entries = ctx.store.entries.matching(ctx.scope, anywhere, Words(tuple((word,) for word in found)))
-    return [entry for entry in entries if entry.key not in shown]
+    anywhere = listing._replace(session=None, limit=len(exact) + limits.RELATED_SHOWN)
+    entries = ctx.store.entries.matching(ctx.scope, anywhere, Words(tuple((word,) for word in distinct)))
+    return [entry for entry in entries if entry.key not in exact]
 
 
 def list_tags(ctx: Context) -> Tags:
-    session = ctx.one_session() or ""  # the store counts the whole project under the empty session
+    session = ctx.one_session() or ""  # the store counts all of the project under the empty session
     return Tags(
         ctx.store.entries.tags(ctx.scope, NOTE, session), ctx.store.entries.tally(ctx.scope, NOTE, session).total
     )
@@ -140,17 +147,17 @@ def list_tags(ctx: Context) -> Tags:
 
 def clean_tags(tags: Sequence[str], most: int) -> tuple[str, ...]:
     """Trimmed, each once (the first spelling wins), none blank."""
-    kept: dict[str, str] = {}
+    by_folded: dict[str, str] = {}
     for position, tag in enumerate(tags, 1):
         name = " ".join(tag.split())
         if not name:
             raise errors.blank_tag(position)
         if len(name) > limits.TAG_MAX_CHARS:
             raise errors.too_long(f"tag {position}", len(name), limits.TAG_MAX_CHARS, "Use a word or two.")
-        kept.setdefault(fold(name), name)
-    if len(kept) > most:
-        raise errors.too_many_tags(len(kept), most)
-    return tuple(kept.values())
+        by_folded.setdefault(fold(name), name)
+    if len(by_folded) > most:
+        raise errors.too_many_tags(len(by_folded), most)
+    return tuple(by_folded.values())
 
 
 def checked(ctx: Context, content: str) -> str:
@@ -167,24 +174,24 @@ def checked(ctx: Context, content: str) -> str:
 
 
 def note_json(note: Note, session: str | None = None) -> Json:
-    shown: Json = {"id": note.id, "content": note.content, "tags": list(note.tags)}
+    record: Json = {"id": note.id, "content": note.content, "tags": list(note.tags)}
     if note.done:
-        shown["done"] = True
+        record["done"] = True
     if session is not None and note.session != session:
-        shown["session"] = note.session
-    return shown | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)} | trust_json(note.origin)
+        record["session"] = note.session
+    return record | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)} | trust_json(note.origin)
 
 
 def written_json(value: Written) -> Json:
-    shown: Json = {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
-    return shown | twin_json(value.twin)
+    answer: Json = {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
+    return answer | twin_json(value.twin)
 
 
 def updated_json(value: Written) -> Json:
     return written_json(value) | {"note": note_json(value.note)}
 
 
-def search_json(value: Found) -> Json:
+def search_json(value: NoteMatches) -> Json:
     answer: Json = {
         "notes": [note_json(note, value.session) for note in value.notes],
         "result_count": len(value.notes),
@@ -207,7 +214,7 @@ def list_json(value: Listed) -> Json:
     return answer | ({"left_out": value.left_out} if value.left_out else {})
 
 
-def tags_json(value: Any) -> Json:
+def tags_json(value: Tags) -> Json:
     return {
         "tags": [{"tag": item.tag, "count": item.notes} for item in value.tags],
         "tag_count": len(value.tags),
@@ -224,7 +231,7 @@ class SessionNotes:
     def add(self, content: str, tags: Sequence[str] = ()) -> Note:
         return self._session.do(add_note, content=content, tags=tags).note
 
-    def search(self, query: str = "", tags: Sequence[str] = (), **options: Any) -> Found:
+    def search(self, query: str = "", tags: Sequence[str] = (), **options: Any) -> NoteMatches:
         return self._session.do(search_notes, query=query, tags=tags, **options)
 
     def list(self, tag: str | None = None, **options: Any) -> tuple[Note, ...]:

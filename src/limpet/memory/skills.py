@@ -1,26 +1,56 @@
 """Skills: lasting know-how in SKILL.md folders. Their summary is in every window, the body is read on demand.
 
-An agent makes one by promoting a section of its notepad: what was working text of a session becomes a procedure that
-later sessions find.
+An agent makes one by promoting a section of its notepad: the working text of a session becomes a procedure that later
+sessions find.
+
+Skills are folders in directories that people name. Because a project may come from anywhere, links are not followed,
+regular files of a bounded size are read, and a bad skill is reported beside the good ones. Writing is atomic: a new
+folder appears complete by one rename, which also decides between two writers of the same skill.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Caller, Context, Json
-from limpet.memory import skill_files
-from limpet.memory.skill_files import Found, Skill
-from limpet.model import PERSON, Digest, trusted
+from limpet.model import PERSON, Digest, Folder, trusted
 from limpet.outputs import keep as output_keep
 from limpet.session import notepad
-from limpet.text import skill_md, tokens
+from limpet.text import skill_md, terminal, tokens
 
 HEADING = "## Skills\nRead one in full with read_skill(name) before doing what it is for."
 NAMED_TOKENS = 100  # for the names of what did not fit
 NAMES_SHOWN = 20  # in an error
+FILE = "SKILL.md"
+PREVIOUS = "SKILL.previous.md"  # the previous text of a replaced skill
+FILES_SHOWN = 50
+# Opens without following links and without blocking, so that neither a link nor a pipe can be planted.
+CAREFUL = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Skill(NamedTuple):
+    name: str
+    description: str
+    body: str
+    folder: str  # relative to the project's root
+    files: tuple[str, ...]  # what else is in its folder
+
+
+class SkillProblem(NamedTuple):
+    folder: str
+    why: str
+
+
+class SkillList(NamedTuple):
+    skills: tuple[Skill, ...]  # by name
+    problems: tuple[SkillProblem, ...]
 
 
 class Body(NamedTuple):
@@ -36,10 +66,10 @@ class Promoted(NamedTuple):
 
 
 def summary(ctx: Context, budget: int | None = None) -> Digest:
-    """The prompt section about skills, empty when there are none. Its bytes change only when a skill does."""
+    """The prompt section about skills, empty when there are none. Its bytes stay the same as long as the skills do."""
     most = limits.SKILLS_BUDGET_TOKENS if budget is None else budget
-    skills = skill_files.scan(ctx.skills).skills
-    shown: list[str] = []
+    skills = scan(ctx.skills).skills
+    lines: list[str] = []
     left_out: list[str] = []
     used = tokens.count(HEADING)
     for skill in skills:
@@ -48,19 +78,19 @@ def summary(ctx: Context, budget: int | None = None) -> Digest:
         if used + cost > most:
             left_out.append(skill.name)
         else:
-            shown.append(line)
+            lines.append(line)
             used += cost
-    text = _assembled(shown, left_out)
-    while shown and tokens.count(text) > most:  # the line that names the rest needs room too
-        left_out.insert(0, shown.pop()[2:].partition(": ")[0])
-        text = _assembled(shown, left_out)
+    text = _assembled(lines, left_out)
+    while lines and tokens.count(text) > most:  # the line that names the rest needs room too
+        left_out.insert(0, lines.pop()[2:].partition(": ")[0])
+        text = _assembled(lines, left_out)
     return Digest(text, tokens.count(text), tuple(left_out))
 
 
-def _assembled(shown: list[str], left_out: list[str]) -> str:
-    if not shown and not left_out:
+def _assembled(summaries: list[str], left_out: list[str]) -> str:
+    if not summaries and not left_out:
         return ""
-    lines = [HEADING, *shown]
+    lines = [HEADING, *summaries]
     if left_out:
         names = list(left_out)
         while len(names) > 1 and tokens.count(", ".join(names)) > NAMED_TOKENS:
@@ -70,15 +100,15 @@ def _assembled(shown: list[str], left_out: list[str]) -> str:
     return "\n".join(lines)
 
 
-def list_skills(ctx: Context) -> Found:
-    return skill_files.scan(ctx.skills)
+def list_skills(ctx: Context) -> SkillList:
+    return scan(ctx.skills)
 
 
 def read_skill(ctx: Context, name: str) -> Body:
-    found = skill_files.scan(ctx.skills).skills
-    skill = next((skill for skill in found if skill.name == name), None)
+    skills = scan(ctx.skills).skills
+    skill = next((skill for skill in skills if skill.name == name), None)
     if skill is None:
-        names = ", ".join(other.name for other in found[:NAMES_SHOWN])
+        names = ", ".join(existing.name for existing in skills[:NAMES_SHOWN])
         raise errors.no_entry("skill", name, f"Those that exist: {names or 'none'}.")
     size = tokens.count(skill.body)
     if size <= limits.SKILL_BODY_TOKENS:
@@ -92,7 +122,9 @@ def promote_skill(ctx: Context, name: str, description: str, section: str, repla
         rule = f"it is up to {limits.SKILL_NAME_CHARS} small letters, digits and single hyphens between them"
         raise errors.bad_name("skill", name, rule)
     advice = "Say in a sentence what it is for and when to use it."
-    told = bounded("description", " ".join(description.split()), limits.SKILL_DESCRIPTION_CHARS, advice, blank=advice)
+    purpose = bounded(
+        "description", " ".join(description.split()), limits.SKILL_DESCRIPTION_CHARS, advice, blank=advice
+    )
     if not ctx.skills:
         raise errors.no_skills_folder()
     pad = notepad.read_notepad(ctx)
@@ -101,28 +133,179 @@ def promote_skill(ctx: Context, name: str, description: str, section: str, repla
         rule = f"the notepad holds text from {pad.origin}, and a person has to judge that before agents follow it"
         raise errors.bad_name("section", section, rule)
     folder = ctx.skills[0]
-    skill_files.save(folder, name, skill_md.render(name, told, body), replace=replace)
+    save(folder, name, skill_md.render(name, purpose, body), replace=replace)
     return Promoted(name, f"{folder.shown}/{name}", tokens.count(body))
 
 
-def _section(text: str, wanted: str) -> str:
-    title = wanted.strip().lstrip("#").strip()
-    there = skill_md.sections(text)
-    found = [section for section in there if section.title == title]
-    if not found:
-        titles = ", ".join(errors.quoted(section.title) for section in there[:NAMES_SHOWN])
+def _section(text: str, heading: str) -> str:
+    title = heading.strip().lstrip("#").strip()
+    sections = skill_md.sections(text)
+    matches = [section for section in sections if section.title == title]
+    if not matches:
+        titles = ", ".join(errors.quoted(section.title) for section in sections[:NAMES_SHOWN])
         raise errors.no_entry("section of the notepad", title, f"Its sections: {titles or 'none'}.")
-    if len(found) > 1:
-        raise errors.bad_name("section", title, f"the notepad has {len(found)} sections of that name; rename one")
-    return found[0].text
+    if len(matches) > 1:
+        rule = f"the notepad has {len(matches)} sections of that name; rename one"
+        raise errors.bad_name("section", title, rule)
+    return matches[0].text
+
+
+# --- skills on disk ---------------------------------------------------------------------------------------------------
+
+
+def scan(folders: Iterable[Folder]) -> SkillList:
+    """All skills. Of two with one name the first directory's counts, and the other is reported."""
+    skills: dict[str, Skill] = {}
+    problems: list[SkillProblem] = []
+    for folder in folders:
+        names = _names(folder.path)
+        if len(names) > limits.SKILLS_MOST:
+            problems.append(
+                SkillProblem(folder.shown, f"only the first {limits.SKILLS_MOST} of {len(names)} were read")
+            )
+        for name in names[: limits.SKILLS_MOST]:
+            label = f"{folder.shown}/{name}"
+            try:
+                skill = _read(os.path.join(folder.path, name), label)
+            except (skill_md.BadSkill, OSError) as problem:
+                why = os.strerror(problem.errno or 0) if isinstance(problem, OSError) else str(problem)
+                problems.append(SkillProblem(label, why))
+                continue
+            if skill.name in skills:
+                problems.append(SkillProblem(label, f"{skills[skill.name].folder} has the same name and comes first"))
+            else:
+                skills[skill.name] = skill
+    return SkillList(tuple(skills[name] for name in sorted(skills)), tuple(problems))
+
+
+def _names(path: str) -> list[str]:
+    """The folders in a directory that may be skills; there need not be one."""
+    with suppress(OSError), os.scandir(path) as items:
+        return sorted(item.name for item in items if not item.name.startswith(".") and item.is_dir())
+    return []
+
+
+def _read(path: str, label: str) -> Skill:
+    if os.path.islink(path):
+        raise skill_md.BadSkill("it is a link, and links are not followed; copy it or name its directory instead")
+    parts = skill_md.parse(_text(os.path.join(path, FILE)))
+    if len(parts.name) > limits.SKILL_NAME_CHARS or not parts.name.isprintable():
+        raise skill_md.BadSkill(f"its name is longer than {limits.SKILL_NAME_CHARS} characters or not printable")
+    if len(parts.description) > limits.SKILL_DESCRIPTION_CHARS:
+        raise skill_md.BadSkill(f"its description has more than {limits.SKILL_DESCRIPTION_CHARS:,} characters")
+    files = sorted(name for name in os.listdir(path) if name not in (FILE, PREVIOUS) and not name.startswith("."))
+    return Skill(parts.name, parts.description, parts.body, label, tuple(files[:FILES_SHOWN]))
+
+
+def _text(path: str) -> str:
+    try:
+        handle = os.open(path, CAREFUL)
+    except OSError as problem:
+        if problem.errno == errno.ENOENT:
+            raise skill_md.BadSkill(f"it has no {FILE}") from None
+        if problem.errno == errno.ELOOP:
+            raise skill_md.BadSkill(f"its {FILE} is a link, and links are not followed") from None
+        raise
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise skill_md.BadSkill(f"its {FILE} is not an ordinary file")
+        data = file.read(limits.SKILL_MAX_BYTES + 1)
+    if len(data) > limits.SKILL_MAX_BYTES:
+        raise skill_md.BadSkill(f"its {FILE} has more than {limits.SKILL_MAX_BYTES:,} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise skill_md.BadSkill(f"its {FILE} is not UTF-8") from None
+    if why := terminal.problem(text):
+        raise skill_md.BadSkill(f"its {FILE} holds {why}")
+    return text
+
+
+def save(folder: Folder, name: str, text: str, *, replace: bool) -> None:
+    """Write a skill's folder. An existing one is replaced on request, and its previous text stays beside it."""
+    target = os.path.join(folder.path, name)
+    try:
+        os.makedirs(folder.path, exist_ok=True)
+        if not os.path.lexists(target):
+            _create(folder.path, name, text)
+        elif not replace:
+            raise errors.skill_exists(name)
+        elif os.path.islink(target):
+            raise errors.skill_not_saved(name, "its folder is a link, and links are not followed")
+        else:
+            _exchange(target, text)
+    except OSError as problem:
+        raise errors.skill_not_saved(name, problem.strerror or str(problem)) from None
+
+
+def _create(directory: str, name: str, text: str) -> None:
+    temporary = os.path.join(directory, f".new-{os.urandom(6).hex()}")
+    os.mkdir(temporary)
+    with ExitStack() as undo:
+        undo.callback(_discard, os.rmdir, temporary)
+        undo.callback(_discard, os.unlink, os.path.join(temporary, FILE))
+        _write(os.path.join(temporary, FILE), text.encode())
+        _sync(temporary)
+        _move(temporary, os.path.join(directory, name), name)
+        undo.pop_all()
+    _sync(directory)
+
+
+def _discard(remove: Callable[[str], None], path: str) -> None:
+    with suppress(OSError):
+        remove(path)
+
+
+def _move(temporary: str, target: str, name: str) -> None:
+    try:
+        os.rename(temporary, target)
+    except OSError as problem:
+        if problem.errno in (errno.EEXIST, errno.ENOTEMPTY):  # another writer was faster
+            raise errors.skill_exists(name) from None
+        raise
+
+
+def _exchange(target: str, text: str) -> None:
+    path = os.path.join(target, FILE)
+    with suppress(FileNotFoundError), os.fdopen(os.open(path, CAREFUL), "rb") as file:
+        _put(os.path.join(target, PREVIOUS), file.read())
+    _put(path, text.encode())
+
+
+def _put(path: str, data: bytes) -> None:
+    """Replace a file atomically: after a crash it has the old content or the new."""
+    temporary = f"{os.path.dirname(path)}/.new-{os.urandom(6).hex()}"
+    with ExitStack() as undo:
+        undo.callback(_discard, os.unlink, temporary)
+        _write(temporary, data)
+        os.replace(temporary, path)
+        undo.pop_all()
+    _sync(os.path.dirname(path))
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(directory: str) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def skills_json(value: Found) -> Json:
+def skills_json(value: SkillList) -> Json:
     return {
-        "skills": [{"name": s.name, "description": s.description, "folder": s.folder} for s in value.skills],
+        "skills": [
+            {"name": skill.name, "description": skill.description, "folder": skill.folder} for skill in value.skills
+        ],
         "problems": [{"folder": problem.folder, "why": problem.why} for problem in value.problems],
     }
 
@@ -148,7 +331,7 @@ class SessionSkills:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def list(self) -> Found:
+    def list(self) -> SkillList:
         """The skills, and what is wrong with those that cannot be used."""
         return self._session.do(list_skills)
 

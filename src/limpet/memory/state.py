@@ -1,4 +1,4 @@
-"""State: JSON values by key that an agent keeps for the whole project, outside the window until it asks for one."""
+"""State: JSON values by key that an agent keeps for the whole project, outside the window until it reads one."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Value(NamedTuple):
     updated_at: int
 
 
-class Stored(NamedTuple):
+class StateVersion(NamedTuple):
     key: str
     version: int
 
 
 class Keys(NamedTuple):
     keys: tuple[str, ...]
-    left_out: int  # the oldest ones, which were not looked at
+    left_out: int  # the oldest ones, which were not read
 
 
 def agent_state(
@@ -39,10 +39,10 @@ def agent_state(
     value: Any = None,
     prefix: str | None = None,
     expected_version: int | None = None,
-) -> Value | Stored | Keys:
+) -> Value | StateVersion | Keys:
     """Get, set or delete the value of a key, or list the keys."""
-    given = {"key": key, "value": value, "prefix": prefix, "expected_version": expected_version}
-    for name, argument in given.items():
+    arguments = {"key": key, "value": value, "prefix": prefix, "expected_version": expected_version}
+    for name, argument in arguments.items():
         if argument is not None and name not in USES[action]:
             raise errors.not_used("agent_state", f"action {action}", name)
     if action == "keys":
@@ -66,7 +66,7 @@ def _get(ctx: Context, key: str) -> Value:
     return Value(key, json.loads(entry.content), entry.version, entry.updated_at)
 
 
-def _set(ctx: Context, key: str, value: Any, expected_version: int | None) -> Stored:
+def _set(ctx: Context, key: str, value: Any, expected_version: int | None) -> StateVersion:
     content = bounded("value", to_json(value), limits.STATE_MAX_CHARS, "Keep what is large as an output or in a file.")
 
     def decide(before: Entry | None) -> Draft:
@@ -75,28 +75,32 @@ def _set(ctx: Context, key: str, value: Any, expected_version: int | None) -> St
             raise errors.version_moved("state", expected_version, version)
         return Draft(content, anew=True)
 
-    return Stored(key, ctx.store.entries.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
+    return StateVersion(
+        key, ctx.store.entries.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version
+    )
 
 
-def _delete(ctx: Context, key: str) -> Stored:
+def _delete(ctx: Context, key: str) -> StateVersion:
     def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_entry("state", key, LIST)
         return DELETE
 
-    return Stored(key, ctx.store.entries.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version)
+    return StateVersion(
+        key, ctx.store.entries.edit(ctx.scope, STATE, key, decide, ctx.stamp("agent_state")).entry.version
+    )
 
 
 def _keys(ctx: Context, prefix: str) -> Keys:
     page = ctx.store.entries.list(ctx.scope, Listing((STATE,), limit=limits.LIST_MAX))
-    found = sorted(entry.key for entry in page.entries if entry.key.startswith(prefix))
-    return Keys(tuple(found), page.total - len(page.entries))
+    keys = sorted(entry.key for entry in page.entries if entry.key.startswith(prefix))
+    return Keys(tuple(keys), page.total - len(page.entries))
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def answer_json(value: Value | Stored | Keys) -> Json:
+def answer_json(value: Value | StateVersion | Keys) -> Json:
     if isinstance(value, Value):
         return {
             "ok": True,
@@ -105,7 +109,7 @@ def answer_json(value: Value | Stored | Keys) -> Json:
             "version": value.version,
             "updated_at": iso(value.updated_at),
         }
-    if isinstance(value, Stored):
+    if isinstance(value, StateVersion):
         return {"ok": True, "key": value.key, "version": value.version}
     answer: Json = {"ok": True, "keys": list(value.keys)}
     return answer | ({"left_out": value.left_out} if value.left_out else {})
@@ -124,7 +128,7 @@ class ProjectState:
     def set(self, key: str, value: Any, *, expected_version: int | None = None) -> int:
         """Its version."""
         answer = self._session.do(agent_state, action="set", key=key, value=value, expected_version=expected_version)
-        return answer.version if isinstance(answer, Stored) else 0
+        return answer.version if isinstance(answer, StateVersion) else 0
 
     def delete(self, key: str) -> None:
         self._session.do(agent_state, action="delete", key=key)

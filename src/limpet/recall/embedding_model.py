@@ -1,7 +1,12 @@
-"""A static embedding: every piece of a word has a vector, and a text has the mean of those of its words.
+"""A static embedding model and the vectors of a project in memory. Needs numpy, which comes with the extra `semantic`.
 
-The vectors come with the package `wordllama`; only its two data files are read. Its own code would bring a tokenizer
-and a client for downloads along, and takes a second to import. numpy is imported here, by whoever asks for meaning.
+Every part of a word has a vector, and the embedding of a text is the mean of those of its words. The vectors come with
+the package `wordllama`, of which just the two data files are read: its own code brings a tokenizer and a client for
+downloads, and takes a second to import.
+
+The store keeps a vector for each text (`Store.vectors`); a process loads the new ones before each question. The nearest
+are found in two steps: the signs of all vectors are compared, one bit per number, and then the best of these in full.
+A hundred thousand texts take a few milliseconds that way.
 """
 
 from __future__ import annotations
@@ -12,48 +17,52 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from limpet.model import Scope
 from limpet.recall.question import STOP
+from limpet.recall.rank import without_speaker
 from limpet.text import words as analyse
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PACKAGE = "wordllama"
 SIZE = 256  # numbers of a vector
-KEPT_BYTES = SIZE // 2  # of a vector as it is kept
-FORM = 2  # how a text becomes a vector; a new way gets a new number, so that what is kept is made anew
-READ_CHARS = 20_000  # of a text: of a longer one the mean says little anyway
-LONG_WORD = 64  # letters; of a longer one each stretch is taken by itself, for joining takes the square of its length
-KNOWN_WORDS = 50_000  # words whose pieces a process remembers
-KEPT_WORDS = 16_384  # words whose directions it remembers, a kilobyte each; then it begins anew
+STORED_BYTES = SIZE // 2  # of a vector in the store
+FORM = 2  # how a text becomes a vector; a new way gets a new number, so that stored vectors are computed again
+READ_CHARS = 20_000  # of a text: the mean of a longer one says little anyway
+LONG_WORD = 64  # letters; a longer word is cut, because joining parts takes the square of its length
+CACHED_WORDS = 50_000  # words whose parts a process caches
+CACHED_DIRECTIONS = 16_384  # words whose directions it caches, a kilobyte each; then the cache is emptied
+SIGNS_FIRST = 8  # times the number of results, compared in full after their signs
+ROOM = 1_024  # vectors a new table has room for
 _START = "\u2581"  # of a word, in the vocabulary
 
 
 class Model:
-    """The vectors and the vocabulary. `name` says which they are; vectors of another name cannot be compared."""
+    """The vectors and the vocabulary. Vectors of models with different names cannot be compared."""
 
     def __init__(self, folder: str, release: str) -> None:
         self.name = f"{PACKAGE}-{SIZE}/{release}/{FORM}"
         self._weights = _weights(_only(os.path.join(folder, "weights"), f"_{SIZE}.safetensors"))
         self._vocabulary = _vocabulary(_only(os.path.join(folder, "tokenizers"), ".json"))
-        self.pieces = lru_cache(KNOWN_WORDS)(self._pieces)
-        self._rows: dict[str, int] = {}  # of a table, which takes up room as it is filled
-        self._table: Array = np.empty((KEPT_WORDS, SIZE), np.float32)
+        self.parts_of = lru_cache(CACHED_WORDS)(self._split)
+        self._rows: dict[str, int] = {}  # by word, its row in the table
+        self._table: Array = np.empty((CACHED_DIRECTIONS, SIZE), np.float32)
         self._learning = Lock()
 
-    def _pieces(self, word: str) -> tuple[int, ...]:
-        """The numbers of the pieces of a word: of two that stand side by side, those that are commonest join first."""
+    def _split(self, word: str) -> tuple[int, ...]:
+        """The numbers of the parts of a word: of adjacent parts, the most common pair is joined first."""
         if len(word) > LONG_WORD:
             parts = [word[at : at + LONG_WORD] for at in range(0, len(word), LONG_WORD)]
-            return tuple(number for part in parts for number in self._pieces(part))
-        known = self._vocabulary
+            return tuple(number for part in parts for number in self._split(part))
+        vocabulary = self._vocabulary
         parts = [_START, *word]
         while len(parts) > 1:
-            joined = [known.get(one + two, SIZE << 20) for one, two in pairwise(parts)]
+            joined = [vocabulary.get(left + right, SIZE << 20) for left, right in pairwise(parts)]
             best = min(joined)
             if best == SIZE << 20:
                 break
@@ -62,7 +71,7 @@ class Model:
         return tuple(number for part in parts for number in self._numbers(part))
 
     def _numbers(self, part: str) -> Iterator[int]:
-        """A piece the vocabulary does not have is told by its bytes."""
+        """A part that is not in the vocabulary is spelled by its bytes."""
         if part in self._vocabulary:
             yield self._vocabulary[part]
         else:
@@ -70,12 +79,12 @@ class Model:
 
     def vector(self, words: Iterable[str]) -> Array:
         """The direction of some words together; zeros for none."""
-        numbers = [number for word in words for number in self.pieces(word)]
+        numbers = [number for word in words for number in self.parts_of(word)]
         return unit(self._weights[numbers].astype(np.float32).sum(0)) if numbers else np.zeros(SIZE, np.float32)
 
     def weighed(self, words: Mapping[str, float]) -> Array:
         """The direction of some words together, each with its weight."""
-        pieces = [(number, weight) for word, weight in words.items() for number in self.pieces(word)]
+        pieces = [(number, weight) for word, weight in words.items() for number in self.parts_of(word)]
         if not pieces:
             return np.zeros(SIZE, np.float32)
         numbers, weights = zip(*pieces, strict=True)
@@ -83,59 +92,160 @@ class Model:
 
     def vectors(self, words: Sequence[str]) -> Array:
         """The directions of words, each by itself."""
-        pieces = [self.pieces(word) for word in words]
+        pieces = [self.parts_of(word) for word in words]
         starts = np.cumsum([0, *map(len, pieces[:-1])])
         flat = self._weights[[number for some in pieces for number in some]].astype(np.float32)
         return unit(np.add.reduceat(flat, starts, axis=0))
 
-    def likeness(self, words: Sequence[str], asked: Sequence[str]) -> Array:
-        """The cosines of many words, a row each, with the few that are asked about. Each word is given once.
+    def likeness(self, words: Sequence[str], question: Sequence[str]) -> Array:
+        """The cosines of many words, one row each, with the few of the question. No word occurs twice.
 
         Not `@`: for a product of this size a numerical library wakes a thread for every core, and these go on spinning
         for milliseconds after their part is done.
         """
-        found: Array = np.einsum("ij,kj->ik", self._remembered(words), self.vectors(asked))
-        return found
+        cosines: Array = np.einsum("ij,kj->ik", self._cached(words), self.vectors(question))
+        return cosines
 
-    def _remembered(self, words: Sequence[str]) -> Array:
-        """The directions of words, most of which were asked for before."""
-        if len(words) > KEPT_WORDS:
+    def _cached(self, words: Sequence[str]) -> Array:
+        """The directions of words, most of which are in the cache."""
+        if len(words) > CACHED_DIRECTIONS:
             return self.vectors(words)
         with self._learning:
-            if len(self._rows) + len(new := [word for word in words if word not in self._rows]) > KEPT_WORDS:
+            if len(self._rows) + len(new := [word for word in words if word not in self._rows]) > CACHED_DIRECTIONS:
                 self._rows.clear()
                 new = list(words)
             if new:
                 first = len(self._rows)
                 self._table[first : first + len(new)] = self.vectors(new)
                 self._rows.update(zip(new, range(first, first + len(new)), strict=True))
-            found: Array = self._table[[self._rows[word] for word in words]]
-            return found
+            directions: Array = self._table[[self._rows[word] for word in words]]
+            return directions
 
-    def kept(self, text: str) -> bytes:
-        """A text as it is kept: half a byte a number, which costs no hit worth having. Empty for one without words."""
-        found = self.vector(telling(text))
-        most = float(np.abs(found).max())
+    def stored(self, text: str) -> bytes:
+        """The vector of a text as it is stored: half a byte per number, which loses no match worth having. Empty for a
+        text without words."""
+        vector = self.vector(content_words(text))
+        most = float(np.abs(vector).max())
         if not most:
-            return b""  # it says nothing that could be compared
-        steps = np.clip(np.floor(found * (8 / most)), -8, 7).astype(np.int8) + 8
+            return b""  # nothing to compare
+        steps = np.clip(np.floor(vector * (8 / most)), -8, 7).astype(np.int8) + 8
         packed: bytes = (steps[0::2] << 4 | steps[1::2]).astype(np.uint8).tobytes()
         return packed
 
 
+class VectorTable:
+    """The vectors of one project, by the numbers of its texts. A newer vector of a text replaces the older."""
+
+    def __init__(self) -> None:
+        self.last = 0  # the number of the newest vector loaded
+        self._rows: dict[int, int] = {}
+        self._docs: Array = np.zeros(ROOM, np.int64)
+        self._bodies: Array = np.zeros((ROOM, SIZE), np.int8)
+        self._signs: Array = np.zeros((ROOM, SIZE // 64), np.uint64, order="F")  # searched by column
+        self._lengths: Array = np.ones(ROOM, np.float32)
+
+    def load(self, vectors: Iterable[tuple[int, int, bytes]]) -> None:
+        """Vectors as (number, text, body), the oldest first."""
+        fresh: dict[int, bytes] = {}
+        for number, doc, body in vectors:
+            self.last = max(self.last, number)
+            if len(body) == STORED_BYTES:
+                fresh[doc] = bytes(body)
+        if not fresh:
+            return
+        rows = [self._rows.setdefault(doc, len(self._rows)) for doc in fresh]
+        while len(self._docs) < len(self._rows):
+            self._docs, self._bodies, self._signs, self._lengths = map(
+                _doubled, (self._docs, self._bodies, self._signs, self._lengths)
+            )
+        bodies = unpacked(b"".join(fresh.values()))
+        self._docs[rows] = list(fresh)
+        self._bodies[rows] = bodies
+        self._signs[rows] = _signs(bodies)
+        self._lengths[rows] = np.maximum(np.linalg.norm(bodies.astype(np.float32), axis=1), 1)
+
+    def nearest(self, vector: Array, most: int) -> dict[int, float]:
+        """The nearest texts with their cosines; approximate, and nearly always right."""
+        count = len(self._rows)
+        if not count:
+            return {}
+        rows = np.arange(count)
+        if count > SIGNS_FIRST * most:
+            apart = np.zeros(count, np.int16)
+            for column, sign in enumerate(_signs(vector)):
+                apart += np.bitwise_count(self._signs[:count, column] ^ sign)
+            rows = np.argpartition(apart, SIGNS_FIRST * most)[: SIGNS_FIRST * most]
+        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
+        best = np.argsort(-near, kind="stable")[:most]
+        return {int(self._docs[rows[at]]): float(near[at]) for at in best}
+
+    def cosines(self, vector: Array, docs: Iterable[int]) -> dict[int, float]:
+        """The cosines of texts. Those without a vector are left out."""
+        present = [doc for doc in docs if doc in self._rows]
+        if not present:
+            return {}
+        rows = [self._rows[doc] for doc in present]
+        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
+        return dict(zip(present, near.tolist(), strict=True))
+
+
+class EmbeddingIndex:
+    """A model, and the vectors that this process has loaded, by project."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._tables: dict[Scope, VectorTable] = {}
+
+    def table(self, scope: Scope) -> VectorTable:
+        return self._tables.setdefault(scope, VectorTable())
+
+    def stored(self, text: str) -> bytes:
+        return self.model.stored(without_speaker(text))
+
+    def compare(self, scope: Scope) -> Comparison:
+        return Comparison(self.model, self.table(scope))
+
+
+class Comparison:
+    """Compares one question with the texts of a project: `Sense` of recall/rank.py."""
+
+    def __init__(self, model: Model, table: VectorTable) -> None:
+        self._model = model
+        self._table = table
+
+    def nearest(self, words: Sequence[str], most: int) -> dict[int, float]:
+        return self._table.nearest(self._model.vector(words), most)
+
+    def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]:
+        return self._table.cosines(self._model.weighed(words), docs) if words else {}
+
+    def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]:
+        """By text, for each word of the question the cosine of the word of the text that is most like it."""
+        by_doc = {doc: list(dict.fromkeys(content)) for doc, text in texts.items() if (content := content_words(text))}
+        different = list(dict.fromkeys(chain.from_iterable(by_doc.values())))
+        if not different or not words:
+            return {}
+        like = self._model.likeness(different, words)
+        number = {word: at for at, word in enumerate(different)}
+        places = [number[word] for content in by_doc.values() for word in content]
+        starts = np.cumsum([0, *map(len, by_doc.values())])[:-1]
+        best = np.maximum.reduceat(like[places], starts, axis=0)
+        return dict(zip(by_doc, best.tolist(), strict=True))
+
+
 def unpacked(bodies: bytes) -> Array:
-    """Vectors as they were kept, one after the other: odd whole numbers, so that every one of them has a sign."""
-    packed = np.frombuffer(bodies, np.uint8).reshape(-1, KEPT_BYTES)
-    found = np.empty((len(packed), SIZE), np.int8)
-    found[:, 0::2] = (packed >> 4).view(np.int8) * 2 - 15
-    found[:, 1::2] = (packed & 15).view(np.int8) * 2 - 15
-    return found
+    """Stored vectors, one after the other, as odd whole numbers, so that every number has a sign."""
+    packed = np.frombuffer(bodies, np.uint8).reshape(-1, STORED_BYTES)
+    numbers = np.empty((len(packed), SIZE), np.int8)
+    numbers[:, 0::2] = (packed >> 4).view(np.int8) * 2 - 15
+    numbers[:, 1::2] = (packed & 15).view(np.int8) * 2 - 15
+    return numbers
 
 
-@cache  # whoever opens a store asks for it, and its files need be read once only
+@cache  # every opened store asks for it; its files are read once
 def load() -> Model | None:
-    """The model, when its package is there."""
-    spec = find_spec(PACKAGE)  # looks where it is, and does not run it
+    """The model, if its package is installed."""
+    spec = find_spec(PACKAGE)  # finds the package without running it
     if spec is None or not spec.submodule_search_locations:
         return None
     try:
@@ -144,25 +254,25 @@ def load() -> Model | None:
         return None  # another release with other files: words alone are searched then
 
 
-def telling(text: str) -> list[str]:
-    """The words of a text that say something, as often as it says them."""
+def content_words(text: str) -> list[str]:
+    """The words of a text without stop words, as often as they occur."""
     head = text[:READ_CHARS]
-    found = [*analyse.short_words(analyse.fold(head)), *analyse.subwords(head)]
-    return [word for word in found if word not in STOP] or found
+    every = [*analyse.short_words(analyse.fold(head)), *analyse.subwords(head)]
+    return [word for word in every if word not in STOP] or every
 
 
 def unit(vectors: Array) -> Array:
     """Vectors of length one in the same directions."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    found: Array = vectors / np.maximum(length, 1e-9)
-    return found
+    directions: Array = vectors / np.maximum(length, 1e-9)
+    return directions
 
 
 def _only(folder: str, ending: str) -> str:
-    found = [name for name in sorted(os.listdir(folder)) if name.endswith(ending)]
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} files *{ending} in {folder}")
-    return os.path.join(folder, found[0])
+    names = [name for name in sorted(os.listdir(folder)) if name.endswith(ending)]
+    if len(names) != 1:
+        raise ValueError(f"{len(names)} files *{ending} in {folder}")
+    return os.path.join(folder, names[0])
 
 
 def _weights(path: str) -> Array:
@@ -178,9 +288,20 @@ def _weights(path: str) -> Array:
 
 
 def _vocabulary(path: str) -> dict[str, int]:
-    """Pieces of words and their numbers, the commonest first. The rest of the file is twice as long and not needed."""
+    """Parts of words and their numbers, the most common first. The rest of the file is twice as long and not needed."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     at = text.index("{", text.index('"vocab"'))
-    found: dict[str, int] = json.JSONDecoder().raw_decode(text, at)[0]
-    return found
+    vocabulary: dict[str, int] = json.JSONDecoder().raw_decode(text, at)[0]
+    return vocabulary
+
+
+def _doubled(table: Array) -> Array:
+    room = np.zeros((2 * len(table), *table.shape[1:]), table.dtype, order="F" if table.flags.fnc else "C")
+    room[: len(table)] = table
+    return room
+
+
+def _signs(vectors: Array) -> Array:
+    signs: Array = np.packbits(vectors > 0, axis=-1).view(np.uint64)
+    return signs

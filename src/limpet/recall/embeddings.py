@@ -1,131 +1,72 @@
-"""What a question is about, compared with what texts are about: the vectors of a project, held in memory.
+"""Embeddings for recall: vectors are computed when a question comes, so that a write does not wait for them.
 
-The store keeps a vector for each text (`Store.vectors`); a process learns those that are new to it before each
-question. The nearest are found in two steps: the signs of all vectors are compared, a few bits each, and then the best
-of these in full. A hundred thousand texts take a few milliseconds that way.
+The model is an extra (`limpet[semantic]`) and is loaded with the first question. Where it is not installed, recall
+searches by words, and the first answer says so. embedding_model.py has the model, which needs numpy; this module does
+not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-import numpy as np
+from limpet import errors, limits
 
-from limpet.model import Scope
-from limpet.recall.embedding_model import KEPT_BYTES, SIZE, Array, Model, telling, unpacked
-from limpet.recall.rank import without_speaker
+if TYPE_CHECKING:
+    from limpet.model import Scope
+    from limpet.recall.embedding_model import Comparison, EmbeddingIndex
+    from limpet.store import Store
 
-SIGNS_FIRST = 8  # times as many are compared in full as are wanted
-ROOM = 1_024  # vectors a new table has room for
-
-
-class Table:
-    """The vectors of one project, by the numbers of its texts. A newer one takes the place of an older."""
-
-    def __init__(self) -> None:
-        self.last = 0  # the number of the newest vector known
-        self._rows: dict[int, int] = {}
-        self._docs: Array = np.zeros(ROOM, np.int64)
-        self._bodies: Array = np.zeros((ROOM, SIZE), np.int8)
-        self._signs: Array = np.zeros((ROOM, SIZE // 64), np.uint64, order="F")  # a column is read as a whole
-        self._lengths: Array = np.ones(ROOM, np.float32)
-
-    def learn(self, arrived: Iterable[tuple[int, int, bytes]]) -> None:
-        """Vectors as (number, text, body), the oldest first."""
-        fresh = {doc: bytes(body) for number, doc, body in arrived if self._seen(number) and len(body) == KEPT_BYTES}
-        if not fresh:
-            return
-        rows = [self._rows.setdefault(doc, len(self._rows)) for doc in fresh]
-        while len(self._docs) < len(self._rows):
-            self._docs, self._bodies, self._signs, self._lengths = map(
-                _doubled, (self._docs, self._bodies, self._signs, self._lengths)
-            )
-        bodies = unpacked(b"".join(fresh.values()))
-        self._docs[rows] = list(fresh)
-        self._bodies[rows] = bodies
-        self._signs[rows] = _signs(bodies)
-        self._lengths[rows] = np.maximum(np.linalg.norm(bodies.astype(np.float32), axis=1), 1)
-
-    def _seen(self, number: int) -> bool:
-        self.last = max(self.last, number)
-        return True
-
-    def nearest(self, vector: Array, most: int) -> dict[int, float]:
-        """The texts that are nearest, with their cosines; nearly always the right ones."""
-        count = len(self._rows)
-        if not count:
-            return {}
-        rows = np.arange(count)
-        if count > SIGNS_FIRST * most:
-            apart = np.zeros(count, np.int16)
-            for column, sign in enumerate(_signs(vector)):
-                apart += np.bitwise_count(self._signs[:count, column] ^ sign)
-            rows = np.argpartition(apart, SIGNS_FIRST * most)[: SIGNS_FIRST * most]
-        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
-        best = np.argsort(-near, kind="stable")[:most]
-        return {int(self._docs[rows[at]]): float(near[at]) for at in best}
-
-    def cosines(self, vector: Array, docs: Iterable[int]) -> dict[int, float]:
-        """How near texts are. Those without a vector are left out."""
-        known = [doc for doc in docs if doc in self._rows]
-        if not known:
-            return {}
-        rows = [self._rows[doc] for doc in known]
-        near = self._bodies[rows].astype(np.float32) @ vector / self._lengths[rows]
-        return dict(zip(known, near.tolist(), strict=True))
+HINT = "Only words are compared: texts that say the same in other words are found with the extra limpet[semantic]."
+BATCH = 2_000  # texts that are in memory at once
 
 
-class Meaning:
-    """A model, and what this process has learned with it."""
+class Embeddings:
+    """The embedding index of one opened store, loaded when it is needed, if there is a model."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self._tables: dict[Scope, Table] = {}
+    def __init__(self, load: Callable[[], EmbeddingIndex | None]) -> None:
+        self._load = load
+        self._loaded: tuple[EmbeddingIndex | None] | None = None
+        self._hinted = False
 
-    def table(self, scope: Scope) -> Table:
-        return self._tables.setdefault(scope, Table())
+    def index(self) -> EmbeddingIndex | None:
+        if self._loaded is None:
+            self._loaded = (self._load(),)
+        return self._loaded[0]
 
-    def kept(self, text: str) -> bytes:
-        return self.model.kept(without_speaker(text))
-
-    def asked(self, scope: Scope) -> Asked:
-        return Asked(self.model, self.table(scope))
-
-
-class Asked:
-    """What recall/rank.py asks for one question."""
-
-    def __init__(self, model: Model, table: Table) -> None:
-        self._model = model
-        self._table = table
-
-    def nearest(self, words: Sequence[str], most: int) -> dict[int, float]:
-        return self._table.nearest(self._model.vector(words), most)
-
-    def cosines(self, words: Mapping[str, float], docs: Iterable[int]) -> Mapping[int, float]:
-        return self._table.cosines(self._model.weighed(words), docs) if words else {}
-
-    def likeness(self, words: Sequence[str], texts: Mapping[int, str]) -> Mapping[int, Sequence[float]]:
-        """By text, how like each of the words the word of the text is that is most like it."""
-        told = {doc: list(dict.fromkeys(found)) for doc, text in texts.items() if (found := telling(text))}
-        different = list(dict.fromkeys(chain.from_iterable(told.values())))
-        if not different or not words:
-            return {}
-        like = self._model.likeness(different, words)
-        number = {word: at for at, word in enumerate(different)}
-        places = [number[word] for found in told.values() for word in found]
-        starts = np.cumsum([0, *map(len, told.values())])[:-1]
-        best = np.maximum.reduceat(like[places], starts, axis=0)
-        return dict(zip(told, best.tolist(), strict=True))
+    def hint(self) -> str:
+        """A sentence for the first answer without a model."""
+        if self._hinted or self.index() is not None:
+            return ""
+        self._hinted = True
+        return HINT
 
 
-def _doubled(table: Array) -> Array:
-    room = np.zeros((2 * len(table), *table.shape[1:]), table.dtype, order="F" if table.flags.fnc else "C")
-    room[: len(table)] = table
-    return room
+def compare(embeddings: Embeddings | None, store: Store, scope: Scope) -> Comparison | None:
+    """Compares a question with the texts of a project, after missing vectors were computed; None without a model."""
+    index = embeddings.index() if embeddings else None
+    if index is None:
+        return None
+    with suppress(errors.StoreReadOnly):  # texts that have a vector can still be found
+        catch_up(index, store, scope)
+    table = index.table(scope)
+    table.load(store.vectors.after(scope, table.last))
+    return index.compare(scope)
 
 
-def _signs(vectors: Array) -> Array:
-    found: Array = np.packbits(vectors > 0, axis=-1).view(np.uint64)
-    return found
+def catch_up(index: EmbeddingIndex, store: Store, scope: Scope, most: int = limits.VECTORS_CATCH_UP) -> int:
+    """Compute missing vectors, the newest texts first, as many as a question may wait for. Returns how many."""
+    count = 0
+    while count < most:
+        batch = min(BATCH, most - count)
+        texts = store.vectors.missing(scope, index.model.name, batch)
+        if not texts:
+            break
+        vectors = [(text, index.stored(text.text)) for text in texts]
+        if not store.vectors.keep(scope, index.model.name, vectors):
+            break  # another process is doing it
+        count += len(texts)
+        if len(texts) < batch:
+            break  # these were all
+    return count

@@ -1,11 +1,14 @@
-"""What a question asks for: its words, the names, times and literal texts in it, and what kind of question it is.
+"""Analysis of questions: to everything in a project (`read`, for recall) and to one text (`terms`, for ask).
 
-Any text is a legal question. What is looked at is bounded, so that ten thousand words cost no more than a few dozen.
+Recall needs stems that an index knows, names, times and literal texts. A question to one text is answered by searching
+that text, so its terms keep their spelling, and a synonym may stand for a term. Any text is a legal question; the
+analysis is bounded, so that ten thousand words cost no more than a few dozen.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,18 +16,20 @@ from typing import NamedTuple
 from limpet.model import milliseconds, moment
 from limpet.text import words as analyse
 
-MOST_WORDS = 40  # different words of a question that are looked for; the first ones are taken
-READ_CHARS = 4_000  # of a question that are looked at for names, times and literals
+MOST_WORDS = 40  # different words of a question that are searched; the first ones are taken
+READ_CHARS = 4_000  # of a question, read for names, times and literals
 MOST_LITERALS = 3
+MOST_TERMS = 40  # of a question to one text; the first ones are taken
+ACCENTED_MOST = 200  # different letters with accents that are folded
 LITERAL_MIN_CHARS = 4
-FEW_WORDS = 3  # a query of no more words, without a question word, is taken for key words
+FEW_WORDS = 3  # a query of at most so many words, without a question word, is a list of key words
 
 
 def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Words that say nothing about what is sought. Left out of a question unless it has no others.
+# Words that say nothing about the subject. Left out of a question unless it has no others.
 STOP = _listed(
     "a about above after again all also am an and any are as at be because been before being below between both but "
     "by can could d did didn do does doesn doing don down during each few for from further get got had has have "
@@ -34,6 +39,60 @@ STOP = _listed(
     "this those through to too under until up us ve very was we were what when where which while who whom whose why "
     "will with would you your yours yourself yourselves"
 )
+# The same for a question to one text. Fewer: in a log, words like `before`, `no` and `same` say something.
+TERM_STOP = _listed(
+    "a an and any are as at be been being but by can could did do does doing for from get gets getting give given "
+    "had has have having how i in into is it its long many me much my of on or our please s shall should show tell "
+    "than that the their them then there these they this those to used uses using was we were what when where which "
+    "who whose why will with would you your"
+)
+# Words of questions, by stem, and what outputs say instead.
+_SYNONYMS = {
+    "fail": ("error", "exception", "failure", "✗"),
+    "error": ("exception", "fail", "failure"),
+    "crash": ("panic", "exception", "segfault", "fatal"),
+    "durat": ("time", "elapsed", "took", "seconds", "ms"),
+    "author": ("login", "user", "by"),
+    "remov": ("delete", "drop"),
+    "delet": ("remove", "drop"),
+    "ad": ("add", "introduce", "create"),
+    "fix": ("resolve", "correct", "bug"),
+    "mail": ("email",),
+    "email": ("mail", "@"),
+    "link": ("href", "url", "http"),
+    "url": ("href", "link", "http"),
+    "address": ("addr", "ip", "host"),
+    "directori": ("dir", "folder"),
+    "databas": ("db",),
+    "maximum": ("max",),
+    "minimum": ("min",),
+    "biggest": ("largest", "max"),
+    "largest": ("biggest", "max"),
+    "percent": ("%", "pct"),
+    "percentag": ("%", "pct"),
+    "total": ("sum", "all"),
+    "finish": ("completed", "done", "finished"),
+    "complet": ("finished", "done"),
+    "repositori": ("repo",),
+    "depend": ("requires", "dependency"),
+    "licens": ("licence",),
+    "allow": ("enum", "permitted", "choices"),
+    "option": ("flag", "enum", "param"),
+    "argument": ("args", "param"),
+    "environ": ("env",),
+    "memori": ("mem", "rss"),
+    "request": ("get", "post", "req"),
+    "number": ("no", "num", "#", "count"),
+    "valu": ("val",),
+    "messag": ("msg",),
+    "password": ("passwd", "pwd"),
+    "configur": ("config", "conf", "cfg"),
+    "phone": ("tel", "mobile"),
+    "price": ("cost", "amount"),
+    "warn": ("warning", "⚠"),
+}
+# Question words, and the word a text uses for what they ask for.
+_ASKS_FOR = {"who": "author", "whose": "author", "when": "date", "why": "error"}
 _ASKING = _listed("what when where which who whom whose why how did do does is are was were has have can")
 _FIRST_PERSON = _listed("i my me mine myself we our us")
 _MONTHS = (
@@ -53,6 +112,10 @@ _WHEN = re.compile(
 )
 _QUOTED = re.compile(r"[\"“`]([^\"”`\n]{3,80})[\"”`]")
 _ENDS = "'\"`“”\u2018\u2019.,;:?!()[]{}<>"
+_TERM_ENDS = _ENDS + "\u2013\u2014"
+_TERM_QUOTED = re.compile(r"(?<!\w)['\"“`]([^'\"”`]{3,80})['\"”`](?!\w)")
+_TOKEN = re.compile(r"\S+")
+SUBWORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z]+(?=[A-Z][a-z])|\d+|[A-Z]")
 _HEXLIKE = re.compile(r"(?=[a-z]*\d)[0-9a-f]{6,}")
 
 
@@ -67,8 +130,8 @@ class When(NamedTuple):
 
 class Question(NamedTuple):
     words: tuple[str, ...]  # folded, each stem once, in order
-    pairs: tuple[tuple[int, int], ...]  # of words that stand side by side, by their numbers
-    literals: tuple[str, ...]  # identifiers, paths and quoted texts that should occur as they are
+    pairs: tuple[tuple[int, int], ...]  # adjacent words, by their indexes
+    literals: tuple[str, ...]  # identifiers, paths and quoted texts, which should occur verbatim
     when: When
     asks_when: bool
     first_person: bool
@@ -79,9 +142,9 @@ def read(text: str, now: int) -> Question:
     head = text[:READ_CHARS]
     folded = analyse.fold(head)
     plain = analyse.words(folded)
-    found = [*plain, *analyse.subwords(head)][: 20 * MOST_WORDS]
-    sought = [word for word in found if word not in STOP] or found
-    numbers: dict[str, int] = {}  # of a stem
+    every = [*plain, *analyse.subwords(head)][: 20 * MOST_WORDS]
+    sought = [word for word in every if word not in STOP] or every
+    numbers: dict[str, int] = {}  # by stem, the index of its word
     words: list[str] = []
     for word, stem in zip(sought, analyse.terms(sought), strict=True):
         if stem not in numbers and len(words) < MOST_WORDS:
@@ -100,21 +163,21 @@ def read(text: str, now: int) -> Question:
 
 
 def _pairs(plain: list[str], numbers: dict[str, int]) -> tuple[tuple[int, int], ...]:
-    at = [numbers.get(stem, -1) for stem in analyse.terms(plain)]
-    return tuple(dict.fromkeys((one, two) for one, two in pairwise(at) if min(one, two) >= 0))
+    indexes = [numbers.get(stem, -1) for stem in analyse.terms(plain)]
+    return tuple(dict.fromkeys(pair for pair in pairwise(indexes) if min(pair) >= 0))
 
 
 def _literals(head: str, plain: list[str]) -> tuple[str, ...]:
-    """Texts to find as they stand: what is quoted, and what is written like a path, an identifier or a hash."""
-    found = [quoted.strip() for quoted in _QUOTED.findall(head)]
+    """Texts to find verbatim: quotations, and tokens that look like a path, an identifier or a hash."""
+    literals = [quoted.strip() for quoted in _QUOTED.findall(head)]
     for token in head.split()[: 4 * MOST_WORDS]:
         bare = token.strip(_ENDS)
         inner = any(not c.isalnum() and c not in "'\u2019-" for c in bare)
         if inner or analyse.subwords(bare) or _HEXLIKE.fullmatch(bare.lower()):
-            found.append(bare)
+            literals.append(bare)
     if len(plain) == 1:
-        found.append(head.strip())  # a single word may be a piece of the word that is meant
-    long_enough = (text for text in found if len(text) >= LITERAL_MIN_CHARS)
+        literals.append(head.strip())  # a single word may be a part of the word in a text
+    long_enough = (text for text in literals if len(text) >= LITERAL_MIN_CHARS)
     return tuple(dict.fromkeys(map(analyse.fold, long_enough)))[:MOST_LITERALS]
 
 
@@ -127,7 +190,7 @@ def _times(folded: str, plain: list[str], now: int) -> When:
     if "may" in words and (numbers or years or "in" in words):
         months.add(5)
     days = {int(match[1]) for match in numbers if 1 <= int(match[1]) <= 31} if months else set()
-    spans = [*_spans(folded, now), *filter(None, (_iso_day(*found.groups()) for found in _ISO_DAY.finditer(folded)))]
+    spans = [*_spans(folded, now), *filter(None, (_iso_day(*match.groups()) for match in _ISO_DAY.finditer(folded)))]
     return When(frozenset(months), frozenset(days), frozenset(years) if months or not spans else frozenset(), (*spans,))
 
 
@@ -147,23 +210,23 @@ def _spans(folded: str, now: int) -> list[tuple[int, int]]:
         start, stop = today - timedelta(days=first), today - timedelta(days=last)
         return milliseconds(start.isoformat()), milliseconds(stop.isoformat())
 
-    found = []
+    spans = []
     if "yesterday" in folded:
-        found.append(span(1, 0))
+        spans.append(span(1, 0))
     if re.search(r"\b(?:today|tonight|this morning)\b", folded):
-        found.append(span(0, -1))
+        spans.append(span(0, -1))
     for match in _AGO.finditer(folded):
         count = _NUMBERS.get(match[1]) or int(match[1])
         size = _UNIT_DAYS[match[2]]
-        found.append(span(min(count * size + size // 2, 20_000), max(count * size - size // 2 - 1, 0)))
+        spans.append(span(min(count * size + size // 2, 20_000), max(count * size - size // 2 - 1, 0)))
     for match in _LAST.finditer(folded):
         size = _UNIT_DAYS[match[2]]
-        found.append(span(size, -1) if match[1] != "last" else span(2 * size, 0))
-    return found
+        spans.append(span(size, -1) if match[1] != "last" else span(2 * size, 0))
+    return spans
 
 
 def dated(when: When, at: int) -> float:
-    """How well a time fits the times asked for: 0 not at all, 1 for the month or span, 2 for the very day."""
+    """How well a time fits the times asked for: 0 not at all, 1 for the month, 2 for the day or span."""
     if any(start <= at < stop for start, stop in when.spans):
         return 2.0
     if not when.months and not when.years:
@@ -172,5 +235,108 @@ def dated(when: When, at: int) -> float:
     if (when.years and day.year not in when.years) or (when.months and day.month not in when.months):
         return 0.0
     if not when.months:
-        return 0.5  # a whole year says little
+        return 0.5  # a year says little
     return 2.0 if day.day in when.days else 1.0
+
+
+# --- questions to one text --------------------------------------------------------------------------------------------
+
+ABBREVIATION = "<"  # as a stem: any word that the full word begins with
+
+
+class Term(NamedTuple):
+    """A word of a question to one text, found by its stem, or a literal that must occur verbatim."""
+
+    text: str  # folded
+    stem: str  # empty for a literal
+    weight: float
+
+
+def folded(text: str) -> str:
+    """Lower case, without accents, of the same length, so that positions mean the same in both."""
+    if text.isascii():
+        return text.lower()
+    low = text.lower()
+    if len(low) != len(text):
+        low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    for letter in sorted(c for c in set(low) if ord(c) > 127)[:ACCENTED_MOST]:
+        base = unicodedata.normalize("NFKD", letter)[:1]
+        if base != letter and base.isalpha():
+            low = low.replace(letter, base)
+    return low
+
+
+def terms(question: str) -> list[Term]:
+    """The terms of a question to one text, in its order, each once."""
+    every: dict[str, Term] = {}
+
+    def add(text: str, weight: float, stem: str = "") -> None:
+        low = folded(text)
+        if low and (low not in every or every[low].weight < weight):
+            every[low] = Term(low, stem, weight)
+
+    for quoted in _TERM_QUOTED.findall(question):
+        if " " in quoted:
+            add(quoted, 1.2)
+    plain: list[str] = []
+    for token in _TOKEN.findall(question):
+        bare = re.sub(r"['\u2019]s$", "", token.strip(_TERM_ENDS)).strip(_TERM_ENDS)
+        parts = SUBWORD.findall(bare)
+        literal = len(bare) > 2 and (len(parts) > 1 or any(not c.isalnum() for c in bare))
+        if literal:
+            add(bare, 1.3)
+        if literal and bare.isalnum() and sum(part.isdigit() for part in parts) > 1:
+            parts = []  # an id such as 58fa3f0b: its parts mean nothing
+        numeric = literal and all(part.isdigit() for part in parts)
+        for part in parts if not numeric else []:
+            low = folded(part)
+            if low in TERM_STOP or (literal and len(low) < 2):
+                continue
+            weight = 0.5 if literal else 1.2 if part[0].isupper() and plain else 1.0
+            add(part, weight, term_stem(low))
+        for part in parts if numeric else []:
+            add(part, 0.25, term_stem(folded(part)))
+        joined = folded(plain[-1] + bare) if plain and not literal else ""
+        if len(joined) > 5 and plain[-1].isalpha():
+            add(joined, 0.9)
+        plain.append(bare)
+    for token in SUBWORD.findall(question) if not every else ():
+        add(token, 1.0, term_stem(folded(token)))
+    for name in filter(None, map(_ASKS_FOR.get, map(str.lower, plain))):
+        add(name, 0.4, term_stem(name))
+    return list(every.values())[:MOST_TERMS]
+
+
+def phrases(question: str, low: str) -> list[Term]:
+    """The longest runs of words of the question that the folded text has word by word: names, titles, dates."""
+    query = folded(question)
+    spans = [match.span() for match in _TOKEN.finditer(query)][:MOST_TERMS]
+    runs: list[Term] = []
+    reach = 0
+    for first, (start, _) in enumerate(spans):
+        best = ""
+        for last in range(max(first + 1, reach), len(spans)):
+            phrase = query[start : spans[last][1]].strip("'\"`?!.,;: ")
+            if phrase not in low:
+                break
+            best, reach = phrase, last + 1
+        content = [word for word in re.findall(r"\w+", best) if word not in TERM_STOP]
+        if content and " " in best:
+            runs.append(Term(best, "", 0.3 if len(content) == 1 else 0.5 + 0.25 * min(4, len(content))))
+    return runs
+
+
+def synonyms(terms: list[Term]) -> list[tuple[Term, Term]]:
+    """Other words an output may use for the same, each with the term it stands for."""
+    texts = {term.text for term in terms}
+    pairs: list[tuple[Term, Term]] = []
+    for term in terms:
+        words = [word for word in _SYNONYMS.get(term.stem, ()) if word not in texts]
+        pairs += [(Term(word, term_stem(word) if word.isalpha() else "", 0.4 * term.weight), term) for word in words]
+        if len(term.text) >= 7 and term.text.isalpha() and term.stem:
+            pairs.append((Term(term.text[:4], ABBREVIATION, 0.4 * term.weight), term))
+    return pairs
+
+
+def term_stem(word: str) -> str:
+    return analyse.terms([word])[0]

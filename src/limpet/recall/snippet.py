@@ -1,4 +1,4 @@
-"""The part of a text that a question is about, with the words that were found marked, and texts that say the same."""
+"""The part of a text that answers a question, with the matching words marked, and duplicates among matches."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import NamedTuple
 from limpet.recall.alike import alike, bag
 from limpet.text import words as analyse
 
-OPEN, CLOSE = "«", "»"  # around a word that was found
+OPEN, CLOSE = "«", "»"  # around a matching word
 READ_WORDS = 400  # of a long text, from the best stretch on
-BEFORE_WORDS = 6  # shown before the first word that was found
+BEFORE_WORDS = 6  # before the first matching word
 
 
 class Snippet(NamedTuple):
     text: str
-    line: int  # that it begins in, counted from 1
+    line: int  # of its beginning, from 1
     whole: bool
 
 
 def snippet(text: str, sought: Sequence[str], at: int, words: int) -> Snippet:
-    """At most so many words of a text, the ones with most of the words sought; `at` is where to begin to look."""
+    """At most `words` words of a text, the ones with most of the words sought, from the word `at` on."""
     stems = frozenset(analyse.terms(list(sought)))
     tokens = list(islice(analyse.places(text), max(0, at - BEFORE_WORDS), at + READ_WORDS))
     if not tokens:
@@ -35,34 +35,34 @@ def snippet(text: str, sought: Sequence[str], at: int, words: int) -> Snippet:
         last = first + words
     start = 0 if first == 0 and at <= BEFORE_WORDS else tokens[first].start()
     stop = len(text) if last == len(tokens) and len(tokens) < READ_WORDS else tokens[last - 1].end()
-    stop = min(stop, start + 16 * words)  # signs between words are bounded too
+    stop = min(stop, start + 16 * words)  # characters between words are bounded too
     parts, done = [], start
     for token, hit in zip(tokens[first:last], hits[first:last], strict=True):
         if hit and token.end() <= stop:
             parts += [text[done : token.start()], OPEN, token.group(), CLOSE]
             done = token.end()
-    shown = "".join([*parts, text[done:stop]]).strip()
+    part = "".join([*parts, text[done:stop]]).strip()
     cut_before, cut_after = text[:start].strip() != "", text[stop:].strip() != ""
-    shown = ("… " if cut_before else "") + shown + (" …" if cut_after else "")
-    return Snippet(shown, 1 + text.count("\n", 0, start), not (cut_before or cut_after))
+    part = ("… " if cut_before else "") + part + (" …" if cut_after else "")
+    return Snippet(part, 1 + text.count("\n", 0, start), not (cut_before or cut_after))
 
 
 def _densest(tokens: list[re.Match[str]], hits: list[bool], words: int) -> int:
-    """The token to begin with, so that the words from there on hold the most different words that were found.
+    """The token to begin with, so that the words from there on contain the most different matching words.
 
-    Where several places do, the one where these stand closest together: what is asked for follows it.
+    Of several such places, the one where these are closest together: the answer follows it.
     """
-    found = [(at, _stem(tokens[at].group())) for at, hit in enumerate(hits) if hit]
+    matching = [(at, _stem(tokens[at].group())) for at, hit in enumerate(hits) if hit]
     best, chosen = (0, 0), 0
-    for number, (at, _) in enumerate(found):
+    for number, (at, _) in enumerate(matching):
         within: set[str] = set()
         reach = at
-        for other, stem in found[number : number + words]:
-            if other >= at + words - BEFORE_WORDS:
+        for near, stem in matching[number : number + words]:
+            if near >= at + words - BEFORE_WORDS:
                 break
             if stem not in within:
                 within.add(stem)
-                reach = other
+                reach = near
         if (len(within), at - reach) > best:
             best, chosen = (len(within), at - reach), at
     return max(0, min(chosen - BEFORE_WORDS, len(tokens) - words))
@@ -75,10 +75,10 @@ def _stem(word: str) -> str:
 
 
 def same(texts: Sequence[str]) -> list[int]:
-    """For each text the number of the first one that says the same in nearly the same words; its own if none does."""
+    """For each text the index of the first one with nearly the same words; its own if there is none."""
     bags = [bag(text) for text in texts]
     firsts: list[int] = []
     for at, words in enumerate(bags):
-        twins = (other for other in range(at) if firsts[other] == other and alike(words, bags[other]))
+        twins = (first for first in range(at) if firsts[first] == first and alike(words, bags[first]))
         firsts.append(next(twins, at))
     return firsts

@@ -1,9 +1,9 @@
-"""A text cut into the units that a question is answered with, and how the units lie inside each other.
+"""A text cut into the units that a question is answered with, and how the units are nested.
 
 A unit is a line. A long line is cut further: JSON after each member, XML before each tag, anything else between words,
-so that a 5 MB line is as readable as a log. What encloses a unit is told by depth: indentation, headings of Markdown,
-files and hunks of a diff, and inside a long line its own brackets and tags. Depth is worked out only for the units that
-are looked at, as most of a large text is not.
+so that a 5 MB line is as readable as a log. Nesting follows from depth: indentation, headings of Markdown, files and
+hunks of a diff, and inside a long line its own brackets and tags. Depth is computed lazily, because most units of a
+large text are not examined.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ LONG_LINE = 600  # characters; a longer line is cut into units
 _PIECE = 240  # characters of a piece of plain text in a long line
 _SHORTEST = 40  # characters; JSON members shorter than this are joined, for fewer units
 _WALK = 2_000  # units walked over in search of what encloses a unit
-_LEVELS = 12  # enclosing units that are looked at
-_BLANKS = 20  # blank lines walked over to see how deep they lie
-_CELLS = 200  # units looked at to tell a table from prose
-_UNDER_HEADING = 1_000  # depth a level of headings adds: more than any indentation that is looked at
+_LEVELS = 12  # enclosing units that are examined
+_BLANKS = 20  # blank lines walked over to get their depth
+_CELLS = 200  # units examined to distinguish a table from prose
+_UNDER_HEADING = 1_000  # depth a level of headings adds: more than any indentation
 
 _MEMBER = re.compile(r'(?:[^",{}\[\]]|"(?:[^"\\]|\\.)*+(?:"|\Z))*+(,|[{\[][{\[\s]*+|[}\]][}\]\s]*+,?|\Z)', re.S)
 _TAG = re.compile(r"<[^>]*>[^<]*(?:</[^>]*>\s*)*|[^<]+|<")
@@ -37,7 +37,7 @@ class Units:
         lines = text.split("\n")
         line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
         self.starts: list[int] = line_starts[:-1]
-        self._inner: dict[int, int] = {}  # depth by unit, known for units inside long lines
+        self._inner: dict[int, int] = {}  # depth by unit, for units inside long lines
         if any(len(line) > LONG_LINE for line in lines):
             self.starts = self._cut_long(lines, line_starts)
         self.line_starts = line_starts[:-1]
@@ -67,11 +67,11 @@ class Units:
         return bisect_right(self.starts, position, 0, self.count) - 1
 
     def line(self, unit: int) -> int:
-        """The line a unit lies in, from 1."""
+        """The line of a unit, from 1."""
         return bisect_right(self.line_starts, self.starts[unit])
 
-    def same_line(self, unit: int, other: int) -> bool:
-        return self.line(unit) == self.line(other)
+    def same_line(self, first: int, second: int) -> bool:
+        return self.line(first) == self.line(second)
 
     def in_long_line(self, unit: int) -> bool:
         return unit in self._inner
@@ -83,24 +83,24 @@ class Units:
         return not self[unit].strip()
 
     def depth(self, unit: int) -> int:
-        """How deep a unit lies. Blank lines lie as deep as what comes before them."""
-        known = self._depths.get(unit)
-        if known is not None:
-            return known
-        shown = self[unit]
-        asked, first = unit, max(0, unit - _BLANKS)
-        while unit > first and not shown.strip() and unit not in self._inner:
+        """The depth of a unit. Blank lines have the depth of what comes before them."""
+        cached = self._depths.get(unit)
+        if cached is not None:
+            return cached
+        text = self[unit]
+        argument, first = unit, max(0, unit - _BLANKS)
+        while unit > first and not text.strip() and unit not in self._inner:
             unit -= 1
-            shown = self[unit]
+            text = self[unit]
         own = self._inner.get(unit)
-        depth = len(shown) - len(shown.lstrip()) if own is None else own
-        level = _level(shown) if own is None else None
+        depth = len(text) - len(text.lstrip()) if own is None else own
+        level = _level(text) if own is None else None
         depth = level * _UNDER_HEADING - 1 if level else depth + self._heading_above(unit) * _UNDER_HEADING
-        self._depths[asked] = depth
+        self._depths[argument] = depth
         return depth
 
     def _heading_above(self, unit: int) -> int:
-        """The level of the heading a unit stands under, 0 if there is none."""
+        """The level of the heading above a unit, 0 if there is none."""
         if self._headings is None:
             self._headings = self._find_headings()
             self._heading_units = sorted(self._headings)
@@ -108,29 +108,29 @@ class Units:
         return self._headings[self._heading_units[before - 1]] if before else 0
 
     def _find_headings(self) -> dict[int, int]:
-        found: dict[int, int] = {}
+        headings: dict[int, int] = {}
         for mark in ("\n#", "\ndiff --git ", "\nIndex: ", "\n@@ ", "\n==", "\n___"):
             at = self.text.find(mark[1:]) if self.text.startswith(mark[1:]) else self.text.find(mark)
-            while at >= 0 and len(found) < 100_000:
+            while at >= 0 and len(headings) < 100_000:
                 unit = self.at(at + 1 if self.text[at] == "\n" else at)
                 level = _level(self[unit])
                 if level:
-                    found[unit] = level
+                    headings[unit] = level
                 at = self.text.find(mark, at + 1)
-        return found
+        return headings
 
     def above(self, unit: int) -> list[int]:
-        """What encloses a unit, nearest first."""
-        found: list[int] = []
+        """The units that enclose a unit, nearest first."""
+        parents: list[int] = []
         at = self._parent(unit)
-        while at is not None and len(found) < _LEVELS:
-            found.append(at)
+        while at is not None and len(parents) < _LEVELS:
+            parents.append(at)
             at = self._parent(at)
-        heading = self._enclosing_heading(found[-1] if found else unit)
-        return [*found, heading] if heading is not None and heading not in found else found
+        heading = self._enclosing_heading(parents[-1] if parents else unit)
+        return [*parents, heading] if heading is not None and heading not in parents else parents
 
     def _parent(self, unit: int) -> int | None:
-        """The nearest unit before that lies less deep. What is known of units on the way is used to skip others."""
+        """The nearest previous unit of less depth. Cached parents of units on the way are used to skip others."""
         if unit in self._parents:
             return self._parents[unit]
         depth = self._outer_depth(unit)
@@ -146,7 +146,7 @@ class Units:
         return at
 
     def _outer_depth(self, unit: int) -> int:
-        """The depth that encloses no more of a unit: for a heading that of its level."""
+        """The depth outside a unit: for a heading that of its level."""
         depth = self.depth(unit)
         return depth - _UNDER_HEADING + 1 if depth % _UNDER_HEADING == _UNDER_HEADING - 1 else depth
 
@@ -170,34 +170,34 @@ class Units:
         return range(unit, end)
 
     def table_top(self, unit: int) -> int | None:
-        """The header of the table with aligned columns that a unit stands in."""
+        """The header of the table with aligned columns that a unit is in."""
         if unit in self._inner and self.first_of_line(unit) == unit:
             return None
         if not _COLUMNS.search(self[unit]):
             return None
         top, at = unit, unit - 1
         walked: list[int] = [unit]
-        found: int | None = None
+        header: int | None = None
         while at >= 0 and unit - at < 5 * _WALK:
             if at in self._tops:
-                found = self._tops[at]
+                header = self._tops[at]
                 break
-            shown = self[at]
-            if not (_RULE.match(shown) or _COLUMNS.search(shown) or shown.startswith((" ", "\t"))):
-                found = self._as_header(top)
+            text = self[at]
+            if not (_RULE.match(text) or _COLUMNS.search(text) or text.startswith((" ", "\t"))):
+                header = self._as_header(top)
                 break
-            if shown.strip() and not _RULE.match(shown):
+            if text.strip() and not _RULE.match(text):
                 top = at
             walked.append(at)
             at -= 1
         else:
-            found = self._as_header(top)
-        self._tops.update(dict.fromkeys(walked, found))
-        return found if found != unit else None
+            header = self._as_header(top)
+        self._tops.update(dict.fromkeys(walked, header))
+        return header if header != unit else None
 
     def _as_header(self, top: int) -> int | None:
-        shown = self[top]
-        return top if re.search(r"[A-Za-z]{2}", shown) and sum(map(str.isdigit, shown)) * 5 < len(shown) else None
+        text = self[top]
+        return top if re.search(r"[A-Za-z]{2}", text) and sum(map(str.isdigit, text)) * 5 < len(text) else None
 
     def separated(self) -> bool:
         """Whether the text is a table with separators, so that its first line names the columns."""
@@ -218,20 +218,20 @@ class Units:
 _COLUMN_NAMES = re.compile(r"\A[^\d:=\[(]*[A-Za-z_][^:=\[(]*\Z")
 
 
-def _level(shown: str) -> int | None:
+def _level(text: str) -> int | None:
     """The level of a heading: the number of signs in Markdown, 1 for the file of a diff, 2 for its hunks."""
-    match = _HEADING.match(shown)
+    match = _HEADING.match(text)
     if not match:
         return None
     return len(match[1]) if match[1] else 2 if match[3] or match[5] else 1
 
 
-def _closes(shown: str) -> bool:
-    return shown.strip()[:1] in ("}", "]", ")") or shown.lstrip().startswith("</")
+def _closes(text: str) -> bool:
+    return text.strip()[:1] in ("}", "]", ")") or text.lstrip().startswith("</")
 
 
 def pieces(line: str) -> list[tuple[int, int]]:
-    """Where the units of a long line begin, and how deep each of them lies."""
+    """Where the units of a long line begin, and the depth of each."""
     head = line[:2_000]
     if head.lstrip()[:1] in ("{", "[") and re.search(r'"\s*:|\[\s*[{"\[\d]', head):
         return _json_pieces(line)
@@ -242,34 +242,34 @@ def pieces(line: str) -> list[tuple[int, int]]:
 
 def _json_pieces(line: str) -> list[tuple[int, int]]:
     """A unit ends with a bracket or, when it is not too short for one, with a comma."""
-    found: list[tuple[int, int]] = []
+    pieces: list[tuple[int, int]] = []
     depth, start = 0, 0
     for match in _MEMBER.finditer(line):
         end, last = match.end(), match[1]
         closing = last[:1] in ("}", "]")
         if end - start > LONG_LINE:
-            found.append((start, depth))
-            found.extend((m.start(), depth + 1) for m in list(_WORDS.finditer(line, start, end))[1:])
+            pieces.append((start, depth))
+            pieces.extend((m.start(), depth + 1) for m in list(_WORDS.finditer(line, start, end))[1:])
             start = end
         elif end - start > _SHORTEST or last != ",":
-            found.append((start, depth - (closing and not line[start : match.start(1)].strip())))
+            pieces.append((start, depth - (closing and not line[start : match.start(1)].strip())))
             start = end
         if last != ",":
             depth += last.count("{") + last.count("[") - last.count("}") - last.count("]")
         if end >= len(line):
             break
-    return found or [(0, 0)]
+    return pieces or [(0, 0)]
 
 
 def _tag_pieces(line: str) -> list[tuple[int, int]]:
     """A unit begins with each opening tag; closing tags stay with what they close."""
-    found: list[tuple[int, int]] = []
+    pieces: list[tuple[int, int]] = []
     depth = 0
     for match in _TAG.finditer(line):
         tag = match.group()
-        found.append((match.start(), depth))
+        pieces.append((match.start(), depth))
         if len(tag) > LONG_LINE:
-            found.extend((m.start(), depth + 1) for m in list(_WORDS.finditer(line, *match.span()))[1:])
+            pieces.extend((m.start(), depth + 1) for m in list(_WORDS.finditer(line, *match.span()))[1:])
         opens = tag[:1] == "<" and tag[1:2] not in ("/", "?", "!") and tag.find("/>", 0, tag.find(">") + 1) < 0
         depth = max(0, depth + opens - tag.count("</"))
-    return found
+    return pieces
