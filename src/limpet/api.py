@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from limpet.recall import recall
     from limpet.recall.embeddings import Embeddings
     from limpet.sandbox.run import SessionSandbox
-    from limpet.session import pins, sessions, tree
+    from limpet.session import context, pins, sessions, tree
     from limpet.session.notepad import SessionNotepad
     from limpet.session.prompt import SystemPrompt
     from limpet.upkeep import export, history, tool_pins
@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from limpet.window.messages import Message
     from limpet.window.window import Window
 else:  # every server starts with this module, and few calls need these
-    memory, pins, sessions, tree = map(
-        LateModule, ("memory.memory", "session.pins", "session.sessions", "session.tree")
-    )
+    memory, context = map(LateModule, ("memory.memory", "session.context"))
+    pins, sessions, tree = map(LateModule, ("session.pins", "session.sessions", "session.tree"))
     savings, recall = map(LateModule, ("outputs.savings", "recall.recall"))
     export, history, tool_pins = map(LateModule, ("upkeep.export", "upkeep.history", "upkeep.tool_pins"))
     answers, messages = map(LateModule, ("window.answers", "window.messages"))
@@ -329,7 +328,7 @@ class Session:
         """
         ctx = self.ctx()
         self._handoff = handoff.waiting(ctx, line)
-        return sessions.context(ctx, self._handoff, line)
+        return context.start_context(ctx, self._handoff, line)
 
     def used(self) -> None:
         """Record that a model call used the last context of this session; the handoff in it is used up now."""

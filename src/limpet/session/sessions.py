@@ -7,10 +7,8 @@ from typing import NamedTuple
 from limpet import errors, limits
 from limpet.catalogue.check import bounded
 from limpet.catalogue.operation import Context, Json
-from limpet.memory import digest, memory
-from limpet.memory import handoff as handoffs
-from limpet.model import NOTE, SESSION, Draft, Entry, Handoff, SessionInfo, as_session, iso
-from limpet.session import notepad, tree
+from limpet.model import NOTE, SESSION, Draft, Entry, SessionInfo, as_session, iso
+from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.store import Listing
 
@@ -67,15 +65,6 @@ def show_session(ctx: Context, id: str) -> SessionDetails:
 def list_sessions(ctx: Context, include_archived: bool = False, limit: int = limits.HISTORY_SHOWN) -> Sessions:
     page = ctx.store.entries.list(ctx.scope, Listing((SESSION,), include_done=include_archived, limit=limit))
     return Sessions(tuple(map(as_session, page.entries)), page.total - len(page.entries))
-
-
-def context(ctx: Context, handoff: Handoff | None, line: str = handoffs.MAIN) -> str:
-    """What a session starts with, in order: the handoff, the notepad, the scratchpad if any, and memory."""
-    first = handoffs.section(handoff, handoffs.other_lines(ctx, line))
-    parts = [part for part in (first, tree.capsule(ctx)) if part]
-    parts.append(notepad.section(notepad.read_notepad(ctx)))
-    parts += [memory.scratch_section(ctx), digest.digest(ctx).text]
-    return "\n\n".join(part for part in parts if part)
 
 
 def _no_session(id: str) -> errors.NotFound:
