@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import click
@@ -87,6 +88,14 @@ def test_every_parameter_of_an_operation_can_be_given() -> None:
         for param in operation.params:
             other = given_otherwise.get(param.name, param.name)
             assert {param.name, other} & names, f"{path} cannot be given {param.name}"
+
+
+def test_every_function_of_a_command_takes_its_values() -> None:
+    for path, part in ALL.items():
+        names = [param.name for param in part.row.params if param.kind != command.CONFIRM]
+        invocation = [] if part.row.standalone else [Invocation()]
+        inspect.signature(commands.function(part.row)).bind(*invocation, **dict.fromkeys(names))
+        assert part.row.run or path in COMMANDS, path
 
 
 def sample(param: Parameter) -> list[str]:

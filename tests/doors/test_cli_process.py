@@ -83,10 +83,14 @@ def test_what_must_start_at_once_imports_neither_click_nor_rich(folder: Path) ->
     assert not set(served.stderr.split()) & {b"click", b"rich", b"mcp"}
 
 
-def test_plain_output_needs_no_rich(folder: Path) -> None:
-    script = "import sys\nfrom limpet.doors.cli import main\nmain(sys.argv[1:])\nassert 'rich' not in sys.modules\n"
-    child(folder, "note", "add", "x")
-    assert child(folder, "note", "list", command=(sys.executable, "-c", script)).returncode == 0
+def test_well_formed_commands_and_plain_output_need_neither_click_nor_rich(folder: Path) -> None:
+    script = (
+        "import sys\nfrom limpet.doors.cli import main\ncode = main(sys.argv[1:])\n"
+        "assert code == 0 and not {'click', 'rich'} & set(sys.modules), (code, sorted(sys.modules))\n"
+    )
+    command = (sys.executable, "-c", script)
+    for words in (["note", "add", "x"], ["note", "list", "--json"], ["pad", "append", "- [ ] x", "--session", "s"]):
+        assert child(folder, *words, command=command).returncode == 0
 
 
 def test_mcp_speaks_on_standard_output(folder: Path) -> None:
