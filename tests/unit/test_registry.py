@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import jsonschema
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from limpet import errors
 from limpet.catalogue import table
 from limpet.catalogue.check import a_name, bounded, checked, storable
-from limpet.catalogue.operation import Operation, Param
+from limpet.catalogue.late import resolve
+from limpet.catalogue.operation import LEVELS, Operation, Param
 
 OPERATION = Operation(
     "add_note",  # texts are looked up by name
@@ -210,3 +212,26 @@ def test_names_that_do_not_exist() -> None:
 def test_core_is_part_of_full() -> None:
     core, full = ({operation.name for operation in table.profile(name)} for name in ("core", "full"))
     assert core < full
+
+
+@pytest.mark.parametrize("name", sorted(table.OPERATIONS))
+def test_a_row_points_at_a_function_with_its_parameters(name: str) -> None:
+    row = table.OPERATIONS[name]
+    assert callable(resolve(row.show))
+    function = resolve(row.run)
+    assert table.operation_of(function) is row
+    taken = list(inspect.signature(function).parameters.values())[1:]  # the first is the context
+    named = {param.name: param for param in taken if param.kind not in (param.VAR_KEYWORD, param.VAR_POSITIONAL)}
+    declared = {param.name: param for param in row.params}
+    if not any(param.kind is param.VAR_KEYWORD for param in taken):
+        assert declared.keys() <= named.keys()
+    for param in named.values():
+        if param.default is param.empty:
+            assert declared[param.name].required
+
+
+def test_every_row_has_a_part_of_the_guidance_that_exists_and_commands_of_its_own() -> None:
+    assert {row.guidance for row in table.ROWS} == {"", *table.GUIDANCE}
+    assert len(table.COMMANDS) == sum(len(row.commands) for row in table.ROWS)
+    assert all(row.commands and row.level in LEVELS for row in table.ROWS)
+    assert all(set(row.profiles) <= set(table.PROFILES) for row in table.ROWS)
