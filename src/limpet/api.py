@@ -216,7 +216,7 @@ class Limpet:
 
     def see_tools(
         self, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool = True
-    ) -> tuple[tool_pins.Seal, ...]:
+    ) -> tuple[tool_pins.ToolPin, ...]:
         """Compare the tools another MCP server lists with the pinned ones. The first list of a server is pinned."""
         ctx = self.context(by="agent/wrap")._replace(session="")
         return tool_pins.see_tools(ctx, server, tools, complete=complete)

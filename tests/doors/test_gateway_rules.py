@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet import errors
-from limpet.doors.proxy import gateway_config, gateway_rules
-from limpet.doors.proxy.gateway_config import Address, Command
+from limpet.doors.proxy import gateway_rules, gateway_servers
+from limpet.doors.proxy.gateway_servers import Address, Command
 
-NAMES = st.from_regex(gateway_config.NAME, fullmatch=True)
+NAMES = st.from_regex(gateway_servers.NAME, fullmatch=True)
 OWN = st.from_regex(r"[A-Za-z0-9_.-]{1,60}", fullmatch=True)
 
 
@@ -91,13 +91,13 @@ def test_both_forms_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     url = "https://a.test/mcp"
     headers = {Authorization = "Bearer ${THEIR_KEY}"}
     """
-    files, web = gateway_config.load(written(tmp_path, json.dumps({"mcpServers": servers})))
+    files, web = gateway_servers.load(written(tmp_path, json.dumps({"mcpServers": servers})))
     assert isinstance(files, Command)
     assert isinstance(web, Address)
     assert (files.argv, files.folder, files.env["A"]) == (("npx", "-y", "x"), "/usr", "k")
     assert "UNRELATED" not in files.env
     assert web.headers == {"Authorization": "Bearer k"}
-    assert gateway_config.load(written(tmp_path, toml, "servers.toml")) == (files, web)
+    assert gateway_servers.load(written(tmp_path, toml, "servers.toml")) == (files, web)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_both_forms_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 )
 def test_entries_that_cannot_be_right(servers: Any, word: str, tmp_path: Path) -> None:
     with pytest.raises(errors.BadInput, match=word):
-        gateway_config.load(written(tmp_path, json.dumps({"mcpServers": servers})))
+        gateway_servers.load(written(tmp_path, json.dumps({"mcpServers": servers})))
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,13 @@ def test_files_that_cannot_be_read(text: str, tmp_path: Path) -> None:
     path = tmp_path / "servers.json"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(errors.BadInput, match=r"servers\.json"):
-        gateway_config.load(str(path))
+        gateway_servers.load(str(path))
     with pytest.raises(errors.BadInput, match="No such file"):
-        gateway_config.load(str(tmp_path / "nothing.json"))
+        gateway_servers.load(str(tmp_path / "nothing.json"))
 
 
 def test_a_file_that_everybody_can_write_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, '{"mcpServers": {"a": {"command": "x"}}}')
     Path(path).chmod(0o666)
     with pytest.raises(errors.BadInput, match="only you"):
-        gateway_config.load(path)
+        gateway_servers.load(path)

@@ -15,7 +15,7 @@ from doors import cli_runner
 from doors.cli_runner import child
 from limpet import clients
 from limpet.clients.edits import SERVER_ARGUMENTS
-from limpet.text import json_edit
+from limpet.text import json_spans
 
 # What stands in a file before: nothing, something empty, and something people wrote, with comments and odd spaces.
 SETTINGS = """{
@@ -87,7 +87,7 @@ def test_a_client_gets_us_once_and_is_given_back_as_it_was(
         text = path.read_text()
         assert "limpet" in text
         if path.suffix == ".json":
-            json_edit.value(text, json_edit.scan(text))
+            json_spans.value(text, json_spans.scan(text))
         if path.suffix == ".toml":
             assert tomllib.loads(text)["mcp_servers"]["limpet"]["args"][-4:] == list(SERVER_ARGUMENTS)
     assert not any(one["changed"] for one in run(project, "install", client, scope)["files"])
@@ -118,8 +118,8 @@ def test_what_people_change_in_between_stays(client: str, project: Path, home: P
         text = path.read_text()
         assert "limpet" not in text
         if path.suffix == ".json":
-            mean = json_edit.value(text, json_edit.scan(text))
-            assert mean == json_edit.value(SETTINGS, json_edit.scan(SETTINGS)) | {"theme": "light"} | (
+            mean = json_spans.value(text, json_spans.scan(text))
+            assert mean == json_spans.value(SETTINGS, json_spans.scan(SETTINGS)) | {"theme": "light"} | (
                 {"version": 1} if path.name == "hooks.json" and client == "cursor" else {}
             )
             assert "// mine" in text

@@ -38,7 +38,7 @@ def test_a_stream_is_read_the_same_however_it_arrives(
 
 def test_fields_of_events() -> None:
     stream = b"event: other\ndata: no\n\nretry: 50\nid: 7\ndata:\n\ndata: {\ndata: }\n\ndata: cut off\n"
-    assert list(http.events([stream])) == [http.Event(b"", "7", 50), http.Event(b"{\n}", None, None)]
+    assert list(http.events([stream])) == [http.StreamEvent(b"", "7", 50), http.StreamEvent(b"{\n}", None, None)]
     assert list(http.events([b"id: a\0b\nretry: x\nnonsense\n\n"])) == []
 
 
@@ -59,8 +59,8 @@ def test_one_line_says_the_same(value: Any) -> None:
     ],
 )
 def test_places(url: str, place: tuple[object, ...], shown: str) -> None:
-    assert http.place_of(url) == place
-    assert http.place_of(url).shown == shown
+    assert http.address_of(url) == place
+    assert http.address_of(url).shown == shown
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_places(url: str, place: tuple[object, ...], shown: str) -> None:
     [("/b", "/b"), ("c", "/c"), ("https://a/d", "/d"), ("http://a/d", None), ("https://b/d", None), ("", "/mcp")],
 )
 def test_redirects_stay_on_the_server(location: str, path: str | None) -> None:
-    found = http.redirected(http.place_of("https://a/mcp"), location)
+    found = http.redirected(http.address_of("https://a/mcp"), location)
     assert (None if found is None else found.path) == path
 
 

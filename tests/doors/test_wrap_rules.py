@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.doors.proxy import rewrite as rules
+from limpet.outputs.policy import Policy
+from limpet.text.json_spans import EACH, edited, scan_planned
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -46,13 +48,17 @@ def test_no_request_is_taken_for_a_reply(params: Any, id: Any) -> None:
 @given(PLAIN, st.sampled_from([None, 1]))
 def test_positions_are_those_of_the_values(value: Any, indent: int | None) -> None:
     text = json.dumps({"a": {"b": [value, {"c": value}]}, "x": value}, indent=indent)
-    top = rules.node(text, 0, {"a": {"b": {rules.EACH: {}}}})
-    first, second = top.value["a"].value["b"].value
-    x = top.value["x"]
-    assert json.loads(text[x.start : x.end]) == value
-    assert json.loads(text[first.start : first.end]) == value
-    assert json.loads(text[second.start : second.end]) == {"c": value}
-    assert (top.start, top.end) == (0, len(text))
+    top = scan_planned(text, {"a": {"b": {EACH: {}}}})
+    outer = top.get("a")
+    assert outer is not None
+    inner, x = outer.get("b"), top.get("x")
+    assert inner is not None
+    assert x is not None
+    first, second = inner.items
+    assert json.loads(text[x.start : x.stop]) == value
+    assert json.loads(text[first.start : first.stop]) == value
+    assert json.loads(text[second.start : second.stop]) == {"c": value}
+    assert (top.start, top.stop) == (0, len(text))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,7 @@ def test_positions_are_those_of_the_values(value: Any, indent: int | None) -> No
 )
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises((ValueError, IndexError)):
-        rules.node(text, 0, {"a": {}, rules.EACH: None})
+        scan_planned(text, {"a": {}, EACH: None})
 
 
 def reply(text: str, **more: Any) -> str:
@@ -71,7 +77,7 @@ def reply(text: str, **more: Any) -> str:
     ("text", "big"), [("x" * 99, False), ("x" * 100, True), ("é" * 49, False), ("é" * 50, True), ("😀" * 25, True)]
 )
 def test_the_threshold_counts_bytes_and_equal_is_big(text: str, big: bool) -> None:
-    assert bool(rules.big_texts(reply(text), 100, None)) == big
+    assert bool(rules.big_texts(reply(text), Policy(100, True), None)) == big
 
 
 def test_only_text_items_are_taken() -> None:
@@ -85,8 +91,8 @@ def test_only_text_items_are_taken() -> None:
         *({"text": big}, {"type": "text"}, {"type": "text", "text": 7}, {"type": "text", "text": [big]}, big, 5, None),
     ]
     for result in ({"content": odd}, {"content": big}, {"content": {"text": big}}, {"contents": odd}, big, None, {}):
-        assert rules.big_texts(json.dumps({"result": result}), 100, None) == []
-    assert rules.big_texts(json.dumps({"error": {"code": 1, "message": big}}), 100, None) == []
+        assert rules.big_texts(json.dumps({"result": result}), Policy(100, True), None) == []
+    assert rules.big_texts(json.dumps({"error": {"code": 1, "message": big}}), Policy(100, True), None) == []
 
 
 PLAIN_STRING: Any = {"type": "object", "properties": {"result": {"type": "string", "title": "R"}}}
@@ -108,37 +114,37 @@ PLAIN_STRING: Any = {"type": "object", "properties": {"result": {"type": "string
 )
 def test_structured_strings_are_taken_only_where_any_string_fits(schema: Any, fits: bool) -> None:
     big = "x" * 200
-    found = rules.big_texts(reply("small", structuredContent={"result": big, "n": [big]}), 100, schema)
+    found = rules.big_texts(reply("small", structuredContent={"result": big, "n": [big]}), Policy(100, True), schema)
     assert [part.value for part in found] == ([big] if fits else [])
 
 
 def test_our_tools_come_after_those_of_the_upstream() -> None:
-    listing = rules.Listing()
+    listing = rules.ToolList()
     text = '{"id": 1, "result" : {"tools":[ {"name":"a","x":1.50} ], "_meta":{}}}\n'
     new = listing.add_to(text, TOOLS)
     assert new.startswith('{"id": 1, "result" : {"tools":[ {"name":"a","x":1.50} ,{"name":"scratchpad_read"')
     assert new.endswith("]" + ', "_meta":{}}}\n')
     assert [tool["name"] for tool in json.loads(new)["result"]["tools"]] == ["a", *rules.READ_TOOLS]
-    assert json.loads(rules.Listing().add_to('{"result":{"tools":[]}}', TOOLS))["result"]["tools"] == TOOLS
+    assert json.loads(rules.ToolList().add_to('{"result":{"tools":[]}}', TOOLS))["result"]["tools"] == TOOLS
 
 
 @pytest.mark.parametrize("text", ['{"error":{"code":1}}', '{"result":{}}', '{"result":{"tools":5}}', '{"result":null}'])
 def test_other_answers_to_a_listing_stay(text: str) -> None:
-    assert rules.Listing().add_to(text, TOOLS) is text
+    assert rules.ToolList().add_to(text, TOOLS) is text
 
 
 def test_a_name_that_is_taken_stays_with_the_upstream() -> None:
-    listing = rules.Listing()
+    listing = rules.ToolList()
     text = json.dumps({"result": {"tools": [{"name": "scratchpad_read"}]}})
     names = [tool["name"] for tool in json.loads(listing.add_to(text, TOOLS))["result"]["tools"]]
     assert names == ["scratchpad_read", "limpet_scratchpad_read", "scratchpad_list"]
-    assert listing.ours("scratchpad_read") is None
-    assert listing.ours("limpet_scratchpad_read") == "scratchpad_read"
+    assert listing.read_tool("scratchpad_read") is None
+    assert listing.read_tool("limpet_scratchpad_read") == "scratchpad_read"
     both = json.dumps({"result": {"tools": [{"name": name} for name in ("scratchpad_read", "limpet_scratchpad_read")]}})
     assert "scratchpad_list" in listing.add_to(both, TOOLS)
     assert listing.name("scratchpad_read") is None
     listing.restart()
-    assert listing.ours("scratchpad_read") == "scratchpad_read"
+    assert listing.read_tool("scratchpad_read") == "scratchpad_read"
 
 
 def test_references_are_whole_strings_among_the_arguments() -> None:
@@ -153,7 +159,7 @@ def test_references_are_whole_strings_among_the_arguments() -> None:
     for text in (json.dumps(message), json.dumps(message).replace("/", "\\/"), json.dumps(message, indent=1)):
         found = list(rules.references(text))
         assert [place.value for place in found] == ["hold://0123456789ab", "hold://0123456789ab#/x y/0"]
-        new = json.loads(rules.edited(text, [(place.start, place.end, '"T"') for place in found]))
+        new = json.loads(edited(text, [(place.start, place.stop, '"T"') for place in found]))
         assert new["params"]["arguments"]["a"] == new["params"]["arguments"]["b"][0]["c"] == "T"
         assert new["params"]["arguments"]["d"] == arguments["d"]
         assert new["params"]["name"] == message["params"]["name"]  # type: ignore[index]
@@ -167,5 +173,5 @@ def test_no_arguments_have_no_references(text: str) -> None:
 @given(PLAIN)
 def test_arguments_without_references_are_left_alone(value: Any) -> None:
     text = json.dumps({"params": {"arguments": {"a": value}}})
-    assert rules.edited(text, []) == text
+    assert edited(text, []) == text
     assert list(rules.references(text)) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from limpet import errors
 from limpet.api import Limpet
-from limpet.upkeep.tool_pins import Seal, fingerprint, server_name
+from limpet.upkeep.tool_pins import ToolPin, fingerprint, server_name
 
 READ: dict[str, Any] = {
     "name": "read",
@@ -19,7 +19,7 @@ READ: dict[str, Any] = {
     "inputSchema": {"type": "object", "properties": {"path": {"type": "string", "enum": ["a"], "default": "a"}}},
     "annotations": {"readOnlyHint": True},
 }
-SEALED = (Seal("read", "sealed"),)
+SEALED = (ToolPin("read", "sealed"),)
 
 
 def changed(**parts: Any) -> dict[str, dict[str, Any]]:
@@ -30,7 +30,7 @@ def test_a_server_is_sealed_when_it_is_first_seen(hold: Limpet) -> None:
     assert hold.see_tools("files", {"read": READ}) == SEALED
     assert hold.see_tools("files", {"read": dict(reversed(READ.items()))}) == SEALED
     assert hold.see_tools("files", changed(description="Reads and sends a file.")) == (
-        Seal("read", "changed", ("description",)),
+        ToolPin("read", "changed", ("description",)),
     )
     assert hold.see_tools("other", changed(description="Reads and sends a file.")) == SEALED
     assert hold.see_tools("files", {"read": READ}) == SEALED
@@ -50,25 +50,25 @@ def test_a_server_is_sealed_when_it_is_first_seen(hold: Limpet) -> None:
 )
 def test_every_part_counts(hold: Limpet, part: str, value: object, name: str) -> None:
     hold.see_tools("files", {"read": READ})
-    assert hold.see_tools("files", changed(**{part: value})) == (Seal("read", "changed", (name,)),)
+    assert hold.see_tools("files", changed(**{part: value})) == (ToolPin("read", "changed", (name,)),)
 
 
 def test_a_new_tool_is_new_until_it_is_approved(hold: Limpet) -> None:
     hold.see_tools("files", {"read": READ})
     more = {"read": {**READ, "title": "x"}, "write": {"name": "write"}}
-    assert hold.see_tools("files", more) == (Seal("read", "changed", ("title",)), Seal("write", "new"))
+    assert hold.see_tools("files", more) == (ToolPin("read", "changed", ("title",)), ToolPin("write", "new"))
     assert hold.call("approve_seals", {"server": "files", "tool": "write"})["approved"] == ["write"]
-    assert hold.see_tools("files", more)[1] == Seal("write", "sealed")
+    assert hold.see_tools("files", more)[1] == ToolPin("write", "sealed")
     assert hold.call("approve_seals", {"server": "file"}) == {"server": "files", "approved": ["read"]}
     assert {seal.state for seal in hold.see_tools("files", more)} == {"sealed"}
     assert hold.call("approve_seals", {"server": "files"})["approved"] == []
-    assert hold.see_tools("files", {"read": READ}) == (Seal("read", "changed", ("title",)),)
+    assert hold.see_tools("files", {"read": READ}) == (ToolPin("read", "changed", ("title",)),)
 
 
 def test_a_list_that_is_not_complete_seals_nothing(hold: Limpet) -> None:
     assert hold.see_tools("files", {"read": READ}, complete=False) == SEALED
     assert hold.call("list_seals", {})["servers"] == []
-    assert hold.see_tools("files", {"read": READ, "b": {"name": "b"}}) == (*SEALED, Seal("b", "sealed"))
+    assert hold.see_tools("files", {"read": READ, "b": {"name": "b"}}) == (*SEALED, ToolPin("b", "sealed"))
     assert hold.see_tools("files", changed(title="x"), complete=False)[0].state == "changed"
 
 

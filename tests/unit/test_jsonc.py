@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.text import json_edit
+from limpet.text import json_edit, json_spans
 
 CONFIG = """{
   // the servers of this project
@@ -32,7 +32,7 @@ STYLES = st.sampled_from([{"indent": None}, {"indent": 2}, {"indent": 4}, {"inde
 
 
 def mean(text: str) -> Any:
-    return json_edit.value(text, json_edit.scan(text))
+    return json_spans.value(text, json_spans.scan(text))
 
 
 @given(OBJECTS, STYLES, st.text(min_size=1), VALUES)
@@ -75,17 +75,17 @@ def test_objects_on_the_way_are_made() -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"a" 1}', '{"a": 1 "b": 2}', "[1] 2", '{"a": }', "/* only */", "{a: 1}", "]"])
 def test_what_is_not_json_is_refused(text: str) -> None:
-    with pytest.raises(json_edit.NotJson):
-        json_edit.value(text, json_edit.scan(text))
+    with pytest.raises(json_spans.NotJson):
+        json_spans.value(text, json_spans.scan(text))
 
 
 def test_a_value_in_the_way_is_not_overwritten() -> None:
-    with pytest.raises(json_edit.NotJson, match="line 1: mcpServers is not an object"):
+    with pytest.raises(json_spans.NotJson, match="line 1: mcpServers is not an object"):
         json_edit.put('{"mcpServers": []}', ["mcpServers", "limpet"], {})
-    with pytest.raises(json_edit.NotJson, match="is not a list"):
+    with pytest.raises(json_spans.NotJson, match="is not a list"):
         json_edit.append('{"hooks": {"a": {}}}', ["hooks", "a"], 1)
 
 
 def test_no_depth_overflows() -> None:
     text = "[" * 100_000 + "]" * 100_000
-    assert json_edit.scan(text).kind == "list"
+    assert json_spans.scan(text).kind == "list"

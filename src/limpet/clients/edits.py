@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from limpet import prompts
 from limpet.clients.base import HOOK_SECONDS, Client
-from limpet.text import json_edit
+from limpet.text import json_edit, json_spans
 
 NAME = "limpet"
 HOOK_MARK = "hook --client"  # part of every hook command that Limpet installs
@@ -181,10 +181,10 @@ def _applied(text: str, edit: Edit) -> str:
 def _put(text: str, edit: Entry | Hook | Member) -> str:
     if isinstance(edit, Entry):
         return json_edit.put(text, (*edit.path, NAME), edit.value)
-    node = json_edit.find(text, edit.path) if text.strip() else None
+    node = json_spans.find(text, edit.path) if text.strip() else None
     if isinstance(edit, Member):
         return text if node else json_edit.put(text, edit.path, edit.value)
-    if node is not None and edit.value in json_edit.value(text, node):
+    if node is not None and edit.value in json_spans.value(text, node):
         return text
     return json_edit.append(_take(text, edit), edit.path, edit.value)
 
@@ -210,7 +210,7 @@ def _take(text: str, edit: Entry | Hook | Member) -> str:
 def _pruned(text: str, path: tuple[str, ...]) -> str:
     """The text without the objects and lists along the path that are now empty."""
     while path:
-        node = json_edit.find(text, path)
+        node = json_spans.find(text, path)
         if node is None or node.members or node.kind == "value":
             return text
         last = path[-1]
@@ -222,7 +222,7 @@ def _pruned(text: str, path: tuple[str, ...]) -> str:
 def _in_json(change: Callable[[str, Any], str], text: str, edit: Entry | Hook | Member) -> str:
     try:
         return change(text, edit)
-    except json_edit.NotJson as problem:
+    except json_spans.NotJson as problem:
         raise Unreadable(str(problem)) from None
 
 

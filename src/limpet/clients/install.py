@@ -37,7 +37,7 @@ from limpet.clients.edits import (
     without_edits,
     wrote,
 )
-from limpet.text import json_edit
+from limpet.text import json_spans
 from limpet.text.diff import unified
 
 RECORD = "installs.json"
@@ -173,9 +173,9 @@ def plugin_enabled(client: Client, root: str, home: str) -> bool:
 
 def _member(text: str, name: str) -> Any:
     try:
-        node = json_edit.find(text, (name,)) if text.strip() else None
-        return None if node is None else json_edit.value(text, node)
-    except json_edit.NotJson:
+        node = json_spans.find(text, (name,)) if text.strip() else None
+        return None if node is None else json_spans.value(text, node)
+    except json_spans.NotJson:
         return None
 
 

@@ -54,7 +54,15 @@ def keep_output(
     rule = policy(rules, tool, free_tokens)
     if not rules.enabled or not rule.is_big(content):
         return Replacement(content, None)
-    prepared = _prepared(ctx, tool, content, call, rule.redact)
+    return keep_big(ctx, tool, content, call, redact=rule.redact, reader=reader)
+
+
+def keep_big(
+    ctx: Context, tool: str, content: str, call: str = "", *, redact: bool = True, reader: str = READER
+) -> Replacement:
+    """Store a result that the policy has found to be big."""
+    rules = ctx.bounds.outputs
+    prepared = _prepared(ctx, tool, content, call, redact)
     output, new = ctx.store.outputs.keep(ctx.scope, prepared.draft, prepared.body, ctx.stamp("keep_output"))
     if new:
         prune_outputs(ctx, output.id)

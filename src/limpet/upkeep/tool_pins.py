@@ -1,8 +1,9 @@
-"""Seals: what the tools of other MCP servers looked like when they were first seen, so that a change is noticed.
+"""Tool pinning: the definitions of other MCP servers' tools as they were first seen, so that a change is noticed.
 
 An agent trusts a tool by its definition, and a server can change that at any time. The first complete list of a
-server's tools is sealed: a hash of each whole definition, and one of each part of it to say what changed. What is
-different later stays so until a person approves it. One entry a server; its `extra` holds the tools.
+server's tools is pinned: a hash of each definition, and one per part of it to say what changed. A later difference
+stays until a person approves it. There is one entry per server; its `extra` holds the tools. The operations and the
+stored states call a pin a seal.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PART_DIGITS = 16  # of the hash of a part, which only says what changed; the who
 SEALED, CHANGED, NEW = "sealed", "changed", "new"
 
 
-class Seal(NamedTuple):
+class ToolPin(NamedTuple):
     """One tool: whether it is as approved, and which parts of its definition are not."""
 
     tool: str
@@ -31,9 +32,9 @@ class Seal(NamedTuple):
     parts: tuple[str, ...] = ()
 
 
-class Server(NamedTuple):
+class PinnedServer(NamedTuple):
     name: str
-    seals: tuple[Seal, ...]
+    pins: tuple[ToolPin, ...]
     updated_at: int
 
 
@@ -58,20 +59,22 @@ def _hash(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def see_tools(ctx: Context, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool) -> tuple[Seal, ...]:
-    """Compare what a server lists with what is sealed. A server that is new is sealed once its list is complete."""
+def see_tools(
+    ctx: Context, server: str, tools: Mapping[str, Mapping[str, Any]], *, complete: bool
+) -> tuple[ToolPin, ...]:
+    """Compare the tools of a server with their pins. A new server's tools are pinned once its list is complete."""
     name = server_name(server)
     found = {tool: fingerprint(definition) for tool, definition in tools.items()}
     known = ctx.store.entries.read(ctx.scope, SEALS, name)
     if known is None and not complete:
-        return tuple(Seal(tool, SEALED) for tool in found)
+        return tuple(ToolPin(tool, SEALED) for tool in found)
     if known is None or _noted(known, found) != known.extra:
 
         def decide(before: Entry | None) -> Draft:
             return Draft(name, extra=_noted(before, found))
 
         known = ctx.store.entries.edit(ctx.scope, SEALS, name, decide, ctx.stamp("see_tools")).entry
-    return tuple(_seal(tool, known.extra["tools"][tool]) for tool in found)
+    return tuple(_pin(tool, known.extra["tools"][tool]) for tool in found)
 
 
 def _noted(before: Entry | None, found: Mapping[str, Json]) -> Json:
@@ -84,27 +87,27 @@ def _noted(before: Entry | None, found: Mapping[str, Json]) -> Json:
     return {"tools": tools}
 
 
-def _seal(tool: str, kept: Json) -> Seal:
+def _pin(tool: str, kept: Json) -> ToolPin:
     seal, seen = kept["seal"], kept["seen"]
     if seal is None:
-        return Seal(tool, NEW)
+        return ToolPin(tool, NEW)
     if seal["sha256"] == seen["sha256"]:
-        return Seal(tool, SEALED)
+        return ToolPin(tool, SEALED)
     names = sorted({*seal["parts"], *seen["parts"]})
-    return Seal(tool, CHANGED, tuple(name for name in names if seal["parts"].get(name) != seen["parts"].get(name)))
+    return ToolPin(tool, CHANGED, tuple(name for name in names if seal["parts"].get(name) != seen["parts"].get(name)))
 
 
-def list_seals(ctx: Context, server: str | None = None) -> tuple[Server, ...]:
+def list_seals(ctx: Context, server: str | None = None) -> tuple[PinnedServer, ...]:
     page = ctx.store.entries.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
     entries = page.entries if server is None else (_find(ctx, server),)
     return tuple(
-        Server(entry.key, tuple(_seal(tool, kept) for tool, kept in entry.extra["tools"].items()), entry.updated_at)
+        PinnedServer(entry.key, tuple(_pin(*item) for item in entry.extra["tools"].items()), entry.updated_at)
         for entry in entries
     )
 
 
 def approve_seals(ctx: Context, server: str, tool: str | None = None) -> Approved:
-    """Seal the tools of a server, or one of them, as they were seen last. Only people do this; agents have no tool."""
+    """Pin the tools of a server, or one of them, as they were last seen. People do this; agents have no tool for it."""
     name = _find(ctx, server).key
     approved: list[str] = []
 
@@ -112,7 +115,7 @@ def approve_seals(ctx: Context, server: str, tool: str | None = None) -> Approve
         tools = {} if before is None else dict(before.extra["tools"])
         if tool is not None and tool not in tools:
             raise errors.no_entry("tool", tool, f"`limpet seals list` names the tools of {name}.")
-        approved[:] = [one for one, kept in tools.items() if tool in (None, one) and _seal(one, kept).state != SEALED]
+        approved[:] = [one for one, kept in tools.items() if tool in (None, one) and _pin(one, kept).state != SEALED]
         changed = {one: {"seal": tools[one]["seen"], "seen": tools[one]["seen"]} for one in approved}
         return Draft(name, extra={"tools": {**tools, **changed}})
 
@@ -146,15 +149,15 @@ def server_name(name: str) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def servers_json(value: tuple[Server, ...]) -> Json:
+def servers_json(value: tuple[PinnedServer, ...]) -> Json:
     return {
         "servers": [
             {
                 "server": server.name,
                 "updated_at": iso(server.updated_at),
                 "tools": [
-                    {"tool": seal.tool, "state": seal.state, **({"parts": list(seal.parts)} if seal.parts else {})}
-                    for seal in server.seals
+                    {"tool": pin.tool, "state": pin.state, **({"parts": list(pin.parts)} if pin.parts else {})}
+                    for pin in server.pins
                 ],
             }
             for server in value

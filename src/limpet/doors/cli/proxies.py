@@ -6,8 +6,8 @@ from limpet import settings
 from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.invocation import Invocation
 from limpet.doors.proxy import wrapper
-from limpet.doors.proxy.kept_outputs import Outputs
-from limpet.doors.proxy.upstream_process import Upstream
+from limpet.doors.proxy.backend import Backend
+from limpet.doors.proxy.upstream import ProcessLink
 
 
 def wrap(
@@ -25,31 +25,32 @@ def wrap(
         raise Misuse("Name one server: its command after --, or its address with --url.")
     if url is None and (header or header_env):
         raise Misuse("--header and --header-env go with --url.")
-    outputs = _outputs(cli, threshold, strict)
+    backend = _backend(cli, threshold, strict)
     if url is None:
         title = name or " ".join(server)
-        return wrapper.serve(lambda events: Upstream(server, title, events), outputs)
+        return wrapper.serve(lambda events: ProcessLink(server, title, events), backend)
     from limpet.doors.proxy import http_rules, upstream_http  # late: a server that is a process needs no HTTP client
 
-    place = http_rules.place_of(url)
+    address = http_rules.address_of(url)
     pairs = [line.partition(":")[::2] for line in header]
     for line in header_env:
         header_name, _, variable = line.partition("=")
         pairs.append((header_name, settings.variable(variable)))
     headers = dict(http_rules.header(*pair) for pair in pairs)
-    return wrapper.serve(lambda events: upstream_http.Http(place, headers, name or place.shown, events), outputs)
+    title = name or address.shown
+    return wrapper.serve(lambda events: upstream_http.HttpLink(address, headers, title, events), backend)
 
 
 def gateway(cli: Invocation, config: str, wait: int | None, threshold: int | None, strict: bool) -> int:
     """The same for many servers, whose tools get the server's name as a prefix."""
-    from limpet.doors.proxy import gateway, gateway_config  # late: `wrap` needs neither
+    from limpet.doors.proxy import gateway, gateway_servers  # late: `wrap` needs neither
 
-    specs = gateway_config.load(config)
+    specs = gateway_servers.load(config)
     seconds = gateway.WAIT_SECONDS if wait is None else float(wait)
-    return wrapper.serve(lambda events: gateway.Gateway(specs, events, seconds), _outputs(cli, threshold, strict))
+    return wrapper.serve(lambda events: gateway.Gateway(specs, events, seconds), _backend(cli, threshold, strict))
 
 
-def _outputs(cli: Invocation, threshold: int | None, strict: bool) -> Outputs:
+def _backend(cli: Invocation, threshold: int | None, strict: bool) -> Backend:
     def load() -> settings.Settings:
         chosen = settings.load(cli.store, cli.project)
         if threshold is None:
@@ -57,4 +58,4 @@ def _outputs(cli: Invocation, threshold: int | None, strict: bool) -> Outputs:
         outputs = chosen.bounds.outputs._replace(threshold_bytes=threshold)
         return chosen._replace(bounds=chosen.bounds._replace(outputs=outputs))
 
-    return Outputs(load, cli.session, strict=strict)
+    return Backend(load, cli.session, strict=strict)

@@ -1,27 +1,28 @@
-"""What `limpet wrap` and `limpet gateway` need from whatever stands behind them, and what carries the lines.
+"""The server behind `limpet wrap` and `limpet gateway`, and the pipes that carry its lines.
 
-A `Link` is one MCP server, however it is reached: a process (wrap_process.py), an address (wrap_http.py), or many of
-both that look like one (gateway.py). Lines go in, lines come out; the wrapper does not know which kind it has.
+A `Link` is one MCP server, however it is reached: a process (`ProcessLink`), an address (`upstream_http`), or several
+servers that look like one (`gateway`). Lines go in, lines come out; the wrapper does not know which kind it has.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol
 
-from limpet import errors
+from limpet import errors, settings
 
-LINGER_SECONDS = 60.0  # how long answers are waited for when the client has closed its end and still reads
-LOOK_SECONDS = 0.1  # how often the end is looked for once it has begun
+LINGER_SECONDS = 60.0  # to wait for answers after the client has closed its end and still reads
+POLL_SECONDS = 0.1  # between two checks for the end, once it has begun
 READ_BYTES = 1 << 20
-PIPE_BYTES = 1 << 20  # the most that Linux grants everybody; 64 KiB would mean 160 turns for 10 MB
+PIPE_BYTES = 1 << 20  # the most that Linux allows every user; with 64 KiB, 10 MB take 160 turns
 SIGNALLED = 128  # added to the number of a signal that ended something, as shells do
 UPSTREAM_ENDED = -32000  # in the range JSON-RPC leaves to servers
 
@@ -29,10 +30,10 @@ Events = SimpleQueue[str]  # "client" and "upstream" have ended, "signal", "chil
 
 
 class Work(Protocol):
-    """What the end has to know about the work under way."""
+    """The work under way, as far as the end depends on it."""
 
     def give_up_late(self) -> float | None:
-        """Let the originals of late jobs through; when the next one is due."""
+        """Let the originals of late jobs through. The time at which the next one is due."""
 
     def unanswered(self) -> bool:
         """Whether the client still waits for something."""
@@ -41,36 +42,36 @@ class Work(Protocol):
         """Whether a result has not been handed on yet."""
 
     def heard(self) -> float:
-        """When the upstream last said something; now, while that is still being handed on."""
+        """When the upstream last sent a line; now, while that is being passed on."""
 
     def close_upstream(self) -> bool:
         """Close the upstream's input if nothing waits to be sent there; whether it is closed."""
 
 
 class End(NamedTuple):
-    """How it ended: our exit code, and what those who still wait for an answer are told."""
+    """How a link ended: the exit code, and the error for requests without an answer."""
 
     code: int
-    told: str
+    message: str
 
 
 class Link(Protocol):
-    """One MCP server behind us."""
+    """One MCP server."""
 
     def owner(self, tool: str) -> tuple[str, str]:
-        """Whose tool it is, and what its owner calls it."""
+        """The server of a tool, and the server's own name of it."""
 
     def write(self, line: bytes) -> None:
-        """Send a message with its line end. What nobody takes any more is dropped."""
+        """Send a message with its line end. It is dropped if the server no longer reads."""
 
     def lines(self) -> Iterator[bytes]:
-        """What comes back, until nothing more can come."""
+        """The messages of the server, until it ends."""
 
     def close(self) -> bool:
-        """Say that nothing more will be written; False when that cannot be said yet."""
+        """Close the server's input; False if that is not possible yet."""
 
     def wait(self, work: Work, to_client: Pipe) -> End:
-        """Until there is nothing left to wait for. Called once, by the main thread, which takes the signals."""
+        """Wait until the link has ended. Called once, by the main thread, which handles signals."""
 
 
 class Pipe:
@@ -84,7 +85,7 @@ class Pipe:
         self._closed = False
 
     def write(self, data: bytes) -> None:
-        """Write it all. What nobody reads any more is dropped."""
+        """Write all of it. It is dropped if the other end is closed."""
         with self._lock:
             if not self._open:
                 return
@@ -97,12 +98,12 @@ class Pipe:
                 self._broken()
 
     def close(self) -> bool:
-        """False while somebody is in the middle of a message that is not being read."""
-        if not self._lock.acquire(timeout=LOOK_SECONDS):
+        """False while another thread is blocked in the middle of a message."""
+        if not self._lock.acquire(timeout=POLL_SECONDS):
             return False
         try:
             self._open = False
-            if not self._closed:  # a second time the number may already be somebody else's
+            if not self._closed:  # the descriptor may already be in use again
                 self._closed = True
                 os.close(self._descriptor)
         finally:
@@ -110,10 +111,10 @@ class Pipe:
         return True
 
     def is_read(self) -> bool:
-        """Whether somebody has the other end open."""
-        look = select.poll()
-        look.register(self._descriptor, 0)
-        return self._open and not look.poll(0)
+        """Whether the other end is open."""
+        poll = select.poll()
+        poll.register(self._descriptor, 0)
+        return self._open and not poll.poll(0)
 
 
 def lines(descriptor: int) -> Iterator[bytes]:
@@ -138,8 +139,8 @@ def lines(descriptor: int) -> Iterator[bytes]:
         if end == len(data) - 1 and not parts:  # the usual case: one message, read at once
             yield data
             continue
-        *whole, rest = data.split(b"\n")
-        for line in whole:
+        *full_lines, rest = data.split(b"\n")
+        for line in full_lines:
             yield b"".join((*parts, line, b"\n"))
             parts = []
         if rest:
@@ -153,16 +154,14 @@ def queued(queue: SimpleQueue[bytes | None]) -> Iterator[bytes]:
 
 
 def widen(descriptor: int) -> None:
-    """Let a pipe hold more, where the system has that."""
-    import fcntl
-
+    """Let a pipe hold more, where the system supports that."""
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def take_signals(events: Events) -> list[int]:
-    """From now on a request to end is an event, and stands in this list."""
+    """From now on, SIGTERM and SIGINT are events; the list has the signals."""
     taken: list[int] = []
 
     def on_signal(which: int, _frame: object) -> None:
@@ -175,11 +174,11 @@ def take_signals(events: Events) -> list[int]:
 
 
 def until_client_leaves(events: Events, signals: list[int], work: Work, to_client: Pipe) -> int:
-    """Wait where there is no process whose end decides: for the client, and for the answers it still reads."""
+    """Wait until the client has left and has the answers it still reads; for links without a process."""
     left: float | None = None
     while True:
         due = work.give_up_late()
-        pause = LOOK_SECONDS if left is not None else None if due is None else max(due - time.monotonic(), 0.0)
+        pause = POLL_SECONDS if left is not None else None if due is None else max(due - time.monotonic(), 0.0)
         with suppress(Empty):
             if events.get(timeout=pause) == "client" and left is None:
                 left = time.monotonic()
@@ -191,8 +190,126 @@ def until_client_leaves(events: Events, signals: list[int], work: Work, to_clien
                 return 0
 
 
+# --- a process --------------------------------------------------------------------------------------------------------
+
+LEAVE_SECONDS = 5.0  # for a process to end by itself; clients allow two seconds and then send SIGTERM
+TERM_SECONDS = 2.0  # for it to end after SIGTERM
+QUIET_SECONDS = 2.0  # the output of a process that has ended is read for so long if another one holds it open
+
+
+class ProcessLink:
+    """A server that is a process, started and ended by the main thread.
+
+    The end of its output decides, not its exit: a launcher may be gone while the server it started goes on. All signals
+    to it and the wait for it happen in the main thread, so a signal cannot reach another process that got the same id.
+    """
+
+    def __init__(self, command: Sequence[str], name: str, events: Events) -> None:
+        self._command = command
+        self._name = name
+        self._events = events
+        self._signals = take_signals(events)
+        signal.signal(signal.SIGCHLD, lambda *_: events.put("child"))
+        server_in, input_end = os.pipe()
+        self._output, server_out = os.pipe()
+        # A server that no longer reads has ended or soon will; the end of its output decides.
+        self._input = Pipe(input_end, lambda: None)
+        try:
+            self._pid = os.posix_spawnp(
+                command[0],
+                list(command),
+                settings.child_environment(),
+                file_actions=[(os.POSIX_SPAWN_DUP2, server_in, 0), (os.POSIX_SPAWN_DUP2, server_out, 1)],
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # ignored by Python, which a child would inherit
+            )
+        except OSError as problem:
+            why = f"it cannot be started: {problem.strerror}"
+            raise errors.bad_setting("command", command[0], why) from None
+        finally:
+            os.close(server_in)
+            os.close(server_out)
+        for descriptor in (input_end, self._output):
+            widen(descriptor)
+        self._status: int | None = None
+        self._ends: list[tuple[float, int]] = []  # signals to send, with their time, unless it has ended by then
+
+    def owner(self, tool: str) -> tuple[str, str]:
+        return self._name, tool
+
+    def write(self, line: bytes) -> None:
+        self._input.write(line)
+
+    def lines(self) -> Iterator[bytes]:
+        return lines(self._output)
+
+    def close(self) -> bool:
+        return self._input.close()
+
+    def wait(self, work: Work, to_client: Pipe) -> End:
+        """Wait until the process has ended and the client has all of its output."""
+        status = self._wait(work, to_client)
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
+        message = f"The server {self._command[0]} {how} before it answered. Start it again, then repeat the call."
+        return End(status if status >= 0 else SIGNALLED - status, message)
+
+    def _wait(self, work: Work, to_client: Pipe) -> int:
+        """The status of the process, negative for a signal."""
+        events: dict[str, float] = {}  # the time of the first event of each kind
+        while True:
+            due = work.give_up_late()
+            pause = POLL_SECONDS if events else None if due is None else max(due - time.monotonic(), 0.0)
+            with suppress(Empty):
+                event = self._events.get(timeout=pause)
+                if event not in ("job", "child"):
+                    events.setdefault(event, time.monotonic())
+            now = time.monotonic()
+            self._reap(events, now)
+            while self._signals:
+                self._send(self._signals.pop(0))
+                self._plan(now + LEAVE_SECONDS, signal.SIGKILL)
+            if "upstream" in events:
+                work.close_upstream()
+                self._plan(now + TERM_SECONDS, signal.SIGTERM, signal.SIGKILL)
+            if "client" in events:
+                needed = not work.close_upstream() or work.unanswered()
+                if not (needed and to_client.is_read() and now < events["client"] + LINGER_SECONDS):
+                    self._plan(now + LEAVE_SECONDS, signal.SIGTERM, signal.SIGKILL)
+            while self._ends and self._ends[0][0] <= now:
+                self._send(self._ends.pop(0)[1])
+            if self._status is not None and self._all_said(events, work, now):
+                return self._status
+
+    def _plan(self, first: float, *which: int) -> None:
+        """Plan these signals, one after another, unless some are planned already."""
+        if not self._ends and self._status is None:
+            self._ends = [(first + TERM_SECONDS * index, signal_) for index, signal_ in enumerate(which)]
+
+    def _send(self, which: int) -> None:
+        if self._status is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, which)
+
+    def _reap(self, events: dict[str, float], now: float) -> None:
+        if self._status is None:
+            with suppress(ChildProcessError):
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                if pid:
+                    self._status = os.waitstatus_to_exitcode(status)
+                    events["ended"] = now
+
+    def _all_said(self, events: dict[str, float], work: Work, now: float) -> bool:
+        if now > events["ended"] + LINGER_SECONDS or ("signal" in events and now > events["ended"] + TERM_SECONDS):
+            return True
+        if work.keeping():
+            return False
+        return "upstream" in events or now > max(events["ended"], work.heard()) + QUIET_SECONDS
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+
 class Workers:
-    """Threads that do one thing after another, of which there are only as many as were ever needed at once."""
+    """A pool of threads that grows to the number needed at once, up to a limit."""
 
     def __init__(self, most: int = 4) -> None:  # hashing and compressing run beside each other; commits queue anyway
         self._most = most
@@ -227,7 +344,7 @@ def complain(problem: Exception, then: str = "The message went through as it was
 
 
 def say(text: str, who: str = "wrap") -> None:
-    """One line on standard error. Names and texts of strangers come out without anything that acts on a terminal."""
-    plain = "".join(one if one.isprintable() else " " for one in text)
+    """Write one line to standard error, without control characters, which could act on a terminal."""
+    plain = "".join(character if character.isprintable() else " " for character in text)
     with suppress(OSError):
         os.write(2, f"limpet {who}: {' '.join(plain.split())}\n".encode("utf-8", "replace"))

@@ -1,10 +1,10 @@
-"""The upstream of `limpet wrap --url` and `limpet gateway` at an address: MCP's streamable HTTP as lines.
+"""A server at an address, for `limpet wrap --url` and `limpet gateway`: MCP's streamable HTTP as lines.
 
-Each message is one POST. One thread sends them in their order; an answer is read by a thread of its own, because it
-may take long and bring other messages before it. What the server says by itself comes over a GET that stays open.
-Nothing of this is seen outside: lines go in, lines come out, and a request that can get no answer gets an error.
+Each message is one POST. One thread sends them in order; another thread per request reads the answer, which may take
+long and may follow other messages. Messages that the server sends on its own come over a GET that stays open. A request
+that cannot be answered gets an error.
 
-The standard library's client is used: it is there, and starts six times faster than the others.
+The client is that of the standard library: it needs no dependency, and starts six times faster than the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from limpet import __version__
 from limpet.doors.proxy import http_rules as http
-from limpet.doors.proxy import rewrite as rules
+from limpet.doors.proxy import rewrite
 from limpet.doors.proxy.upstream import (
     UPSTREAM_ENDED,
     End,
@@ -37,50 +37,50 @@ from limpet.doors.proxy.upstream import (
 )
 from limpet.protocol.jsonrpc import RpcError, encode, error
 
-CONNECT_SECONDS = 20.0  # until a server has taken the connection; an answer may take as long as it likes
-NOTICE_SECONDS = 10.0  # until a server has taken what needs no answer; the next message waits for that
-LEAVE_SECONDS = 2.0  # for saying goodbye; clients grant two seconds and then send us SIGTERM
-TAIL_SECONDS = 0.5  # a stream whose answer has come is read on for so long, so that the connection can be used again
-RETRY_SECONDS = 1.0  # before a stream is taken up again, unless the server names a time
+CONNECT_SECONDS = 20.0  # until a server accepts the connection; an answer may take any time
+NOTICE_SECONDS = 10.0  # until a server accepts a notification; the next message waits for that
+LEAVE_SECONDS = 2.0  # to end the session; clients allow two seconds and then send SIGTERM
+TAIL_SECONDS = 0.5  # to read a stream to its end after the answer, so that the connection can be reused
+RETRY_SECONDS = 1.0  # before a stream is resumed, unless the server names a time
 RETRY_MOST_SECONDS = 30.0
-RESUME_TRIES = 4  # failures in a row before a stream is given up
+RESUME_TRIES = 4  # consecutive failures before a stream is given up
 READ_BYTES = 1 << 18
-SHOWN_CHARS = 300  # of a body that is no answer, in the error that stands for it
-AGAIN_ID = "limpet-again"  # of the initialize that we send ourselves when a session is gone
+SHOWN_CHARS = 300  # of a body that is not an answer, in the error
+NEW_SESSION_ID = "limpet-again"  # of the `initialize` that is sent again after the server lost the session
 BROKEN = (OSError, HTTPException, ValueError, AttributeError)  # the last two: a connection closed under its reader
 
 
 class Connection(NamedTuple):
-    """A connection and its socket, which http.client lets go of while the last answer is still being read."""
+    """A connection and its socket, which http.client releases while the last answer is still being read."""
 
     http: HTTPConnection
     socket: socket.socket
 
     def request(self, verb: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> None:
         self.http.request(verb, path, body, dict(headers))
-        # Many servers send the head and the body of an answer apart and wait in between until we have said that the
-        # head is here, which Linux puts off for 40 ms.
+        # Many servers send the head and the body of an answer separately and wait for the acknowledgement of the head
+        # in between, which Linux delays for 40 ms.
         with suppress(OSError, AttributeError):
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def usable(self) -> bool:
-        """Whether it can be used again. Anything to read while nobody asks means that the server has closed it."""
+        """Whether it can be reused. If an idle connection is readable, the server has closed it."""
         return self.http.sock is not None and not select.select([self.socket], [], [], 0)[0]
 
-    def patience(self, seconds: float | None) -> None:
+    def set_timeout(self, seconds: float | None) -> None:
         with suppress(OSError):
             self.socket.settimeout(seconds)
 
     def drop(self) -> None:
         with suppress(OSError):
-            # A thread that reads from it wakes up; closing alone would leave it waiting.
+            # This wakes a thread that reads from it; closing alone would not.
             self.socket.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
             self.http.close()
 
 
-class Flight:
-    """One POST: the requests in it that are not answered yet, and the connection it is on."""
+class Post:
+    """One POST: its requests that are not answered yet, and its connection."""
 
     def __init__(self, line: bytes, message: object) -> None:
         self.line = line
@@ -98,22 +98,24 @@ class Flight:
         return self.message.get("method")
 
 
-class Http:
+class HttpLink:
     """A server at an address."""
 
-    def __init__(self, place: http.Place, headers: Mapping[str, str], name: str, events: Events | None = None) -> None:
+    def __init__(
+        self, place: http.ServerAddress, headers: Mapping[str, str], name: str, events: Events | None = None
+    ) -> None:
         self._place = place
         self._headers = {"User-Agent": f"limpet/{__version__}", **headers}
         self._name = name
         self._events = events
         self._signals = [] if events is None else take_signals(events)
         self._to_send: SimpleQueue[bytes | None] = SimpleQueue()
-        self._heard: SimpleQueue[bytes | None] = SimpleQueue()
+        self._received: SimpleQueue[bytes | None] = SimpleQueue()
         self._session: str | None = None
         self._revision: str | None = None  # agreed by a handshake
-        self._hello: bytes | None = None  # the client's initialize, to begin anew when the server forgot us
+        self._hello: bytes | None = None  # the client's `initialize`, to repeat when the server lost the session
         self._mirrored: dict[str, http.Mirror] = {}
-        self._flights: dict[rules.Key, Flight] = {}
+        self._posts: dict[rewrite.Key, Post] = {}
         self._idle: list[Connection] = []
         self._stream: Connection | None = None
         self._handshake = threading.Lock()
@@ -129,20 +131,20 @@ class Http:
         self._to_send.put(line)
 
     def lines(self) -> Iterator[bytes]:
-        return queued(self._heard)
+        return queued(self._received)
 
     def close(self) -> bool:
         return True
 
     def wait(self, work: Work, to_client: Pipe) -> End:
         if self._events is None:
-            raise RuntimeError("a link without events has nobody to wait for")
+            raise RuntimeError("a link without events cannot wait")
         code = until_client_leaves(self._events, self._signals, work, to_client)
         self.leave()
         return End(code, f"{self._place.shown} was left before it answered. Start again, then repeat the call.")
 
     def leave(self) -> None:
-        """Tell the server that the session is over, and close everything."""
+        """End the session at the server, and close everything."""
         if self._closed:
             return
         self._closed = True
@@ -153,9 +155,9 @@ class Http:
                 connection.request("DELETE", self._place.path, self._all_headers({}))
                 connection.http.getresponse().read()
                 connection.drop()
-        for open_one in (*(flight.connection for flight in self._flights.values()), *self._idle, self._stream):
-            _drop(open_one)
-        self._heard.put(None)
+        for connection_ in (*(post.connection for post in self._posts.values()), *self._idle, self._stream):
+            _drop(connection_)
+        self._received.put(None)
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -166,64 +168,64 @@ class Http:
             try:
                 message = json.loads(line)
             except (ValueError, RecursionError):
-                message = None  # the server shall say what is wrong with it
-            flight = Flight(line, message)
+                message = None  # the server reports what is wrong with it
+            post = Post(line, message)
             try:
-                if not self._cancels(flight):
-                    self._send(flight)
+                if not self._cancels(post):
+                    self._send(post)
             except Exception as problem:
                 complain(problem, "A message was not sent.")
-                self._give_up(flight, "Limpet failed inside")
+                self._give_up(post, "Limpet failed inside")
 
-    def _cancels(self, flight: Flight) -> bool:
-        """From 2026-07-28 on a request over HTTP is cancelled by closing its stream, and no message says so."""
-        if flight.method != "notifications/cancelled":
+    def _cancels(self, post: Post) -> bool:
+        """From 2026-07-28 on, a request over HTTP is cancelled by closing its stream, without a message."""
+        if post.method != "notifications/cancelled":
             return False
-        params = flight.message.get("params")
-        key = rules.key_of(params.get("requestId")) if isinstance(params, dict) else None
-        other = None if key is None else self._flights.get(key)
-        if other is None:
+        params = post.message.get("params")
+        key = rewrite.key_of(params.get("requestId")) if isinstance(params, dict) else None
+        cancelled = None if key is None else self._posts.get(key)
+        if cancelled is None:
             return self._revision is None
-        if other.modern:
-            other.cancelled = True
-            _drop(other.connection)
-        return other.modern
+        if cancelled.modern:
+            cancelled.cancelled = True
+            _drop(cancelled.connection)
+        return cancelled.modern
 
-    def _send(self, flight: Flight) -> None:
-        flight.tries += 1
-        flight.session = self._session
-        if flight.method == "initialize":
+    def _send(self, post: Post) -> None:
+        post.tries += 1
+        post.session = self._session
+        if post.method == "initialize":
             self._session = self._revision = None
-            self._hello = flight.line
+            self._hello = post.line
         try:
-            connection = flight.connection = self._connection()
-            if not flight.ids:
-                connection.patience(NOTICE_SECONDS)
-            for key in flight.ids:
-                self._flights[key] = flight
-            headers = {"Content-Type": "application/json", **http.message_headers(flight.message, self._mirrored)}
-            connection.request("POST", self._place.path, self._all_headers(headers), flight.line.strip())
+            connection = post.connection = self._connection()
+            if not post.ids:
+                connection.set_timeout(NOTICE_SECONDS)
+            for key in post.ids:
+                self._posts[key] = post
+            headers = {"Content-Type": "application/json", **http.message_headers(post.message, self._mirrored)}
+            connection.request("POST", self._place.path, self._all_headers(headers), post.line.strip())
         except BROKEN as problem:
-            _drop(flight.connection)
-            self._give_up(flight, f"it cannot be reached ({_why(problem)})")
+            _drop(post.connection)
+            self._give_up(post, f"it cannot be reached ({_why(problem)})")
             return
-        if flight.ids:
-            threading.Thread(target=self._receive, args=(connection, flight), daemon=True).start()
+        if post.ids:
+            threading.Thread(target=self._receive, args=(connection, post), daemon=True).start()
         else:
-            self._receive(connection, flight)
-        if flight.method == "notifications/initialized":
+            self._receive(connection, post)
+        if post.method == "notifications/initialized":
             self._listen()
 
     def _all_headers(self, more: Mapping[str, str]) -> dict[str, str]:
-        found = {**self._headers, "Accept": "application/json, text/event-stream"}
+        headers = {**self._headers, "Accept": "application/json, text/event-stream"}
         if self._session is not None:
-            found["Mcp-Session-Id"] = self._session
+            headers["Mcp-Session-Id"] = self._session
         if self._revision is not None and self._revision >= http.VERSION_HEADER_SINCE:
-            found["MCP-Protocol-Version"] = self._revision
-        return {**found, **more}
+            headers["MCP-Protocol-Version"] = self._revision
+        return {**headers, **more}
 
     def _connection(self) -> Connection:
-        """One that was used before and is still open, or a new one."""
+        """An idle connection that is still open, or a new one."""
         while self._idle:
             with suppress(IndexError):
                 connection = self._idle.pop()
@@ -231,7 +233,7 @@ class Http:
                     return connection
                 connection.drop()
         connection = self._connected(CONNECT_SECONDS)
-        connection.patience(None)
+        connection.set_timeout(None)
         return connection
 
     def _connected(self, seconds: float) -> Connection:
@@ -240,179 +242,179 @@ class Http:
             from http.client import HTTPSConnection  # late: encryption takes a while to load
             from ssl import create_default_context
 
-            made: HTTPConnection = HTTPSConnection(
+            connection: HTTPConnection = HTTPSConnection(
                 place.host, place.port, timeout=seconds, context=create_default_context()
             )
         else:
-            made = HTTPConnection(place.host, place.port, timeout=seconds)
-        made.connect()
-        raw: socket.socket = made.sock
+            connection = HTTPConnection(place.host, place.port, timeout=seconds)
+        connection.connect()
+        raw: socket.socket = connection.sock
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return Connection(made, raw)
+        return Connection(connection, raw)
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 
-    def _receive(self, connection: Connection, flight: Flight) -> None:
+    def _receive(self, connection: Connection, post: Post) -> None:
         why = "the connection ended before the answer came"
         again = reusable = False
         try:
             response = connection.http.getresponse()
-            why, again = self._take(response, connection, flight)
+            why, again = self._take(response, connection, post)
             reusable = response.isclosed() and not response.will_close
         except BROKEN as problem:
             why = f"the connection broke before the answer came ({_why(problem)})"
         except Exception as problem:
             complain(problem, "An answer was lost.")
-        if flight.connection is not connection:
-            _drop(flight.connection)
+        if post.connection is not connection:
+            _drop(post.connection)
         if reusable and connection.http.sock is not None and not self._closed:
-            connection.patience(None)
+            connection.set_timeout(None)
             self._idle.append(connection)
         else:
             _drop(connection)
         if again:
-            self._send(flight)
+            self._send(post)
         else:
-            self._give_up(flight, why)
+            self._give_up(post, why)
 
-    def _take(self, response: HTTPResponse, connection: Connection, flight: Flight) -> tuple[str, bool]:
-        """Hand on what a response holds. Why a request in it may have got no answer, and whether to send it again."""
+    def _take(self, response: HTTPResponse, connection: Connection, post: Post) -> tuple[str, bool]:
+        """Pass on the messages of a response. Why a request may be unanswered, and whether to send it again."""
         kind = response.headers.get_content_type()
         if response.status == 200 and kind == "text/event-stream":
-            self._take_session(response, flight)
-            return self._take_stream(response, connection, flight), False
+            self._take_session(response, post)
+            return self._take_stream(response, connection, post), False
         body = response.read()
         if response.status == 200:
-            self._take_session(response, flight)
+            self._take_session(response, post)
             if body.strip():
-                self._hear(body, flight)
-            return f"its answer has no reply in it ({kind}): {_shown(body)}" if flight.asks else "", False
+                self._hear(body, post)
+            return f"its answer has no reply in it ({kind}): {_shown(body)}" if post.asks else "", False
         if response.status in (202, 204):
-            return "it took the request and will not answer it" if flight.asks else "", False
-        return self._take_refusal(response, body, flight)
+            return "it took the request and will not answer it" if post.asks else "", False
+        return self._take_refusal(response, body, post)
 
-    def _take_refusal(self, response: HTTPResponse, body: bytes, flight: Flight) -> tuple[str, bool]:
-        if flight.tries == 1:
+    def _take_refusal(self, response: HTTPResponse, body: bytes, post: Post) -> tuple[str, bool]:
+        if post.tries == 1:
             if response.status in (307, 308):
-                there = http.redirected(self._place, response.headers.get("Location", ""))
-                if there is not None:
-                    self._place = there
+                target = http.redirected(self._place, response.headers.get("Location", ""))
+                if target is not None:
+                    self._place = target
                     return "", True
-            if response.status == 404 and flight.session is not None and flight.method != "initialize":
-                return "its session is gone and could not be begun anew", self._begin_anew(flight.session)
-        if self._hear_error(body, flight):
+            if response.status == 404 and post.session is not None and post.method != "initialize":
+                return "its session is gone and could not be begun anew", self._renew_session(post.session)
+        if self._hear_error(body, post):
             return "", False
         hint = " Give it credentials with --header-env." if response.status in (401, 403) else ""
         where = f" It points to {response.headers.get('Location', '')[:200]}." if response.status // 100 == 3 else ""
         return f"it answered HTTP {response.status} {response.reason}: {_shown(body)}{hint}{where}", False
 
-    def _take_session(self, response: HTTPResponse, flight: Flight) -> None:
-        if flight.method == "initialize":
+    def _take_session(self, response: HTTPResponse, post: Post) -> None:
+        if post.method == "initialize":
             self._session = response.headers.get("Mcp-Session-Id")
 
-    def _take_stream(self, response: HTTPResponse, connection: Connection, flight: Flight) -> str:
-        """All of a stream. If it breaks off before the answer, it is taken up again where the server can do that."""
+    def _take_stream(self, response: HTTPResponse, connection: Connection, post: Post) -> str:
+        """Read a stream to its end. If it breaks off before the answer, it is resumed if the server can do that."""
         last: str | None = None
         retry = RETRY_SECONDS
         tries = 0
         while True:
-            heard = False
+            received = False
             try:
                 for event in http.events(_chunks(response)):
-                    heard = True
+                    received = True
                     last, retry = event.id or last, _seconds(event.retry, retry)
                     if event.data:
-                        self._hear(event.data, flight)
-                    if not flight.ids:
-                        connection.patience(TAIL_SECONDS)
+                        self._hear(event.data, post)
+                    if not post.ids:
+                        connection.set_timeout(TAIL_SECONDS)
             except BROKEN:
                 pass
-            tries = 0 if heard else tries + 1
-            if not flight.ids or last is None or flight.modern or self._closed or tries > RESUME_TRIES:
+            tries = 0 if received else tries + 1
+            if not post.ids or last is None or post.modern or self._closed or tries > RESUME_TRIES:
                 return "the stream ended before the answer came"
             time.sleep(retry)
             with suppress(*BROKEN):
                 _drop(connection)
-                connection = flight.connection = self._connection()
+                connection = post.connection = self._connection()
                 connection.request("GET", self._place.path, self._all_headers({"Last-Event-ID": last}))
                 response = connection.http.getresponse()
                 if response.status != 200:
                     _drop(connection)
                     return f"the stream broke off and could not be taken up again (HTTP {response.status})"
 
-    def _hear(self, data: bytes, flight: Flight | None) -> None:
+    def _hear(self, data: bytes, post: Post | None) -> None:
         line = http.one_line(data)
         answers = http.answered(line)
         if answers is None:
             say(f"{self._place.shown} sent something that is no message: {_shown(data)}")
             return
-        if flight is not None and answers:
-            if flight.method == "initialize":
+        if post is not None and answers:
+            if post.method == "initialize":
                 self._agree(line)
-            if flight.modern and b'"x-mcp-header"' in line:
+            if post.modern and b'"x-mcp-header"' in line:
                 self._mirrored |= http.mirrored_arguments(json.loads(line))
-            if answers <= {AGAIN_ID} and AGAIN_ID in flight.ids:
-                flight.ids.clear()
+            if answers <= {NEW_SESSION_ID} and NEW_SESSION_ID in post.ids:
+                post.ids.clear()
                 return
-            flight.ids -= answers
+            post.ids -= answers
             for key in answers:
-                self._flights.pop(key, None)
-        self._heard.put(line)
+                self._posts.pop(key, None)
+        self._received.put(line)
 
     def _agree(self, line: bytes) -> None:
         result = json.loads(line).get("result")
         agreed = result.get("protocolVersion") if isinstance(result, dict) else None
         self._revision = agreed if isinstance(agreed, str) and agreed.isprintable() and agreed.isascii() else None
 
-    def _hear_error(self, body: bytes, flight: Flight) -> bool:
-        """Hand on the error in the body of a response that is one itself."""
+    def _hear_error(self, body: bytes, post: Post) -> bool:
+        """Pass on the JSON-RPC error in the body of an HTTP error."""
         try:
             value = json.loads(body)
         except (ValueError, RecursionError):
             return False
         if not isinstance(value, dict) or not isinstance(value.get("error"), dict):
             return False
-        for key in list(flight.ids):
-            self._hear(body if value.get("id") == key else encode({**value, "id": key}), flight)
+        for key in list(post.ids):
+            self._hear(body if value.get("id") == key else encode({**value, "id": key}), post)
         return True
 
-    def _give_up(self, flight: Flight, why: str) -> None:
-        """Answer what can get no answer any more; nobody waits for the rest, so it is only said."""
-        if self._closed or flight.cancelled or not why:
+    def _give_up(self, post: Post, why: str) -> None:
+        """Answer requests with an error; for a notification, report it on standard error."""
+        if self._closed or post.cancelled or not why:
             return
-        told = f"The server at {self._place.shown} did not answer: {why.rstrip('.')}."
-        for key in flight.ids:
-            self._flights.pop(key, None)
-            if key != AGAIN_ID:
-                self._heard.put(encode(error(RpcError(UPSTREAM_ENDED, told), key)) + b"\n")
-        if not flight.asks:
-            say(f"{self._place.shown} did not take {flight.method or 'a message'}: {why}")
+        message = f"The server at {self._place.shown} did not answer: {why.rstrip('.')}."
+        for key in post.ids:
+            self._posts.pop(key, None)
+            if key != NEW_SESSION_ID:
+                self._received.put(encode(error(RpcError(UPSTREAM_ENDED, message), key)) + b"\n")
+        if not post.asks:
+            say(f"{self._place.shown} did not take {post.method or 'a message'}: {why}")
 
     # --- sessions and the stream of the server ------------------------------------------------------------------------
 
-    def _begin_anew(self, gone: str) -> bool:
-        """The server forgot the session, because it was started again or waited too long: shake hands once more."""
+    def _renew_session(self, gone: str) -> bool:
+        """Initialise again after the server lost the session, because it was restarted or waited too long."""
         with self._handshake:
             if self._session not in (gone, None):
-                return True  # somebody else has done it meanwhile
+                return True  # another thread has done it meanwhile
             if self._hello is None:
                 return False
-            hello = {**json.loads(self._hello), "id": AGAIN_ID}
-            flight = Flight(encode(hello), hello)
+            hello = {**json.loads(self._hello), "id": NEW_SESSION_ID}
+            post = Post(encode(hello), hello)
             self._session = self._revision = None
             with suppress(*BROKEN):
-                flight.connection = self._connection()
+                post.connection = self._connection()
                 headers = self._all_headers({"Content-Type": "application/json"})
-                flight.connection.request("POST", self._place.path, headers, flight.line)
-                self._receive(flight.connection, flight)
-            if flight.ids:
+                post.connection.request("POST", self._place.path, headers, post.line)
+                self._receive(post.connection, post)
+            if post.ids:
                 return False
             notice = encode({"jsonrpc": "2.0", "method": "notifications/initialized"})
-            self._send(Flight(notice, json.loads(notice)))
+            self._send(Post(notice, json.loads(notice)))
             return True
 
     def _listen(self) -> None:
-        """Open the stream for what the server says by itself. From 2026-07-28 on a request asks for that."""
+        """Open the stream for the server's own messages. From 2026-07-28 on, a request of the client does that."""
         if not self._listening and not self._closed:
             self._listening = True
             threading.Thread(target=self._listen_on, daemon=True).start()
@@ -421,7 +423,7 @@ class Http:
         last: str | None = None
         retry, pause = RETRY_SECONDS, RETRY_SECONDS
         while not self._closed:
-            begun, heard = time.monotonic(), False
+            start, received = time.monotonic(), False
             try:
                 self._stream = connection = self._connection()
                 more = {"Accept": "text/event-stream", **({} if last is None else {"Last-Event-ID": last})}
@@ -429,17 +431,17 @@ class Http:
                 response = connection.http.getresponse()
                 if response.status != 200 or response.headers.get_content_type() != "text/event-stream":
                     _drop(connection)
-                    break  # it has no such stream, or not for us
+                    break  # it offers no such stream
                 for event in http.events(_chunks(response)):
-                    heard = True
+                    received = True
                     last, retry = event.id or last, _seconds(event.retry, retry)
                     if event.data:
                         self._hear(event.data, None)
             except BROKEN:
                 pass
             _drop(self._stream)
-            # A stream that ends as soon as it is opened, or cannot be opened at all, is tried ever more seldom.
-            useful = heard or time.monotonic() > begun + RETRY_MOST_SECONDS
+            # The pause grows for a stream that ends at once or cannot be opened.
+            useful = received or time.monotonic() > start + RETRY_MOST_SECONDS
             pause = retry if useful else min(pause * 2, RETRY_MOST_SECONDS)
             time.sleep(pause)
         self._listening = False

@@ -74,7 +74,7 @@ def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> l
         if not handoff.done
     ]
     for server in view.run("list_seals"):
-        changed = [seal.tool for seal in server.seals if seal.state != "sealed"]
+        changed = [pin.tool for pin in server.pins if pin.state != "sealed"]
         if changed:
             words = f"Tools of {server.name} changed since they were first seen: {parts.line(', '.join(changed), 80)}"
             alerts.append(Alert(words, view.link("/history", kind="seals"), "warn"))
