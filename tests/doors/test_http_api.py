@@ -73,7 +73,7 @@ def test_nothing_that_is_sent_is_left_unhandled(case: schemathesis.Case[Any], se
 
 
 @schema.parametrize()
-@few(2)
+@few(1)
 def test_nothing_is_left_unhandled_on_postgres(
     case: schemathesis.Case[Any], served_by_postgres: tuple[str, str]
 ) -> None:
