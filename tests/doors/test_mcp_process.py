@@ -171,17 +171,18 @@ def test_a_signal_ends_a_server_whose_client_never_reads(store: str) -> None:
 PRINTS = """
 import subprocess, sys
 from limpet import wiring
-from limpet.doors import mcp_stdio, mcp_surface
-call = mcp_surface.Surface.answer
-def noisy(self, method, params, client, revision):
+from limpet.doors import stdio
+from limpet.protocol import mcp_server
+handler = mcp_server.Surface.handler
+def noisy(self, method, params, revision):
     print("a stray print", flush=True)
     subprocess.run([sys.executable, "-c", "import sys; print(len(sys.stdin.read()))"])
     if method == "prompts/list":
         raise ZeroDivisionError("seeded")
-    return call(self, method, params, client, revision)
-mcp_surface.Surface.answer = noisy
+    return handler(self, method, params, revision)
+mcp_server.Surface.handler = noisy
 with wiring.open(sys.argv[1]) as hold:
-    mcp_stdio.serve(hold, "core")
+    stdio.serve(hold, "core")
 """
 
 
@@ -203,16 +204,17 @@ def test_stray_prints_and_children_cannot_touch_the_protocol(store: str) -> None
 SLOW = """
 import sys, time
 from limpet import wiring
-from limpet.doors import mcp_stdio, mcp_surface
-call = mcp_surface.Surface.answer
-def slow(self, method, params, client, revision):
+from limpet.doors import stdio
+from limpet.protocol import mcp_server
+handler = mcp_server.Surface.handler
+def slow(self, method, params, revision):
     if method == "tools/list":
         print("begun", file=sys.stderr, flush=True)
         time.sleep(float(sys.argv[2]))
-    return call(self, method, params, client, revision)
-mcp_surface.Surface.answer = slow
+    return handler(self, method, params, revision)
+mcp_server.Surface.handler = slow
 with wiring.open(sys.argv[1]) as hold:
-    mcp_stdio.serve(hold, "core")
+    stdio.serve(hold, "core")
 """
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta()}}
 

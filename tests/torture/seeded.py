@@ -34,7 +34,11 @@ BEGIN = (
 )
 LOCK = "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
 NO_LOCK = (FILE, LOCK, "            pass\n")
-COMMIT = '                        con.execute("COMMIT")\n                    except BaseException:\n'
+COMMIT = (
+    '                        con.execute("COMMIT")\n'
+    "                    finally:\n"
+    "                        if con.in_transaction:\n"
+)
 SIZE = "        return os.stat(path).st_size\n"
 COPY = (
     '            with copy.backup("main", con, "main") as running:\n'
@@ -43,7 +47,7 @@ COPY = (
 )
 CLOCK = '"SET seq = seq + 1, clock = max(clock + ?, excluded.clock) RETURNING seq, clock",\n'
 KNOWN = '            while _is_taken(con, scope, kind, f"{kind}_{clock}"):  # by an import\n'
-DISPLACED = '    displaced = _settled(place, temporary, known or "") or ""\n'
+DISPLACED = '    displaced = _settled(place, temporary, expected or "") or ""\n'
 ASIDE = "    _put_aside(place, temporary, _digest(displaced))\n"
 TAGS = (
     '            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "\n'
@@ -71,7 +75,13 @@ BUGS = (
         60,
         (
             (FILE, BEGIN, BEGIN.replace('con.execute("BEGIN', 'con.in_transaction or con.execute("BEGIN')),
-            (FILE, COMMIT, COMMIT.replace("con.execute", "if time.monotonic_ns() % 8 == 0: con.execute", 1)),
+            (
+                FILE,
+                COMMIT,
+                COMMIT.replace("con.execute", "if time.monotonic_ns() % 8 == 0: con.execute").replace(
+                    "if con.in_", "if False and con.in_"
+                ),
+            ),
         ),
     ),
     Bug(
@@ -121,7 +131,7 @@ BUGS = (
         10,
         (
             (
-                "journal/document/quotes.py",
+                "journal/evidence.py",
                 "        if not real.startswith(home.rstrip(os.sep) + os.sep):\n",
                 "        if not real.startswith(home):\n",
             ),
@@ -133,7 +143,7 @@ BUGS = (
         300_000,
         (
             (
-                "journal/document/quotes.py",
+                "journal/evidence.py",
                 "os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC",
                 "os.O_NONBLOCK | os.O_CLOEXEC",
             ),
@@ -160,8 +170,8 @@ BUGS = (
         (
             (
                 "doors/http/policy.py",
-                '**_each(ADMIN, "clear_outputs approve_seals audit purge"),',
-                '**_each(ADMIN, "clear_outputs approve_seals audit"),',
+                "{row.name: LEVELS[row.level] for row in _ROWS}",
+                '{row.name: LEVELS[row.level] for row in _ROWS if row.name != "purge"}',
             ),
             (
                 "doors/http/gate.py",
@@ -194,7 +204,7 @@ BUGS = (
         "editors",
         120,
         (
-            ("journal/file.py", DISPLACED, '    displaced = known or ""\n'),
+            ("journal/file.py", DISPLACED, '    displaced = expected or ""\n'),
             ("journal/file.py", ASIDE, "    os.unlink(temporary)\n"),
         ),
     ),
