@@ -19,7 +19,7 @@ from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Decision, Evidence, Item, Ref
 from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
-from limpet.journal.file import Place, find, read, update
+from limpet.journal.file import JournalFile, find, read, update
 
 CHANGE = 0.150  # seconds, for a file of 1 MB
 TIMES, MORE = 2.0, 0.060  # of an interpreter that does nothing, and seconds on top
@@ -34,7 +34,7 @@ def run(sizes: Sizes) -> None:
     _racing(sizes)
 
 
-def _place(name: str) -> Place:
+def _place(name: str) -> JournalFile:
     folder = OUT / name
     (folder / ".limpet").mkdir(parents=True, exist_ok=True)  # which makes it a project
     return find(str(folder), "NOTES.md", ".limpet")
@@ -127,7 +127,7 @@ def _racing(sizes: Sizes) -> None:
     table("People's editors against an agent", columns, lines)
 
 
-def race(place: Place, style: str, count: int) -> tuple[int, int, float]:
+def race(place: JournalFile, style: str, count: int) -> tuple[int, int, float]:
     """How many lines of each are missing at the end, and how long our changes took."""
     Path(place.path).write_text(f"{template()}\n## By hand\n")
     editor = subprocess.Popen(

@@ -206,7 +206,7 @@ class Limpet:
         """Undo the last change, or the one with this number. Returns the change that was undone."""
         return self.do(history.undo, seq=seq).event
 
-    def savings(self, session: str | None = None) -> savings.Saved:
+    def savings(self, session: str | None = None) -> savings.SavingsReport:
         """What kept outputs saved, in tokens, by session and tool."""
         return self.do(savings.savings, session=session)
 

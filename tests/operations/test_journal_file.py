@@ -19,7 +19,7 @@ from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Item
 from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
-from limpet.journal.file import Place, find, read, update
+from limpet.journal.file import JournalFile, find, read, update
 from operations.editor import STYLES
 
 EDITOR = Path(__file__).parent / "editor.py"
@@ -27,7 +27,7 @@ BY_HAND = "\n## By hand\n"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> JournalFile:
     return find(str(tmp_path), "NOTES.md", ".limpet/journal")
 
 
@@ -35,15 +35,15 @@ def question(words: str) -> Callable[[str], str]:
     return lambda text: edit.add_question(text, Item(words))
 
 
-def asked(place: Place) -> list[str]:
+def asked(place: JournalFile) -> list[str]:
     return [one.entry.text for one in entries.questions(scan(read(place) or ""))]
 
 
-def put(place: Place, text: str) -> None:
+def put(place: JournalFile, text: str) -> None:
     Path(place.path).write_bytes(text.encode())
 
 
-def test_a_change_is_written_and_a_new_file_is_made_once(place: Place) -> None:
+def test_a_change_is_written_and_a_new_file_is_made_once(place: JournalFile) -> None:
     saved = update(place, question("first?"), template)
     assert saved.text == Path(place.path).read_text()
     assert saved.before == template()
@@ -52,7 +52,7 @@ def test_a_change_is_written_and_a_new_file_is_made_once(place: Place) -> None:
     assert not [name for name in os.listdir(os.path.dirname(place.path)) if name.startswith(".NOTES")]
 
 
-def test_a_change_that_changes_nothing_writes_nothing(place: Place) -> None:
+def test_a_change_that_changes_nothing_writes_nothing(place: JournalFile) -> None:
     update(place, question("first?"), template)
     before = os.stat(place.path)
     saved = update(place, lambda text: text)
@@ -62,7 +62,7 @@ def test_a_change_that_changes_nothing_writes_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
-def test_permissions_stay(place: Place, mode: int) -> None:
+def test_permissions_stay(place: JournalFile, mode: int) -> None:
     put(place, template())
     os.chmod(place.path, mode)
     update(place, question("?"))
@@ -102,7 +102,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
             read(place)
 
 
-def test_bytes_that_are_no_text_stay(place: Place) -> None:
+def test_bytes_that_are_no_text_stay(place: JournalFile) -> None:
     data = template().encode() + b"\xff\xfe\x00 raw \x80\r\nend"
     Path(place.path).write_bytes(data)
     update(place, question("?"))
@@ -110,7 +110,7 @@ def test_bytes_that_are_no_text_stay(place: Place) -> None:
     assert after.replace(b"- [ ] ?\n", b"") == data
 
 
-def test_an_emptied_or_deleted_file_is_not_built_upon(place: Place) -> None:
+def test_an_emptied_or_deleted_file_is_not_built_upon(place: JournalFile) -> None:
     update(place, question("precious?"), template)
     put(place, " \n")
     with pytest.raises(errors.Conflict, match="is empty, though it was not before"):
@@ -122,7 +122,7 @@ def test_an_emptied_or_deleted_file_is_not_built_upon(place: Place) -> None:
     assert "precious?" in journal_file.states(place)[0]
 
 
-def test_a_save_from_an_old_buffer_drops_nothing(place: Place) -> None:
+def test_a_save_from_an_old_buffer_drops_nothing(place: JournalFile) -> None:
     put(place, template() + BY_HAND)
     update(place, question("first?"))
     buffer = Path(place.path).read_text()
@@ -136,7 +136,7 @@ def test_a_save_from_an_old_buffer_drops_nothing(place: Place) -> None:
     assert "by hand\n" in saved.text
 
 
-def test_what_a_person_took_out_stays_out(place: Place) -> None:
+def test_what_a_person_took_out_stays_out(place: JournalFile) -> None:
     for words in ("first?", "second?", "third?"):
         update(place, question(words), template)
     put(place, Path(place.path).read_text().replace("- [ ] second?\n", ""))
@@ -156,7 +156,7 @@ def test_what_a_person_took_out_stays_out(place: Place) -> None:
     assert asked(place) == ["first?", "third?", "fifth?"]
 
 
-def test_both_versions_of_an_entry_stay_when_both_changed_it(place: Place) -> None:
+def test_both_versions_of_an_entry_stay_when_both_changed_it(place: JournalFile) -> None:
     put(place, template())
     update(place, question("which lexer?"))
     buffer = Path(place.path).read_text()
@@ -169,7 +169,7 @@ def test_both_versions_of_an_entry_stay_when_both_changed_it(place: Place) -> No
     assert conflict.theirs in saved.text
 
 
-def test_a_save_between_reading_and_writing_is_merged(place: Place) -> None:
+def test_a_save_between_reading_and_writing_is_merged(place: JournalFile) -> None:
     put(place, template() + BY_HAND)
 
     def meanwhile(text: str) -> str:
@@ -184,7 +184,7 @@ def test_a_save_between_reading_and_writing_is_merged(place: Place) -> None:
     assert asked(place) == ["ours?"]
 
 
-def test_a_write_into_the_displaced_file_is_found_later(place: Place) -> None:
+def test_a_write_into_the_displaced_file_is_found_later(place: JournalFile) -> None:
     put(place, template() + BY_HAND)
     with open(place.path, "a", encoding="utf-8") as editor:
         update(place, question("ours?"))
@@ -198,7 +198,7 @@ def test_a_write_into_the_displaced_file_is_found_later(place: Place) -> None:
     assert asked(place) == ["ours?", "again?"]
 
 
-def test_what_a_stopped_process_left_behind_is_taken_in(place: Place) -> None:
+def test_what_a_stopped_process_left_behind_is_taken_in(place: JournalFile) -> None:
     put(place, template() + BY_HAND)
     update(place, question("ours?"))
     text = Path(place.path).read_text()
@@ -212,7 +212,7 @@ def test_what_a_stopped_process_left_behind_is_taken_in(place: Place) -> None:
 
 
 @pytest.mark.parametrize("left", [1, 0])
-def test_states_that_a_power_cut_emptied_drop_nothing(place: Place, left: int) -> None:
+def test_states_that_a_power_cut_emptied_drop_nothing(place: JournalFile, left: int) -> None:
     """The newest state, or all of them, have no bytes; and what the last change displaced lies beside the journal."""
     update(place, question("first?"), template)
     before = Path(place.path).read_text()
@@ -225,7 +225,7 @@ def test_states_that_a_power_cut_emptied_drop_nothing(place: Place, left: int) -
     assert asked(place) == ["first?", "second?", "third?"]
 
 
-def test_a_state_is_on_the_disk_before_the_journal_changes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_is_on_the_disk_before_the_journal_changes(place: JournalFile, monkeypatch: pytest.MonkeyPatch) -> None:
     update(place, question("first?"), template)
     synced: list[str] = []
     seen: list[str] = []
@@ -247,7 +247,9 @@ def test_a_state_is_on_the_disk_before_the_journal_changes(place: Place, monkeyp
     assert place.within("seen", newest.removesuffix(".md")) in seen
 
 
-def test_where_names_cannot_be_exchanged_files_are_replaced(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_names_cannot_be_exchanged_files_are_replaced(
+    place: JournalFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(journal_file, "_exchange_names", journal_file._replace_names)
     put(place, template() + BY_HAND)
     with open(place.path, "a", encoding="utf-8") as editor:
@@ -258,7 +260,7 @@ def test_where_names_cannot_be_exchanged_files_are_replaced(place: Place, monkey
     assert asked(place) == ["ours?", "more?"]
 
 
-def test_a_full_disk_changes_nothing_and_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_changes_nothing_and_leaves_nothing(place: JournalFile, monkeypatch: pytest.MonkeyPatch) -> None:
     update(place, question("kept?"), template)
     before = Path(place.path).read_bytes()
 
@@ -273,7 +275,7 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(place: Place, monkeypatc
     assert not list(Path(place.path).parent.glob(".NOTES*"))
 
 
-def test_a_change_that_is_refused_loses_nothing_that_was_found_on_the_way(place: Place) -> None:
+def test_a_change_that_is_refused_loses_nothing_that_was_found_on_the_way(place: JournalFile) -> None:
     put(place, template() + BY_HAND)
     with open(place.path, "a", encoding="utf-8") as editor:
         update(place, question("ours?"))
@@ -289,11 +291,13 @@ def test_a_change_that_is_refused_loses_nothing_that_was_found_on_the_way(place:
     assert asked(place) == ["ours?"]
 
 
-def test_healing_takes_in_what_somebody_saves_at_that_moment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_healing_takes_in_what_somebody_saves_at_that_moment(
+    place: JournalFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(place, " ")
     swap = journal_file._swap
 
-    def slow(where: Place, temporary: str, known: str | None) -> bool:
+    def slow(where: JournalFile, temporary: str, known: str | None) -> bool:
         monkeypatch.undo()
         put(place, "by hand\n")
         return swap(where, temporary, known)
@@ -305,7 +309,7 @@ def test_healing_takes_in_what_somebody_saves_at_that_moment(place: Place, monke
     assert "## Active Sub-Goals\n" in text
 
 
-def test_many_threads_change_it_and_every_change_is_there(place: Place) -> None:
+def test_many_threads_change_it_and_every_change_is_there(place: JournalFile) -> None:
     put(place, template())
     threads = [
         threading.Thread(target=lambda n=n: [update(place, question(f"{n} {m}?")) for m in range(10)]) for n in range(6)
@@ -317,7 +321,7 @@ def test_many_threads_change_it_and_every_change_is_there(place: Place) -> None:
     assert sorted(asked(place)) == sorted(f"{n} {m}?" for n in range(6) for m in range(10))
 
 
-def race(place: Place, style: str, count: int, seed: int) -> tuple[set[str], set[str]]:
+def race(place: JournalFile, style: str, count: int, seed: int) -> tuple[set[str], set[str]]:
     """An editor's saves against as many changes of ours; what is missing of each at the end."""
     put(place, template() + BY_HAND)
     command = [sys.executable, str(EDITOR), style, place.path, str(count), str(seed)]
@@ -335,12 +339,12 @@ def race(place: Place, style: str, count: int, seed: int) -> tuple[set[str], set
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_an_editor_and_an_agent_save_at_the_same_time(place: Place, style: str) -> None:
+def test_an_editor_and_an_agent_save_at_the_same_time(place: JournalFile, style: str) -> None:
     assert race(place, style, 25, 1) == (set(), set())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("style", STYLES)
-def test_four_hundred_saves_race_four_hundred_changes(place: Place, style: str, seed: int) -> None:
+def test_four_hundred_saves_race_four_hundred_changes(place: JournalFile, style: str, seed: int) -> None:
     assert race(place, style, 400, seed) == (set(), set())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Decision, Item
 from limpet.journal.document.markup import scan
-from limpet.journal.document.merge import Conflict, merge, nearest, pieces
+from limpet.journal.document.merge import MergeConflict, merge, nearest, pieces
 from limpet.journal.document.sections import template
 from unit.journal_texts import documents, words
 
@@ -60,7 +60,7 @@ def test_an_entry_changed_on_both_sides_stays_twice_between_marks() -> None:
     ours = base.replace("- [ ] which lexer?", "- [x] which lexer?")
     theirs = base.replace("which lexer?", "which lexer, and why?")
     found = merge(base, ours, theirs)
-    assert found.conflicts == (Conflict("- [x] which lexer?\n", "- [ ] which lexer, and why?\n"),)
+    assert found.conflicts == (MergeConflict("- [x] which lexer?\n", "- [ ] which lexer, and why?\n"),)
     assert (
         "<<<<<<< changed by hand\n- [ ] which lexer, and why?\n=======\n"
         "- [x] which lexer?\n>>>>>>> changed by an agent\n" in found.text
@@ -73,7 +73,7 @@ def test_an_entry_changed_on_both_sides_stays_twice_between_marks() -> None:
 def test_deleted_by_one_and_changed_by_the_other_is_a_conflict() -> None:
     base = "- a\n- b\n- c\n"
     found = merge(base, "- a\n- c\n", "- a\n- B\n- c\n")
-    assert found.conflicts == (Conflict("", "- B\n"),)
+    assert found.conflicts == (MergeConflict("", "- B\n"),)
     assert "- B\n" in found.text
 
 

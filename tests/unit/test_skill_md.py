@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.text import terminal
-from limpet.text.skill_md import NAME, BadSkill, Parts, Section, parse, render, sections
+from limpet.text.skill_md import NAME, BadSkill, Parts, SkillSection, parse, render, sections
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 def test_a_section_ends_where_one_of_its_level_begins() -> None:
     text = "intro\n# One\na\n## Inner ##\nb\n```sh\n# no heading\n```\n# Two\nc\n\n"
     assert sections(text) == [
-        Section("One", "# One\na\n## Inner ##\nb\n```sh\n# no heading\n```"),
-        Section("Inner", "## Inner ##\nb\n```sh\n# no heading\n```"),
-        Section("Two", "# Two\nc"),
+        SkillSection("One", "# One\na\n## Inner ##\nb\n```sh\n# no heading\n```"),
+        SkillSection("Inner", "## Inner ##\nb\n```sh\n# no heading\n```"),
+        SkillSection("Two", "# Two\nc"),
     ]
     assert sections("#hashtag\n    # code\n####### seven\n") == []

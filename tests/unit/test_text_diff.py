@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from limpet.text.diff import Change, small_change, unified
+from limpet.text.diff import SmallChange, small_change, unified
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "+x", "-y", "@@", "\\ z", "w\r", "u\u2028v"]), max_size=12).map(
     "\n".join
@@ -69,14 +69,14 @@ def side(shown: str, sign: str) -> str:
 # --- small changes ----------------------------------------------------------------------------------------------------
 
 
-def change(before: str, after: str, most_lines: int = 1000) -> Change | None:
+def change(before: str, after: str, most_lines: int = 1000) -> SmallChange | None:
     return small_change(before, after, most_lines=most_lines, most_chars=100)
 
 
 def test_a_small_change_far_inside_is_shown_with_the_lines_around_it() -> None:
     lines = [f"line {number}\n" for number in range(5000)]
     changed = [*lines[:3000], "new\n", *lines[3001:]]
-    told = Change("@@ -3000,3 +3000,3 @@\n line 2999\n-line 3000\n+new\n line 3001", 1, 1)
+    told = SmallChange("@@ -3000,3 +3000,3 @@\n line 2999\n-line 3000\n+new\n line 3001", 1, 1)
     assert change("".join(lines), "".join(changed), most_lines=1) == told
     assert change("".join(lines), "".join([*changed[:-1], "last\n"]), most_lines=1999) is None
 

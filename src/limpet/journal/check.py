@@ -8,8 +8,8 @@ from limpet.journal import evidence as proof
 from limpet.journal import file as files
 from limpet.journal.document import edit, entries, lint, quotes
 from limpet.journal.document.entries import Ref
-from limpet.journal.document.lint import Finding
-from limpet.journal.document.markup import Document, scan
+from limpet.journal.document.lint import LintFinding
+from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.quotes import FRESH, MOVED, Verdict
 from limpet.journal.document.sections import IDENTIFIERS
 from limpet.journal.recover import Journal, journal_of, stamp_of
@@ -33,7 +33,7 @@ class Verified(NamedTuple):
 
 
 class Linted(NamedTuple):
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     fixed: bool
 
 
@@ -66,7 +66,7 @@ def verify_notes(ctx: Context, check: bool = False, fix: bool = False) -> Verifi
     return Verified(tuple(checks), saved.written)
 
 
-def _evidence(journal: Journal, doc: Document) -> list[Checked]:
+def _evidence(journal: Journal, doc: JournalDocument) -> list[Checked]:
     checks = []
     for placed in entries.decisions(doc):
         for item in placed.entry.evidence:
@@ -76,7 +76,7 @@ def _evidence(journal: Journal, doc: Document) -> list[Checked]:
     return checks
 
 
-def _identifiers(journal: Journal, doc: Document, digests: dict[str, str]) -> list[Checked]:
+def _identifiers(journal: Journal, doc: JournalDocument, digests: dict[str, str]) -> list[Checked]:
     checks = []
     for row in entries.identifiers(doc):
         ref = entries.place_ref(row.entry.place)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from limpet import limits
 from limpet.journal.document.entries import Evidence
 from limpet.journal.document.quotes import FRESH, MOVED, Verdict, judge
-from limpet.journal.file import Place
+from limpet.journal.file import JournalFile
 
 _VERIFIED = "verified.json"
 _GIT_SECONDS = 5.0  # a slow repository must not hold up a session
@@ -97,7 +97,7 @@ def git(root: str, *arguments: str) -> str | None:
 # --- digests of identifiers -------------------------------------------------------------------------------------------
 
 
-def verified(place: Place) -> dict[str, str]:
+def verified(place: JournalFile) -> dict[str, str]:
     """Digests of the lines of each identifier, as of the last verification."""
     try:
         with open(place.within(_VERIFIED), encoding="utf-8") as file:
@@ -107,7 +107,7 @@ def verified(place: Place) -> dict[str, str]:
     return {str(key): str(value) for key, value in digests.items()} if isinstance(digests, dict) else {}
 
 
-def remember_verified(place: Place, digests: Mapping[str, str]) -> None:
+def remember_verified(place: JournalFile, digests: Mapping[str, str]) -> None:
     os.makedirs(place.side, mode=0o700, exist_ok=True)
     path = place.within(f"{_VERIFIED}.{os.getpid()}")
     with open(path, "w", encoding="utf-8") as file:

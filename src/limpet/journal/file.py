@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.journal.document.merge import Conflict, merge, nearest
+from limpet.journal.document.merge import MergeConflict, merge, nearest
 
 Change = Callable[[str], str]
 _STATES, _DISPLACED, _LOCK = "seen", "displaced", "lock"
@@ -27,7 +27,7 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 _AT_FDCWD = -100  # AT_FDCWD
 
 
-class Place(NamedTuple):
+class JournalFile(NamedTuple):
     """The file itself, links resolved, and the folder for its states."""
 
     path: str
@@ -38,24 +38,24 @@ class Place(NamedTuple):
         return os.path.join(self.side, *names)
 
 
-class Saved(NamedTuple):
+class SavedFile(NamedTuple):
     text: str
     before: str  # the text it was applied to
     merged: bool = False  # the file had other changes as well
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
     written: bool = True
 
 
-def find(root: str, file: str, side: str) -> Place:
+def find(root: str, file: str, side: str) -> JournalFile:
     """The journal's place, with `side` as the folder for its states. It must be inside the project, links resolved."""
     home = os.path.realpath(root)
     path = os.path.realpath(os.path.join(home, file))
     if not path.startswith(home.rstrip(os.sep) + os.sep):
         raise errors.journal_outside(file)
-    return Place(path, os.path.join(home, side), file)
+    return JournalFile(path, os.path.join(home, side), file)
 
 
-def read(place: Place) -> str | None:
+def read(place: JournalFile) -> str | None:
     """The content of the file; None when there is none. Waits for an editor that is saving."""
     text = _read(place, place.path)
     if text is None or not text.strip() or not text.endswith("\n"):
@@ -63,7 +63,7 @@ def read(place: Place) -> str | None:
     return text
 
 
-def update(place: Place, change: Change, new: Callable[[], str] | None = None) -> Saved:
+def update(place: JournalFile, change: Change, new: Callable[[], str] | None = None) -> SavedFile:
     """Apply a change to the file. `new` gives the text of a missing file; without it, a missing file is an error."""
     try:
         with _locked(place):
@@ -72,7 +72,7 @@ def update(place: Place, change: Change, new: Callable[[], str] | None = None) -
         raise _trouble(place, problem) from problem
 
 
-def revive(place: Place, text: str) -> bool:
+def revive(place: JournalFile, text: str) -> bool:
     """Write an empty or missing file. False when it is not empty; then it is left as it is."""
     try:
         with _locked(place):
@@ -88,7 +88,7 @@ def revive(place: Place, text: str) -> bool:
         raise _trouble(place, problem) from problem
 
 
-def states(place: Place, most: int | None = None) -> list[str]:
+def states(place: JournalFile, most: int | None = None) -> list[str]:
     """The recent states of the file, newest first."""
     texts = []
     for name in _names(place)[:most]:
@@ -102,7 +102,7 @@ def states(place: Place, most: int | None = None) -> list[str]:
     return texts
 
 
-def forget(place: Place, texts: Sequence[str]) -> None:
+def forget(place: JournalFile, texts: Sequence[str]) -> None:
     """Remove the states and displaced files that contain one of the texts.
 
     An editor that still has an old buffer open and saves it brings the texts back: no state is left to detect that.
@@ -124,19 +124,19 @@ def forget(place: Place, texts: Sequence[str]) -> None:
 # --- one change -------------------------------------------------------------------------------------------------------
 
 
-def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Saved:
+def _update(place: JournalFile, change: Change, new: Callable[[], str] | None) -> SavedFile:
     # The newest state contains everything; each older one is an ancestor of it. A text from an old buffer is merged
     # from the state it came from, and the result becomes the newest state.
     newest = next(iter(states(place)), "")
     late = list(_texts_in_displaced(place, newest))
     if not newest.strip():
-        late = []  # without a state, an older text cannot be told from a newer one
+        late = []  # without a state, an older text looks like a newer one
     current = _settled(place, place.path, newest)
     if current is None and (new is None or newest.strip()):
         raise errors.journal_missing(place.name)
     if current is not None and not current.strip() and newest.strip():
         raise errors.journal_emptied(place.name)
-    conflicts: list[Conflict] = []
+    conflicts: list[MergeConflict] = []
     head = newest if newest.strip() else current if current is not None or new is None else new()
     head = head or ""
     for theirs in late:
@@ -151,16 +151,16 @@ def _update(place: Place, change: Change, new: Callable[[], str] | None) -> Save
         _remember(place, target)
         displaced = _exchange(place, target, current)
         if displaced is None or displaced == current or _says_nothing_new(place, displaced):
-            return Saved(target, before, merged, tuple(conflicts))
+            return SavedFile(target, before, merged, tuple(conflicts))
         # An editor saved after the read. Its text is displaced now and must be merged back.
         target, merged = _merged(place, target, displaced, conflicts), True
         current = _settled(place, place.path, target)
         target = target if current is None else _merged(place, target, current, conflicts)
     _remember(place, target)
-    return Saved(target, before, merged, tuple(conflicts), written=merged)
+    return SavedFile(target, before, merged, tuple(conflicts), written=merged)
 
 
-def _is_reverted(place: Place, current: str) -> bool:
+def _is_reverted(place: JournalFile, current: str) -> bool:
     """Whether the file was reverted on purpose to an earlier state, by hand or by git.
 
     Shortly after a write it is more likely an editor that saved an old buffer, and the write is restored.
@@ -172,7 +172,7 @@ def _is_reverted(place: Place, current: str) -> bool:
     return os.stat(place.path).st_mtime - ours_at > limits.JOURNAL_STALE_SECONDS
 
 
-def _merged(place: Place, head: str, theirs: str, conflicts: list[Conflict]) -> str:
+def _merged(place: JournalFile, head: str, theirs: str, conflicts: list[MergeConflict]) -> str:
     """The newest text merged with a saved one, from the state that the saved one came from."""
     ancestors = states(place)
     if not ancestors:
@@ -186,7 +186,7 @@ def _merged(place: Place, head: str, theirs: str, conflicts: list[Conflict]) -> 
     return result.text
 
 
-def _says_nothing_new(place: Place, displaced: str) -> bool:
+def _says_nothing_new(place: JournalFile, displaced: str) -> bool:
     """Whether the text is the beginning of a known state: a save was caught halfway, and its end is read later."""
     return any(state.startswith(displaced) for state in states(place))
 
@@ -194,7 +194,7 @@ def _says_nothing_new(place: Place, displaced: str) -> bool:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _read(place: Place, path: str) -> str | None:
+def _read(place: JournalFile, path: str) -> str | None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -213,7 +213,7 @@ def _read(place: Place, path: str) -> str | None:
         os.close(handle)
 
 
-def _settled(place: Place, path: str, expected: str) -> str | None:
+def _settled(place: JournalFile, path: str, expected: str) -> str | None:
     """The content of a file, after waiting for a save that appears to be in progress."""
     text = _read(place, path)
     until = time.monotonic() + limits.JOURNAL_SETTLE_SECONDS
@@ -245,7 +245,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _names(place: Place) -> list[str]:
+def _names(place: JournalFile) -> list[str]:
     """The files of the states, newest first."""
     try:
         return sorted((name for name in os.listdir(place.within(_STATES)) if name.endswith(".md")), reverse=True)
@@ -253,7 +253,7 @@ def _names(place: Place) -> list[str]:
         return []
 
 
-def _remember(place: Place, *texts: str) -> None:
+def _remember(place: JournalFile, *texts: str) -> None:
     """Store texts as states, the last one as the newest: the content of the file now."""
     for text in texts:
         names = _names(place)
@@ -273,7 +273,7 @@ def _remember(place: Place, *texts: str) -> None:
             os.unlink(place.within(_STATES, name))
 
 
-def _texts_in_displaced(place: Place, newest: str) -> Iterator[str]:
+def _texts_in_displaced(place: JournalFile, newest: str) -> Iterator[str]:
     """Texts written to displaced files since they were displaced. Old untouched ones are deleted."""
     folder = place.within(_DISPLACED)
     beside = os.path.dirname(place.path)
@@ -300,7 +300,7 @@ def _texts_in_displaced(place: Place, newest: str) -> Iterator[str]:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _exchange(place: Place, text: str, expected: str | None) -> str | None:
+def _exchange(place: JournalFile, text: str, expected: str | None) -> str | None:
     """Exchange the file's content durably. Returns the displaced content; None when there was none."""
     folder = os.path.dirname(place.path)
     temporary = os.path.join(folder, f"{_temporary(place)}{os.getpid()}-{time.time_ns()}")
@@ -319,7 +319,7 @@ def _exchange(place: Place, text: str, expected: str | None) -> str | None:
     return displaced
 
 
-def _write(place: Place, path: str, text: str) -> None:
+def _write(place: JournalFile, path: str, text: str) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     with os.fdopen(handle, "wb") as file:
         file.write(text.encode("utf-8", "surrogateescape"))
@@ -334,7 +334,7 @@ def _write(place: Place, path: str, text: str) -> None:
         os.fsync(handle)
 
 
-def _swap(place: Place, temporary: str, expected: str | None) -> bool:
+def _swap(place: JournalFile, temporary: str, expected: str | None) -> bool:
     """Exchange the two files. False when there was none to exchange with, and the file is new."""
     until = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if expected is not None else 0)
     while True:
@@ -378,7 +378,7 @@ def _replace_names(source: str, target: str) -> None:
     os.rename(spare, source)
 
 
-def _put_aside(place: Place, path: str, digest: str) -> None:
+def _put_aside(place: JournalFile, path: str, digest: str) -> None:
     """Keep a displaced file for later changes to read again: an editor may still have it open."""
     target = place.within(_DISPLACED, f"{time.time_ns()}-{digest}")
     try:
@@ -389,7 +389,7 @@ def _put_aside(place: Place, path: str, digest: str) -> None:
         os.unlink(path)  # it cannot be kept on another file system; its text is among the states
 
 
-def _temporary(place: Place) -> str:
+def _temporary(place: JournalFile) -> str:
     return f".{os.path.basename(place.path)}.limpet-"
 
 
@@ -406,7 +406,7 @@ def _sync(folder: str) -> None:
 
 
 @contextmanager
-def _locked(place: Place) -> Iterator[None]:
+def _locked(place: JournalFile) -> Iterator[None]:
     import fcntl
 
     _make_side(place)
@@ -426,7 +426,7 @@ def _locked(place: Place) -> Iterator[None]:
         os.close(handle)
 
 
-def _make_side(place: Place) -> None:
+def _make_side(place: JournalFile) -> None:
     for name in (_STATES, _DISPLACED):
         os.makedirs(place.within(name), mode=0o700, exist_ok=True)
     ignore = place.within(".gitignore")
@@ -435,7 +435,7 @@ def _make_side(place: Place) -> None:
             file.write("# What Limpet has seen of the journal lately, so that nothing is lost.\n*\n")
 
 
-def _trouble(place: Place, problem: OSError) -> errors.LimpetError:
+def _trouble(place: JournalFile, problem: OSError) -> errors.LimpetError:
     why = problem.strerror or str(problem)
     if problem.errno in (errno.EISDIR, errno.ENXIO, errno.ENOTDIR):
         return errors.journal_not_a_file(place.name)

@@ -10,10 +10,10 @@ from limpet import errors
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
 from limpet.journal.document import edit, entries, recover
-from limpet.journal.document.markup import Document, scan
+from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.quotes import FRESH, MOVED
 from limpet.journal.document.recover import Recovered
-from limpet.journal.file import Place
+from limpet.journal.file import JournalFile
 from limpet.model import moment
 from limpet.settings import JournalRules
 from limpet.text import tokens
@@ -33,11 +33,11 @@ class Journal(NamedTuple):
     rules: JournalRules
 
     @property
-    def place(self) -> Place:
+    def place(self) -> JournalFile:
         return files.find(self.root, self.rules.file, self.side)
 
     @property
-    def archive(self) -> Place:
+    def archive(self) -> JournalFile:
         return files.find(self.root, edit.archive_name(self.rules.file), f"{self.side}-archive")
 
     @property
@@ -74,7 +74,7 @@ def recovered(journal: Journal, level: int, query: str, now: datetime) -> Recove
     return recover.recover(text, level, query=query, more=archive, budgets=budgets, marks=marks, now=now)
 
 
-def stale(journal: Journal, doc: Document) -> dict[int, str]:
+def stale(journal: Journal, doc: JournalDocument) -> dict[int, str]:
     """What is wrong with the evidence of the last decisions, by position. git is not asked: this must be quick."""
     last = {past.place for past in recover.past_decisions(doc)[-recover.LAST :]}
     worst: dict[int, str] = {}

@@ -30,8 +30,8 @@ from limpet.journal.document.entries import (
     Ref,
     rooted,
 )
-from limpet.journal.document.markup import Document, clean, one_line, scan
-from limpet.journal.document.merge import Conflict
+from limpet.journal.document.markup import JournalDocument, clean, one_line, scan
+from limpet.journal.document.merge import MergeConflict
 from limpet.journal.document.quotes import DRIFTED, FRESH, MOVED, digest_of, judge, lines_of
 from limpet.journal.document.sections import DEBT, template
 from limpet.journal.recover import journal_of, stamp_of
@@ -64,7 +64,7 @@ class Written(NamedTuple):
     id: str = ""
     moved: tuple[str, ...] = ()
     merged: bool = False
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
     hint: str = ""
 
 
@@ -336,7 +336,7 @@ def checkpoint_session(
     return Checkpoint(written, at, blockers, goals, questions, True, moved.decisions + moved.rows)
 
 
-def _sources(ctx: Context, doc: Document, starts: list[int]) -> tuple[str, ...]:
+def _sources(ctx: Context, doc: JournalDocument, starts: list[int]) -> tuple[str, ...]:
     """The provenance of these lines: the origin of the entry that added them, else a person who edited the file."""
     added = ctx.store.entries.list(ctx.scope, Listing((JOURNAL,), limit=limits.LIST_MAX)).entries if starts else ()
     origins = removal.authors(doc, [(entry.content, entry.origin) for entry in added])

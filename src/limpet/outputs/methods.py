@@ -85,6 +85,6 @@ class SessionOutputs:
         """How many there are, how big they are, and what they saved."""
         return output_keep.stats(self._session.ctx())
 
-    def savings(self) -> savings.Saved:
+    def savings(self) -> savings.SavingsReport:
         """What this session saved, by tool. `Limpet.savings` is for all sessions."""
         return self._session.do(savings.savings, session=self._session.id)

@@ -25,7 +25,7 @@ class Prepared(NamedTuple):
 
     def answer(self, ctx: Context, output: Output, new: bool, head: str, plain: str, reader: str) -> str:
         """The reference to the stored output, or what is new since the same call was last made in this session."""
-        result = repeats.Result(self.draft.tool, self.call, self.observed, self.content, self.failures, new)
+        result = repeats.KeptResult(self.draft.tool, self.call, self.observed, self.content, self.failures, new)
         return repeats.answer(ctx, result, output, head, plain, reader)
 
 

@@ -32,7 +32,7 @@ _WORD = re.compile(r"\w+")
 _NO_END = 1 << 40  # more rows than any output has; their number is not known here
 
 
-class Result(NamedTuple):
+class KeptResult(NamedTuple):
     """A big result that was just stored, and the call that returned it."""
 
     tool: str
@@ -43,7 +43,7 @@ class Result(NamedTuple):
     new: bool  # to the store
 
 
-def answer(ctx: Context, result: Result, output: Output, head: str, plain: str, reader: str) -> str:
+def answer(ctx: Context, result: KeptResult, output: Output, head: str, plain: str, reader: str) -> str:
     """The plain reference, or what is new since the same call was last made in this session."""
     key = _key(result.tool, result.call) if result.call and _looks_for_repeats(ctx, result.tool) else ""
     try:
@@ -64,7 +64,9 @@ def _looks_for_repeats(ctx: Context, tool: str) -> bool:
     return not any(fnmatchcase(tool, pattern) for pattern in ctx.bounds.outputs.no_repeats)
 
 
-def _since(ctx: Context, previous: LastResult, result: Result, output: Output, head: str, reader: str) -> str | None:
+def _since(
+    ctx: Context, previous: LastResult, result: KeptResult, output: Output, head: str, reader: str
+) -> str | None:
     failed = f"{result.failures:,} failure line{'' if result.failures == 1 else 's'}" if result.failures else ""
     if previous.digest == output.digest:
         still = f"; still {failed}" if failed else ""

@@ -23,7 +23,7 @@ READ_PIECES = 2  # of what was read back: its beginning and its end, in a tenth 
 TOTAL = "*"  # every session or tool, in a sum
 
 
-class Saved(NamedTuple):
+class SavingsReport(NamedTuple):
     """The call log by session and tool, and its sum."""
 
     rows: tuple[Savings, ...]
@@ -61,14 +61,14 @@ def note_keep(ctx: Context, output: Output, call: str, content: str, answer: tup
     ctx.store.calls.record_call(ctx.scope, note, ctx.now - ctx.bounds.outputs.max_age * 1_000)
 
 
-def savings(ctx: Context, session: str | None = None) -> Saved:
+def savings(ctx: Context, session: str | None = None) -> SavingsReport:
     rows = ctx.store.calls.savings(ctx.scope, session)
     sums = [sum(column) for column in zip(*(row[3:] for row in rows), strict=True)] or [0] * len(Savings._fields[3:])
     names = sorted({row.tokenizer for row in rows})
-    return Saved(rows, Savings(session or TOTAL, TOTAL, ", ".join(names) or tokens.NAME, *sums))
+    return SavingsReport(rows, Savings(session or TOTAL, TOTAL, ", ".join(names) or tokens.NAME, *sums))
 
 
-def savings_json(saved: Saved) -> Json:
+def savings_json(saved: SavingsReport) -> Json:
     return {
         "tokenizer": saved.total.tokenizer,
         "saved": saved.total.saved,

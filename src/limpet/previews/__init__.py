@@ -9,11 +9,11 @@ from __future__ import annotations
 from limpet.previews import plain
 from limpet.previews.core import Preview, Sheet, Text, plural
 from limpet.previews.detect import detect
-from limpet.previews.failures import Line, failure_lines
+from limpet.previews.failures import FailureLine, failure_lines
 from limpet.text import tokens
 from limpet.text.marks import Marks
 
-__all__ = ["Line", "Preview", "failure_lines", "preview"]
+__all__ = ["FailureLine", "Preview", "failure_lines", "preview"]
 
 
 def preview(content: str, *, tool: str = "", budget: int = 400, marks: Marks | None = None) -> Preview:

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, overload
 
-from limpet.previews.failures import Line, failure_lines
+from limpet.previews.failures import FailureLine, failure_lines
 from limpet.text import tokens
 from limpet.text.marks import Marks
 from limpet.text.terminal import printable
@@ -77,7 +77,7 @@ class Text:
         return content.count("\n") + 1 if content else 0
 
     @cached_property
-    def failures(self) -> list[Line]:
+    def failures(self) -> list[FailureLine]:
         if not isinstance(self.lines, Lines):
             return failure_lines(self.content, self._marks)
         # Where every character is a byte, the lines have been counted already.

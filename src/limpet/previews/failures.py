@@ -79,7 +79,7 @@ PATTERN = "|".join(
 )
 
 
-class Line(NamedTuple):
+class FailureLine(NamedTuple):
     """One line and its number, from 0."""
 
     number: int
@@ -88,7 +88,7 @@ class Line(NamedTuple):
 
 def failure_lines(
     content: str, marks: Marks | None = None, number_at: Callable[[int], int] | None = None
-) -> list[Line]:
+) -> list[FailureLine]:
     """Every line that reports a failure, in order.
 
     `marks` are the results of `find_marks` for the content, if they exist already. `number_at` gives the number of the
@@ -115,7 +115,7 @@ def failure_lines(
             number = number_at(start) if number_at else number + data.count(b"\n", counted, start)
             counted, looks = start, -1
             line = data[start:end].decode("utf-8", "surrogatepass").rstrip("\r") if long else text
-            failing.append(Line(number, line))
+            failing.append(FailureLine(number, line))
     return failing
 
 

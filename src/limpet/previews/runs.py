@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from limpet.previews.core import BIG, Sheet, Text, plural
-from limpet.previews.failures import Line, excerpt
+from limpet.previews.failures import FailureLine, excerpt
 
 # Signs of a run, in three patterns: signs at the beginning of a line are not searched for elsewhere, and where every
 # alternative begins with a distinct character, the engine skips quickly.
@@ -131,7 +131,7 @@ def _failures(text: Text, sheet: Sheet) -> int:
     numbers: set[int] = set()
     few = len(chosen) <= 12
     length = 205 if few else 120  # Where not all fit, more of them say more than all of each.
-    order: Iterator[Line] | Sequence[Line] = chosen if few else _varied(chosen)
+    order: Iterator[FailureLine] | Sequence[FailureLine] = chosen if few else _varied(chosen)
     floor = sheet.left * (0.35 if few else 0.08)
     missed = 0
     for line in order:
@@ -152,9 +152,9 @@ def _failures(text: Text, sheet: Sheet) -> int:
     return sum(line.number in numbers or line.text.strip() in same for line in text.failures)
 
 
-def _distinct(failures: Sequence[Line]) -> list[Line]:
+def _distinct(failures: Sequence[FailureLine]) -> list[FailureLine]:
     """Every text once, and rules and headings between `=====` last: they say nothing that the others do not."""
-    first: dict[str, Line] = {}
+    first: dict[str, FailureLine] = {}
     for line in failures:
         first.setdefault(line.text.strip(), line)
     bare = [line for line in first.values() if len(re.sub(r"[\W_]", "", line.text[:300])) < 12]
@@ -162,9 +162,9 @@ def _distinct(failures: Sequence[Line]) -> list[Line]:
     return [*(line for line in first.values() if line.number not in dull), *bare]
 
 
-def _varied(failures: Sequence[Line]) -> Iterator[Line]:
+def _varied(failures: Sequence[FailureLine]) -> Iterator[FailureLine]:
     """One failure of every kind first (by code and by words), then the others."""
-    kinds: dict[str, list[Line]] = {}
+    kinds: dict[str, list[FailureLine]] = {}
     for line in failures:
         words = re.sub(r"['\"`][^'\"`]{0,200}['\"`]|\d{1,9}|\S{0,120}[/\\]\S{0,200}", "#", line.text[:300])
         kinds.setdefault(words[:80], []).append(line)

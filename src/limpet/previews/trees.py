@@ -15,7 +15,7 @@ _BARE = re.compile(r"^[\w.@+-]{1,120}/?$")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-class _File(NamedTuple):
+class _Entry(NamedTuple):
     at: int
     path: str
     size: float
@@ -60,18 +60,18 @@ def render(text: Text, sheet: Sheet) -> None:
     sheet.add_lines(((each.at, text.lines[each.at]) for each in shallow), at=2, length=150)
 
 
-def _entry(at: int, line: str) -> _File | None:
+def _entry(at: int, line: str) -> _Entry | None:
     line = line[:900]
     drawn = _DRAWN.match(line)
     if drawn:
-        return _File(at, drawn.group(1).strip(), 0)
+        return _Entry(at, drawn.group(1).strip(), 0)
     long = _LONG.match(line)
     if long:
-        return _File(at, long.group(2).split()[-1], 0 if line[0] == "d" else float(long.group(1)))
+        return _Entry(at, long.group(2).split()[-1], 0 if line[0] == "d" else float(long.group(1)))
     path = _path(line)
     if path:
-        return _File(at, *path)
-    return _File(at, line.strip(), 0) if _BARE.match(line) else None
+        return _Entry(at, *path)
+    return _Entry(at, line.strip(), 0) if _BARE.match(line) else None
 
 
 def _path(line: str) -> tuple[str, float] | None:
@@ -96,6 +96,6 @@ def _top(path: str) -> str:
     return path.removeprefix("./").strip("/").split("/", 1)[0] + "/"
 
 
-def _depth(text: Text, entry: _File) -> int:
+def _depth(text: Text, entry: _Entry) -> int:
     line = text.lines[entry.at]
     return entry.path.count("/") + (len(line) - len(line.lstrip("│├└─|`- \t\u00a0+"))) // 4

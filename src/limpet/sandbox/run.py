@@ -81,13 +81,13 @@ STOPPED = {  # by limit: what happened, and what to do
 }
 
 
-class Ran(NamedTuple):
+class SandboxResult(NamedTuple):
     output: str  # what it printed, or a reference to that
     result: Any  # JSON, or a reference to it
     warning: str | None
 
 
-def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None = None) -> Ran:
+def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None = None) -> SandboxResult:
     advice = "Split the work into several runs."
     bounded("code", code, limits.SANDBOX_CODE_MAX_CHARS, advice, blank="Write the Python to run.")
     for name in inputs or {}:
@@ -102,7 +102,7 @@ def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None =
     output = _within(ctx, done.printed, code)
     written = to_json(done.result)
     result = _within(ctx, written, code)
-    return Ran(output, done.result if result == written else result, api.warning)
+    return SandboxResult(output, done.result if result == written else result, api.warning)
 
 
 class _Api:
@@ -212,7 +212,7 @@ def _problem(broke: monty.Broke, bounds: settings.Bounds, writes: int) -> errors
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def result_json(value: Ran) -> Json:
+def result_json(value: SandboxResult) -> Json:
     answer: Json = {"output": value.output}
     if value.result is not None:
         answer["result"] = value.result
@@ -225,6 +225,6 @@ class SessionSandbox:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def run(self, code: str, inputs: Mapping[str, Any] | None = None) -> Ran:
+    def run(self, code: str, inputs: Mapping[str, Any] | None = None) -> SandboxResult:
         """Run Python over this session's notepad and the kept outputs; what it prints and its last expression."""
         return self._session.do(run_sandbox_code, code=code, inputs=None if inputs is None else dict(inputs))

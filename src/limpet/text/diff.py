@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Change(NamedTuple):
+class SmallChange(NamedTuple):
     """A unified diff without its first two lines, and how many lines came and went."""
 
     text: str
@@ -28,7 +28,7 @@ def unified(before: str, after: str, *, before_name: str, after_name: str, conte
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
-def small_change(before: str, after: str, *, most_lines: int, most_chars: int, context: int = 1) -> Change | None:
+def small_change(before: str, after: str, *, most_lines: int, most_chars: int, context: int = 1) -> SmallChange | None:
     """The difference, if all of it is within `most_lines` lines of at most `most_chars` characters; else None.
 
     Common beginnings and ends are skipped first, so that long texts cost little more than short ones.
@@ -56,7 +56,7 @@ def small_change(before: str, after: str, *, most_lines: int, most_chars: int, c
             signed = ((" ", same), ("-", gone), ("+", come))
             out += [_marked(sign, line, most_chars) for sign, lines in signed for line in lines]
             removed, added = removed + len(gone), added + len(come)
-    return Change("\n".join(out), added, removed)
+    return SmallChange("\n".join(out), added, removed)
 
 
 def _marked(sign: str, line: str, most: int) -> str:

@@ -24,7 +24,7 @@ class Parts(NamedTuple):
     body: str
 
 
-class Section(NamedTuple):
+class SkillSection(NamedTuple):
     title: str
     text: str  # with its heading, up to the next one of its level or above
 
@@ -77,7 +77,7 @@ def render(name: str, description: str, body: str) -> str:
     return f"{FENCE}\nname: {name}\ndescription: {json.dumps(description, ensure_ascii=False)}\n{FENCE}\n\n{body}\n"
 
 
-def sections(text: str) -> list[Section]:
+def sections(text: str) -> list[SkillSection]:
     """The sections of a Markdown text. Headings inside code blocks do not count."""
     lines = text.split("\n")
     heads: list[tuple[int, int, str]] = []  # line, level, title
@@ -93,5 +93,6 @@ def sections(text: str) -> list[Section]:
         for number, (_, level, _) in enumerate(heads)
     ]
     return [
-        Section(title, "\n".join(lines[at:end]).strip("\n")) for (at, _, title), end in zip(heads, ends, strict=True)
+        SkillSection(title, "\n".join(lines[at:end]).strip("\n"))
+        for (at, _, title), end in zip(heads, ends, strict=True)
     ]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from limpet.catalogue.operation import Context
 from limpet.journal import file as files
 from limpet.journal.document import removal
-from limpet.journal.document.removal import Piece
+from limpet.journal.document.removal import RemovedPiece
 from limpet.journal.recover import journal_of
 from limpet.model import Event
 
@@ -32,9 +32,9 @@ def take_out(ctx: Context, kept: Mapping[str, str]) -> TakenOut:
     for name, place in _places(ctx):
         if not (files.read(place) or "").strip():
             continue  # there is none, or it was emptied: nothing stands in it
-        taken: list[tuple[int, Piece]] = []
+        taken: list[tuple[int, RemovedPiece]] = []
 
-        def change(text: str, taken: list[tuple[int, Piece]] = taken) -> str:
+        def change(text: str, taken: list[tuple[int, RemovedPiece]] = taken) -> str:
             left, taken[:] = removal.without(text, contents)
             return left
 
@@ -60,6 +60,6 @@ def forget(ctx: Context, texts: Sequence[str]) -> None:
             files.forget(place, texts)
 
 
-def _places(ctx: Context) -> tuple[tuple[str, files.Place], ...]:
+def _places(ctx: Context) -> tuple[tuple[str, files.JournalFile], ...]:
     journal = journal_of(ctx)
     return tuple(zip(PLACES, (journal.place, journal.archive), strict=True))

@@ -20,11 +20,11 @@ from limpet.journal.document.entries import (
     Identifier,
     Item,
     LogRow,
+    MarkdownTable,
     Placed,
-    Table,
     column,
 )
-from limpet.journal.document.markup import Document, escape, scan
+from limpet.journal.document.markup import JournalDocument, escape, scan
 from limpet.journal.document.sections import (
     ARCHIVE,
     BLOCKERS,
@@ -172,7 +172,7 @@ def _add_row(text: str, key: str, named: Sequence[tuple[tuple[str, ...], str]], 
     return insert(doc, table.end, markup.row(_fitted(table, named, words)) + "\n")
 
 
-def _fitted(table: Table, named: Sequence[tuple[tuple[str, ...], str]], words: int) -> list[str]:
+def _fitted(table: MarkdownTable, named: Sequence[tuple[tuple[str, ...], str]], words: int) -> list[str]:
     cells = [""] * len(table.columns)
     homeless = []
     main = column(table, *named[words][0])
@@ -188,7 +188,7 @@ def _fitted(table: Table, named: Sequence[tuple[tuple[str, ...], str]], words: i
     return cells
 
 
-def _end_of_text(doc: Document, start: int, end: int) -> int:
+def _end_of_text(doc: JournalDocument, start: int, end: int) -> int:
     """After the last line of a span that is not blank; blank lines before the next heading stay behind it."""
     last = start
     for line in doc.lines(start, doc.before_unclosed(end)):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Generic, NamedTuple, TypeVar
 
 from limpet.journal.document import markup
-from limpet.journal.document.markup import Cell, Document, Heading, Line, clean, unescape
+from limpet.journal.document.markup import Cell, Heading, JournalDocument, Line, clean, unescape
 from limpet.journal.document.sections import (
     ARCHIVE,
     BLOCKERS,
@@ -23,7 +23,7 @@ from limpet.journal.document.sections import (
     IDENTIFIERS,
     LOG,
     QUESTIONS,
-    Place,
+    SectionPlace,
     normal,
     places,
 )
@@ -115,7 +115,7 @@ class Row(NamedTuple):
     end: int
 
 
-class Table(NamedTuple):
+class MarkdownTable(NamedTuple):
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     start: int
@@ -148,7 +148,7 @@ _STATE = re.compile(r"(?:\[RESOLVED\][ \t]*)?(Waiting|Blocked|Resolved)[ \t]*:[ 
 # --- lists and tables -------------------------------------------------------------------------------------------------
 
 
-def bullets(doc: Document, start: int, end: int) -> list[Bullet]:
+def bullets(doc: JournalDocument, start: int, end: int) -> list[Bullet]:
     """The list items of a span; lines indented below an item belong to it."""
     items: list[Bullet] = []
     lines: list[str] = []
@@ -184,7 +184,7 @@ def _continues(line: Line, lines: list[str]) -> bool:
     return bool(lines[-1]) and not line.hidden and not _FIELD.match(line.text) and line.text[:1] not in "|#<>"
 
 
-def _bullet(doc: Document, lines: list[str], start: int, end: int) -> Bullet:
+def _bullet(doc: JournalDocument, lines: list[str], start: int, end: int) -> Bullet:
     while lines and not lines[-1]:
         lines.pop()
     raw = "\n".join(lines)
@@ -200,7 +200,7 @@ def item_text(raw: str) -> str:
     return clean("\n".join(unescape(line.strip()) for line in raw.split("\n")))
 
 
-def tables(doc: Document, start: int, end: int) -> Iterator[Table]:
+def tables(doc: JournalDocument, start: int, end: int) -> Iterator[MarkdownTable]:
     lines = [line for line in doc.lines(start, end) if not line.hidden]
     at = 0
     while at + 1 < len(lines):
@@ -215,20 +215,22 @@ def tables(doc: Document, start: int, end: int) -> Iterator[Table]:
             line = lines[at]
             rows.append(Row(markup.cells(line.text, line.start, columns=len(columns)), line.start, line.end))
             last, at = line.end, at + 1
-        yield Table(columns, tuple(rows), head.start, last)
+        yield MarkdownTable(columns, tuple(rows), head.start, last)
 
 
-def first_table(doc: Document, place: Place | None) -> Table | None:
+def first_table(doc: JournalDocument, place: SectionPlace | None) -> MarkdownTable | None:
     return None if place is None else next(tables(doc, place.heading.body, place.own_end), None)
 
 
-def column(table: Table, *names: str) -> int | None:
+def column(table: MarkdownTable, *names: str) -> int | None:
     """The index of the column that has one of these names."""
     titles = [normal(title) for title in table.columns]
     return next((titles.index(name) for name in names if name in titles), None)
 
 
-def _records(doc: Document, place: Place | None, names: tuple[tuple[str, ...], ...]) -> Iterator[Placed[list[str]]]:
+def _records(
+    doc: JournalDocument, place: SectionPlace | None, names: tuple[tuple[str, ...], ...]
+) -> Iterator[Placed[list[str]]]:
     """The rows of a section's tables: the texts of the named columns, found by title, else by position."""
     if place is None:
         return
@@ -251,36 +253,36 @@ LOG_COLUMNS = (("timestamp", "date"), ("agent",), ("summary",))
 ARCHIVE_COLUMNS = (("date", "timestamp"), ("decision",), ("rationale", "why"), ("decided by", "by"))
 
 
-def debts(doc: Document) -> list[Placed[Debt]]:
+def debts(doc: JournalDocument) -> list[Placed[Debt]]:
     return [Placed(Debt(*row.entry), row.start, row.end) for row in _records(doc, places(doc).get(DEBT), DEBT_COLUMNS)]
 
 
-def identifiers(doc: Document) -> list[Placed[Identifier]]:
+def identifiers(doc: JournalDocument) -> list[Placed[Identifier]]:
     rows = _records(doc, places(doc).get(IDENTIFIERS), IDENTIFIER_COLUMNS)
     return [Placed(Identifier(uncoded(row.entry[0]), *row.entry[1:]), row.start, row.end) for row in rows]
 
 
-def log_rows(doc: Document) -> list[Placed[LogRow]]:
+def log_rows(doc: JournalDocument) -> list[Placed[LogRow]]:
     return [Placed(LogRow(*row.entry), row.start, row.end) for row in _records(doc, places(doc).get(LOG), LOG_COLUMNS)]
 
 
-def archived(doc: Document) -> list[Placed[Archived]]:
+def archived(doc: JournalDocument) -> list[Placed[Archived]]:
     rows = _records(doc, places(doc).get(ARCHIVE), ARCHIVE_COLUMNS)
     return [Placed(Archived(*row.entry), row.start, row.end) for row in rows]
 
 
-def items(doc: Document, key: str) -> list[Placed[Item]]:
+def items(doc: JournalDocument, key: str) -> list[Placed[Item]]:
     """Questions or goals."""
     place = places(doc).get(key)
     listed = [] if place is None else bullets(doc, place.heading.body, place.own_end)
     return [Placed(_item(bullet, key), bullet.start, bullet.end) for bullet in listed if bullet.raw]
 
 
-def questions(doc: Document) -> list[Placed[Item]]:
+def questions(doc: JournalDocument) -> list[Placed[Item]]:
     return items(doc, QUESTIONS)
 
 
-def goals(doc: Document) -> list[Placed[Item]]:
+def goals(doc: JournalDocument) -> list[Placed[Item]]:
     return items(doc, GOALS)
 
 
@@ -291,7 +293,7 @@ def _item(bullet: Bullet, key: str) -> Item:
     return Item(item_text(raw), bullet.done, note)
 
 
-def blockers(doc: Document) -> list[Placed[Blocker]]:
+def blockers(doc: JournalDocument) -> list[Placed[Blocker]]:
     place = places(doc).get(BLOCKERS)
     listed = [] if place is None else bullets(doc, place.heading.body, place.own_end)
     return [Placed(_blocker(bullet), bullet.start, bullet.end) for bullet in listed if bullet.raw]
@@ -310,7 +312,7 @@ def _blocker(bullet: Bullet) -> Blocker:
     return Blocker(state, item_text(raw), eta, resolved)
 
 
-def context(doc: Document) -> list[Placed[tuple[str, str]]]:
+def context(doc: JournalDocument) -> list[Placed[tuple[str, str]]]:
     """The fields of Active Context, as name and text."""
     place = places(doc).get(CONTEXT)
     fields = []
@@ -322,7 +324,7 @@ def context(doc: Document) -> list[Placed[tuple[str, str]]]:
     return fields
 
 
-def decision_headings(doc: Document) -> list[tuple[Heading, int]]:
+def decision_headings(doc: JournalDocument) -> list[tuple[Heading, int]]:
     """The headings below the decision log, with the end of each one's text."""
     place = places(doc).get(DECISIONS)
     if place is None:
@@ -332,11 +334,11 @@ def decision_headings(doc: Document) -> list[tuple[Heading, int]]:
     return [(heading, doc.end_of(heading)) for heading in inside if heading.level == level]
 
 
-def decisions(doc: Document) -> list[Placed[Decision]]:
+def decisions(doc: JournalDocument) -> list[Placed[Decision]]:
     return [Placed(decision(doc, heading, end), heading.start, end) for heading, end in decision_headings(doc)]
 
 
-def decision(doc: Document, heading: Heading, end: int) -> Decision:
+def decision(doc: JournalDocument, heading: Heading, end: int) -> Decision:
     dated = _DATED.match(heading.title)
     at, title = (dated[1], dated[2] or "") if dated else ("", heading.title)
     texts: dict[str, str] = {}
@@ -360,13 +362,13 @@ def decision(doc: Document, heading: Heading, end: int) -> Decision:
     )
 
 
-def _prose(doc: Document, texts: dict[str, str], spans: dict[str, tuple[int, int]], name: str) -> str:
+def _prose(doc: JournalDocument, texts: dict[str, str], spans: dict[str, tuple[int, int]], name: str) -> str:
     if name not in texts:
         return ""
     return item_text(texts[name] + "\n" + doc.text[slice(*spans[name])].replace("\r", ""))
 
 
-def _listed(doc: Document, texts: dict[str, str], spans: dict[str, tuple[int, int]], *names: str) -> list[str]:
+def _listed(doc: JournalDocument, texts: dict[str, str], spans: dict[str, tuple[int, int]], *names: str) -> list[str]:
     texts_listed: list[str] = []
     for name in names:
         if name in texts:

@@ -10,21 +10,21 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import ROOT, Decision, Placed, Ref, rooted
-from limpet.journal.document.markup import Document, scan
+from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.sections import BY_KEY, DEBT, IDENTIFIERS, SECTIONS, key_of, places, with_section
 
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)")
 _DEBT_ID = re.compile(r"TD-\d{3,}")
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     line: int
     rule: str
     message: str
     fixable: bool = False
 
 
-def lint(text: str, root: str = "") -> list[Finding]:
+def lint(text: str, root: str = "") -> list[LintFinding]:
     """All faults in the order of the text. `root` is the project's folder, for absolute paths inside it."""
     doc = scan(text)
     findings = [*_structure(doc), *_decisions(doc, root), *_identifiers(doc, root), *_debts(doc), *_times(doc)]
@@ -45,11 +45,11 @@ def fixed(text: str, root: str = "") -> str:
     return edit.spliced(doc.text, changes)
 
 
-def _structure(doc: Document) -> Iterator[Finding]:
+def _structure(doc: JournalDocument) -> Iterator[LintFinding]:
     present = places(doc)
     for section in SECTIONS:
         if section.key not in present:
-            yield Finding(1, "section", f"the section {section.title!r} is missing", True)
+            yield LintFinding(1, "section", f"the section {section.title!r} is missing", True)
     counts: Counter[str] = Counter()
     for heading in doc.headings:
         key = key_of(heading)
@@ -57,24 +57,24 @@ def _structure(doc: Document) -> Iterator[Finding]:
             counts[key] += 1
             if counts[key] > 1:
                 name = BY_KEY[key].title
-                yield Finding(doc.line_number(heading.start), "section-twice", f"{name!r} is here a second time")
+                yield LintFinding(doc.line_number(heading.start), "section-twice", f"{name!r} is here a second time")
     for at in doc.unclosed:
-        yield Finding(
+        yield LintFinding(
             doc.line_number(at), "unclosed", "code or a comment begins here and never ends; the rest is hidden"
         )
     for start, _ in doc.clashes:
-        yield Finding(doc.line_number(start), "conflict", "two versions stand here; keep one and remove the marks")
+        yield LintFinding(doc.line_number(start), "conflict", "two versions stand here; keep one and remove the marks")
 
 
-def _decisions(doc: Document, root: str) -> Iterator[Finding]:
+def _decisions(doc: JournalDocument, root: str) -> Iterator[LintFinding]:
     for placed in entries.decisions(doc):
         line = doc.line_number(placed.start)
         for rule, message in _decision(placed.entry):
-            yield Finding(line, rule, message)
+            yield LintFinding(line, rule, message)
     for start, _, ref in _written_refs(doc):
         if not ref.rooted:
             fixable = rooted(ref, root) is not None
-            yield Finding(doc.line_number(start), "path", f"{str(ref)!r} does not begin with {ROOT}", fixable)
+            yield LintFinding(doc.line_number(start), "path", f"{str(ref)!r} does not begin with {ROOT}", fixable)
 
 
 def _decision(entry: Decision) -> Iterator[tuple[str, str]]:
@@ -91,39 +91,39 @@ def _decision(entry: Decision) -> Iterator[tuple[str, str]]:
         yield "decision-scenarios", f"the decision {entry.title!r} has {len(entry.scenarios)} of 3 test scenarios"
 
 
-def _identifiers(doc: Document, root: str) -> Iterator[Finding]:
+def _identifiers(doc: JournalDocument, root: str) -> Iterator[LintFinding]:
     for row in entries.identifiers(doc):
         line = doc.line_number(row.start)
         if row.entry.verified and not (_TIME.fullmatch(row.entry.verified) or entries.parse_time(row.entry.verified)):
-            yield Finding(line, "time", f"{row.entry.verified!r} is no ISO 8601 time")
+            yield LintFinding(line, "time", f"{row.entry.verified!r} is no ISO 8601 time")
 
 
-def _debts(doc: Document) -> Iterator[Finding]:
+def _debts(doc: JournalDocument) -> Iterator[LintFinding]:
     ids: set[str] = set()
     for row in entries.debts(doc):
         line = doc.line_number(row.start)
         if not _DEBT_ID.fullmatch(row.entry.id):
-            yield Finding(line, "debt-id", f"{row.entry.id!r} is no id of the form TD-001")
+            yield LintFinding(line, "debt-id", f"{row.entry.id!r} is no id of the form TD-001")
         elif row.entry.id in ids:
-            yield Finding(line, "debt-id", f"{row.entry.id} is there twice")
+            yield LintFinding(line, "debt-id", f"{row.entry.id} is there twice")
         ids.add(row.entry.id)
     for key in (DEBT, IDENTIFIERS):
         table = entries.first_table(doc, places(doc).get(key))
         for cells in table.rows if table else ():
             if table and len(cells.cells) != len(table.columns):
                 message = f"the row has {len(cells.cells)} cells, the table {len(table.columns)} columns"
-                yield Finding(doc.line_number(cells.start), "cells", message)
+                yield LintFinding(doc.line_number(cells.start), "cells", message)
 
 
-def _times(doc: Document) -> Iterator[Finding]:
+def _times(doc: JournalDocument) -> Iterator[LintFinding]:
     rows: list[Placed[str]] = [Placed(placed.entry.at, placed.start, placed.end) for placed in entries.log_rows(doc)]
     rows += [Placed(placed.entry.at, placed.start, placed.end) for placed in entries.archived(doc)]
     for row in rows:
         if entries.parse_time(row.entry) is None:
-            yield Finding(doc.line_number(row.start), "time", f"{row.entry!r} is no ISO 8601 time")
+            yield LintFinding(doc.line_number(row.start), "time", f"{row.entry!r} is no ISO 8601 time")
 
 
-def _written_refs(doc: Document) -> Iterator[tuple[int, int, Ref]]:
+def _written_refs(doc: JournalDocument) -> Iterator[tuple[int, int, Ref]]:
     """Every place that evidence and identifiers name, with the span of the line or cell that names it."""
     for placed in entries.decisions(doc):
         for line in doc.lines(placed.start, placed.end):

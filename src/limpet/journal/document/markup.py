@@ -45,7 +45,7 @@ class Line(NamedTuple):
     hidden: bool  # inside code, a comment or front matter
 
 
-class Document(NamedTuple):
+class JournalDocument(NamedTuple):
     text: str
     headings: tuple[Heading, ...]
     hidden: tuple[tuple[int, int], ...]  # spans of whole lines, in order
@@ -90,7 +90,7 @@ class Document(NamedTuple):
         return self.headings[after].start if after < len(self.headings) else len(self.text)
 
 
-def scan(text: str) -> Document:
+def scan(text: str) -> JournalDocument:
     headings: list[Heading] = []
     hidden: list[tuple[int, int]] = []
     unclosed: list[int] = []
@@ -118,7 +118,7 @@ def scan(text: str) -> Document:
             end = len(text) if hidden_end is None else hidden_end
             hidden.append((start, end))
         at = end
-    return Document(text, tuple(headings), tuple(hidden), tuple(unclosed), clashes)
+    return JournalDocument(text, tuple(headings), tuple(hidden), tuple(unclosed), clashes)
 
 
 def _after_line(text: str, at: int) -> int:

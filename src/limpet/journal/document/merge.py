@@ -27,27 +27,27 @@ _COMPARED = 2_000  # characters of changed lines that are compared closely
 Span = tuple[int, int, int, int]  # of the base, then of the side
 
 
-class Conflict(NamedTuple):
+class MergeConflict(NamedTuple):
     ours: str
     theirs: str
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     text: str
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
 
 
-def merge(base: str, ours: str, theirs: str) -> Merged:
+def merge(base: str, ours: str, theirs: str) -> MergeResult:
     if theirs in (ours, base):
-        return Merged(ours)
+        return MergeResult(ours)
     if base == ours:
-        return Merged(theirs)
+        return MergeResult(theirs)
     newline = "\r\n" if theirs.count("\r\n") * 2 > theirs.count("\n") else "\n"
     ours = ours.replace("\r\n", "\n").replace("\n", newline)
     root, left, right = (list(pieces(text)) for text in (base, ours, theirs))
     keys = [[_key(piece) for piece in side] for side in (root, left, right)]
     merged: list[str] = []
-    conflicts: list[Conflict] = []
+    conflicts: list[MergeConflict] = []
     at = at_theirs = 0
     for low, high, our_span, their_span in _regions(_changes(keys[0], keys[1]), _changes(keys[0], keys[2])):
         merged += right[at_theirs : at_theirs + low - at]  # unchanged on both sides; line ends as the person has them
@@ -57,7 +57,7 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
         merged += _resolved(root[low:high], ours_part, theirs_part, conflicts)
         at, at_theirs = high, their_span[1]
     merged += right[at_theirs:]
-    return Merged(_joined(merged, newline), tuple(conflicts))
+    return MergeResult(_joined(merged, newline), tuple(conflicts))
 
 
 def nearest(states: Sequence[str], text: str) -> int:
@@ -167,7 +167,7 @@ def _meet(low: int, high: int, start: int, end: int) -> bool:
     return start < low < end if low == high else max(low, start) < min(high, end)
 
 
-def _resolved(base: list[str], ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> list[str]:
+def _resolved(base: list[str], ours: list[str], theirs: list[str], conflicts: list[MergeConflict]) -> list[str]:
     keys = [[_key(piece) for piece in side] for side in (base, ours, theirs)]
     if keys[1] == keys[2] or keys[1] == keys[0]:
         return theirs
@@ -175,11 +175,11 @@ def _resolved(base: list[str], ours: list[str], theirs: list[str], conflicts: li
         return ours
     if not base:
         return _union(ours, theirs, conflicts)
-    conflicts.append(Conflict("".join(ours), "".join(theirs)))
+    conflicts.append(MergeConflict("".join(ours), "".join(theirs)))
     return [THEIRS, *theirs, BETWEEN, *ours, OURS]
 
 
-def _union(ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> list[str]:
+def _union(ours: list[str], theirs: list[str], conflicts: list[MergeConflict]) -> list[str]:
     """Both insertions, with common pieces once. Two similar ones may be the same entry, so they are reported."""
     import difflib
 
@@ -192,7 +192,7 @@ def _union(ours: list[str], theirs: list[str], conflicts: list[Conflict]) -> lis
         if kind == "replace":
             our_text, their_text = "".join(ours[o1:o2]), "".join(theirs[t1:t2])
             if _likeness(our_text[:_COMPARED], their_text[:_COMPARED]) >= _ALIKE:
-                conflicts.append(Conflict(our_text, their_text))
+                conflicts.append(MergeConflict(our_text, their_text))
     return merged
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.journal.document import entries
 from limpet.journal.document.edit import CHECKPOINT, STATE, TASK
-from limpet.journal.document.markup import Document, scan
+from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.sections import normal
 from limpet.text import tokens
 
@@ -78,7 +78,7 @@ def recover(
     return Recovered(2, result, tokens.count(result), "continuity")
 
 
-def past_decisions(doc: Document) -> list[Past]:
+def past_decisions(doc: JournalDocument) -> list[Past]:
     """Every decision of the log and the archive table, oldest first."""
     past = []
     for placed in entries.decisions(doc):
@@ -99,7 +99,7 @@ def valid_text(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _parts(doc: Document, marks: Mapping[int, str], now: datetime | None) -> list[_Part]:
+def _parts(doc: JournalDocument, marks: Mapping[int, str], now: datetime | None) -> list[_Part]:
     fields = {normal(field.entry[0]): field.entry[1] for field in entries.context(doc)}
 
     def field(names: tuple[str, ...]) -> str:
@@ -122,7 +122,7 @@ def _parts(doc: Document, marks: Mapping[int, str], now: datetime | None) -> lis
     return [part for part in parts if part.words]
 
 
-def _further(doc: Document) -> list[_Part]:
+def _further(doc: JournalDocument) -> list[_Part]:
     """What level 2 adds without a query, the most useful first."""
     past = list(reversed(past_decisions(doc)))
     parts = [

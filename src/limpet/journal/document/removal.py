@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from limpet.journal.document import entries
-from limpet.journal.document.markup import Document, one_line, scan, unescape
+from limpet.journal.document.markup import JournalDocument, one_line, scan, unescape
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
 _BULLET = re.compile(r"\s*[-*+]\s+(?:\[RESOLVED\]\s+|\[[ xX]\]\s+)?")
@@ -19,7 +19,7 @@ _FIELD = re.compile(r"\s*[-*+]\s+\*\*[^*\n]{1,60}\*\*:\s")
 _SEVERITY = re.compile(r" \([A-Z]+\)\Z")
 
 
-class Piece(NamedTuple):
+class RemovedPiece(NamedTuple):
     """A removed part of a text: its position, the text before it, and the part itself."""
 
     at: int
@@ -27,31 +27,31 @@ class Piece(NamedTuple):
     text: str
 
 
-class Taken(NamedTuple):
+class Removal(NamedTuple):
     text: str
-    pieces: tuple[tuple[int, Piece], ...]  # which of the entries it was, by its number; in the order of the text
+    pieces: tuple[tuple[int, RemovedPiece], ...]  # which of the entries it was, by its number; in the order of the text
 
 
-def without(text: str, contents: Sequence[str]) -> Taken:
+def without(text: str, contents: Sequence[str]) -> Removal:
     """The text without those of the entries that it contains."""
     doc = scan(text)
     numbers = {form: number for number, content in enumerate(contents) for form in _stored_forms(content)}
     spans = sorted({(start, end, numbers[form]) for form, start, end in _present(doc) if form in numbers})
     pieces = []
     for start, end, number in spans:
-        pieces.append((number, Piece(start, text[max(0, start - CONTEXT_CHARS) : start], text[start:end])))
+        pieces.append((number, RemovedPiece(start, text[max(0, start - CONTEXT_CHARS) : start], text[start:end])))
     for start, end, _ in reversed(spans):
         text = text[:start] + text[end:]
-    return Taken(text, tuple(pieces))
+    return Removal(text, tuple(pieces))
 
 
-def authors(doc: Document, additions: Sequence[tuple[str, str]]) -> dict[int, str]:
+def authors(doc: JournalDocument, additions: Sequence[tuple[str, str]]) -> dict[int, str]:
     """The origin of each entry of a journal, by its position. `additions` are stored contents with their origins."""
     origins = {form: origin for content, origin in additions for form in _stored_forms(content)}
     return {start: origins[form] for form, start, _ in _present(doc) if form in origins}
 
 
-def put_back(text: str, pieces: Sequence[Piece]) -> str:
+def put_back(text: str, pieces: Sequence[RemovedPiece]) -> str:
     """The text with the pieces back in their places; a piece whose place is not recognised goes to the end."""
     for piece in sorted(pieces):
         at = _place(text, piece)
@@ -60,7 +60,7 @@ def put_back(text: str, pieces: Sequence[Piece]) -> str:
     return text
 
 
-def _place(text: str, piece: Piece) -> int:
+def _place(text: str, piece: RemovedPiece) -> int:
     """Where the text before the piece ends now: all of it, or else its last line, at the nearest position."""
     if text[: piece.at].endswith(piece.before):
         return piece.at
@@ -72,8 +72,8 @@ def _place(text: str, piece: Piece) -> int:
     return len(text)
 
 
-def from_json(value: Any) -> Piece:
-    return Piece(int(value["at"]), str(value["before"]), str(value["text"]))
+def from_json(value: Any) -> RemovedPiece:
+    return RemovedPiece(int(value["at"]), str(value["before"]), str(value["text"]))
 
 
 # --- the same entry, as stored and as in the file ---------------------------------------------------------------------
@@ -95,7 +95,7 @@ def _stored_forms(content: str) -> Iterator[str]:
         yield f"row {_plain(_SEVERITY.sub('', content))}"
 
 
-def _present(doc: Document) -> Iterator[tuple[str, int, int]]:
+def _present(doc: JournalDocument) -> Iterator[tuple[str, int, int]]:
     """The entries of a journal or its archive, each with its key and span."""
     for heading, end in entries.decision_headings(doc):
         yield f"decision {_plain(heading.title)}", heading.start, end

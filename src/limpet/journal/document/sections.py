@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from limpet.journal.document.markup import BOM, Document, Heading, scan
+from limpet.journal.document.markup import BOM, Heading, JournalDocument, scan
 
 CONTINUITY = "continuity"
 CONTEXT = "context"
@@ -84,7 +84,7 @@ _PARENTS = {section.key: CONTINUITY for section in SECTIONS if section.level == 
 _NOT_WORDS = re.compile(r"[^\w]+|\band\b|_+")
 
 
-class Place(NamedTuple):
+class SectionPlace(NamedTuple):
     """Where a section is: its heading, its own text, and its text with everything below it."""
 
     section: Section
@@ -108,13 +108,13 @@ def key_of(heading: Heading) -> str | None:
     return _NAMES.get(normal(heading.title))
 
 
-def places(doc: Document) -> dict[str, Place]:
+def places(doc: JournalDocument) -> dict[str, SectionPlace]:
     """The sections of a text; of two with the same name, the first counts."""
-    result: dict[str, Place] = {}
+    result: dict[str, SectionPlace] = {}
     for heading in doc.headings:
         key = key_of(heading)
         if key is not None and key not in result:
-            result[key] = Place(BY_KEY[key], heading, doc.own_end(heading), doc.end_of(heading))
+            result[key] = SectionPlace(BY_KEY[key], heading, doc.own_end(heading), doc.end_of(heading))
     return result
 
 
@@ -135,7 +135,7 @@ def template() -> str:
     return "\n".join(parts)
 
 
-def with_section(doc: Document, key: str) -> Document:
+def with_section(doc: JournalDocument, key: str) -> JournalDocument:
     """The document with this section in it, put where it belongs when it was missing."""
     present = places(doc)
     if key in present:
@@ -150,7 +150,7 @@ def with_section(doc: Document, key: str) -> Document:
     return scan(insert(doc, at, new_section(section, level), apart=True))
 
 
-def _where(doc: Document, present: dict[str, Place], key: str, parent: str | None) -> int:
+def _where(doc: JournalDocument, present: dict[str, SectionPlace], key: str, parent: str | None) -> int:
     """After the nearest section before it in our order, else before the next one after it, else at the end."""
     order = [section.key for section in SECTIONS if _PARENTS.get(section.key) == parent]
     place = order.index(key)
@@ -165,7 +165,7 @@ def _where(doc: Document, present: dict[str, Place], key: str, parent: str | Non
     return len(doc.text)
 
 
-def insert(doc: Document, at: int, block: str, *, apart: bool = False) -> str:
+def insert(doc: JournalDocument, at: int, block: str, *, apart: bool = False) -> str:
     """The text with whole lines put in at the beginning of a line; `apart`: with an empty line on either side."""
     before, after = doc.text[:at], doc.text[at:]
     lead = ""
