@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from doors.cli_runner import COMMAND
 from doors.hook_kit import Json, Place
 from limpet import limits
-from limpet.importers import reading
-from limpet.importers.memories import Fact
-from limpet.importers.shape import File, Unread
+from limpet.importers import files as reading
+from limpet.importers.facts import Fact, File, Unread
 from limpet.model import MEMORY
 from limpet.store import Listing
 

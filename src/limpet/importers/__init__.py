@@ -1,3 +1,5 @@
-"""What other memory tools keep, read: one reader a tool (server_memory, anthropic_memory, mem0, basic_memory) over one
-shape, and reading.py, which opens their files and folders with care.
+"""Importing from other programs: one module per memory tool reads its files.
+
+`files` opens the files of a tool, and `facts` adds what its reader finds to memory. `transcripts` reads the sessions of
+coding agents, and `conversations` adds their messages to a session.
 """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from limpet.importers.memories import Fact
-from limpet.importers.shape import File, Reader, Unread, fact
+from limpet.importers.facts import Fact, File, Reader, Unread, fact
 
 TOOL = "anthropic-memory"
 

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from limpet.importers.anthropic_memory import decoded
-from limpet.importers.memories import Fact
-from limpet.importers.shape import File, Reader, Unread, fact
+from limpet.importers.facts import Fact, File, Reader, Unread, fact
 
 TOOL = "basic-memory"
 FENCE = "---"
@@ -39,11 +38,11 @@ def _note(path: str, text: str) -> Fact | Unread:
 
 
 def front_matter(text: str) -> tuple[dict[str, list[str]], str]:
-    """The fields that matter here, and the rest of the text. What is not closed is no front matter."""
+    """The fields that are used, and the rest of the text. A text without a closing line has no front matter."""
     lines = text.split("\n")
     if lines[0].rstrip() != FENCE:
         return {}, text
-    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    end = next((index for index, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
         return {}, text
     fields: dict[str, list[str]] = {}
@@ -63,7 +62,7 @@ def _values(name: str, value: str) -> list[str]:
     if name != "tags":
         return [_plain(value)] if _plain(value) else []
     inner = value.strip().removeprefix("[").removesuffix("]")
-    return [plain for one in inner.split(",") if (plain := _plain(one))]
+    return [plain for item in inner.split(",") if (plain := _plain(item))]
 
 
 def _plain(value: str) -> str:
@@ -75,8 +74,8 @@ def _plain(value: str) -> str:
 def _observed(body: str) -> Iterator[str]:
     """The tags of the observations in a body."""
     for line in body.split("\n"):
-        if found := _OBSERVATION.fullmatch(line):
-            yield from _TAG.findall(found[2])
+        if match := _OBSERVATION.fullmatch(line):
+            yield from _TAG.findall(match[2])
 
 
 READER = Reader(TOOL, True, read)

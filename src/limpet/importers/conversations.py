@@ -1,7 +1,7 @@
-"""A conversation that another program kept, taken into a session: its messages as ours, its big results as outputs.
+"""Adding a conversation from another program to a session: its messages, and its big results as outputs.
 
-What the session has already is not added again: of a message that stands n times in the file and m times in the
-session, n - m are new. So an import can be repeated, after it was broken off or when the file has grown.
+Messages that the session has are not added again: of a message that is n times in the file and m times in the session,
+n - m are new. So an import can be repeated, after it was interrupted or when the file has grown.
 """
 
 from __future__ import annotations
@@ -21,74 +21,76 @@ from limpet.window.plan.counts import Meter
 from limpet.window.plan.serialise import digest
 from limpet.window.transcript import StoredMessage
 
-BATCH = 200  # messages of one transaction
-REFERENCE = "📁 Output cached: "  # a result that was kept when it came
+BATCH = 200  # messages per transaction
+REFERENCE = "📁 Output cached: "  # begins a result that is already a reference
 
 
 class Imported(NamedTuple):
     messages: int  # that are new
     known: int
-    outputs: int  # results of these that are kept outside
+    outputs: int  # results of these that are kept as outputs
 
 
 def add_messages(
     ctx: Context, messages: Sequence[Message], *, dry_run: bool = False, told: Callable[[int], None] = lambda done: None
 ) -> Imported:
-    """Add what is new. `told` is given how many messages are on disk; what it was told stays, whatever happens next."""
+    """Add new messages. `told` gets the number of messages on disk; a later failure keeps these."""
     first = transcript.count(ctx)
-    fresh = _fresh(messages, Counter(one.digest for one in transcript.messages(ctx, 0, first)))
+    fresh = _fresh(messages, Counter(stored.digest for stored in transcript.messages(ctx, 0, first)))
     calls = {call.id: call for message in messages for call in message.calls()}
-    known, kept = len(messages) - len(fresh), 0
+    known, outputs = len(messages) - len(fresh), 0
     if dry_run:
-        return Imported(len(fresh), known, sum(len(_big(ctx.bounds.outputs, one, calls)) for one in fresh))
+        return Imported(len(fresh), known, sum(len(_big(ctx.bounds.outputs, message, calls)) for message in fresh))
     meter = Meter()
-    for at in range(0, len(fresh), BATCH):
-        batch = [_put_aside(ctx, message, calls) for message in fresh[at : at + BATCH]]
-        kept += sum(count for _, count in batch)
-        # The digest is that of what the file says: by it the message is known when the file is read again.
-        pairs = zip(fresh[at:], batch, strict=False)
-        stored = [StoredMessage(shown, digest(whole), meter.message(shown)) for whole, (shown, _) in pairs]
-        transcript.append(ctx, first + at, stored)
-        told(at + len(batch))
-    return Imported(len(fresh), known, kept)
+    for start in range(0, len(fresh), BATCH):
+        batch = [_with_references(ctx, message, calls) for message in fresh[start : start + BATCH]]
+        outputs += sum(count for _, count in batch)
+        # The digest is that of the message in the file, so that it is recognised when the file is read again.
+        pairs = zip(fresh[start:], batch, strict=False)
+        stored = [StoredMessage(short, digest(original), meter.message(short)) for original, (short, _) in pairs]
+        transcript.append(ctx, first + start, stored)
+        told(start + len(batch))
+    return Imported(len(fresh), known, outputs)
 
 
 def _fresh(messages: Sequence[Message], known: Counter[str]) -> list[Message]:
-    found = []
+    fresh = []
     for message in messages:
         name = digest(message)
         if known[name]:
             known[name] -= 1
         else:
-            found.append(message)
-    return found
+            fresh.append(message)
+    return fresh
 
 
-def _put_aside(ctx: Context, message: Message, calls: Mapping[str, Call]) -> tuple[Message, int]:
-    """The message with references in place of its big results, and how many these are."""
+def _with_references(ctx: Context, message: Message, calls: Mapping[str, Call]) -> tuple[Message, int]:
+    """The message with references in place of its big results, and their number."""
     big = _big(ctx.bounds.outputs, message, calls)
     if not big:
         return message, 0
     outputs = put_outputs(ctx, list(big.values()))
-    shown = {at: reference(output, ctx.bounds.outputs.include_preview) for at, output in zip(big, outputs, strict=True)}
+    references = {
+        index: reference(output, ctx.bounds.outputs.include_preview) for index, output in zip(big, outputs, strict=True)
+    }
     parts = [
-        part._replace(parts=(Text(shown[at]),)) if isinstance(part, Result) and at in shown else part
-        for at, part in enumerate(message.parts)
+        part._replace(parts=(Text(references[index]),)) if isinstance(part, Result) and index in references else part
+        for index, part in enumerate(message.parts)
     ]
     return message._replace(parts=tuple(parts)), len(big)
 
 
 def _big(rules: OutputRules, message: Message, calls: Mapping[str, Call]) -> dict[int, tuple[str, str, str]]:
-    """The results among the parts that belong outside, by their number: tool, content and call."""
-    found = {}
-    for at, part in enumerate(message.parts):
+    """The big results of a message, by the index of their part: tool, content and call."""
+    results = {}
+    for index, part in enumerate(message.parts):
         if not isinstance(part, Result) or not rules.enabled:
             continue
         call = calls.get(part.call_id)
         tool = call.name if call else "tool"
-        text = "\n".join(one.text for one in part.parts if isinstance(one, Text))
+        text = "\n".join(item.text for item in part.parts if isinstance(item, Text))
         least = policy(rules, tool).threshold
         size = len(text.encode("utf-8", "surrogatepass"))
         if least is not None and least <= size <= limits.OUTPUT_MAX_BYTES and not text.startswith(REFERENCE):
-            found[at] = (tool, text, call.arguments if call else "")
-    return found
+            results[index] = (tool, text, call.arguments if call else "")
+    return results

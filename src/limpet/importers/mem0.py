@@ -1,17 +1,16 @@
-"""mem0: what `get_all`, its platform's export or OpenMemory's backup hold: short facts with an id, somebody's each."""
+"""mem0: the short facts of `get_all`, of its platform's export and of OpenMemory's backup, each with id and owner."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 
-from limpet.importers.memories import Fact
-from limpet.importers.shape import Json, Reader, Unread, a_text, fact, records, texts_of
+from limpet.importers.facts import Fact, Json, Reader, Unread, a_text, fact, records, texts_of
 
 TOOL = "mem0"
-LISTS = ("results", "memories", "data", "items")  # where a document holds them
-TEXTS = ("memory", "content", "data", "text")  # what a fact's words are called
-OWNERS = ("user_id", "agent_id", "app_id", "run_id")  # whose they are
+LISTS = ("results", "memories", "data", "items")  # the members of a document that hold facts
+TEXTS = ("memory", "content", "data", "text")  # the members that hold a fact's text
+OWNERS = ("user_id", "agent_id", "app_id", "run_id")  # the members that name the owner
 
 
 def read(body: bytes) -> Iterator[Fact | Unread]:
@@ -19,9 +18,9 @@ def read(body: bytes) -> Iterator[Fact | Unread]:
         if not isinstance(record, dict):
             yield Unread(part, str(record) if isinstance(record, ValueError) else "it is not a JSON object")
         elif record.keys() >= {"source", "relationship", "target"}:
-            said = " ".join(a_text(record[name]) for name in ("source", "relationship", "target"))
-            yield fact(TOOL, f"relation {_short(said)}", said)
-        elif not (text := next((found for name in TEXTS if (found := a_text(record.get(name)).strip())), "")):
+            text = " ".join(a_text(record[name]) for name in ("source", "relationship", "target"))
+            yield fact(TOOL, f"relation {_short(text)}", text)
+        elif not (text := next((value for name in TEXTS if (value := a_text(record.get(name)).strip())), "")):
             yield Unread(part, "it has no text")
         elif a_text(record.get("state")) == "deleted" or record.get("is_deleted") is True:
             yield Unread(part, "it is deleted there")
@@ -34,13 +33,13 @@ def read(body: bytes) -> Iterator[Fact | Unread]:
 def _rows(body: bytes, where: str) -> Iterator[tuple[str, object]]:
     for part, value in records(body):
         if isinstance(value, dict):
-            found = [name for name in (*LISTS, "relations") if isinstance(value.get(name), list)]
-            if not found:
+            lists = [name for name in (*LISTS, "relations") if isinstance(value.get(name), list)]
+            if not lists:
                 yield part, value
-            for name in found:
-                yield from ((f"{name}, {number:,}", one) for number, one in enumerate(value[name], 1))
+            for name in lists:
+                yield from ((f"{name}, {number:,}", item) for number, item in enumerate(value[name], 1))
         elif isinstance(value, list):
-            yield from ((f"item {number:,}", one) for number, one in enumerate(value, 1))
+            yield from ((f"item {number:,}", item) for number, item in enumerate(value, 1))
         else:
             yield part if part != "the file" else where, value
 

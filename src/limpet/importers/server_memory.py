@@ -1,37 +1,36 @@
 """MCP's reference memory server: a graph of entities and relations, as its JSON Lines file or as `read_graph` gives it.
 
-An entity becomes one text: what kind of thing it is, what was observed of it, and the relations that begin at it.
+An entity becomes one text: its type, its observations, and the relations that begin at it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from limpet.importers.memories import Fact
-from limpet.importers.shape import Json, Reader, Unread, a_text, fact, records, texts_of
+from limpet.importers.facts import Fact, Json, Reader, Unread, a_text, fact, records, texts_of
 
 TOOL = "server-memory"
 
 
 def read(body: bytes) -> Iterator[Fact | Unread]:
     kinds: dict[str, list[str]] = {}
-    lines: dict[str, list[str]] = {}  # of each entity, in the order they stand
+    lines: dict[str, list[str]] = {}  # per entity, in order
     for part, record in _graph(body):
         if isinstance(record, Unread):
             yield record
             continue
         name = a_text(record.get("name")) or a_text(record.get("from"))
-        said = _said(record)
-        if not name or said is None:
+        added = _lines(record)
+        if not name or added is None:
             yield Unread(part, "it is neither an entity nor a relation")
             continue
-        lines.setdefault(name, []).extend(said)
+        lines.setdefault(name, []).extend(added)
         if kind := a_text(record.get("entityType")).strip():
             kinds.setdefault(name, []).append(kind)
-    for name, said in lines.items():
+    for name, texts in lines.items():
         types = kinds.get(name, [])
         head = f"{name} ({', '.join(dict.fromkeys(types))})" if types else name
-        yield fact(TOOL, name, "\n".join([head, *dict.fromkeys(said)]), types)
+        yield fact(TOOL, name, "\n".join([head, *dict.fromkeys(texts)]), types)
 
 
 def _graph(body: bytes) -> Iterator[tuple[str, Json | Unread]]:
@@ -44,19 +43,19 @@ def _graph(body: bytes) -> Iterator[tuple[str, Json | Unread]]:
             yield from _each(part, [record])
 
 
-def _each(part: str, found: Iterable[object]) -> Iterator[tuple[str, Json | Unread]]:
-    for number, one in enumerate(found, 1):
+def _each(part: str, values: Iterable[object]) -> Iterator[tuple[str, Json | Unread]]:
+    for number, value in enumerate(values, 1):
         where = f"{part}, {number:,}" if " of " in part else part
-        if isinstance(one, dict):
-            yield where, one
+        if isinstance(value, dict):
+            yield where, value
         else:
-            yield where, Unread(where, str(one) if isinstance(one, ValueError) else "it is not a JSON object")
+            yield where, Unread(where, str(value) if isinstance(value, ValueError) else "it is not a JSON object")
 
 
-def _said(record: Json) -> list[str] | None:
-    """The lines a record adds to its entity. None if it is no part of a graph."""
+def _lines(record: Json) -> list[str] | None:
+    """The lines that a record adds to its entity. None if it is not part of a graph."""
     if a_text(record.get("name")) and isinstance(record.get("observations", []), list):
-        return [f"- {' '.join(one.split())}" for one in texts_of(record.get("observations", [])) if one.strip()]
+        return [f"- {' '.join(text.split())}" for text in texts_of(record.get("observations", [])) if text.strip()]
     relation, to = a_text(record.get("relationType")), a_text(record.get("to"))
     return [f"- {relation} → {to}"] if relation and to else None
 

@@ -1,8 +1,7 @@
-"""A file or a folder of another tool, opened with care and given to its reader.
+"""The files of other memory tools: opened safely and given to the tool's reader.
 
-Of a folder only real files inside it are opened. A symbolic link is named and not followed, also one that takes the
-place of a folder while we are reading: every file is opened from its folder's own handle. A file that is a pipe or a
-device is not waited for.
+In a folder, regular files are opened. Symbolic links are reported and not followed, also if one replaces a folder while
+it is being read: every file is opened relative to its folder's descriptor. Opening a pipe or a device does not block.
 """
 
 from __future__ import annotations
@@ -14,44 +13,43 @@ from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.importers import anthropic_memory, basic_memory, mem0, server_memory
-from limpet.importers.memories import Fact
-from limpet.importers.shape import File, Reader, Unread
+from limpet.importers.facts import Fact, File, Reader, Unread
 
 READERS: dict[str, Reader] = {
     module.READER.tool: module.READER for module in (server_memory, anthropic_memory, mem0, basic_memory)
 }
 LINK = "it is a symbolic link, and these are not followed"
-_OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Found(NamedTuple):
+class ReadFacts(NamedTuple):
     facts: tuple[Fact, ...]
     unread: tuple[Unread, ...]
 
 
-def read(reader: Reader, path: str) -> Found:
-    """What the tool kept there. Raises BadInput when there is nothing of it."""
+def read(reader: Reader, path: str) -> ReadFacts:
+    """The facts that the tool keeps at a path. Raises BadInput if there are none."""
     if reader.folder:
         if not os.path.isdir(path):
             raise errors.peer_not_readable(reader.tool, path, "it is not a folder")
-        given: object = files(path)
+        source: object = files(path)
     else:
-        given = _whole(reader, path)
+        source = _bytes_of(reader, path)
     facts: dict[str, Fact] = {}
     unread: list[Unread] = []
-    for one in reader.read(given):  # type: ignore[arg-type]  # what it takes is what its kind says
-        if isinstance(one, Unread):
-            unread.append(one)
-        elif one.key in facts and facts[one.key] != one:
-            unread.append(Unread(one.key, "another part has the same name"))
+    for fact in reader.read(source):  # type: ignore[arg-type]  # bytes or files, as `reader.folder` says
+        if isinstance(fact, Unread):
+            unread.append(fact)
+        elif fact.key in facts and facts[fact.key] != fact:
+            unread.append(Unread(fact.key, "another part has the same name"))
         else:
-            facts[one.key] = one
+            facts[fact.key] = fact
     if not facts and unread:
         raise errors.peer_not_readable(reader.tool, path, f"{unread[0].part}: {unread[0].why}")
-    return Found(tuple(facts.values()), tuple(unread))
+    return ReadFacts(tuple(facts.values()), tuple(unread))
 
 
-def _whole(reader: Reader, path: str) -> bytes:
+def _bytes_of(reader: Reader, path: str) -> bytes:
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             about = os.fstat(file.fileno())
@@ -74,8 +72,8 @@ def files(top: str) -> Iterator[File]:
         if prefix.count("/") >= limits.PEER_FOLDERS_DEEP:
             yield from (File(f"{prefix}{name}", "it is too many folders deep") for name in folders)
             folders.clear()
-        for name in [one for one in folders if one.startswith(".")]:
-            folders.remove(name)  # .git, .obsidian: the work of other programs
+        for name in [name for name in folders if name.startswith(".")]:
+            folders.remove(name)  # .git, .obsidian: files of other programs
         folders.sort()
         yield from (File(f"{prefix}{name}", LINK) for name in folders if _is_link(name, handle))
         for name in sorted(names):
@@ -90,7 +88,7 @@ def files(top: str) -> Iterator[File]:
 
 def _content(name: str, folder: int) -> bytes | str:
     try:
-        handle = os.open(name, _OPENING, dir_fd=folder)
+        handle = os.open(name, _OPEN_FLAGS, dir_fd=folder)
     except OSError as problem:
         return LINK if _is_link(name, folder) else f"it cannot be opened ({problem.strerror})"
     with os.fdopen(handle, "rb") as file:
