@@ -29,16 +29,10 @@ class Bug(NamedTuple):
 
 
 FILE, STORE, ENTRIES = "stores/sqlite/database.py", "stores/sqlite/store.py", "stores/sqlite/entries.py"
-BEGIN = (
-    '                    con.execute("BEGIN IMMEDIATE")\n                    try:\n                        yield con\n'
-)
+BEGIN = '                con.execute("BEGIN IMMEDIATE")\n                try:\n                    yield con\n'
 LOCK = "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
 NO_LOCK = (FILE, LOCK, "            pass\n")
-COMMIT = (
-    '                        con.execute("COMMIT")\n'
-    "                    finally:\n"
-    "                        if con.in_transaction:\n"
-)
+COMMIT = '                    con.execute("COMMIT")\n                finally:\n'
 SIZE = "        return os.stat(path).st_size\n"
 COPY = (
     '            with copy.backup("main", con, "main") as running:\n'

@@ -1,1 +1,1 @@
-"""Places that keep entries. Only here are database drivers imported."""
+"""The stores: the database drivers are imported here."""

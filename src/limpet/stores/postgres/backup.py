@@ -59,7 +59,7 @@ def restore(db: PostgresDatabase, source: str, progress: Progress) -> Restored:
             proof = ((WAIT_FOR_RESTORE, ()), (TENANT, (target.tenant,)), (ANY_PROJECT, ()))
             return restored, proof if restored.projects else ()
 
-        # The rows can be read once only.
+        # The rows cannot be read twice.
         return db.write("", work, repeatable=False)
 
     return read_backup(source, fill)

@@ -146,7 +146,7 @@ class PostgresDatabase:
                     raise errors.store_busy(self.place, CONNECT_SECONDS) from problem
 
     def _end(self, con: Con) -> None:
-        """Leave no transaction open, whatever happened."""
+        """Leave no transaction open, also after an error."""
         if con.closed or con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
             return
         with suppress(psycopg.Error):

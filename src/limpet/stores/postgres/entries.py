@@ -133,7 +133,7 @@ class PostgresEntries:
             scope,
             BY_NUMBER,
             (*scope, array(docs)),
-            lambda found: {row[0]: self._entry(scope, row[1:]) for row in found},
+            lambda matches: {row[0]: self._entry(scope, row[1:]) for row in matches},
         )
 
     def tags(self, scope: Scope, kind: str, session: str) -> tuple[TagCount, ...]:
@@ -259,8 +259,10 @@ class PostgresEntries:
 
     def _current(self, con: Con, scope: Scope, name: tuple[str, str], stamp: Stamp) -> _Current:
         """What a change depends on, read once the project is locked."""
-        one = (*scope, *name)
-        session, version, doc, *row = con.execute(CURRENT, (*scope, SESSION, stamp.session, *one, *one)).fetchall()[0]
+        named = (*scope, *name)
+        session, version, doc, *row = con.execute(CURRENT, (*scope, SESSION, stamp.session, *named, *named)).fetchall()[
+            0
+        ]
         return _Current(session, None if row[0] is None else self._entry(scope, tuple(row)), doc, version)
 
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:

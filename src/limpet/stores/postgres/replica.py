@@ -1,15 +1,15 @@
-"""Searches answered by a read-only streaming replica, whenever it has all that is kept of the project.
+"""Searches answered by a streaming replica, when it has every change of the project.
 
-Nobody may miss what was acknowledged before the question came, whichever process wrote it. So the primary is asked
-first for the *mark* of the project, one row by its key, and the replica reads its own mark in the transaction in which
-it searches. The mark is the project's row as it lies on the disk: its place, the transaction that wrote it, and its
-numbers. Every change of a project writes that row (it is the lock that writers stand in line for), and a streaming
-replica is the same byte for byte; so two marks are the same if and only if the replica has every change, and nothing
-newer. A replica that is behind by what other projects wrote still answers.
+A search must see everything that was acknowledged before it began, in any process. So the primary is asked first for
+the *mark* of the project, one row by its key, and the replica reads its own mark in the transaction in which it
+searches. The mark is the project's row as it is on disk: its location, the transaction that wrote it, and its numbers.
+Every change of a project writes that row (it is the lock of the project), and a streaming replica is a copy byte for
+byte; so two marks are equal exactly when the replica has every change and nothing newer. A replica that lacks changes
+of other projects still answers.
 
-The primary answers in every other case, and nobody is told but the counts: a replica is for speed, never for truth. One
-that could not be reached is left alone for a while. What is merely noted without the row, as the last use of an output,
-may be a moment older on a replica.
+In every other case the primary answers, and the counts say why: a replica is for speed, and results do not depend on
+it. A replica that could not be reached is not tried for a while. Data that is written without the row, like the last
+use of an output, may be a moment older on a replica.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from limpet.stores.postgres.tenants import BYPASSES, VIEW, begin
 
 T = TypeVar("T")
 SETTING = "store_replica"
-CONNECT_SECONDS = 2  # the least that libpq knows; the primary is there meanwhile, and the caller waits
+CONNECT_SECONDS = 2  # the minimum of libpq; the caller waits, and the primary could answer
 ANSWER_SECONDS = 10  # a search takes milliseconds; a replica that takes longer than this is in trouble
-LOCK_SECONDS = 1  # what is replayed may lock a table; the primary does not wait for that
-IDLE_SECONDS = 60  # what lies unused for longer may have been cut on the way, which takes seconds to find out
+LOCK_SECONDS = 1  # replayed changes may lock a table; the primary does not wait for that
+IDLE_SECONDS = 60  # an older idle connection may be cut on the way, which takes seconds to find out
 REST_SECONDS = 10  # a replica that does not answer costs one caller the seconds above, and no more often than this
 
 # Where a search was answered: by the replica, or by the primary and why.
@@ -46,13 +46,13 @@ BEHIND, AWAY, BUSY, CONFLICT = "behind", "away", "busy", "conflict"
 PROMOTED, SCHEMA_DIFFERS, REFUSED, UNMARKED = "promoted", "schema", "refused", "unmarked"
 UNPROTECTED, DAMAGED = "unprotected", "damaged"
 
-# The last is no part of the mark: whether the server keeps tenants apart for the role that asks.
+# The last column is not part of the mark: whether row-level security holds for the role.
 MARK = (
     "SELECT xmin::text, ctid::text, seq, clock, row_security_active('projects') FROM projects "
     "WHERE tenant = %s AND project = %s"
 )
-NO_MARK = ("0",)  # a row that lies on another server has no transaction here
-# One row always: a replica may have that table already, and what stands in it not yet.
+NO_MARK = ("0",)  # a row on another server has no transaction here
+# Always one row: a replica may have the table already, and its row not yet.
 STANDING = "SELECT pg_is_in_recovery(), (SELECT max(version) FROM limpet_schema)"
 WRITTEN = "SELECT pg_current_wal_lsn()::text"
 REPLAYED = (
@@ -63,7 +63,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class Elsewhere(Exception):
-    """The replica does not answer this one; `why` is one of the words above."""
+    """The replica cannot answer; `why` is one of the words above."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -98,8 +98,8 @@ class Replica:
             self._begin()
         try:
             result = self._snapshot(scope, work)
-        except Elsewhere as other:
-            self._count(other.why)
+        except Elsewhere as elsewhere:
+            self._count(elsewhere.why)
             raise
         self._count(REPLICA)
         return result
@@ -115,21 +115,21 @@ class Replica:
         with self._connection() as con, _ended_in_time(con):
             begin(con, VIEW, scope.tenant)
             with con.pipeline():
-                standing = con.execute(STANDING)
-                found = con.execute(MARK, scope)
-            if why := _why_not(standing.fetchall(), found.fetchall(), mark):
+                state = con.execute(STANDING)
+                own_mark = con.execute(MARK, scope)
+            if why := _why_not(state.fetchall(), own_mark.fetchall(), mark):
                 raise Elsewhere(why)
             try:
                 result = work(con)
             except errors.StoreDamaged as problem:
-                raise Elsewhere(DAMAGED) from problem  # the primary may have it whole, and else says so itself
+                raise Elsewhere(DAMAGED) from problem  # the primary may be intact, and otherwise reports it
             con.execute("COMMIT")
             return result
 
     def _mark(self, scope: Scope) -> Rows:
         try:
             mark = self._primary.rows(scope.tenant, MARK, tuple(scope))
-        except errors.StoreDamaged:  # the engine does not know such a thing
+        except errors.StoreDamaged:  # the engine has no such columns
             mark = [NO_MARK]
         if mark and mark[0][0] == NO_MARK[0]:
             self._rest()  # that stays so
@@ -140,7 +140,7 @@ class Replica:
 
     @contextmanager
     def _connection(self) -> Iterator[Con]:
-        """A connection for this thread alone. What goes wrong with it comes out as Elsewhere."""
+        """A connection for the calling thread. Its problems are raised as Elsewhere."""
         if time.monotonic() > self._used + IDLE_SECONDS:
             self._drop_idle()
         with self._lock:
@@ -224,13 +224,13 @@ class Replica:
                 role = con.info.user
                 bytes_behind, seconds = con.execute(REPLAYED, (written,)).fetchall()[0]
         except psycopg.Error as problem:
-            said = f"{self.place} does not answer ({self._address.why(problem)}), so the primary answers every search"
-            return Finding(REPLICA, False, said)
+            detail = f"{self.place} does not answer ({self._address.why(problem)}), so the primary answers every search"
+            return Finding(REPLICA, False, detail)
         if not standby:
             return Finding(REPLICA, False, f"{self.place} is no replica, or was promoted; the primary answers instead")
         if version != SCHEMA:
-            there = "no schema" if version is None else f"schema {version}"
-            return Finding(REPLICA, False, f"{self.place} has {there} and not {SCHEMA}; the primary answers")
+            actual = "no schema" if version is None else f"schema {version}"
+            return Finding(REPLICA, False, f"{self.place} has {actual} and not {SCHEMA}; the primary answers")
         if superuser or bypasses:
             return Finding(REPLICA, False, f"row-level security does not hold for the role {role} there")
         if bytes_behind <= 0:
@@ -239,21 +239,21 @@ class Replica:
         return Finding(REPLICA, True, f"{self.place} answers, and is {bytes_behind:,} bytes behind{since}")
 
 
-def _why_not(standing: Rows, found: Rows, mark: Rows) -> str:
-    """Why a replica cannot answer, if so."""
-    if standing[0][0] is not True:
+def _why_not(state: Rows, own_mark: Rows, mark: Rows) -> str:
+    """Why a replica cannot answer; empty when it can."""
+    if state[0][0] is not True:
         return PROMOTED
-    if standing[0][1] != SCHEMA:
+    if state[0][1] != SCHEMA:
         return SCHEMA_DIFFERS
-    if [row[:-1] for row in found] != [row[:-1] for row in mark]:
+    if [row[:-1] for row in own_mark] != [row[:-1] for row in mark]:
         return BEHIND
-    # Another role may be asked for there, and one that passes the rule must not do the work of one that does not.
-    return "" if found == mark else UNPROTECTED
+    # The replica's address may name another role; one that bypasses row-level security must not stand in.
+    return "" if own_mark == mark else UNPROTECTED
 
 
 @contextmanager
 def _ended_in_time(con: Con) -> Iterator[None]:
-    """Hang up on a replica that does not even say that it takes too long, because it or its machine stands still."""
+    """Close the connection to a replica that does not even time out, because it or its machine is frozen."""
     timer = threading.Timer(ANSWER_SECONDS + 1, _hang_up, (con,))
     timer.daemon = True
     timer.start()

@@ -1,7 +1,7 @@
-"""The tables of a PostgreSQL store: whether they are ours, how new they are, and how they come to be.
+"""The tables of a PostgreSQL store: whether they are Limpet's, their version, and how they are created.
 
-Any number of processes may start at once on an empty database: one makes the tables, the others wait for it. A database
-that was made by a later Limpet, or whose tables belong to another program, is left untouched.
+Any number of processes may start at once on an empty database: one creates the tables, the others wait for it. A
+database of a later Limpet, or with tables of another program, is left untouched.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TABLES = (
     *("output_calls", "output_reads", "output_savings"),
     *("vectors", "vectors_waiting", "vector_models"),
 )
-# The lock of a project, for changes that leave its row as it is. It is written all the same: on a server where a
-# transaction sees one moment, whoever waited for it would otherwise go on with what was true before the wait.
+# The lock of a project, for changes that leave its row as it is. The row is written all the same: on a server where a
+# transaction sees one moment, a waiting transaction would otherwise continue with data from before the wait.
 TAKE_PROJECT = "UPDATE projects SET clock = clock WHERE tenant = %s AND project = %s RETURNING 1"
-# Whether tables of ours have rows on other servers: docs/spread.sql puts them there.
+# Whether tables have rows on other servers, where docs/spread.sql puts them.
 SPREAD = (
     "SELECT EXISTS (SELECT FROM pg_inherits i JOIN pg_class part ON part.oid = i.inhrelid AND part.relkind = 'f' "
     "JOIN pg_class c ON c.oid = i.inhparent AND c.relnamespace = current_schema()::regnamespace "
@@ -35,7 +35,7 @@ LOCK_NUMBER = 0x4C696D706574  # "Limpet": the name of our advisory lock, as a nu
 
 
 def prepare(con: Con, place: str) -> None:
-    """Make sure that the tables are there and known to us. Usually this is one look. `con` is in autocommit mode."""
+    """Make sure that the tables exist in the current version: usually one read. `con` is in autocommit mode."""
     try:
         version = _version(con, place)
     except psycopg.errors.UndefinedTable:
@@ -47,39 +47,39 @@ def prepare(con: Con, place: str) -> None:
 
 def _version(con: Con, place: str) -> int:
     try:
-        found = con.execute("SELECT version FROM limpet_schema").fetchall()
+        versions = con.execute("SELECT version FROM limpet_schema").fetchall()
     except (psycopg.errors.UndefinedColumn, psycopg.errors.WrongObjectType) as problem:
         raise errors.not_a_store(place, "its table limpet_schema is not ours") from problem
-    if len(found) != 1 or not isinstance(found[0][0], int):
+    if len(versions) != 1 or not isinstance(versions[0][0], int):
         raise errors.not_a_store(place, "its table limpet_schema is not ours")
-    version: int = found[0][0]
+    version: int = versions[0][0]
     if version > SCHEMA:
         raise errors.store_too_new(place, version, SCHEMA)
     return version
 
 
 def _migrate(con: Con, place: str) -> None:
-    """Inside a transaction: all migrations that are missing, or none. Waits for a process that is already at it."""
+    """Inside a transaction: all missing migrations, or none. Waits for another process that is migrating."""
     con.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_NUMBER,))
-    con.execute("SET LOCAL statement_timeout = 0")  # making an index on what is there may take its time
-    there = con.execute("SELECT to_regclass('limpet_schema') IS NOT NULL").fetchone()
-    version = _version(con, place) if there == (True,) else _nothing_of_others(con, place)
+    con.execute("SET LOCAL statement_timeout = 0")  # building an index may take long
+    exists = con.execute("SELECT to_regclass('limpet_schema') IS NOT NULL").fetchone()
+    version = _version(con, place) if exists == (True,) else _nothing_of_others(con, place)
     if version == SCHEMA:
         return
     if con.execute(SPREAD, (list(TABLES),)).fetchone() == (True,):
-        # A migration would change what is said here of the rows, and leave them as they are.
+        # A migration would change the tables here, and not the rows on other servers.
         raise errors.store_spread(place, version, SCHEMA)
     for number in range(version + 1, SCHEMA + 1):
         try:
             con.execute(migration(number))
-        except psycopg.errors.DuplicateTable as problem:  # made by others since we made ours
+        except psycopg.errors.DuplicateTable as problem:  # created by another program
             raise errors.not_a_store(place, f"{problem.diag.message_primary}, made by another program") from problem
     con.execute("DELETE FROM limpet_schema")
     con.execute("INSERT INTO limpet_schema (version) VALUES (%s)", (SCHEMA,))
 
 
 def _nothing_of_others(con: Con, place: str) -> int:
-    """Version 0, once it is sure that we would not mix with tables of another program."""
+    """Version 0, after a check that there are no tables of another program."""
     (encoding,) = con.execute("SELECT current_setting('server_encoding')").fetchall()[0]
     if encoding != "UTF8":
         raise errors.not_a_store(place, f"its encoding is {encoding}, and Limpet needs a database in UTF8")

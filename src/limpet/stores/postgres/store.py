@@ -49,7 +49,7 @@ class PostgresStore:
             con.execute("ANALYZE entries, entry_tags, tallies, events")
             return loaded
 
-        # A dump can be read once only.
+        # A dump cannot be read twice.
         return self._db.write(scope.tenant, work, repeatable=False)
 
     def projects(self, tenant: str) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
-"""Whose rows a PostgreSQL connection sees: row-level security, from our side.
+"""Tenants in PostgreSQL: row-level security, from the client's side.
 
-Every table shows a row only to the tenant that `limpet.tenant` names (migration 0006), so a statement that forgets to
-ask for its tenant still finds and changes nothing of others. A transaction says it with its BEGIN, a single read when
-the connection worked for another tenant before, so nobody waits for an answer more.
+Every table shows a row to the tenant that `limpet.tenant` names (migration 0006), so a statement that forgets to filter
+by tenant finds and changes nothing of other tenants. A transaction sets it with its BEGIN, a single read when the
+connection worked for another tenant before; neither needs another round trip.
 
-Two things read past that rule, and only read. The health check goes over the whole store. And searches for words and
-substrings ask for numbers, because no index for them can be used under the rule; what the numbers stand for is then
-read under it. Such statements are never kept prepared: a plan that was made without the rule must not be used again.
+Two kinds of reads bypass the policy. The health check reads the whole store. And searches for words and substrings ask
+for document numbers, because their indexes cannot be used under the policy; the documents are then read under it. Such
+statements are not prepared: a plan that was made without the policy must not be used again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from limpet.stores.postgres.schema import Con
 
 Row = tuple[Any, ...]
 VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-SIGN = "="  # before a tenant's name in the setting, so that an empty one is not taken for none
+SIGN = "="  # before a tenant's name in the setting, so that an empty name differs from no name
 SET_TENANT = f"SELECT set_config('limpet.tenant', '{SIGN}' || %s, false)"
 LOCALLY = "SELECT set_config('limpet.{}', {}, true)"
 UNFILTERED = LOCALLY.format("unfiltered", "'on'")
@@ -35,18 +35,18 @@ OPEN_TABLES = (
 
 
 def begin(con: Con, how: str, tenant: str, then: str = "", values: Row = ()) -> list[Row]:
-    """Begin a transaction that sees the rows of one tenant, and ask something at once. All of it travels together."""
+    """Begin a transaction that sees the rows of one tenant, and run a statement. All of it is one round trip."""
     cursor = ClientCursor(con)
     cursor.execute(f"{how}; {LOCALLY.format('tenant', '%s')}; {then}", (f"{SIGN}{tenant}", *values))
     while cursor.nextset():
-        pass  # the answer to what was asked last is the one that counts
+        pass  # the result of the last statement is the one that counts
     return cursor.fetchall() if then else []
 
 
 def numbers(con: Con, query: str, values: Row) -> list[Row]:
-    """What a search answers with numbers, counts and words that were asked for. The rule is off for it alone.
+    """The result of a search in numbers, counts and words of the query. The policy is off for this statement.
 
-    All of it is one message, which is a transaction by itself where none is under way.
+    All of it is one message, which is a transaction of its own where none is open.
     """
     cursor = ClientCursor(con)
     cursor.execute(f"{UNFILTERED}; {query}; {FILTERED}", values)
@@ -55,7 +55,7 @@ def numbers(con: Con, query: str, values: Row) -> list[Row]:
 
 
 def separation(con: Con, tables: tuple[str, ...]) -> Finding:
-    """Whether the server keeps tenants apart by itself. Asked by the health check, which sees all of them."""
+    """Whether row-level security holds. Part of the health check, which sees all tenants."""
     superuser, bypasses = con.execute(BYPASSES).fetchall()[0]
     unprotected = [row[0] for row in con.execute(OPEN_TABLES, (list(tables),)).fetchall()]
     if superuser or bypasses:

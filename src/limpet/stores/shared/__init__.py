@@ -1,1 +1,1 @@
-"""What both stores do alike."""
+"""What both stores share."""

@@ -2,8 +2,8 @@
 
 A store adds the statements whose SQL differs: indexing pieces, finding citations, candidates for recall.
 
-An id is assigned in the transaction that writes it, and never twice: not while other content has it, and not after that
-is deleted. Otherwise an id that somebody wrote down could come to mean other content.
+An id is assigned in the transaction that writes it, and stays reserved for its content, also after that is deleted.
+Otherwise an id in a note could come to mean other content.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class SqlOutputs(ABC, Generic[S]):
     def keep(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> StoredOutput:
         chunks.refuse_unfit(draft, stamp, body)
         digest = chunks.digest_of(body)
-        known = self._transactions.snapshot(scope.tenant, lambda sql: self._intact(sql, scope, digest))
-        if known is not None:
-            again = self._touch(scope, known.id, stamp.now)
+        existing = self._transactions.snapshot(scope.tenant, lambda sql: self._intact(sql, scope, digest))
+        if existing is not None:
+            again = self._touch(scope, existing.id, stamp.now)
             if again is not None and again.digest == digest:
                 return StoredOutput(again, False)
         packed = chunks.pack(scope, digest, body)  # slow, so it is done before the lock is taken
@@ -393,7 +393,7 @@ class SqlOutputs(ABC, Generic[S]):
             sql.rows(NEW_PROJECT, (*scope, 0))
             return import_outputs(sql, scope, incoming), ("SELECT 1", ())
 
-        # An import can be read once only.
+        # An import cannot be read twice.
         return self._transactions.write(scope, work, repeatable=False)
 
     # --- health -------------------------------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ class SqlVectors:
         self._transactions: Transactions[Any] = transactions
         self._place = transactions.place
         self._doc = doc_column
-        one = f"e.tenant = w.tenant AND e.project = w.project AND e.{doc_column} = w.doc"
-        self._waiting = f"FROM vectors_waiting w JOIN entries e ON {one}"
+        same = f"e.tenant = w.tenant AND e.project = w.project AND e.{doc_column} = w.doc"
+        self._waiting = f"FROM vectors_waiting w JOIN entries e ON {same}"
 
     def missing(self, scope: Scope, model: str, most: int) -> tuple[Unembedded, ...]:
         # At least one row, which names the model of the stored vectors.

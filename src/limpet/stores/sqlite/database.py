@@ -99,8 +99,8 @@ class WriteLock:
 
 
 class Connection(apsw.Connection):
-    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        return cast(list[Row], self.execute(sql, cast(Any, values)).fetchall())
+    def rows(self, sql: str, values: Any = ()) -> list[Row]:
+        return cast("list[Row]", self.execute(sql, values).fetchall())
 
     def many(self, sql: str, values: Iterable[Row]) -> None:
         self.executemany(sql, values)
@@ -330,19 +330,22 @@ class Database:
         try:
             self._lock.acquire()
             try:
-                with _synchronous(con, durable):
-                    con.execute("BEGIN IMMEDIATE")
-                    try:
-                        yield con
-                        con.execute("COMMIT")
-                    finally:
-                        if con.in_transaction:
-                            con.execute("ROLLBACK")
-                    self._wrote = True
-                    if self._wal_pages >= self._checkpoint_at:
-                        self._checkpoint(con)
+                if not durable:  # in WAL mode this endangers nothing but the newest commits
+                    con.execute("PRAGMA synchronous = NORMAL")
+                con.execute("BEGIN IMMEDIATE")
+                try:
+                    yield con
+                    con.execute("COMMIT")
+                finally:
+                    if con.in_transaction:
+                        con.execute("ROLLBACK")
+                self._wrote = True
+                if self._wal_pages >= self._checkpoint_at:
+                    self._checkpoint(con)
             finally:
                 self._lock.release()
+                if not durable:
+                    con.execute("PRAGMA synchronous = FULL")
         except (apsw.Error, UnicodeDecodeError) as problem:
             broken = True
             raise self.translate(problem) from problem
@@ -466,19 +469,6 @@ def _fail(jobs: list[_Job], problem: BaseException) -> None:
     for job in jobs:
         if job.error is None:
             job.error = problem
-
-
-@contextmanager
-def _synchronous(con: Connection, durable: bool) -> Iterator[None]:
-    """Whether commits are synced. In WAL mode an unsynced commit endangers nothing but the newest commits."""
-    if durable:  # the default of every connection
-        yield
-        return
-    con.execute("PRAGMA synchronous = NORMAL")
-    try:
-        yield
-    finally:
-        con.execute("PRAGMA synchronous = FULL")
 
 
 class SqliteTransactions:

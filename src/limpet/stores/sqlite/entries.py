@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -186,10 +185,14 @@ class SqliteEntries:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def edit(self, scope: Scope, kind: str, key: str | None, decide: Decide, stamp: Stamp) -> Change:
-        with self._indexing() as new:
-            (change,) = self._db.write(
-                partial(self._edit, scope=scope, edits=[(kind, key, decide)], stamp=stamp, new=new)
-            )
+        new = NewWords()
+        edits = ((kind, key, decide),)
+        committed = False
+        try:
+            (change,) = self._db.write(partial(self._edit, scope=scope, edits=edits, stamp=stamp, new=new))
+            committed = True
+        finally:
+            self._learn(new, committed)
         if kind == SESSION:
             self._sessions.discard((*scope, change.entry.key if change.seq else ""))
         else:
@@ -199,20 +202,21 @@ class SqliteEntries:
     def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
         if not edits:
             return ()
-        with self._indexing() as new:
+        new = NewWords()
+        committed = False
+        try:
             changes = self._db.write(partial(self._edit, scope=scope, edits=edits, stamp=stamp, new=new))
+            committed = True
+        finally:
+            self._learn(new, committed)
         self._sessions.difference_update({(*scope, key) for kind, key, _ in edits if kind == SESSION})
         return changes
 
-    @contextmanager
-    def _indexing(self) -> Iterator[NewWords]:
-        """The words that a transaction adds to the index. They are cached once they are on disk."""
-        new = NewWords()
-        with ExitStack() as undo:
-            undo.callback(self._labels.clear)  # one of them may come from the transaction that was rolled back
-            yield new
-            undo.pop_all()
-        self._index.learn(new)
+    def _learn(self, new: NewWords, committed: bool) -> None:
+        if committed:
+            self._index.learn(new)
+        else:
+            self._labels.clear()  # one of them may come from the transaction that was rolled back
 
     def _edit(
         self,
@@ -242,8 +246,10 @@ class SqliteEntries:
     def append(self, scope: Scope, kind: str, drafts: Sequence[tuple[str, Draft]], stamp: Stamp) -> tuple[Entry, ...]:
         if not drafts:
             return ()
-        with self._indexing() as new:
-            entries = self._db.write(partial(self._append, scope=scope, kind=kind, drafts=drafts, stamp=stamp, new=new))
+        new = NewWords()
+        work = partial(self._append, scope=scope, kind=kind, drafts=drafts, stamp=stamp, new=new)
+        entries = self._db.write(work)
+        self._index.learn(new)
         self._sessions.add((*scope, stamp.session))
         return entries
 
@@ -276,7 +282,7 @@ class SqliteEntries:
         return self._named(scope, (kind, key), matches[0]) if matches else None
 
     def _spelling(self, con: Connection, name: tuple[str, str, str, str]) -> str:
-        """A tag as it was first spelled in its project. That never changes, so it is cached."""
+        """A tag as it was first spelled in its project. That stays the same, so it is cached."""
         *owner, tag = name
         key = (*owner, analyse.fold(tag))
         if key not in self._labels:

@@ -37,7 +37,7 @@ UNUSED = (
 
 
 class NewWords:
-    """Words that a transaction added to the index, and the generation it saw there."""
+    """Words that a transaction added to the index, and the generation it read there."""
 
     def __init__(self) -> None:
         self.words: set[str] = set()
