@@ -1,7 +1,7 @@
-"""Audit: what a project keeps that somebody should look at. It reads everything and changes nothing.
+"""Audit: entries and outputs of a project that a person should review. It reads everything and changes nothing.
 
-Only what the store knows is told. Who read an entry is not recorded, so nothing is said about entries that nobody
-reads; outputs count their uses. A secret is named by what it is, never shown.
+Reads of entries are not recorded, so an audit cannot find unread entries; outputs count their uses. A secret is named
+by its kind and not quoted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import HANDOFF, MEMORY, NOTE, OUTPUT, PIN, STATE, Entry, iso
 from limpet.recall import alike
+from limpet.redaction import redact
 from limpet.store import entry_from
 
 DAY_MS = 86_400_000
@@ -23,7 +24,7 @@ AGEING = (NOTE, MEMORY, PIN, STATE, HANDOFF)
 NOT_KNOWN = "Who read an entry is not recorded; of outputs it is counted. Outputs are not searched for secrets."
 
 
-class Found(NamedTuple):
+class AuditFinding(NamedTuple):
     """One thing to look at. `change` is the number of the change, for what only history holds."""
 
     finding: str
@@ -35,7 +36,7 @@ class Found(NamedTuple):
 
 
 class Audit(NamedTuple):
-    found: tuple[Found, ...]
+    found: tuple[AuditFinding, ...]
     counts: Mapping[str, int]
     left_out: int
     entries: int
@@ -50,16 +51,16 @@ class _Walk:
     def __init__(self, only: frozenset[str], oldest: int) -> None:
         self.only = only
         self.oldest = oldest
-        self.found: list[Found] = []
+        self.findings: list[AuditFinding] = []
         self.compared: list[Entry] = []
         self.entries = self.changes = self.read = 0
         self.skipped: set[str] = set()
-        self._former: dict[tuple[str, str], Found] = {}
+        self._former: dict[tuple[str, str], AuditFinding] = {}
 
     def entry(self, entry: Entry) -> None:
         self.entries += 1
         if SECRET in self.only and (why := self._secret(entry)):
-            self.found.append(Found(SECRET, entry.kind, entry.key, why))
+            self.findings.append(AuditFinding(SECRET, entry.kind, entry.key, why))
         if DUPLICATE in self.only and entry.kind in COMPARED and not entry.done:
             if len(self.compared) < limits.AUDIT_COMPARED:
                 self.compared.append(entry)
@@ -67,19 +68,18 @@ class _Walk:
                 self.skipped.add(f"only the first {limits.AUDIT_COMPARED:,} notes and memories were compared")
         if STALE in self.only and entry.updated_at < self.oldest and _ages(entry):
             what = "waits unused" if entry.kind == HANDOFF else "open, not changed"
-            self.found.append(Found(STALE, entry.kind, entry.key, f"{what} since {iso(entry.updated_at)[:10]}"))
+            self.findings.append(
+                AuditFinding(STALE, entry.kind, entry.key, f"{what} since {iso(entry.updated_at)[:10]}")
+            )
 
     def change(self, seq: int, before: Entry | None) -> None:
         """What an entry was. Of an entry with a secret in several versions, the last is named."""
         self.changes += 1
         if before is not None and SECRET in self.only and (why := self._secret(before)):
             name = (before.kind, before.key)
-            self._former[name] = Found(SECRET, *name, f"{why}, in an earlier version", change=seq)
+            self._former[name] = AuditFinding(SECRET, *name, f"{why}, in an earlier version", change=seq)
 
     def _secret(self, entry: Entry) -> str:
-        # Late, because its patterns take a while to compile and only this question needs them.
-        from limpet.redaction import redact
-
         text = "\n".join((entry.key, entry.content, *entry.tags))
         self.read += len(text)
         if self.read > limits.AUDIT_CHARS:
@@ -87,15 +87,17 @@ class _Walk:
             return ""
         return ", ".join(redact(text).kinds)
 
-    def all(self) -> list[Found]:
+    def all(self) -> list[AuditFinding]:
         twins = []
         for group in alike.groups([entry.content for entry in self.compared]):
-            first, *others = sorted((self.compared[at] for at in group), key=lambda one: (one.created_at, one.key))
-            for other in others:
-                exact = alike.exact(first.content) == alike.exact(other.content)
+            first, *others = sorted(
+                (self.compared[at] for at in group), key=lambda entry: (entry.created_at, entry.key)
+            )
+            for later in others:
+                exact = alike.exact(first.content) == alike.exact(later.content)
                 why = f"says {'' if exact else 'nearly '}the same as {first.kind} {first.key}"
-                twins.append(Found(DUPLICATE, other.kind, other.key, why, first.key))
-        return [*self.found, *self._former.values(), *twins]
+                twins.append(AuditFinding(DUPLICATE, later.kind, later.key, why, first.key))
+        return [*self.findings, *self._former.values(), *twins]
 
 
 def _ages(entry: Entry) -> bool:
@@ -125,25 +127,25 @@ def audit(
     if page.total > len(page.outputs):
         walk.skipped.add(f"only {len(page.outputs):,} of {page.total:,} outputs were looked at")
     if UNREAD in walk.only:
-        for one in page.outputs:
-            if not one.uses and one.created_at < ctx.now - DAY_MS:
-                why = f"{one.tool}, {one.size:,} bytes, never used since {iso(one.created_at)[:10]}"
-                walk.found.append(Found(UNREAD, OUTPUT, one.id, why))
-    found = walk.all()
-    counts = {name: sum(one.finding == name for one in found) for name in FINDINGS if name in walk.only}
-    shown = [one for name in counts for one in [one for one in found if one.finding == name][:limit]]
+        for output in page.outputs:
+            if not output.uses and output.created_at < ctx.now - DAY_MS:
+                why = f"{output.tool}, {output.size:,} bytes, never used since {iso(output.created_at)[:10]}"
+                walk.findings.append(AuditFinding(UNREAD, OUTPUT, output.id, why))
+    findings = walk.all()
+    counts = {name: sum(item.finding == name for item in findings) for name in FINDINGS if name in walk.only}
+    listed = [item for name in counts for item in [item for item in findings if item.finding == name][:limit]]
     looked = (walk.entries, walk.changes, len(page.outputs))
-    return Audit(tuple(shown), counts, len(found) - len(shown), *looked, tuple(sorted(walk.skipped)))
+    return Audit(tuple(listed), counts, len(findings) - len(listed), *looked, tuple(sorted(walk.skipped)))
 
 
-def _found(one: Found) -> Json:
-    shown: Json = {"finding": one.finding, "kind": one.kind, "id": one.key, "reason": one.reason}
-    return shown | ({"of": one.of} if one.of else {}) | ({"change": one.change} if one.change else {})
+def _finding_json(item: AuditFinding) -> Json:
+    record: Json = {"finding": item.finding, "kind": item.kind, "id": item.key, "reason": item.reason}
+    return record | ({"of": item.of} if item.of else {}) | ({"change": item.change} if item.change else {})
 
 
 def audit_json(value: Audit) -> Json:
     answer: Json = {
-        "findings": [_found(one) for one in value.found],
+        "findings": [_finding_json(item) for item in value.found],
         "counts": dict(value.counts),
         "looked_at": {"entries": value.entries, "changes": value.changes, "outputs": value.outputs},
         "not_known": NOT_KNOWN,

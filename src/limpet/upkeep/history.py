@@ -8,6 +8,7 @@ from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import FOLD, JOURNAL, SESSION, Draft, Entry, Event, iso
 from limpet.store import DELETE, Decide, Delete, EventQuery, entry_record
+from limpet.upkeep import purge_journal
 
 NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
 EXCERPT = 120  # characters of a content in a listing
@@ -86,11 +87,9 @@ def _journal_back(ctx: Context, purge: str) -> None:
     while events := ctx.store.entries.events(
         ctx.scope, EventQuery(JOURNAL, operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
     ):
-        taken += [one for one in events if one.detail["purge"] == purge and one.after is None]
+        taken += [event for event in events if event.detail["purge"] == purge and event.after is None]
         before_seq = events[-1].seq
     if taken:
-        from limpet.upkeep import purge_journal
-
         purge_journal.put_back(ctx, taken)
 
 

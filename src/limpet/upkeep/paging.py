@@ -1,8 +1,7 @@
-"""For people who look: pages that go as far back as there is anything, and reading that leaves no trace.
+"""Read-only paging for the dashboard: pages back to the beginning of a project, at the same cost per page.
 
-Operations answer agents, whose windows are small. A person leafs through a project: these functions give the same
-values a page at a time, each page at the same cost. Nothing here writes, and an output that a person reads is not
-noted as read back: it entered no window.
+Operations answer agents, whose windows are small; a person pages through a project. These functions do not write, and
+an output that a person reads does not count as read back, because it entered no window.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Leaf(NamedTuple):
 
     notes: tuple[Entry, ...]
     following: str | None
-    total: int  # open and done, whatever is shown
+    total: int  # open and done
 
 
 class Part(NamedTuple):
@@ -39,10 +38,10 @@ class Part(NamedTuple):
 
 def notes(ctx: Context, before: str | None, *, include_done: bool, limit: int) -> Leaf:
     """Notes of every session, made last first."""
-    found = ctx.store.entries.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1)
-    shown = found[:limit]
-    following = shown[-1].key if len(found) > limit else None
-    return Leaf(shown, following, ctx.store.entries.tally(ctx.scope, NOTE, "").total)
+    notes = ctx.store.entries.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1)
+    page = notes[:limit]
+    following = page[-1].key if len(notes) > limit else None
+    return Leaf(page, following, ctx.store.entries.tally(ctx.scope, NOTE, "").total)
 
 
 def note(ctx: Context, id: str) -> Entry:
@@ -54,9 +53,9 @@ def note(ctx: Context, id: str) -> Entry:
 
 def changes(ctx: Context, query: EventQuery) -> tuple[tuple[Event, ...], int | None]:
     """Changes, newest first, and the number that the next page goes on from."""
-    found = ctx.store.entries.events(ctx.scope, query._replace(limit=query.limit + 1))
-    shown = found[: query.limit]
-    return shown, shown[-1].seq if len(found) > query.limit else None
+    events = ctx.store.entries.events(ctx.scope, query._replace(limit=query.limit + 1))
+    page = events[: query.limit]
+    return page, page[-1].seq if len(events) > query.limit else None
 
 
 def change(ctx: Context, seq: int) -> Event:
@@ -72,11 +71,11 @@ def last_changes(ctx: Context) -> tuple[Event, ...]:
 
 
 def change_number(ctx: Context) -> str:
-    """Something that is another one whenever anything was changed or kept."""
+    """A mark that differs after any change and any new output."""
     newest = ctx.store.entries.events(ctx.scope, EventQuery(limit=1))
-    kept = ctx.store.outputs.list(ctx.scope, 1)
-    last = kept.outputs[0] if kept.outputs else None
-    return f"{newest[0].seq if newest else 0}.{kept.total}.{last.used_at if last else 0}"
+    outputs = ctx.store.outputs.list(ctx.scope, 1)
+    last = outputs.outputs[0] if outputs.outputs else None
+    return f"{newest[0].seq if newest else 0}.{outputs.total}.{last.used_at if last else 0}"
 
 
 def session(ctx: Context, id: str) -> Entry:
@@ -100,7 +99,7 @@ def session_count(ctx: Context) -> int:
 def memory(ctx: Context, limit: int) -> tuple[tuple[Entry, ...], int]:
     """Memory by key, pinned first, and how much of it is not shown."""
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limit))
-    return tuple(sorted(page.entries, key=lambda one: (not one.pinned, -one.updated_at))), page.total - len(
+    return tuple(sorted(page.entries, key=lambda entry: (not entry.pinned, -entry.updated_at))), page.total - len(
         page.entries
     )
 
@@ -113,8 +112,8 @@ def handoffs(ctx: Context) -> tuple[Entry, ...]:
 def messages(ctx: Context, first: int, last: int) -> tuple[Entry, ...]:
     """Messages of the session by position, from 1, both included, as they were kept."""
     keys = (f"{ctx.session}#{position:08d}" for position in range(first - 1, last))
-    found = (ctx.store.entries.read(ctx.scope, MESSAGE, key) for key in keys)
-    return tuple(entry for entry in found if entry is not None)
+    entries = (ctx.store.entries.read(ctx.scope, MESSAGE, key) for key in keys)
+    return tuple(entry for entry in entries if entry is not None)
 
 
 def message_count(ctx: Context) -> int:
@@ -143,5 +142,5 @@ def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: i
 
 def outputs_of(ctx: Context) -> tuple[Output, ...]:
     """What the session was the first to keep, among the outputs last used."""
-    found = ctx.store.outputs.list(ctx.scope, limits.LIST_MAX).outputs
-    return tuple(one for one in found if one.session == ctx.session)
+    outputs = ctx.store.outputs.list(ctx.scope, limits.LIST_MAX).outputs
+    return tuple(output for output in outputs if output.session == ctx.session)

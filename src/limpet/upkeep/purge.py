@@ -44,6 +44,7 @@ from limpet.model import (
 from limpet.recall.recall import moment_of
 from limpet.session.records import SessionRecord
 from limpet.store import DELETE, Decide, Delete, EventQuery, Listing, entry_from
+from limpet.upkeep import purge_journal
 from limpet.window.records import PURGED
 from limpet.window.transcript import blanked, message_of, position_of
 
@@ -114,25 +115,25 @@ def purge(
     dry_run: bool = False,
     forever: bool = False,
 ) -> Purged:
-    wanted = Origin(
+    sought = Origin(
         a_name("origin", origin, limits.SESSION_MAX_CHARS),
         0 if since is None else moment_of("since", since, ctx.now),
         None if session is None else a_name("session", session, limits.SESSION_MAX_CHARS),
     )
-    known, outputs = _entries(ctx, wanted), _outputs(ctx, wanted)
+    known, outputs = _entries(ctx, sought), _outputs(ctx, sought)
     entries = list(dict.fromkeys([*known, *_speaking_of(ctx, known)]))
     names = (*entries, *outputs)
-    remarks = _remarks(wanted, names)
+    remarks = _remarks(sought, names)
     if dry_run:
         counts = Counter(name.kind for name in names)
         return Purged(origin, True, names[: limits.HISTORY_SHOWN], counts, "", 0, tuple(remarks))
     id = f"purge-{os.urandom(6).hex()}"
-    stamp = ctx.stamp("purge", {"purge": id, "origin": wanted.name})
-    pieces, told = _out_of_the_file(ctx, entries)
-    remarks += told
+    stamp = ctx.stamp("purge", {"purge": id, "origin": sought.name})
+    pieces, notes = _out_of_the_file(ctx, entries)
+    remarks += notes
     counts = Counter()
     for batch in _batches(entries):
-        edits = [edit for name in batch for edit in _edits(wanted, name, pieces.get(name.key, ()))]
+        edits = [edit for name in batch for edit in _edits(sought, name, pieces.get(name.key, ()))]
         changes = ctx.store.entries.edit_all(ctx.scope, edits, stamp)
         done = {(change.entry.kind, change.entry.key) for change in changes if change.seq}
         counts.update(kind for kind, _ in done)
@@ -140,7 +141,7 @@ def purge(
         counts[OUTPUT] += ctx.store.outputs.purge(ctx.scope, [name.key for name in batch], stamp)
     erased = 0
     if forever:
-        for seqs in _batches(list(_remembering(ctx, wanted, id, entries))):
+        for seqs in _batches(list(_remembering(ctx, sought, id, entries))):
             erased += ctx.store.entries.erase(ctx.scope, seqs)
         remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_out_of_the_states(ctx, pieces)]
     return Purged(origin, False, names[: limits.HISTORY_SHOWN], +counts, id if entries else "", erased, tuple(remarks))
@@ -149,29 +150,29 @@ def purge(
 # --- what there is ----------------------------------------------------------------------------------------------------
 
 
-def _entries(ctx: Context, wanted: Origin) -> list[Name]:
+def _entries(ctx: Context, sought: Origin) -> list[Name]:
     found: list[tuple[Name, Entry | None]] = []  # without an entry where nothing more needs to be asked
-    tools = _Tools(wanted)
+    tools = _Tools(sought)
     for what, record in ctx.store.entries.dump(ctx.scope):
         if what != "entry":
             break
         entry = entry_from(record)
         if entry.kind == MESSAGE:
-            if tools.said(entry) and wanted.may_be(entry) and wanted.session in (None, entry.session):
+            if tools.said(entry) and sought.may_be(entry) and sought.session in (None, entry.session):
                 found.append((_name(entry), None))
         elif entry.kind == SESSION:
-            if cleared(wanted, entry) is not None and wanted.session in (None, entry.key):
+            if cleared(sought, entry) is not None and sought.session in (None, entry.key):
                 found.append((_name(entry), None))
-        elif entry.kind in (*TAKEN_OUT, TASK) and entry.content != PURGED and wanted.may_be(entry):
+        elif entry.kind in (*TAKEN_OUT, TASK) and entry.content != PURGED and sought.may_be(entry):
             found.append((_name(entry), entry._replace(content="")))
-    return [name for name, entry in found if entry is None or wanted.is_of(entry, _maker(ctx, wanted, entry))]
+    return [name for name, entry in found if entry is None or sought.is_of(entry, _maker(ctx, sought, entry))]
 
 
 class _Tools:
     """Which tool a message is of, where that is asked for: the call before it says so. Messages come in order."""
 
-    def __init__(self, wanted: Origin) -> None:
-        self.pattern = wanted.more if wanted.who == TOOL else ""
+    def __init__(self, sought: Origin) -> None:
+        self.pattern = sought.more if sought.who == TOOL else ""
         self.calls: dict[tuple[str, str], str] = {}
 
     def said(self, entry: Entry) -> bool:
@@ -183,16 +184,16 @@ class _Tools:
         return any(fnmatchcase(name, self.pattern) for name in names)
 
 
-def cleared(wanted: Origin, entry: Entry) -> Draft | None:
+def cleared(sought: Origin, entry: Entry) -> Draft | None:
     """A session without what it says from this origin: its task, its result, and what was said before a compaction."""
     record, content = SessionRecord.from_json(entry.extra), entry.content
-    if wanted.may_be(entry) and not wanted.more:
+    if sought.may_be(entry) and not sought.more:
         content = PURGED if content else ""
         record = record._replace(result=record.result and PURGED)
     hosted = record.hosted
     if hosted and hosted.checkpoint not in ("", PURGED):
         source, at = hosted.source or entry.origin, hosted.at or entry.updated_at
-        if source == wanted.who and at >= wanted.since:
+        if source == sought.who and at >= sought.since:
             record = record._replace(hosted=hosted._replace(checkpoint=PURGED))
     if (content, record) == (entry.content, SessionRecord.from_json(entry.extra)):
         return None
@@ -203,9 +204,9 @@ def _name(entry: Entry) -> Name:
     return Name(entry.kind, entry.key, entry.session, entry.updated_at, entry.version)
 
 
-def _maker(ctx: Context, wanted: Origin, entry: Entry, before_seq: int | None = None) -> Event | None:
+def _maker(ctx: Context, sought: Origin, entry: Entry, before_seq: int | None = None) -> Event | None:
     """The change that gave it its text, looked up only where it matters."""
-    if not wanted.more and wanted.session is None:
+    if not sought.more and sought.session is None:
         return None
     events = ctx.store.entries.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
     for event in events:
@@ -214,16 +215,16 @@ def _maker(ctx: Context, wanted: Origin, entry: Entry, before_seq: int | None = 
     return events[-1] if events else None
 
 
-def _outputs(ctx: Context, wanted: Origin) -> list[Name]:
-    if wanted.who != TOOL:
+def _outputs(ctx: Context, sought: Origin) -> list[Name]:
+    if sought.who != TOOL:
         return []
     page = ctx.store.outputs.list(ctx.scope, max(1, ctx.store.outputs.stats(ctx.scope).entries))
     return [
-        Name(OUTPUT, one.id, one.session, one.created_at, 1)
-        for one in page.outputs
-        if fnmatchcase(one.tool, wanted.more or "*")
-        and one.created_at >= wanted.since
-        and wanted.session in (None, one.session)
+        Name(OUTPUT, output.id, output.session, output.created_at, 1)
+        for output in page.outputs
+        if fnmatchcase(output.tool, sought.more or "*")
+        and output.created_at >= sought.since
+        and sought.session in (None, output.session)
     ]
 
 
@@ -245,7 +246,7 @@ def _speaking_of(ctx: Context, entries: list[Name]) -> list[Name]:
     return found
 
 
-def _remembering(ctx: Context, wanted: Origin, id: str, entries: Sequence[Name]) -> Iterator[int]:
+def _remembering(ctx: Context, sought: Origin, id: str, entries: Sequence[Name]) -> Iterator[int]:
     """The changes that keep a text from this origin, or one that was just taken out."""
     summaries = {(name.kind, name.key) for name in entries if name.kind in (FOLD, TASK)}
     before_seq: int | None = None
@@ -253,15 +254,15 @@ def _remembering(ctx: Context, wanted: Origin, id: str, entries: Sequence[Name])
         for event in events:
             if event.before is None:
                 continue
-            told = event.kind == SESSION and wanted.session in (None, event.key) and cleared(wanted, event.before)
+            told = event.kind == SESSION and sought.session in (None, event.key) and cleared(sought, event.before)
             if (
                 told
                 or event.detail.get("purge") == id
                 or (event.kind, event.key) in summaries
                 or (
                     event.kind in (*TAKEN_OUT, MESSAGE)
-                    and wanted.may_be(event.before)
-                    and wanted.is_of(event.before, _maker(ctx, wanted, event.before, event.seq))
+                    and sought.may_be(event.before)
+                    and sought.is_of(event.before, _maker(ctx, sought, event.before, event.seq))
                 )
             ):
                 yield event.seq
@@ -276,11 +277,11 @@ def _batches(names: Sequence[T]) -> Iterator[Sequence[T]]:
 # --- taking it out ----------------------------------------------------------------------------------------------------
 
 
-def _edits(wanted: Origin, name: Name, pieces: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Decide]]:
+def _edits(sought: Origin, name: Name, pieces: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Decide]]:
     if pieces:  # noted first, so that the event of the deletion knows what went from the file
         yield name.kind, name.key, _noting(name, pieces)
         name = name._replace(version=name.version + 1)
-    yield name.kind, name.key, _taking_out(wanted, name)
+    yield name.kind, name.key, _taking_out(sought, name)
 
 
 def _noting(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
@@ -293,14 +294,14 @@ def _noting(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
     return decide
 
 
-def _taking_out(wanted: Origin, name: Name) -> Decide:
+def _taking_out(sought: Origin, name: Name) -> Decide:
     def decide(before: Entry | None) -> Draft | Delete | None:
         if before is None or before.version != name.version:
             return None  # somebody else was faster, and it is no longer what was looked at
         if before.kind in TAKEN_OUT:
             return DELETE
         if before.kind == SESSION:
-            return cleared(wanted, before)
+            return cleared(sought, before)
         return blanked(before)
 
     return decide
@@ -311,32 +312,28 @@ Pieces = Mapping[str, tuple[Mapping[str, Any], ...]]
 
 def _out_of_the_file(ctx: Context, entries: Sequence[Name]) -> tuple[Pieces, list[str]]:
     """Take the journal's lines out of its file, before their entries go: should that fail, nothing has happened."""
-    kept = {}
+    contents = {}
     for name in entries:
         if name.kind == JOURNAL and (entry := ctx.store.entries.read(ctx.scope, JOURNAL, name.key)):
-            kept[name.key] = entry.content
-    if not kept:
+            contents[name.key] = entry.content
+    if not contents:
         return {}, []
-    from limpet.upkeep import purge_journal
-
-    found = purge_journal.take_out(ctx, kept)
-    return found.pieces, [REWORDED.format(count=found.missing)] if found.missing else []
+    removed = purge_journal.take_out(ctx, contents)
+    return removed.pieces, [REWORDED.format(count=removed.missing)] if removed.missing else []
 
 
 def _out_of_the_states(ctx: Context, pieces: Pieces) -> list[str]:
     """Take the same lines out of what is kept of the file to merge from."""
     if not pieces:
         return []
-    from limpet.upkeep import purge_journal
-
-    purge_journal.forget(ctx, [str(one["text"]) for some in pieces.values() for one in some])
+    purge_journal.forget(ctx, [str(piece["text"]) for some in pieces.values() for piece in some])
     return [JOURNAL_OPEN]
 
 
-def _remarks(wanted: Origin, names: tuple[Name, ...]) -> list[str]:
+def _remarks(sought: Origin, names: tuple[Name, ...]) -> list[str]:
     kinds = {name.kind for name in names}
-    said = [OUTPUTS_STAY_GONE] if OUTPUT in kinds else []
-    return said + ([NO_NAMES] if wanted.who == TOOL and wanted.more else [])
+    remarks = [OUTPUTS_STAY_GONE] if OUTPUT in kinds else []
+    return remarks + ([NO_NAMES] if sought.who == TOOL and sought.more else [])
 
 
 def purged_json(value: Purged) -> Json:
@@ -345,7 +342,8 @@ def purged_json(value: Purged) -> Json:
         "dry_run": value.dry_run,
         "counts": dict(sorted(value.counts.items())),
         "entries": [
-            {"kind": one.kind, "id": one.key, "session": one.session, "at": iso(one.updated_at)} for one in value.names
+            {"kind": name.kind, "id": name.key, "session": name.session, "at": iso(name.updated_at)}
+            for name in value.names
         ],
         "remarks": list(value.remarks),
     }

@@ -1,6 +1,6 @@
-"""Purging the journal's file: the lines that an origin added go, as one edit of the file, and come back as one.
+"""Purging the journal's file: the lines that an origin added are removed in one edit of the file, and restored in one.
 
-What was taken out is kept with the entry that is deleted, so that `undo` knows it and `forever` forgets it.
+The removed lines are stored with the deleted entry, so that `undo` restores them and `forever` erases them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PLACES = ("journal", "archive")
 
 class TakenOut(NamedTuple):
     pieces: Mapping[str, tuple[Mapping[str, Any], ...]]  # by the key of the entry, as JSON
-    missing: int  # entries that no longer stand in a file as they were added
+    missing: int  # entries that are no longer in a file as they were added
 
 
-def take_out(ctx: Context, kept: Mapping[str, str]) -> TakenOut:
+def take_out(ctx: Context, entries: Mapping[str, str]) -> TakenOut:
     """Take entries, by key and content, out of the journal and its archive. Each file is changed once."""
-    keys, contents = list(kept), list(kept.values())
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    keys, contents = list(entries), list(entries.values())
+    removed: dict[str, list[Mapping[str, Any]]] = {}
     for name, place in _places(ctx):
         if not (files.read(place) or "").strip():
-            continue  # there is none, or it was emptied: nothing stands in it
+            continue  # no file, or an emptied one
         taken: list[tuple[int, RemovedPiece]] = []
 
         def change(text: str, taken: list[tuple[int, RemovedPiece]] = taken) -> str:
@@ -40,21 +40,21 @@ def take_out(ctx: Context, kept: Mapping[str, str]) -> TakenOut:
 
         files.update(place, change)
         for number, piece in taken:
-            found.setdefault(keys[number], []).append({"place": name, **piece._asdict()})
-    return TakenOut({key: tuple(pieces) for key, pieces in found.items()}, len(keys) - len(found))
+            removed.setdefault(keys[number], []).append({"place": name, **piece._asdict()})
+    return TakenOut({key: tuple(pieces) for key, pieces in removed.items()}, len(keys) - len(removed))
 
 
 def put_back(ctx: Context, events: Iterable[Event]) -> None:
-    """Put back into the files what these deletions of a purge took out of them."""
-    pieces = [one for event in events if event.before for one in event.before.extra.get(TAKEN, ())]
+    """Put the lines that these deletions of a purge removed back into the files."""
+    pieces = [piece for event in events if event.before for piece in event.before.extra.get(TAKEN, ())]
     for name, place in _places(ctx):
-        here = [removal.from_json(one) for one in pieces if one["place"] == name]
-        if here and (files.read(place) or "").strip():
-            files.update(place, lambda text, here=here: removal.put_back(text, here))  # type: ignore[misc]
+        own = [removal.from_json(piece) for piece in pieces if piece["place"] == name]
+        if own and (files.read(place) or "").strip():
+            files.update(place, lambda text, own=own: removal.put_back(text, own))  # type: ignore[misc]
 
 
 def forget(ctx: Context, texts: Sequence[str]) -> None:
-    """Remove these texts from what is kept of the files besides themselves."""
+    """Remove these texts from the stored earlier versions of the files."""
     for _, place in _places(ctx):
         with suppress(FileNotFoundError):
             files.forget(place, texts)
