@@ -1,12 +1,11 @@
 """The MCP server on stdin and stdout: one line in, at most one line out.
 
-Every client starts this anew at every launch and waits for it, so nothing heavy is imported: a
-loop over lines, and the replies come from `mcp_surface`. Requests are answered one after another,
-in the order they came. A request is therefore finished before a `notifications/cancelled` for it
-can be read, which the protocol allows.
+Every client starts this at every launch and waits for it, so it imports little: it is a loop over lines, and the
+replies come from `protocol.mcp_server`. Requests are answered one after another, in order. A request is therefore
+finished before a `notifications/cancelled` for it can be read, which the protocol allows.
 
-Standard output belongs to the protocol. The loop keeps it for itself and points descriptor 1 at
-standard error, so that a stray print can never break a message.
+Standard output belongs to the protocol. The loop takes the descriptor and points descriptor 1 at standard error, so
+that a stray print cannot break a message.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Loop:
         self._stopping = False
 
     def run(self, reader: BinaryIO, writer: BinaryIO) -> None:
-        """Until the client goes away or the process is told to stop."""
+        """Run until the client goes away or the process gets a signal to stop."""
         try:
             while not self._stopping:
                 self._idle = True
@@ -51,7 +50,7 @@ class Loop:
                 if reply is None:
                     return
                 if reply:
-                    # A client that is told to stop reading may never empty the pipe; do not wait for it for ever.
+                    # A client that has stopped reading may never empty the pipe; a signal ends this wait too.
                     self._idle = True
                     writer.write(reply)
                     writer.flush()
@@ -96,21 +95,21 @@ class Loop:
 
     def _one(self, value: object) -> bytes:
         """The reply to one message, empty when none is due. This is the outermost frame of the door."""
-        asked: jsonrpc.Message | None = None
+        request: jsonrpc.Message | None = None
         try:
-            asked = jsonrpc.message(value)
-            if asked is None or asked.id is None:
-                return b""  # a reply to nothing we asked, or a notification: none of them changes anything here
-            revision = revision_of(asked.method, asked.params, self._client)
-            handler = self._surface.handler(asked.method, asked.params, revision)
-            reply = finished(asked.method, handler(asked.params, self._client, revision), revision)
-            return jsonrpc.encode(jsonrpc.result(asked.id, reply))
+            request = jsonrpc.message(value)
+            if request is None or request.id is None:
+                return b""  # an unexpected reply or a notification: neither changes anything
+            revision = revision_of(request.method, request.params, self._client)
+            handler = self._surface.handler(request.method, request.params, revision)
+            reply = finished(request.method, handler(request.params, self._client, revision), revision)
+            return jsonrpc.encode(jsonrpc.result(request.id, reply))
         except jsonrpc.RpcError as problem:
-            return jsonrpc.encode(jsonrpc.error(problem, asked.id if asked else None))
+            return jsonrpc.encode(jsonrpc.error(problem, request.id if request else None))
         except Exception as problem:
             _log(problem)
             broken = jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, jsonrpc.FAILED_INSIDE)
-            return jsonrpc.encode(jsonrpc.error(broken, asked.id if asked else None))
+            return jsonrpc.encode(jsonrpc.error(broken, request.id if request else None))
 
 
 def _log(problem: Exception) -> None:
@@ -122,7 +121,7 @@ def _log(problem: Exception) -> None:
 
 
 def _own(descriptor: int, stand_in: int) -> int:
-    """Take a standard stream for ourselves and leave `stand_in` in its place for everybody else."""
+    """Take a standard stream, and leave `stand_in` in its place for all other code."""
     ours = os.dup(descriptor)
     os.dup2(stand_in, descriptor)
     return ours
@@ -137,7 +136,7 @@ def serve(hold: Limpet, profile: str, session: str | None = None, *, handoff: bo
     """
     loop = Loop(Surface(hold, profile, session=session, handoff=handoff), Client())
     nothing = os.open(os.devnull, os.O_RDWR)
-    # A child process, say git, must not read the client's messages; and nobody else may write ours.
+    # A child process such as git must not read the client's messages, and no other code may write replies.
     reader = os.fdopen(_own(0, nothing), "rb")
     writer = os.fdopen(_own(1, 2 if sys.stderr else nothing), "wb")
     previous = {which: signal.signal(which, loop.stop) for which in (signal.SIGTERM, signal.SIGINT)}
