@@ -185,7 +185,7 @@ def limpet_served(server: Cluster, loaded: int, projects: int) -> Iterator[Conte
 
 def _token(store: Any, name: str, project: str) -> str:
     now = wall_clock()
-    wanted = access_tokens.wanted(name, TENANT, "write", (project,), "1d", now)
+    wanted = access_tokens.token_request(name, TENANT, "write", (project,), "1d", now)
     return access_tokens.create(store, wanted, by="person/bench", now=now).secret
 
 

@@ -181,7 +181,7 @@ def stored(
     opened = choose_store(store)
     try:
         now = now_ms() if made_at is None else made_at
-        wanted = access_tokens.wanted(name or f"{scope} of {tenant}", tenant, scope, projects, expires, now)
+        wanted = access_tokens.token_request(name or f"{scope} of {tenant}", tenant, scope, projects, expires, now)
         return access_tokens.create(opened, wanted, by="person/test", now=now)
     finally:
         opened.close()

@@ -45,7 +45,7 @@ def fill(url: str) -> None:
         note = CallRecord("s", "grep", "c" * 64, kept.id, kept.digest, NOON, True, False, "o200k", 900, 80)
         store.calls.record_call(scope, note, 0)
         store.calls.record_read(scope, ReadRecord("s", "grep", kept.id, ["lines", 1, 9], NOON, "o200k", 30))
-    asked = access_tokens.wanted("alice", "acme", "write", ("home",), "30d", NOON)
+    asked = access_tokens.token_request("alice", "acme", "write", ("home",), "30d", NOON)
     access_tokens.create(store, asked, by="person/test", now=NOON)
     store.close()
 

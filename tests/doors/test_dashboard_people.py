@@ -111,7 +111,7 @@ def test_no_other_name_and_no_other_page_reaches_it(site: Served, path: str) -> 
 
 def made(store: str, scope: str, *projects: str, name: str = "ada") -> access_tokens.Created:
     with wiring.open(store, project=PROJECT) as hold:
-        wanted = access_tokens.wanted(name, hold.scope.tenant, scope, projects or (PROJECT,), "1d", wall_clock())
+        wanted = access_tokens.token_request(name, hold.scope.tenant, scope, projects or (PROJECT,), "1d", wall_clock())
         return access_tokens.create(hold.store, wanted, by="person/test", now=wall_clock())
 
 

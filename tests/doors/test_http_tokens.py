@@ -98,7 +98,7 @@ def test_a_token_that_makes_no_sense_is_not_made(changed: dict[str, Any], said: 
         "now": 0,
     } | changed
     with pytest.raises(errors.BadInput, match=re.escape(said)):
-        access_tokens.wanted(**asked)
+        access_tokens.token_request(**asked)
 
 
 @given(st.text(max_size=120))
@@ -126,7 +126,7 @@ def made(store: Store, **more: Any) -> access_tokens.Created:
         "expires": "1d",
         "now": 1_000,
     } | more
-    return access_tokens.create(store, access_tokens.wanted(**asked), by="person/test", now=1_000)
+    return access_tokens.create(store, access_tokens.token_request(**asked), by="person/test", now=1_000)
 
 
 def test_making_and_revoking_is_in_the_history_of_the_tenant(store: Store) -> None:
@@ -169,7 +169,7 @@ def test_a_token_in_a_text_is_masked(store: Store) -> None:
 def test_nobody_else_can_be_the_tenant_that_tokens_are_kept_under(monkeypatch: pytest.MonkeyPatch) -> None:
     from limpet import settings
 
-    with pytest.raises(errors.BadInput, match="Limpet's own"):
+    with pytest.raises(errors.BadInput, match="reserved for Limpet"):
         settings.load("x.db", environment={"LIMPET_TENANT": limits.OWN_TENANT})
 
 

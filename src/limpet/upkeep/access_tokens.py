@@ -1,11 +1,13 @@
-"""Tokens for the HTTP server: made, listed, revoked, and recognised when one comes in.
+"""Access tokens of the HTTP server, and the sign-ins of browsers: created, listed, revoked and recognised.
 
-A token is an entry like all others, so that it has a checksum, a version and an event for every change; making and
-revoking one is in the history of who may come in. These entries belong to no project of anybody: they are kept under a
-tenant whose name nobody else can have, because whoever comes in with a token is not known before it was looked up.
+A token is an entry, so it has a checksum, a version and an event for every change; the events are the history of
+access. The entries are stored under a tenant of Limpet's own, whose name is refused for other tenants, because the
+tenant of a request is not known until its token has been looked up.
 
-Of the token itself only a hash is kept. It is 256 random bits, so that a plain SHA-256 cannot be turned back. Nothing
-here is an operation that agents are given.
+A browser holds a sign-in instead of a token. It is created from a token, opens pages for half a day, and ends with its
+token, which is looked up again whenever the sign-in is.
+
+Tokens and sign-ins are 256 random bits, and their SHA-256 is stored in their place. Agents get no operation for them.
 """
 
 from __future__ import annotations
@@ -14,28 +16,30 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.check import a_name, storable
 from limpet.catalogue.operation import Json
-from limpet.model import ACCESS, Draft, Entry, Event, Scope, Stamp, iso
-from limpet.store import EventQuery, Listing, Store
+from limpet.model import ACCESS, EMPTY, Draft, Entry, Event, Scope, Stamp, iso
+from limpet.store import DELETE, Decide, EventQuery, Listing, Store
 
 HOME = Scope(limits.OWN_TENANT, "tokens")
-PREFIX = "limpet_"  # names us to programs that look for leaked secrets
+SIGN_INS_HOME = Scope(limits.OWN_TENANT, "sign-ins")
+PREFIX = "limpet_"  # identifies tokens of Limpet to programs that search for leaked secrets
 SCOPES = ("read", "write", "admin")
 EVERY_PROJECT = "*"
-EXPIRES = "30d"  # unless asked otherwise
-_SHAPE = re.compile(rf"{PREFIX}([0-9a-f]{{12}})_([0-9a-f]{{64}})")
-_NOBODY = hashlib.sha256(b"").hexdigest()
-_TIME = re.compile("([1-9][0-9]{0,4})([hdw])")
+EXPIRES = "30d"  # the default
+_TOKEN = re.compile(rf"{PREFIX}([0-9a-f]{{12}})_([0-9a-f]{{64}})")
+_SIGN_IN = re.compile(r"([0-9a-f]{16})_([0-9a-f]{64})")
+_NO_HASH = hashlib.sha256(b"").hexdigest()
+_DURATION = re.compile("([1-9][0-9]{0,4})([hdw])")
 _UNITS = {"h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 
 
 class Token(NamedTuple):
-    """What is known of a token. Times are milliseconds."""
+    """The stored fields of a token. Times are milliseconds."""
 
     id: str
     name: str
@@ -59,11 +63,11 @@ class Token(NamedTuple):
 
 class Created(NamedTuple):
     token: Token
-    secret: str  # the whole token, which is shown once and never again
+    secret: str  # the full token; it is not stored
 
 
-class Wanted(NamedTuple):
-    """A token to be made."""
+class TokenRequest(NamedTuple):
+    """The checked arguments for a new token."""
 
     name: str
     tenant: str
@@ -72,8 +76,8 @@ class Wanted(NamedTuple):
     expires_at: int | None
 
 
-def wanted(name: str, tenant: str, scope: str, projects: Sequence[str], expires: str, now: int) -> Wanted:
-    """What somebody asks for, checked. `expires` is a time from now, such as 12h, 30d or 8w, or `never`."""
+def token_request(name: str, tenant: str, scope: str, projects: Sequence[str], expires: str, now: int) -> TokenRequest:
+    """Check the arguments for a new token. `expires` is a time from now, such as 12h, 30d or 8w; `expiry` reads it."""
     if scope not in SCOPES:
         raise errors.not_one_of("token create", "scope", scope, SCOPES)
     if not projects:
@@ -81,22 +85,22 @@ def wanted(name: str, tenant: str, scope: str, projects: Sequence[str], expires:
     if EVERY_PROJECT in projects and len(projects) > 1:
         raise errors.bad_name("project", EVERY_PROJECT, "it stands for every project and cannot be one of several")
     named = tuple(dict.fromkeys(project_name(project) for project in projects))
-    return Wanted(subject_name(name), tenant_name(tenant), scope, named, expiry(expires, now))
+    return TokenRequest(subject_name(name), tenant_name(tenant), scope, named, expiry(expires, now))
 
 
 def subject_name(name: str) -> str:
-    """Who a token is for. History shows it after a slash, so it has none itself."""
-    found = a_name("name", storable("name", name), limits.TOKEN_NAME_CHARS)
-    if "/" in found:
-        raise errors.bad_name("name", found, "it may not have a slash")
-    return found
+    """Who a token is for. History shows it after a slash, so it may not contain one."""
+    checked = a_name("name", storable("name", name), limits.TOKEN_NAME_CHARS)
+    if "/" in checked:
+        raise errors.bad_name("name", checked, "it may not have a slash")
+    return checked
 
 
 def tenant_name(name: str) -> str:
-    found = a_name("tenant", storable("tenant", name), limits.PROJECT_NAME_CHARS)
-    if found.startswith("."):
-        raise errors.bad_name("tenant", found, "names with a dot in front are Limpet's own")
-    return found
+    checked = a_name("tenant", storable("tenant", name), limits.PROJECT_NAME_CHARS)
+    if checked.startswith("."):
+        raise errors.bad_name("tenant", checked, "names with a dot in front are Limpet's own")
+    return checked
 
 
 def project_name(name: str) -> str:
@@ -106,58 +110,58 @@ def project_name(name: str) -> str:
 def expiry(text: str, now: int) -> int | None:
     if text == "never":
         return None
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise errors.bad_name("expires", text, "it is a time from now such as 12h, 30d or 8w, or never")
-    return now + int(found[1]) * _UNITS[found[2]]
+    return now + int(match[1]) * _UNITS[match[2]]
 
 
-def create(store: Store, asked: Wanted, *, by: str, now: int) -> Created:
+def create(store: Store, request: TokenRequest, *, by: str, now: int) -> Created:
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
     extra = {
-        "scope": asked.scope,
-        "projects": list(asked.projects),
-        "expires_at": asked.expires_at,
+        "scope": request.scope,
+        "projects": list(request.projects),
+        "expires_at": request.expires_at,
         "hash": _hash(secret),
         "created_by": by,
     }
-    draft = Draft(asked.name, session=asked.tenant, extra=extra)
+    draft = Draft(request.name, session=request.tenant, extra=extra)
 
     def decide(before: Entry | None) -> Draft:
-        if before is not None:  # 48 random bits: not in our lifetime, but never two tokens under one id
+        if before is not None:  # unlikely with 48 random bits, but it would replace another token
             raise errors.appended_before(ACCESS, id)
         return draft
 
-    made = store.entries.edit(HOME, ACCESS, id, decide, Stamp(by, "create_token", "", now))
-    return Created(_token(made.entry), f"{PREFIX}{id}_{secret}")
+    change = store.entries.edit(HOME, ACCESS, id, decide, Stamp(by, "create_token", "", now))
+    return Created(_token(change.entry), f"{PREFIX}{id}_{secret}")
 
 
 def recognised(store: Store, presented: str) -> Token | None:
-    """The token that was presented, good or not; None when there never was such a one."""
-    shape = _SHAPE.fullmatch(presented)
+    """The token that was presented, active or not; None if there is none."""
+    shape = _TOKEN.fullmatch(presented)
     if shape is None:
         return None
     entry = store.entries.read(HOME, ACCESS, shape[1])
-    kept = str(entry.extra["hash"]) if entry else _NOBODY
-    same = hmac.compare_digest(_hash(shape[2]), kept)
+    stored_hash = str(entry.extra["hash"]) if entry else _NO_HASH
+    same = hmac.compare_digest(_hash(shape[2]), stored_hash)
     return _token(entry) if entry and same else None
 
 
-def known(store: Store, id: str) -> Token | None:
-    """The token of this id, good or not, as it is now."""
+def find(store: Store, id: str) -> Token | None:
+    """The token with this id, active or not."""
     entry = store.entries.read(HOME, ACCESS, id)
     return _token(entry) if entry else None
 
 
 def latest_changes(store: Store) -> tuple[tuple[int, str], ...]:
-    """The numbers of the last changes of tokens, and which tokens they changed, the newest first."""
+    """The latest changes of tokens, newest first: the number of each change and the id of its token."""
     return tuple(
         (event.seq, event.key) for event in store.entries.events(HOME, EventQuery(limit=limits.TOKEN_CHANGES_READ))
     )
 
 
 def listed(store: Store, tenant: str | None) -> tuple[Token, ...]:
-    """The tokens of a tenant, or of all, revoked ones too. Newest change first."""
+    """The tokens of a tenant, or of all tenants, including revoked ones. Newest change first."""
     page = store.entries.list(HOME, Listing((ACCESS,), session=tenant, include_done=True, limit=limits.LIST_MAX))
     return tuple(_token(entry) for entry in page.entries)
 
@@ -171,7 +175,7 @@ def revoke(
     now: int,
     allowed: Callable[[str], bool] = lambda project: True,
 ) -> Token:
-    """Close a token for good. One of another tenant, or for a project that is not `allowed`, is not there."""
+    """Revoke a token permanently. NotFound for a token of another tenant, or for a project that is not `allowed`."""
 
     def decide(before: Entry | None) -> Draft | None:
         if before is None or tenant not in (None, before.session) or not all(map(allowed, before.extra["projects"])):
@@ -184,7 +188,7 @@ def revoke(
 
 
 def note_use(store: Store, token: Token, *, now: int) -> None:
-    """Remember that a token is in use: once an hour, because a write for each request costs more than the request."""
+    """Record the time of use, once per hour: a write for each request would cost more than the request."""
 
     def decide(before: Entry | None) -> Draft | None:
         if before is None or before.done or not use_is_old(before.extra.get("used_at"), now):
@@ -199,15 +203,15 @@ def use_is_old(used_at: int | None, now: int) -> bool:
 
 
 def history(store: Store, tenant: str | None, limit: int = limits.HISTORY_SHOWN) -> tuple[Event, ...]:
-    """Who made and revoked tokens of a tenant, newest first. Uses are left out."""
-    found: list[Event] = []
+    """The events that created and revoked tokens of a tenant, newest first. Uses are left out."""
+    events: list[Event] = []
     for operation in ("create_token", "revoke_token"):
-        found += store.entries.events(HOME, EventQuery(kind=ACCESS, operation=operation, limit=limits.LIST_MAX))
-    ours = [event for event in found if tenant in (None, _owner(event))]
-    return tuple(sorted(ours, key=lambda event: -event.seq)[:limit])
+        events += store.entries.events(HOME, EventQuery(kind=ACCESS, operation=operation, limit=limits.LIST_MAX))
+    matching = [event for event in events if tenant in (None, _owner(event))]
+    return tuple(sorted(matching, key=lambda event: -event.seq)[:limit])
 
 
-def shown(token: Token, now: int) -> Json:
+def token_json(token: Token, now: int) -> Json:
     times = {name: getattr(token, name) for name in ("created_at", "expires_at", "used_at", "revoked_at")}
     return {
         **{name: getattr(token, name) for name in ("id", "name", "tenant", "scope", "created_by")},
@@ -217,11 +221,11 @@ def shown(token: Token, now: int) -> Json:
     }
 
 
-def told(event: Event) -> Json:
-    """A change of a token as a line of the history."""
+def change_json(event: Event) -> Json:
+    """A change of a token as a row of the history."""
     entry = event.after or event.before
-    known = {"at": iso(event.at), "by": event.by, "operation": event.operation, "id": event.key}
-    return {**known, "name": entry.content if entry else "", "tenant": _owner(event)}
+    fields = {"at": iso(event.at), "by": event.by, "operation": event.operation, "id": event.key}
+    return {**fields, "name": entry.content if entry else "", "tenant": _owner(event)}
 
 
 def _owner(event: Event) -> str:
@@ -234,20 +238,65 @@ def _draft(entry: Entry) -> Draft:
 
 
 def _token(entry: Entry) -> Token:
-    known = entry.extra
+    extra = entry.extra
     return Token(
         entry.key,
         entry.content,
         entry.session,
-        str(known["scope"]),
-        tuple(known["projects"]),
+        str(extra["scope"]),
+        tuple(extra["projects"]),
         entry.created_at,
-        str(known["created_by"]),
-        known["expires_at"],
-        known.get("used_at"),
-        known.get("revoked_at"),
+        str(extra["created_by"]),
+        extra["expires_at"],
+        extra.get("used_at"),
+        extra.get("revoked_at"),
     )
 
 
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+# --- sign-ins ---------------------------------------------------------------------------------------------------------
+
+
+class SignIn(NamedTuple):
+    id: str
+    token: str  # the id of its token; empty for one of an identity provider
+    expires_at: int
+    who: Mapping[str, Any]  # the claims of an identity provider, whose token is not stored
+
+
+def sign_in(store: Store, token: str, expires_at: int, *, now: int, who: Mapping[str, Any] = EMPTY) -> str:
+    """Create a sign-in and return its secret, which the browser keeps. Expired sign-ins are deleted."""
+    id, secret = secrets.token_hex(8), secrets.token_hex(32)
+    extra = {"token": token, "expires_at": expires_at, "hash": _hash(secret), "who": dict(who)}
+    stamp = Stamp("server/sign-in", "sign_in", "", now)
+    old = store.entries.list(SIGN_INS_HOME, Listing((ACCESS,), limit=limits.LIST_MAX)).entries
+    edits: list[tuple[str, str, Decide]] = [(ACCESS, id, lambda before: Draft("", extra=extra))]
+    edits += [(ACCESS, entry.key, lambda before: DELETE) for entry in old if entry.extra["expires_at"] <= now]
+    store.entries.edit_all(SIGN_INS_HOME, edits, stamp)
+    return f"{id}_{secret}"
+
+
+def recognised_sign_in(store: Store, presented: str, now: int) -> SignIn | None:
+    """The sign-in that was presented, if it exists and has not expired."""
+    shape = _SIGN_IN.fullmatch(presented)
+    entry = store.entries.read(SIGN_INS_HOME, ACCESS, shape[1]) if shape else None
+    if shape is None or entry is None or not hmac.compare_digest(_hash(shape[2]), str(entry.extra["hash"])):
+        return None
+    sign_in = _sign_in(entry)
+    return sign_in if now < sign_in.expires_at else None
+
+
+def sign_out(store: Store, presented: str, *, now: int) -> None:
+    """Delete the sign-in that was presented."""
+    sign_in = recognised_sign_in(store, presented, now)
+    if sign_in is not None:
+        stamp = Stamp("server/sign-in", "sign_out", "", now)
+        store.entries.edit(SIGN_INS_HOME, ACCESS, sign_in.id, lambda before: DELETE, stamp)
+
+
+def _sign_in(entry: Entry) -> SignIn:
+    extra = entry.extra
+    return SignIn(entry.key, str(extra["token"]), extra["expires_at"], extra["who"])

@@ -19,34 +19,34 @@ from limpet.store import entry_from
 DAY_MS = 86_400_000
 SECRET, DUPLICATE, UNREAD, STALE = "secret", "duplicate", "unread", "stale"
 FINDINGS = (SECRET, DUPLICATE, UNREAD, STALE)
-COMPARED = (NOTE, MEMORY)  # kinds in which saying a thing twice is no use
+COMPARED = (NOTE, MEMORY)  # kinds in which a duplicate is of no use
 AGEING = (NOTE, MEMORY, PIN, STATE, HANDOFF)
 NOT_KNOWN = "Who read an entry is not recorded; of outputs it is counted. Outputs are not searched for secrets."
 
 
 class AuditFinding(NamedTuple):
-    """One thing to look at. `change` is the number of the change, for what only history holds."""
+    """One thing to review. `change` is the number of a change, for a text that is in the history but not current."""
 
     finding: str
     kind: str
     key: str
     reason: str
-    of: str = ""  # the entry that is said again
+    of: str = ""  # the entry that this one duplicates
     change: int = 0
 
 
 class Audit(NamedTuple):
-    found: tuple[AuditFinding, ...]
+    findings: tuple[AuditFinding, ...]
     counts: Mapping[str, int]
     left_out: int
     entries: int
     changes: int
     outputs: int
-    skipped: tuple[str, ...]  # what was not looked at because there is too much of it
+    skipped: tuple[str, ...]  # what was not examined because there is too much of it
 
 
 class _Walk:
-    """What one pass over a project gathers."""
+    """Collects the findings of one pass over a project."""
 
     def __init__(self, only: frozenset[str], oldest: int) -> None:
         self.only = only
@@ -73,7 +73,7 @@ class _Walk:
             )
 
     def change(self, seq: int, before: Entry | None) -> None:
-        """What an entry was. Of an entry with a secret in several versions, the last is named."""
+        """Examine an earlier version. If several versions of an entry hold a secret, the latest is reported."""
         self.changes += 1
         if before is not None and SECRET in self.only and (why := self._secret(before)):
             name = (before.kind, before.key)
@@ -101,7 +101,7 @@ class _Walk:
 
 
 def _ages(entry: Entry) -> bool:
-    """What is done is past anyway, and memory is pinned because it holds for long."""
+    """Whether an entry can be stale. Done entries are history, and pinned memory is meant to last."""
     return entry.kind in AGEING and not entry.done and not (entry.kind == MEMORY and entry.pinned)
 
 
@@ -111,7 +111,7 @@ def audit(
     stale_days: int = limits.AUDIT_STALE_DAYS,
     limit: int = limits.HISTORY_SHOWN,
 ) -> Audit:
-    """At most `limit` findings of each sort, and how many there are."""
+    """At most `limit` findings per kind, and the number of all."""
     for name in only:
         if name not in FINDINGS:
             raise errors.not_one_of("audit", "only", name, FINDINGS)
@@ -122,7 +122,7 @@ def audit(
         elif SECRET in walk.only:
             walk.change(record["seq"], record["before"] and entry_from(record["before"]))
         else:
-            break  # nothing else is looked for in history
+            break  # history is searched for secrets alone
     page = ctx.store.outputs.list(ctx.scope, limits.AUDIT_OUTPUTS)
     if page.total > len(page.outputs):
         walk.skipped.add(f"only {len(page.outputs):,} of {page.total:,} outputs were looked at")
@@ -134,8 +134,8 @@ def audit(
     findings = walk.all()
     counts = {name: sum(item.finding == name for item in findings) for name in FINDINGS if name in walk.only}
     listed = [item for name in counts for item in [item for item in findings if item.finding == name][:limit]]
-    looked = (walk.entries, walk.changes, len(page.outputs))
-    return Audit(tuple(listed), counts, len(findings) - len(listed), *looked, tuple(sorted(walk.skipped)))
+    examined = (walk.entries, walk.changes, len(page.outputs))
+    return Audit(tuple(listed), counts, len(findings) - len(listed), *examined, tuple(sorted(walk.skipped)))
 
 
 def _finding_json(item: AuditFinding) -> Json:
@@ -145,7 +145,7 @@ def _finding_json(item: AuditFinding) -> Json:
 
 def audit_json(value: Audit) -> Json:
     answer: Json = {
-        "findings": [_finding_json(item) for item in value.found],
+        "findings": [_finding_json(item) for item in value.findings],
         "counts": dict(value.counts),
         "looked_at": {"entries": value.entries, "changes": value.changes, "outputs": value.outputs},
         "not_known": NOT_KNOWN,

@@ -1,7 +1,7 @@
-"""Export and import as JSON Lines: a header, every entry, every change, then every output and what outputs are gone.
+"""Export and import as JSON Lines: a header, all entries, all changes, then all outputs and tombstones.
 
-Both ways nothing of these is lost. What is merely noted stays behind: savings, and which calls and reads there were.
-output_lines.py knows the lines of outputs.
+An export and an import keep all of these. The call log is not exported: savings, calls and reads. The lines of outputs
+are defined in outputs/transfer.py.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def export_lines(ctx: Context, *, outputs: bool = True) -> Iterator[str]:
     yield to_json({"limpet": FORMAT, "project": ctx.scope.project})
     for kind, record in ctx.store.entries.dump(ctx.scope):
         yield to_json({kind: record})
-    # After the entries, so that whatever an entry cites is here, be it an output or the tombstone of one.
+    # After the entries, so that each output that an entry cites is exported, or its tombstone.
     for record in transfer.leaving(ctx) if outputs else ():
         yield to_json(record)
 
 
 def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> int:
-    """Read an export. Into an empty project it comes back exactly, history and all.
+    """Read an export. An empty project becomes exactly what was exported, with its history.
 
-    With `merge`, entries are added to what is there as changes of their own: equal ones are passed over, and one that
-    differs from what the project has stops the import before anything is written.
+    With `merge`, entries are added to the project as new changes. Equal entries are skipped, and an entry that differs
+    from that of the project stops the import before anything is written.
     """
     with transfer.Waiting() as waiting:
         entries, events = _parse(lines, waiting)
@@ -71,15 +71,15 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
 def _merge(ctx: Context, entries: list[Entry], waiting: transfer.Waiting) -> int:
     new = []
     for entry in entries:
-        there = ctx.store.entries.read(ctx.scope, entry.kind, entry.key)
-        if there is None:
+        present = ctx.store.entries.read(ctx.scope, entry.kind, entry.key)
+        if present is None:
             new.append(entry)
-        elif (there.content, there.tags, there.done) != (entry.content, entry.tags, entry.done):
+        elif (present.content, present.tags, present.done) != (entry.content, entry.tags, entry.done):
             raise errors.import_conflict(entry.kind, entry.key)
     if waiting.count:
-        ctx.store.outputs.add(ctx.scope, waiting.arriving())  # first: what entries cite is then there when they come
+        ctx.store.outputs.add(ctx.scope, waiting.arriving())  # first, so that entries do not cite missing outputs
     for entry in new:
-        # The project's clock moves past an imported id, so that it is never minted again.
+        # The project's clock moves past an imported id, so that the store does not mint it again.
         number = entry.key.rpartition("_")[2]
         now = max(ctx.now, int(number) if entry.kind == NOTE and number.isdecimal() else 0)
         ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _adding(entry), ctx.stamp("import")._replace(now=now))
@@ -98,10 +98,10 @@ def _adding(entry: Entry) -> Decide:
 
 
 def _parse(lines: Iterable[str], waiting: transfer.Waiting) -> tuple[list[Entry], list[dict[str, Any]]]:
-    """Entries and changes. Outputs may be bigger than memory, so their lines are put aside."""
+    """Entries and changes. Outputs may not fit into memory, so `waiting` spools their lines."""
     entries: list[Entry] = []
     events: list[dict[str, Any]] = []
-    seen: set[tuple[Any, ...]] = set()
+    names: set[tuple[Any, ...]] = set()
     number = 0
     for number, line in enumerate(lines, 1):
         record = _object(number, line)
@@ -112,11 +112,11 @@ def _parse(lines: Iterable[str], waiting: transfer.Waiting) -> tuple[list[Entry]
             waiting.add(number, line, record)
         elif "entry" in record:
             entries.append(_entry(number, record["entry"]))
-            _once(number, seen, entries[-1][:2])
+            _once(number, names, entries[-1][:2])
         elif "event" in record:
             events.append(_event(number, record["event"]))
-            _once(number, seen, (events[-1]["seq"],))
-            _once(number, seen, tuple(events[-1][name] for name in ("kind", "key", "version")))
+            _once(number, names, (events[-1]["seq"],))
+            _once(number, names, tuple(events[-1][name] for name in ("kind", "key", "version")))
         else:
             raise errors.bad_import(number, "it is neither an entry nor an event nor part of an output")
     if number == 0:
@@ -125,10 +125,10 @@ def _parse(lines: Iterable[str], waiting: transfer.Waiting) -> tuple[list[Entry]
     return entries, events
 
 
-def _once(number: int, seen: set[tuple[Any, ...]], name: tuple[Any, ...]) -> None:
-    if name in seen:
+def _once(number: int, names: set[tuple[Any, ...]], name: tuple[Any, ...]) -> None:
+    if name in names:
         raise errors.bad_import(number, "it says again what an earlier line said")
-    seen.add(name)
+    names.add(name)
 
 
 def _object(number: int, line: str) -> dict[str, Any]:

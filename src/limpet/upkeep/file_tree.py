@@ -1,13 +1,13 @@
-"""What is kept, seen as a small tree of files, for models whose memory tool speaks of files.
+"""Stored entries as a small tree of files, for models whose memory tool works on files.
 
     notepad.md       the session's notepad
     handoff.md       what the last session left for this one, or this one for the next
     notes/<id>.md    the session's notes
-    outputs/<id>.txt big results that were kept; only for reading
+    outputs/<id>.txt stored outputs, which cannot be changed
     everything else  the project's memory: the path is the key
 
-A path is a name in the store and nothing more: no file of the machine is ever looked at. Each change is the one that
-the tool of its kind makes, with its bounds and its event, so that history and undo know it too.
+A path is a name in the store: no file of the machine is opened. Each change goes through the operation of its kind,
+with its limits and its event, so that history and undo cover it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Change = Callable[[str], str]
 
 
 class Place(NamedTuple):
-    """What a path names. In memory a name may turn out to be a folder, which only the keys in it tell."""
+    """What a path names. A path in memory may be a folder; the keys that begin with it decide."""
 
     path: str
     kind: str
@@ -50,28 +50,28 @@ class File(NamedTuple):
 
 class Listed(NamedTuple):
     files: tuple[File, ...]  # folders too, whose paths end in a slash
-    left_out: int  # notes and outputs beyond those shown, and memory whose key is no path
+    left_out: int  # notes and outputs over the limit, and memory whose key is not a path
 
 
-class Shown(NamedTuple):
+class FileLines(NamedTuple):
     """Lines of a file, from the number `first` on, and how many it has."""
 
     lines: tuple[str, ...]
     first: int
     total: int
-    cut: bool  # the last line is not whole
+    cut: bool  # the last line is incomplete
 
 
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 
 def place(path: str) -> Place:
-    """What a path names; an error where it is no path of ours."""
+    """What a path names; an error if it is not a path of this tree."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise errors.path_outside(path, ROOT)
     rest = path.removeprefix(ROOT).removeprefix("/").removesuffix("/")
     names = rest.split("/") if rest else []
-    if why := _wrong(names):
+    if why := _name_problem(names):
         raise errors.path_refused(path, why)
     clean = "/".join((ROOT, *names))
     match names:
@@ -90,8 +90,8 @@ def place(path: str) -> Place:
     return Place(clean, MEMORY, memory.memory_key("/".join(names)))
 
 
-def _wrong(names: Sequence[str]) -> str:
-    """What is wrong with the names of a path. Nothing is resolved, decoded or mended: a name is taken as it is."""
+def _name_problem(names: Sequence[str]) -> str:
+    """What is wrong with the names of a path. Names are taken as they are, without resolving or decoding."""
     for name in names:
         if name in ("", ".", ".."):
             return "its names may not be empty, . or .."
@@ -112,28 +112,28 @@ def _is_path(key: str) -> bool:
 
 
 def list_files(ctx: Context, path: str) -> Listed | None:
-    """What is in a folder, two levels deep; None where the path names no folder."""
+    """The contents of a folder, two levels deep; None if the path is not a folder."""
     where = place(path)
     if where.kind not in (FOLDER, MEMORY):
         return None
-    files, left_out = _below(ctx, where.key) if where.kind == MEMORY else _in_ours(ctx, where.key)
+    files, left_out = _below(ctx, where.key) if where.kind == MEMORY else _special_files(ctx, where.key)
     if where.kind == MEMORY and (not files or ctx.store.entries.read(ctx.scope, MEMORY, where.key) is not None):
         return None
     return Listed((File(where.path, sum(file.size for file in files)), *_tree(where.path, files)), left_out)
 
 
-def read_file(ctx: Context, path: str, lines: Sequence[int] | None = None) -> Shown:
-    """A file's lines, or those from the one number to the other (-1: to the end). As many as one answer may have."""
+def read_file(ctx: Context, path: str, lines: Sequence[int] | None = None) -> FileLines:
+    """The lines of a file, or a range of them (-1: to the end), up to the limit of one answer."""
     where = place(path)
     if where.kind == OUTPUT:
-        kept = _output(ctx, where)
-        first, last = _range(lines, max(kept.lines, 1))
-        read = output_read.scratchpad_read(ctx, kept.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
-        return _shown(read.content, first, max(kept.lines, 1), read.cursor is not None)
-    whole = _text(ctx, where).split("\n")
-    first, last = _range(lines, len(whole))
-    text, cut = tokens.cut("\n".join(whole[first - 1 : last]), limits.OUTPUT_READ_MOST)
-    return _shown(text, first, len(whole), cut)
+        output = _output(ctx, where)
+        first, last = _range(lines, max(output.lines, 1))
+        read = output_read.scratchpad_read(ctx, output.id, lines=f"{first}-{last}", tokens=limits.OUTPUT_READ_MOST)
+        return _file_lines(read.content, first, max(output.lines, 1), read.cursor is not None)
+    all_lines = _text(ctx, where).split("\n")
+    first, last = _range(lines, len(all_lines))
+    text, cut = tokens.cut("\n".join(all_lines[first - 1 : last]), limits.OUTPUT_READ_MOST)
+    return _file_lines(text, first, len(all_lines), cut)
 
 
 def _range(lines: Sequence[int] | None, total: int) -> tuple[int, int]:
@@ -144,12 +144,12 @@ def _range(lines: Sequence[int] | None, total: int) -> tuple[int, int]:
     return lines[0], total if lines[1] == -1 else min(lines[1], total)
 
 
-def _shown(text: str, first: int, total: int, cut: bool) -> Shown:
+def _file_lines(text: str, first: int, total: int, cut: bool) -> FileLines:
     lines = text.removesuffix("\n").split("\n")
     broken = cut and not text.endswith("\n")
-    if broken and len(lines) > 1:  # a part of a line would look like the whole of it
+    if broken and len(lines) > 1:  # a cut line would look like a complete one
         lines, broken = lines[:-1], False
-    return Shown(tuple(lines), first, total, broken)
+    return FileLines(tuple(lines), first, total, broken)
 
 
 def _text(ctx: Context, where: Place) -> str:
@@ -166,7 +166,7 @@ def _text(ctx: Context, where: Place) -> str:
 
 
 def _visible(ctx: Context, entry: Entry) -> bool:
-    """Whether it is this session's business: notes of others are not, nor is a handoff that a third session took."""
+    """Whether the session may see it: not the notes of other sessions, nor a handoff that another session took."""
     if entry.kind == NOTE:
         return entry.session == ctx.session
     if entry.kind == HANDOFF:
@@ -178,32 +178,32 @@ def _output(ctx: Context, where: Place) -> Output:
     try:
         return output_keep.find_output(ctx, where.key)
     except LimpetError as problem:
-        if problem.code == "output_gone":  # it says what it was, and how to get it again
+        if problem.code == "output_gone":  # the error describes the output and how to produce it again
             raise
         raise errors.no_file(where.path) from None
 
 
 def _below(ctx: Context, folder: str) -> tuple[list[File], int]:
-    """Memory in a folder, and how much there is whose key is no path."""
+    """Memory in a folder, and the number of entries whose key is not a path."""
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
-    known = [entry for entry in page.entries if _is_path(entry.key)]
+    with_path = [entry for entry in page.entries if _is_path(entry.key)]
     start = f"{folder}/" if folder else ""
-    found = [entry for entry in known if entry.key.startswith(start)]
-    left_out = 0 if folder else page.total - len(known)
-    return sorted(File(f"{ROOT}/{entry.key}", len(entry.content.encode())) for entry in found), left_out
+    inside = [entry for entry in with_path if entry.key.startswith(start)]
+    left_out = 0 if folder else page.total - len(with_path)
+    return sorted(File(f"{ROOT}/{entry.key}", len(entry.content.encode())) for entry in inside), left_out
 
 
-def _in_ours(ctx: Context, folder: str) -> tuple[list[File], int]:
+def _special_files(ctx: Context, folder: str) -> tuple[list[File], int]:
     files: list[File] = []
     left_out = 0
     if folder in ("", NOTES):
         page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), ctx.session, limit=limits.NOTES_SHOWN))
-        files += [File(f"{ROOT}/{NOTES}/{one.key}{NOTE_END}", len(one.content.encode())) for one in page.entries]
+        files += [File(f"{ROOT}/{NOTES}/{note.key}{NOTE_END}", len(note.content.encode())) for note in page.entries]
         left_out += page.total - len(page.entries)
     if folder in ("", OUTPUTS):
-        kept = ctx.store.outputs.list(ctx.scope, limits.NOTES_SHOWN)
-        files += [File(f"{ROOT}/{OUTPUTS}/{one.id}{OUTPUT_END}", one.size) for one in kept.outputs]
-        left_out += kept.total - len(kept.outputs)
+        outputs = ctx.store.outputs.list(ctx.scope, limits.NOTES_SHOWN)
+        files += [File(f"{ROOT}/{OUTPUTS}/{output.id}{OUTPUT_END}", output.size) for output in outputs.outputs]
+        left_out += outputs.total - len(outputs.outputs)
     if folder:
         return files, left_out
     own = []
@@ -211,13 +211,13 @@ def _in_ours(ctx: Context, folder: str) -> tuple[list[File], int]:
         try:
             own.append(File(f"{ROOT}/{name}", len(_text(ctx, place(f"{ROOT}/{name}")).encode())))
         except LimpetError:
-            continue  # there is none now
-    kept_memory, odd = _below(ctx, "")
-    return [*own, *files, *kept_memory], left_out + odd
+            continue  # there is none
+    memory_files, odd = _below(ctx, "")
+    return [*own, *files, *memory_files], left_out + odd
 
 
 def _tree(root: str, files: Sequence[File]) -> list[File]:
-    """Files and folders, two levels deep; a folder is as big as all that is in it."""
+    """Files and folders, two levels deep. The size of a folder is the sum of its files."""
     sizes: dict[str, int] = {}
     for file in files:
         names = file.path.removeprefix(f"{root}/").split("/")
@@ -231,33 +231,33 @@ def _tree(root: str, files: Sequence[File]) -> list[File]:
 
 
 def create_file(ctx: Context, path: str, text: str) -> str:
-    """A new file. The path at which it stands, which for a note is one with the id it got."""
+    """Create a file and return its path. The path of a note has the id that the store minted."""
     where = place(path)
     storable("file_text", text)
     match where.kind:
         case "folder":
             raise errors.not_a_file(where.path)
         case "output":
-            raise _outputs_stay(where)
+            raise _output_read_only(where)
         case "note":
             if ctx.store.entries.read(ctx.scope, NOTE, where.key) is not None:
                 raise errors.file_exists(where.path)
             return f"{ROOT}/{NOTES}/{notes.add_note(ctx, text.strip()).note.id}{NOTE_END}"
         case "handoff":
-            handoff.write_session_handoff(ctx, text)  # the last one counts, always
+            handoff.write_session_handoff(ctx, text)  # replaces the previous one
         case "notepad":
-            notepad.edit(ctx, notepad.pad(ctx), "write_notepad", lambda before: _only_new(where, before, text), None)
+            notepad.edit(ctx, notepad.pad(ctx), "write_notepad", lambda before: _if_empty(where, before, text), None)
         case _:
-            _free(ctx, where)
+            _check_free(ctx, where)
             ctx.store.entries.edit(ctx.scope, MEMORY, where.key, _new_memory(where, text), _stamp(ctx, "replace"))
     return where.path
 
 
 def edit_file(ctx: Context, path: str, change: Change) -> str:
-    """A file changed in place, at once and whole; what it says afterwards."""
+    """Change a file in one transaction and return its new text."""
     where = place(path)
     if where.kind == OUTPUT:
-        raise _outputs_stay(where)
+        raise _output_read_only(where)
     if where.kind == NOTEPAD:
         _text(ctx, where)
         return notepad.edit(ctx, notepad.pad(ctx), "update_notepad", change, None).notepad.content
@@ -279,7 +279,7 @@ def delete_file(ctx: Context, path: str) -> None:
         case "folder":
             raise errors.file_read_only(where.path, "it is always there. Delete the files in it one by one")
         case "output":
-            raise _outputs_stay(where)
+            raise _output_read_only(where)
         case "handoff":
             raise errors.file_read_only(where.path, "a handoff stays until it is used. Create it again to replace it")
         case "note":
@@ -290,11 +290,13 @@ def delete_file(ctx: Context, path: str) -> None:
             notepad.write_notepad(ctx, "")
         case _:
             keys = _keys(ctx, where)
-            ctx.store.entries.edit_all(ctx.scope, [(MEMORY, key, _gone(where)) for key in keys], _stamp(ctx, "delete"))
+            ctx.store.entries.edit_all(
+                ctx.scope, [(MEMORY, key, _deletion(where)) for key in keys], _stamp(ctx, "delete")
+            )
 
 
 def rename_file(ctx: Context, old_path: str, new_path: str) -> None:
-    """Memory under another key; a folder with all that is in it, or nothing of it."""
+    """Move memory to another key, or all entries of a folder, in one transaction."""
     old, new = place(old_path), place(new_path)
     for where in (old, new):
         if where.kind != MEMORY:
@@ -302,26 +304,26 @@ def rename_file(ctx: Context, old_path: str, new_path: str) -> None:
     keys = _keys(ctx, old)
     if new.key == old.key or new.key.startswith(f"{old.key}/"):
         raise errors.path_refused(new.path, f"it is {old.path} itself or in it")
-    _free(ctx, new)
+    _check_free(ctx, new)
     edits: list[tuple[str, str, Decide]] = []
     for key in keys:
-        other = memory.memory_key(new.key + key.removeprefix(old.key))
-        edits += _moved(old, key, Place(f"{ROOT}/{other}", MEMORY, other))
+        new_key = memory.memory_key(new.key + key.removeprefix(old.key))
+        edits += _moved(old, key, Place(f"{ROOT}/{new_key}", MEMORY, new_key))
     ctx.store.entries.edit_all(ctx.scope, edits, _stamp(ctx, "rename"))
 
 
 def _keys(ctx: Context, where: Place) -> list[str]:
-    """The one key that a path names, or those in the folder that it names."""
+    """The key that a path names, or the keys in the folder that it names."""
     if ctx.store.entries.read(ctx.scope, MEMORY, where.key) is not None:
         return [where.key]
-    found = [file.path.removeprefix(f"{ROOT}/") for file in _below(ctx, where.key)[0]]
-    if not found:
+    keys = [file.path.removeprefix(f"{ROOT}/") for file in _below(ctx, where.key)[0]]
+    if not keys:
         raise errors.no_file(where.path)
-    return found
+    return keys
 
 
-def _free(ctx: Context, where: Place) -> None:
-    """Nothing stands in the way of a new file: no folder of that name, and no file where a folder would be."""
+def _check_free(ctx: Context, where: Place) -> None:
+    """Check that a new file can be created: no folder has its name, and no file the name of one of its folders."""
     names = where.key.split("/")
     for count in range(1, len(names)):
         if ctx.store.entries.read(ctx.scope, MEMORY, "/".join(names[:count])) is not None:
@@ -331,17 +333,17 @@ def _free(ctx: Context, where: Place) -> None:
 
 
 def _new_memory(where: Place, text: str) -> Decide:
-    kept = _memory_text(text)
+    checked = _memory_text(text)
 
     def decide(before: Entry | None) -> Draft:
         if before is not None:
             raise errors.file_exists(where.path)
-        return Draft(kept)
+        return Draft(checked)
 
     return decide
 
 
-def _only_new(where: Place, before: str, text: str) -> str:
+def _if_empty(where: Place, before: str, text: str) -> str:
     if before:
         raise errors.file_exists(where.path)
     return text
@@ -357,8 +359,8 @@ def _changed(ctx: Context, where: Place, change: Change) -> Decide:
             return Draft(_memory_text(text), before.session, before.tags, before.done, before.pinned, extra)
         if where.kind == HANDOFF:
             return Draft(handoff.checked(text), ctx.session, extra={"written_at": ctx.now})
-        kept = notes.checked(ctx, text.strip())
-        return Draft(kept, before.session, before.tags, before.done, before.pinned, before.extra)
+        checked = notes.checked(ctx, text.strip())
+        return Draft(checked, before.session, before.tags, before.done, before.pinned, before.extra)
 
     return decide
 
@@ -368,7 +370,7 @@ def _memory_text(text: str) -> str:
     return bounded("file", text.strip(), limits.MEMORY_MAX_CHARS, advice, blank="Write what is to be kept.")
 
 
-def _gone(where: Place) -> Decide:
+def _deletion(where: Place) -> Decide:
     def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_file(where.path)
@@ -399,5 +401,5 @@ def _stamp(ctx: Context, mode: str) -> Stamp:
     return ctx.stamp("write_memory", {"mode": mode})
 
 
-def _outputs_stay(where: Place) -> LimpetError:
+def _output_read_only(where: Place) -> LimpetError:
     return errors.file_read_only(where.path, "outputs are kept as they were. Write what matters of them to a file")

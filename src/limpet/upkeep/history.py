@@ -1,16 +1,21 @@
-"""History and undo, the same for every kind: both only read events, and undo writes one more."""
+"""History and undo for entries of every kind. Both read events; undo writes a new one."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import errors, limits
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
 from limpet.model import FOLD, JOURNAL, SESSION, Draft, Entry, Event, iso
-from limpet.store import DELETE, Decide, Delete, EventQuery, entry_record
-from limpet.upkeep import purge_journal
+from limpet.store import DELETE, Decide, Delete, EventQuery
 
-NOBODYS = ("begin_session", "see_tools")  # written in passing, so nobody means them by "the last change"
+if TYPE_CHECKING:
+    from limpet.upkeep import purge
+else:  # loads the window and redaction, which a history or the undo of one change does not need
+    purge = LateModule("upkeep.purge")
+
+AUTOMATIC = ("begin_session", "see_tools")  # side effects, which are not meant by "the last change"
 EXCERPT = 120  # characters of a content in a listing
 
 
@@ -36,7 +41,7 @@ def history(
 
 
 def undo(ctx: Context, seq: int | None = None) -> Undone:
-    """Take one change back: the one named, or the newest that is not itself an undo or undone."""
+    """Undo one change: the given one, or the newest that is neither an undo nor undone."""
     event = _last(ctx) if seq is None else ctx.store.entries.event(ctx.scope, seq)
     if event is None:
         raise errors.no_event(seq) if seq is not None else errors.nothing_to_undo()
@@ -51,7 +56,7 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
         raise errors.journal_stays(event.seq)
 
     def decide(now: Entry | None) -> Draft | Delete:
-        # What counts is what the entry says, not its version: a change that was itself undone is no obstacle.
+        # The content decides, not the version: a later change that was itself undone is no obstacle.
         if _state(now) != _state(event.after):
             raise errors.changed_since(event.seq, event.kind, event.key)
         return _as_it_was(event)
@@ -62,17 +67,19 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
 
 
 def _unpurge(ctx: Context, event: Event) -> Undone:
-    """Bring back all that one purge took out, but for what was written anew since or is erased."""
-    purge = event.detail["purge"]
-    stamp = ctx.stamp("undo", {"of": event.seq, "purge": purge})
+    """Restore what one purge removed, except entries that were changed since and texts that were erased."""
+    purge_id = event.detail["purge"]
+    stamp = ctx.stamp("undo", {"of": event.seq, "purge": purge_id})
     restored: dict[tuple[str, str], int] = {}
-    _journal_back(ctx, purge)
+    _journal_back(ctx, purge_id)
     before_seq: int | None = None
     while events := ctx.store.entries.events(
         ctx.scope, EventQuery(operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
     ):
-        taken = [one for one in events if one.detail["purge"] == purge and not one.detail.get("erased")]
-        changes = ctx.store.entries.edit_all(ctx.scope, [(one.kind, one.key, _back(one)) for one in taken], stamp)
+        taken = [purged for purged in events if purged.detail["purge"] == purge_id and not purged.detail.get("erased")]
+        changes = ctx.store.entries.edit_all(
+            ctx.scope, [(purged.kind, purged.key, _back(purged)) for purged in taken], stamp
+        )
         restored |= {(change.entry.kind, change.entry.key): change.seq for change in changes if change.seq}
         before_seq = events[-1].seq
     if not restored:
@@ -80,17 +87,17 @@ def _unpurge(ctx: Context, event: Event) -> Undone:
     return Undone(event, max(restored.values()), len(restored))
 
 
-def _journal_back(ctx: Context, purge: str) -> None:
-    """First the journal's file: should that fail, nothing has happened yet."""
+def _journal_back(ctx: Context, purge_id: str) -> None:
+    """Restore the journal's file. This comes first: if it fails, nothing has changed."""
     taken: list[Event] = []
     before_seq: int | None = None
     while events := ctx.store.entries.events(
         ctx.scope, EventQuery(JOURNAL, operation="purge", before_seq=before_seq, limit=limits.PURGE_BATCH)
     ):
-        taken += [event for event in events if event.detail["purge"] == purge and event.after is None]
+        taken += [event for event in events if event.detail["purge"] == purge_id and event.after is None]
         before_seq = events[-1].seq
     if taken:
-        purge_journal.put_back(ctx, taken)
+        purge.restore_lines(ctx, taken)
 
 
 def _back(event: Event) -> Decide:
@@ -98,7 +105,7 @@ def _back(event: Event) -> Decide:
 
 
 def _as_it_was(event: Event) -> Draft | Delete:
-    """What the entry was before, with whoever wrote it then: bringing a text back does not make it ours."""
+    """The entry before the change, with its origin: restoring a text does not make the caller its author."""
     state = _state(event.before)
     return DELETE if state is None or event.before is None else state._replace(origin=event.before.origin)
 
@@ -110,9 +117,9 @@ def _state(entry: Entry | None) -> Draft | None:
 
 
 def _last(ctx: Context) -> Event | None:
-    """The newest change that still stands. What an undo took back is passed over, and so are undos themselves.
+    """The newest change that can be undone. Undos and what they undid are skipped.
 
-    Folds are passed over too: they happen by themselves, and nobody who says "undo" thinks of them.
+    Folds are skipped too, because they are automatic and not what a caller means by the last change.
     """
     undone: set[int] = set()
     purges: set[str] = set()
@@ -126,7 +133,7 @@ def _last(ctx: Context) -> Event | None:
             elif event.operation == "purge":
                 if event.detail["purge"] not in purges and not event.detail.get("erased"):
                     return event
-            elif event.operation not in NOBODYS and event.kind not in (FOLD, JOURNAL) and event.seq not in undone:
+            elif event.operation not in AUTOMATIC and event.kind not in (FOLD, JOURNAL) and event.seq not in undone:
                 return event
         before_seq = events[-1].seq
     return None
@@ -135,13 +142,11 @@ def _last(ctx: Context) -> Event | None:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def event_json(event: Event, *, whole: bool = False) -> Json:
-    """A change as JSON. Listings show the beginning of contents; `whole` shows the entries in full."""
+def event_json(event: Event) -> Json:
+    """A change as JSON, with the beginning of the contents."""
 
-    def side(entry: Entry | None) -> object:
-        if entry is None:
-            return None
-        return entry_record(entry) if whole else entry.content[:EXCERPT]
+    def excerpt(entry: Entry | None) -> str | None:
+        return None if entry is None else entry.content[:EXCERPT]
 
     return {
         "seq": event.seq,
@@ -152,8 +157,8 @@ def event_json(event: Event, *, whole: bool = False) -> Json:
         "kind": event.kind,
         "key": event.key,
         "version": event.version,
-        "before": side(event.before),
-        "after": side(event.after),
+        "before": excerpt(event.before),
+        "after": excerpt(event.after),
     }
 
 
@@ -162,5 +167,5 @@ def history_json(value: History) -> Json:
 
 
 def undone_json(value: Undone) -> Json:
-    shown: Json = {"undone": event_json(value.event), "seq": value.seq}
-    return shown | ({"restored": value.restored} if value.restored else {})
+    answer: Json = {"undone": event_json(value.event), "seq": value.seq}
+    return answer | ({"restored": value.restored} if value.restored else {})

@@ -1,4 +1,4 @@
-"""Read-only paging for the dashboard: pages back to the beginning of a project, at the same cost per page.
+"""Paging for the dashboard: pages back to the beginning of a project, at the same cost per page.
 
 Operations answer agents, whose windows are small; a person pages through a project. These functions do not write, and
 an output that a person reads does not count as read back, because it entered no window.
@@ -16,11 +16,11 @@ from limpet.outputs import read as output_read
 from limpet.store import EventQuery, Listing
 from limpet.text import slices
 
-RECENT_EVENTS = 400  # looked at to tell which sessions were last at work
+RECENT_EVENTS = 400  # read to find the sessions that were active last
 
 
 class Leaf(NamedTuple):
-    """One page of notes. `following` is where the next one begins, None at the end."""
+    """One page of notes. `following` is the position of the next page, None at the end."""
 
     notes: tuple[Entry, ...]
     following: str | None
@@ -28,7 +28,7 @@ class Leaf(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Lines of an output, or the places where a text stands in it."""
+    """Lines of an output, or the matches of a text in it."""
 
     output: Output
     first: int
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 def notes(ctx: Context, before: str | None, *, include_done: bool, limit: int) -> Leaf:
-    """Notes of every session, made last first."""
+    """Notes of every session, the last created first."""
     notes = ctx.store.entries.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1)
     page = notes[:limit]
     following = page[-1].key if len(notes) > limit else None
@@ -66,7 +66,7 @@ def change(ctx: Context, seq: int) -> Event:
 
 
 def last_changes(ctx: Context) -> tuple[Event, ...]:
-    """Enough of the newest changes to see who was at work lately."""
+    """Enough of the newest changes to see who was active recently."""
     return ctx.store.entries.events(ctx.scope, EventQuery(limit=RECENT_EVENTS))
 
 
@@ -86,13 +86,13 @@ def session(ctx: Context, id: str) -> Entry:
 
 
 def sessions(ctx: Context, *, include_archived: bool, limit: int) -> tuple[tuple[Entry, ...], int]:
-    """The newest sessions, and how many there are besides."""
+    """The newest sessions, and how many more there are."""
     page = ctx.store.entries.list(ctx.scope, Listing((SESSION,), include_done=include_archived, limit=limit))
     return page.entries, page.total - len(page.entries)
 
 
 def session_count(ctx: Context) -> int:
-    """How many sessions are not over."""
+    """How many sessions are not archived."""
     return ctx.store.entries.list(ctx.scope, Listing((SESSION,), limit=1)).total
 
 
@@ -130,7 +130,7 @@ def output_lines(ctx: Context, id: str, first: int, count: int) -> Part:
 
 
 def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: int) -> Part:
-    """Where a text or a regular expression stands in an output, with the lines around."""
+    """The matches of a text or a regular expression in an output, with the lines around them."""
     output = output_keep.find_output(ctx, id)
     text = output_read.full_text(ctx, id)
     try:
@@ -141,6 +141,6 @@ def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: i
 
 
 def outputs_of(ctx: Context) -> tuple[Output, ...]:
-    """What the session was the first to keep, among the outputs last used."""
+    """The recently used outputs that this session was the first to keep."""
     outputs = ctx.store.outputs.list(ctx.scope, limits.LIST_MAX).outputs
     return tuple(output for output in outputs if output.session == ctx.session)

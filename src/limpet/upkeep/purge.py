@@ -1,25 +1,30 @@
-"""Purge: take out what came from an origin that is no longer trusted, everywhere at once.
+"""Purge: remove everything that came from an origin that is no longer trusted.
 
-The origin of an entry is who wrote its last version, that of an output the tool that printed it; both are set by us.
-What is taken out leaves an event, so that `undo` brings it back. `forever` takes out what the events keep as well, and
-every earlier version from that origin.
+The origin of an entry is the writer of its last version, and the origin of an output is the tool that produced it.
+Limpet sets both. A removal is recorded as an event, so that `undo` can restore the entry. `forever` also erases the
+texts that events store, and every earlier version from that origin.
 
-What was said in a conversation keeps its place, because a provider refuses a call without its result: its texts are
-blanked. So are the summaries, folds and tasks that speak of it. Lines of the journal that came from the origin go from
-its file, as one edit of it.
+Messages stay in their positions with their texts blanked, because providers refuse a call without its result. The
+folds and tasks that summarise them are blanked too. Lines of the journal that came from the origin are removed in one
+edit of its file. They are stored with the deleted entry, so that `undo` restores them and `forever` erases them.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeVar
 
 from limpet import limits
 from limpet.catalogue.check import a_name
 from limpet.catalogue.operation import Context, Json
+from limpet.journal import file as files
+from limpet.journal.document import removal
+from limpet.journal.document.removal import RemovedPiece
+from limpet.journal.recover import journal_of
 from limpet.model import (
     FOLD,
     HANDOFF,
@@ -44,13 +49,15 @@ from limpet.model import (
 from limpet.recall.recall import moment_of
 from limpet.session.records import SessionRecord
 from limpet.store import DELETE, Decide, Delete, EventQuery, Listing, entry_from
-from limpet.upkeep import purge_journal
 from limpet.window.records import PURGED
 from limpet.window.transcript import blanked, message_of, position_of
 
 T = TypeVar("T")
-MAKERS = 20  # changes that are looked through for the one that gave an entry its text
-TAKEN_OUT = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, STATE, SYSTEM_PROMPT, PIN, JOURNAL)
+Pieces = Mapping[str, tuple[Mapping[str, Any], ...]]  # removed from the journal, as JSON, by the key of the entry
+MAKERS = 20  # changes that are searched for the one that gave an entry its text
+REMOVED = "taken"  # the member of an entry's extra that holds its pieces
+JOURNAL_FILES = ("journal", "archive")
+DELETED_KINDS = (NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, STATE, SYSTEM_PROMPT, PIN, JOURNAL)
 OUTPUTS_STAY_GONE = "Outputs cannot be brought back; each leaves a tombstone that says what it was."
 REWORDED = "{count} entries of the journal no longer stand in its file as they were added: look there by hand."
 JOURNAL_OPEN = (
@@ -62,7 +69,7 @@ LEFTOVERS = "Unused parts of the store's files may still hold it until they are 
 
 
 class Origin(NamedTuple):
-    """What is looked for: a who (`agent`, `person`, `import`, `tool`) or one with more said (`agent/sandbox`)."""
+    """The origin to purge: a writer (`agent`, `person`, `import`, `tool`), or one with a detail (`agent/sandbox`)."""
 
     name: str
     since: int
@@ -77,13 +84,13 @@ class Origin(NamedTuple):
         return self.name.partition("/")[2]
 
     def may_be(self, entry: Entry) -> bool:
-        """Whether the entry itself does not speak against it."""
-        result = entry.kind == MESSAGE and entry.extra.get("role") == TOOL  # kept before messages had origins
+        """Whether the fields of the entry allow this origin."""
+        result = entry.kind == MESSAGE and entry.extra.get("role") == TOOL  # stored before messages had origins
         origins = (TOOL if result else entry.origin, *entry.extra.get("sources", ()))
         return self.who in origins and entry.updated_at >= self.since
 
     def is_of(self, entry: Entry, maker: Event | None) -> bool:
-        """… and whether the change that made it, where there is one, says the same."""
+        """Whether the change that made the entry, if it is known, has this origin too."""
         by = not self.more or (maker is not None and fnmatchcase(maker.by, self.name))
         sessions = (entry.session, maker.session if maker is not None else entry.session)
         return by and (self.session is None or self.session in sessions)
@@ -102,8 +109,8 @@ class Purged(NamedTuple):
     dry_run: bool
     names: tuple[Name, ...]  # the first of them
     counts: Mapping[str, int]
-    purge: str  # what the events of this purge have in common; empty when there are none
-    erased: int  # changes whose text is gone for good
+    purge: str  # the id that the events of this purge share; empty when there are none
+    erased: int  # changes whose text was erased
     remarks: tuple[str, ...]
 
 
@@ -120,8 +127,8 @@ def purge(
         0 if since is None else moment_of("since", since, ctx.now),
         None if session is None else a_name("session", session, limits.SESSION_MAX_CHARS),
     )
-    known, outputs = _entries(ctx, sought), _outputs(ctx, sought)
-    entries = list(dict.fromkeys([*known, *_speaking_of(ctx, known)]))
+    direct, outputs = _entries(ctx, sought), _outputs(ctx, sought)
+    entries = list(dict.fromkeys([*direct, *_summaries_of(ctx, direct)]))
     names = (*entries, *outputs)
     remarks = _remarks(sought, names)
     if dry_run:
@@ -129,7 +136,7 @@ def purge(
         return Purged(origin, True, names[: limits.HISTORY_SHOWN], counts, "", 0, tuple(remarks))
     id = f"purge-{os.urandom(6).hex()}"
     stamp = ctx.stamp("purge", {"purge": id, "origin": sought.name})
-    pieces, notes = _out_of_the_file(ctx, entries)
+    pieces, notes = _remove_lines(ctx, entries)
     remarks += notes
     counts = Counter()
     for batch in _batches(entries):
@@ -141,41 +148,42 @@ def purge(
         counts[OUTPUT] += ctx.store.outputs.purge(ctx.scope, [name.key for name in batch], stamp)
     erased = 0
     if forever:
-        for seqs in _batches(list(_remembering(ctx, sought, id, entries))):
+        for seqs in _batches(list(_changes_with_text(ctx, sought, id, entries))):
             erased += ctx.store.entries.erase(ctx.scope, seqs)
-        remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_out_of_the_states(ctx, pieces)]
+        remarks += [COPIES, *([] if ctx.store.scrub() else [LEFTOVERS]), *_forget_lines(ctx, pieces)]
     return Purged(origin, False, names[: limits.HISTORY_SHOWN], +counts, id if entries else "", erased, tuple(remarks))
 
 
-# --- what there is ----------------------------------------------------------------------------------------------------
+# --- finding ----------------------------------------------------------------------------------------------------------
 
 
 def _entries(ctx: Context, sought: Origin) -> list[Name]:
-    found: list[tuple[Name, Entry | None]] = []  # without an entry where nothing more needs to be asked
+    matches: list[tuple[Name, Entry | None]] = []  # the entry is None where the name is enough to decide
     tools = _Tools(sought)
     for what, record in ctx.store.entries.dump(ctx.scope):
         if what != "entry":
             break
         entry = entry_from(record)
         if entry.kind == MESSAGE:
-            if tools.said(entry) and sought.may_be(entry) and sought.session in (None, entry.session):
-                found.append((_name(entry), None))
+            if tools.match(entry) and sought.may_be(entry) and sought.session in (None, entry.session):
+                matches.append((_name(entry), None))
         elif entry.kind == SESSION:
             if cleared(sought, entry) is not None and sought.session in (None, entry.key):
-                found.append((_name(entry), None))
-        elif entry.kind in (*TAKEN_OUT, TASK) and entry.content != PURGED and sought.may_be(entry):
-            found.append((_name(entry), entry._replace(content="")))
-    return [name for name, entry in found if entry is None or sought.is_of(entry, _maker(ctx, sought, entry))]
+                matches.append((_name(entry), None))
+        elif entry.kind in (*DELETED_KINDS, TASK) and entry.content != PURGED and sought.may_be(entry):
+            matches.append((_name(entry), entry._replace(content="")))
+    return [name for name, entry in matches if entry is None or sought.is_of(entry, _maker(ctx, sought, entry))]
 
 
 class _Tools:
-    """Which tool a message is of, where that is asked for: the call before it says so. Messages come in order."""
+    """Matches messages to the tool of the origin, if it names one: the preceding call names the tool. Messages come in
+    order."""
 
     def __init__(self, sought: Origin) -> None:
         self.pattern = sought.more if sought.who == TOOL else ""
         self.calls: dict[tuple[str, str], str] = {}
 
-    def said(self, entry: Entry) -> bool:
+    def match(self, entry: Entry) -> bool:
         if not self.pattern:
             return True
         message = message_of(entry)
@@ -185,7 +193,7 @@ class _Tools:
 
 
 def cleared(sought: Origin, entry: Entry) -> Draft | None:
-    """A session without what it says from this origin: its task, its result, and what was said before a compaction."""
+    """A session without the texts from this origin: its task, its result, and the checkpoint of a compaction."""
     record, content = SessionRecord.from_json(entry.extra), entry.content
     if sought.may_be(entry) and not sought.more:
         content = PURGED if content else ""
@@ -205,7 +213,7 @@ def _name(entry: Entry) -> Name:
 
 
 def _maker(ctx: Context, sought: Origin, entry: Entry, before_seq: int | None = None) -> Event | None:
-    """The change that gave it its text, looked up only where it matters."""
+    """The change that gave the entry its text. It is not looked up where the origin does not depend on it."""
     if not sought.more and sought.session is None:
         return None
     events = ctx.store.entries.events(ctx.scope, EventQuery(entry.kind, entry.key, before_seq=before_seq, limit=MAKERS))
@@ -228,39 +236,39 @@ def _outputs(ctx: Context, sought: Origin) -> list[Name]:
     ]
 
 
-def _speaking_of(ctx: Context, entries: list[Name]) -> list[Name]:
-    """Folds and tasks that stand for messages among these: what they say was taken from them."""
-    said: dict[str, set[int]] = {}
+def _summaries_of(ctx: Context, entries: list[Name]) -> list[Name]:
+    """The folds and tasks that summarise messages among these."""
+    positions: dict[str, set[int]] = {}
     for name in entries:
         if name.kind == MESSAGE:
-            said.setdefault(name.session, set()).add(position_of(name.key))
-    found = []
-    for session, places in said.items():
+            positions.setdefault(name.session, set()).add(position_of(name.key))
+    summaries = []
+    for session, places in positions.items():
         page = ctx.store.entries.list(
             ctx.scope, Listing((FOLD, TASK), session, include_done=True, limit=limits.FOLDS_READ)
         )
         for entry in page.entries:
             first, last = entry.extra.get("first", 0), entry.extra.get("last", -1)
             if any(first <= place <= last for place in places):
-                found.append(_name(entry))
-    return found
+                summaries.append(_name(entry))
+    return summaries
 
 
-def _remembering(ctx: Context, sought: Origin, id: str, entries: Sequence[Name]) -> Iterator[int]:
-    """The changes that keep a text from this origin, or one that was just taken out."""
+def _changes_with_text(ctx: Context, sought: Origin, id: str, entries: Sequence[Name]) -> Iterator[int]:
+    """The changes that store a text from this origin, or one that was just removed."""
     summaries = {(name.kind, name.key) for name in entries if name.kind in (FOLD, TASK)}
     before_seq: int | None = None
     while events := ctx.store.entries.events(ctx.scope, EventQuery(before_seq=before_seq, limit=limits.LIST_MAX)):
         for event in events:
             if event.before is None:
                 continue
-            told = event.kind == SESSION and sought.session in (None, event.key) and cleared(sought, event.before)
+            in_session = event.kind == SESSION and sought.session in (None, event.key) and cleared(sought, event.before)
             if (
-                told
+                in_session
                 or event.detail.get("purge") == id
                 or (event.kind, event.key) in summaries
                 or (
-                    event.kind in (*TAKEN_OUT, MESSAGE)
+                    event.kind in (*DELETED_KINDS, MESSAGE)
                     and sought.may_be(event.before)
                     and sought.is_of(event.before, _maker(ctx, sought, event.before, event.seq))
                 )
@@ -274,60 +282,37 @@ def _batches(names: Sequence[T]) -> Iterator[Sequence[T]]:
         yield names[at : at + limits.PURGE_BATCH]
 
 
-# --- taking it out ----------------------------------------------------------------------------------------------------
+# --- removing ---------------------------------------------------------------------------------------------------------
 
 
 def _edits(sought: Origin, name: Name, pieces: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Decide]]:
-    if pieces:  # noted first, so that the event of the deletion knows what went from the file
-        yield name.kind, name.key, _noting(name, pieces)
+    if pieces:  # stored first, so that the event of the deletion holds the lines removed from the file
+        yield name.kind, name.key, _storing_pieces(name, pieces)
         name = name._replace(version=name.version + 1)
-    yield name.kind, name.key, _taking_out(sought, name)
+    yield name.kind, name.key, _removing(sought, name)
 
 
-def _noting(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
+def _storing_pieces(name: Name, pieces: Sequence[Mapping[str, Any]]) -> Decide:
     def decide(before: Entry | None) -> Draft | None:
         if before is None or before.version != name.version:
             return None
-        extra = {**before.extra, "taken": [dict(piece) for piece in pieces]}
+        extra = {**before.extra, REMOVED: [dict(piece) for piece in pieces]}
         return Draft(before.content, before.session, before.tags, before.done, before.pinned, extra)
 
     return decide
 
 
-def _taking_out(sought: Origin, name: Name) -> Decide:
+def _removing(sought: Origin, name: Name) -> Decide:
     def decide(before: Entry | None) -> Draft | Delete | None:
         if before is None or before.version != name.version:
-            return None  # somebody else was faster, and it is no longer what was looked at
-        if before.kind in TAKEN_OUT:
+            return None  # changed concurrently: this is not the version that was examined
+        if before.kind in DELETED_KINDS:
             return DELETE
         if before.kind == SESSION:
             return cleared(sought, before)
         return blanked(before)
 
     return decide
-
-
-Pieces = Mapping[str, tuple[Mapping[str, Any], ...]]
-
-
-def _out_of_the_file(ctx: Context, entries: Sequence[Name]) -> tuple[Pieces, list[str]]:
-    """Take the journal's lines out of its file, before their entries go: should that fail, nothing has happened."""
-    contents = {}
-    for name in entries:
-        if name.kind == JOURNAL and (entry := ctx.store.entries.read(ctx.scope, JOURNAL, name.key)):
-            contents[name.key] = entry.content
-    if not contents:
-        return {}, []
-    removed = purge_journal.take_out(ctx, contents)
-    return removed.pieces, [REWORDED.format(count=removed.missing)] if removed.missing else []
-
-
-def _out_of_the_states(ctx: Context, pieces: Pieces) -> list[str]:
-    """Take the same lines out of what is kept of the file to merge from."""
-    if not pieces:
-        return []
-    purge_journal.forget(ctx, [str(piece["text"]) for some in pieces.values() for piece in some])
-    return [JOURNAL_OPEN]
 
 
 def _remarks(sought: Origin, names: tuple[Name, ...]) -> list[str]:
@@ -349,3 +334,66 @@ def purged_json(value: Purged) -> Json:
     }
     answer |= {"purge": value.purge} if value.purge else {}
     return answer | ({"erased": value.erased} if value.erased else {})
+
+
+# --- the journal's file -----------------------------------------------------------------------------------------------
+
+
+def _remove_lines(ctx: Context, entries: Sequence[Name]) -> tuple[Pieces, list[str]]:
+    """Remove the journal's lines from its files, and remark on those that are not found there.
+
+    This comes before the entries are deleted: if it fails, nothing has changed.
+    """
+    contents = {}
+    for name in entries:
+        if name.kind == JOURNAL and (entry := ctx.store.entries.read(ctx.scope, JOURNAL, name.key)):
+            contents[name.key] = entry.content
+    if not contents:
+        return {}, []
+    pieces = _cut_out(ctx, contents)
+    missing = len(contents) - len(pieces)
+    return pieces, [REWORDED.format(count=missing)] if missing else []
+
+
+def _cut_out(ctx: Context, entries: Mapping[str, str]) -> Pieces:
+    """Remove entries, by key and content, from the journal and its archive. Each file is written once."""
+    keys, contents = list(entries), list(entries.values())
+    removed: dict[str, list[Mapping[str, Any]]] = {}
+    for name, file in _journal_files(ctx):
+        if not (files.read(file) or "").strip():
+            continue  # no file, or an empty one
+        pieces: list[tuple[int, RemovedPiece]] = []
+
+        def change(text: str, pieces: list[tuple[int, RemovedPiece]] = pieces) -> str:
+            rest, pieces[:] = removal.without(text, contents)
+            return rest
+
+        files.update(file, change)
+        for number, piece in pieces:
+            removed.setdefault(keys[number], []).append({"place": name, **piece._asdict()})
+    return {key: tuple(parts) for key, parts in removed.items()}
+
+
+def restore_lines(ctx: Context, events: Iterable[Event]) -> None:
+    """Restore the lines of the journal that a purge removed with these deletions."""
+    pieces = [piece for event in events if event.before for piece in event.before.extra.get(REMOVED, ())]
+    for name, file in _journal_files(ctx):
+        own = [removal.from_json(piece) for piece in pieces if piece["place"] == name]
+        if own and (files.read(file) or "").strip():
+            files.update(file, lambda text, own=own: removal.put_back(text, own))  # type: ignore[misc]
+
+
+def _forget_lines(ctx: Context, removed: Pieces) -> list[str]:
+    """Remove the same lines from the stored earlier versions of the files, which are kept for merging."""
+    if not removed:
+        return []
+    texts = [str(piece["text"]) for pieces in removed.values() for piece in pieces]
+    for _, file in _journal_files(ctx):
+        with suppress(FileNotFoundError):
+            files.forget(file, texts)
+    return [JOURNAL_OPEN]
+
+
+def _journal_files(ctx: Context) -> tuple[tuple[str, files.JournalFile], ...]:
+    journal = journal_of(ctx)
+    return tuple(zip(JOURNAL_FILES, (journal.place, journal.archive), strict=True))

@@ -3,7 +3,7 @@
 An agent trusts a tool by its definition, and a server can change that at any time. The first complete list of a
 server's tools is pinned: a hash of each definition, and one per part of it to say what changed. A later difference
 stays until a person approves it. There is one entry per server; its `extra` holds the tools. The operations and the
-stored states call a pin a seal.
+stored states use the word `seal` for a pin.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from limpet import errors, limits
 from limpet.catalogue.check import a_name
 from limpet.catalogue.operation import Context, Json
 from limpet.model import SEALS, Draft, Entry, iso
+from limpet.redaction import redact
 from limpet.store import Listing
 
-PARTS = ("title", "description", "inputSchema", "outputSchema", "annotations")  # told apart; all else is "other"
-PART_DIGITS = 16  # of the hash of a part, which only says what changed; the whole definition's hash decides
+PARTS = ("title", "description", "inputSchema", "outputSchema", "annotations")  # hashed separately; the rest is "other"
+PART_DIGITS = 16  # of the hash of a part, which says what changed; the hash of the full definition decides
 SEALED, CHANGED, NEW = "sealed", "changed", "new"
 
 
@@ -46,8 +47,8 @@ class Approved(NamedTuple):
 def fingerprint(definition: Mapping[str, Any]) -> Json:
     """The hashes of a definition. The order of keys and the spaces between them do not count."""
     parts = {name: definition[name] for name in PARTS if name in definition}
-    other = {name: value for name, value in definition.items() if name not in PARTS and name != "name"}
-    parts |= {"other": other} if other else {}
+    rest = {name: value for name, value in definition.items() if name not in PARTS and name != "name"}
+    parts |= {"other": rest} if rest else {}
     return {
         "sha256": _hash(definition),
         "parts": {name: _hash(value)[:PART_DIGITS] for name, value in parts.items()},
@@ -64,37 +65,37 @@ def see_tools(
 ) -> tuple[ToolPin, ...]:
     """Compare the tools of a server with their pins. A new server's tools are pinned once its list is complete."""
     name = server_name(server)
-    found = {tool: fingerprint(definition) for tool, definition in tools.items()}
-    known = ctx.store.entries.read(ctx.scope, SEALS, name)
-    if known is None and not complete:
-        return tuple(ToolPin(tool, SEALED) for tool in found)
-    if known is None or _noted(known, found) != known.extra:
+    fingerprints = {tool: fingerprint(definition) for tool, definition in tools.items()}
+    entry = ctx.store.entries.read(ctx.scope, SEALS, name)
+    if entry is None and not complete:
+        return tuple(ToolPin(tool, SEALED) for tool in fingerprints)
+    if entry is None or _updated_extra(entry, fingerprints) != entry.extra:
 
         def decide(before: Entry | None) -> Draft:
-            return Draft(name, extra=_noted(before, found))
+            return Draft(name, extra=_updated_extra(before, fingerprints))
 
-        known = ctx.store.entries.edit(ctx.scope, SEALS, name, decide, ctx.stamp("see_tools")).entry
-    return tuple(_pin(tool, known.extra["tools"][tool]) for tool in found)
+        entry = ctx.store.entries.edit(ctx.scope, SEALS, name, decide, ctx.stamp("see_tools")).entry
+    return tuple(_pin(tool, entry.extra["tools"][tool]) for tool in fingerprints)
 
 
-def _noted(before: Entry | None, found: Mapping[str, Json]) -> Json:
-    """What is kept about a server after it listed these tools."""
+def _updated_extra(before: Entry | None, fingerprints: Mapping[str, Json]) -> Json:
+    """The `extra` of a server's entry after it listed these tools."""
     if before is None:
-        return {"tools": {tool: {"seal": digest, "seen": digest} for tool, digest in found.items()}}
+        return {"tools": {tool: {"seal": digest, "seen": digest} for tool, digest in fingerprints.items()}}
     tools = dict(before.extra["tools"])
-    for tool, digest in found.items():
+    for tool, digest in fingerprints.items():
         tools[tool] = {"seal": tools[tool]["seal"] if tool in tools else None, "seen": digest}
     return {"tools": tools}
 
 
-def _pin(tool: str, kept: Json) -> ToolPin:
-    seal, seen = kept["seal"], kept["seen"]
+def _pin(tool: str, record: Json) -> ToolPin:
+    seal, latest = record["seal"], record["seen"]
     if seal is None:
         return ToolPin(tool, NEW)
-    if seal["sha256"] == seen["sha256"]:
+    if seal["sha256"] == latest["sha256"]:
         return ToolPin(tool, SEALED)
-    names = sorted({*seal["parts"], *seen["parts"]})
-    return ToolPin(tool, CHANGED, tuple(name for name in names if seal["parts"].get(name) != seen["parts"].get(name)))
+    names = sorted({*seal["parts"], *latest["parts"]})
+    return ToolPin(tool, CHANGED, tuple(name for name in names if seal["parts"].get(name) != latest["parts"].get(name)))
 
 
 def list_seals(ctx: Context, server: str | None = None) -> tuple[PinnedServer, ...]:
@@ -115,8 +116,10 @@ def approve_seals(ctx: Context, server: str, tool: str | None = None) -> Approve
         tools = {} if before is None else dict(before.extra["tools"])
         if tool is not None and tool not in tools:
             raise errors.no_entry("tool", tool, f"`limpet seals list` names the tools of {name}.")
-        approved[:] = [one for one, kept in tools.items() if tool in (None, one) and _pin(one, kept).state != SEALED]
-        changed = {one: {"seal": tools[one]["seen"], "seen": tools[one]["seen"]} for one in approved}
+        approved[:] = [
+            key for key, record in tools.items() if tool in (None, key) and _pin(key, record).state != SEALED
+        ]
+        changed = {key: {"seal": tools[key]["seen"], "seen": tools[key]["seen"]} for key in approved}
         return Draft(name, extra={"tools": {**tools, **changed}})
 
     ctx.store.entries.edit(ctx.scope, SEALS, name, decide, ctx.stamp("approve_seals", {"tool": tool} if tool else {}))
@@ -124,22 +127,20 @@ def approve_seals(ctx: Context, server: str, tool: str | None = None) -> Approve
 
 
 def _find(ctx: Context, server: str) -> Entry:
-    """The server of that name, or the only one whose name contains it."""
+    """The server of that name, or the single one whose name contains it."""
     entry = ctx.store.entries.read(ctx.scope, SEALS, server_name(server))
     if entry is not None:
         return entry
     page = ctx.store.entries.list(ctx.scope, Listing((SEALS,), limit=limits.LIST_MAX))
-    near = [one for one in page.entries if server in one.key]
+    near = [entry for entry in page.entries if server in entry.key]
     if len(near) == 1:
         return near[0]
-    known = ", ".join(errors.quoted(one.key) for one in page.entries) or "none yet"
-    raise errors.no_entry("server", server, f"Servers whose tools are sealed: {known}.")
+    servers = ", ".join(errors.quoted(entry.key) for entry in page.entries) or "none yet"
+    raise errors.no_entry("server", server, f"Servers whose tools are sealed: {servers}.")
 
 
 def server_name(name: str) -> str:
-    """A name as it is kept: a command line may hold secrets, and may be long."""
-    from limpet.redaction import redact  # late: only where something is sealed
-
+    """The name under which a server is stored. A command line may contain secrets and may be long."""
     plain = " ".join(redact(name).text.split())
     if len(plain) > limits.KEY_MAX_CHARS:
         plain = f"{plain[: limits.KEY_MAX_CHARS - 17]}…{hashlib.sha256(plain.encode()).hexdigest()[:16]}"

@@ -2,7 +2,7 @@
 
 The cookie is not the token. Cookies of one host go to every port of it, so another program on this machine whose page
 is opened gets it too: therefore it opens nothing but these pages, for half a day, and ends with the token it came from.
-On a server for teams it is a sign-in in the store (upkeep/sign_ins.py), so that any process behind a load balancer
+On a server for teams it is a sign-in in the store (upkeep/access_tokens.py), so that any process behind a load balancer
 knows it. On a local server it is signed with the run's own token, which stays in memory, and is worth nothing
 after the run; codes are signed in the same way. What was used or signed out is remembered by the process.
 """
@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from limpet import limits
 from limpet.doors.http.principal import LEVELS, Level, Principal
-from limpet.upkeep import access_tokens, sign_ins
+from limpet.upkeep import access_tokens
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -99,7 +99,7 @@ class People:
 
     def _look_up(self, presented: str) -> Principal | None:
         now = self._clock()
-        sign_in = sign_ins.recognised(self._store, presented, now)
+        sign_in = access_tokens.recognised_sign_in(self._store, presented, now)
         if sign_in is None:
             return None
         if not sign_in.token:
@@ -108,7 +108,7 @@ class People:
             return Principal(
                 who["id"], who["tenant"], who["subject"], level, tuple(who["projects"]), sign_in.expires_at
             )
-        token = access_tokens.known(self._store, sign_in.token)
+        token = access_tokens.find(self._store, sign_in.token)
         if token is None or not token.good(now):
             return None
         ends = min(sign_in.expires_at, token.expires_at or sign_in.expires_at)
@@ -128,10 +128,10 @@ class People:
         now = self._clock()
         ends = min(now + limits.SIGN_IN_MS, principal.expires_at or now + limits.SIGN_IN_MS)
         if token.startswith(access_tokens.PREFIX):
-            return sign_ins.create(self._store, principal.id, ends, now=now)
+            return access_tokens.sign_in(self._store, principal.id, ends, now=now)
         who = {name: getattr(principal, name) for name in ("id", "tenant", "subject")}
         who |= {"level": principal.level.name, "projects": list(principal.projects)}
-        return sign_ins.create(self._store, "", ends, now=now, who=who)
+        return access_tokens.sign_in(self._store, "", ends, now=now, who=who)
 
     def sign_in_by_code(self, code: str) -> str | None:
         """The cookie for a code of a local server. A code is good once."""
@@ -151,7 +151,7 @@ class People:
             _put(self._used, presented, None)
         elif presented:
             now = self._clock()
-            await anyio.to_thread.run_sync(lambda: sign_ins.end(self._store, presented, now=now))
+            await anyio.to_thread.run_sync(lambda: access_tokens.sign_out(self._store, presented, now=now))
 
     def give(self, answer: Response, value: str) -> None:
         seconds = limits.SIGN_IN_MS // 1_000

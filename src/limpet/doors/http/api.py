@@ -93,7 +93,7 @@ class Api:
         tokens = await anyio.to_thread.run_sync(access_tokens.listed, self._store, visit.principal.tenant)
         now = self._clock()
         visible = [token for token in tokens if within(visit, token.projects)]
-        return _json({"tokens": [access_tokens.shown(token, now) for token in visible]})
+        return _json({"tokens": [access_tokens.token_json(token, now) for token in visible]})
 
     async def create_token(self, request: Request, visit: Visit) -> ASGIApp:
         try:
@@ -101,13 +101,13 @@ class Api:
         except Unreadable as problem:
             return problem.answer
         who, now = visit.principal, self._clock()
-        wish = _wanted(arguments, who.tenant, now)
-        if not within(visit, wish.projects):
-            return refusals.wrong_project(next(name for name in wish.projects if not who.may_use(name)))
+        token_request = _token_request(arguments, who.tenant, now)
+        if not within(visit, token_request.projects):
+            return refusals.wrong_project(next(name for name in token_request.projects if not who.may_use(name)))
         created = await anyio.to_thread.run_sync(
-            lambda: access_tokens.create(self._store, wish, by=who.by(PERSON), now=now)
+            lambda: access_tokens.create(self._store, token_request, by=who.by(PERSON), now=now)
         )
-        return _json({**access_tokens.shown(created.token, now), "token": created.secret}, 201)
+        return _json({**access_tokens.token_json(created.token, now), "token": created.secret}, 201)
 
     async def revoke_token(self, _request: Request, visit: Visit) -> ASGIApp:
         id, who, now = storable("id", visit.parts["id"]), visit.principal, self._clock()
@@ -117,7 +117,7 @@ class Api:
                 self._store, id, tenant=who.tenant, allowed=who.may_use, by=who.by(PERSON), now=now
             )
 
-        return _json(access_tokens.shown(await anyio.to_thread.run_sync(work), now))
+        return _json(access_tokens.token_json(await anyio.to_thread.run_sync(work), now))
 
 
 def within(visit: Visit, projects: tuple[str, ...]) -> bool:
@@ -125,7 +125,7 @@ def within(visit: Visit, projects: tuple[str, ...]) -> bool:
     return all(visit.principal.may_use(project) for project in projects)
 
 
-def _wanted(arguments: dict[str, Any], tenant: str, now: int) -> access_tokens.Wanted:
+def _token_request(arguments: dict[str, Any], tenant: str, now: int) -> access_tokens.TokenRequest:
     names = ("name", "scope", "projects", "expires")
     for name, value in arguments.items():
         if name not in names:
@@ -140,7 +140,9 @@ def _wanted(arguments: dict[str, Any], tenant: str, now: int) -> access_tokens.W
         if name not in arguments:
             raise errors.missing("create_token", name)
     expires = arguments.get("expires", access_tokens.EXPIRES)
-    return access_tokens.wanted(arguments["name"], tenant, arguments["scope"], arguments["projects"], expires, now)
+    return access_tokens.token_request(
+        arguments["name"], tenant, arguments["scope"], arguments["projects"], expires, now
+    )
 
 
 async def _arguments(request: Request) -> dict[str, Any]:
