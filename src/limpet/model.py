@@ -1,11 +1,11 @@
-"""The nouns, as frozen values without any I/O.
+"""The data model: immutable values without I/O.
 
-Everything Limpet keeps is an `Entry`: a text with a kind, a key and a version, in a project of a tenant. Notes,
-notepads, memory, handoffs, task scratchpads and sessions differ only in what their operations do with one. That is why
-history, undo, export, search and the checksum exist once and serve all of them.
+A stored text is an `Entry`, with a kind, a key and a version, in a project of a tenant. Notes, notepads, memory,
+handoffs, task scratchpads and sessions are entries with different operations, so history, undo, export, search and the
+checksum are implemented once for all of them.
 """
 
-# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
+# Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -19,19 +19,19 @@ SESSION = "session"  # key: the session's id; session: its parent's id; done: ar
 SYSTEM_PROMPT = "system_prompt"  # key: main; session: ""
 STATE = "state"  # key: as chosen by the agent; content: JSON; session: ""
 MESSAGE = "message"  # key: the session's id, # and the position; written once, so without events
-FOLD = "fold"  # what stands in the window in place of messages; done: taken back
+FOLD = "fold"  # replaces messages in the window; done: undone
 TASK = "task"  # key: task_<ms>; content: what it is about; done: ended or cancelled
 PIN = "pin"  # key: pin_<ms>; a text that every window of its session holds; done: unpinned
-OUTPUT = "output"  # not an entry: what recall calls a kept output; key: its id
-SEALS = "seals"  # key: an MCP server behind us; extra: the definitions of its tools, as hashes
-JOURNAL = "journal"  # key: journal_<ms>; an entry that was added to the journal's file, which is what counts
+OUTPUT = "output"  # not an entry: the kind of a stored output in recall; key: its id
+SEALS = "seals"  # key: an upstream MCP server; extra: the definitions of its tools, as hashes
+JOURNAL = "journal"  # key: journal_<ms>; an entry that was added to the journal's file, which is authoritative
 ACCESS = "access"  # key: a token's id; session: its tenant; done: revoked. Not among KINDS: no project holds one
 KINDS = (
     *(NOTE, NOTEPAD, SCRATCHPAD, MEMORY, HANDOFF, SESSION, SYSTEM_PROMPT, STATE),
     *(MESSAGE, FOLD, TASK, PIN, SEALS, JOURNAL),
 )
 
-# Who a text may come from, the least trusted first. Set by us from who calls, never by an argument.
+# The origins of a text, the least trusted first. Limpet sets them from the caller; they are not arguments.
 TOOL, FILE, IMPORT, AGENT, PERSON = ORIGINS = ("tool", "file", "import", "agent", "person")
 
 EMPTY: Mapping[str, Any] = {}
@@ -39,21 +39,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Scope(NamedTuple):
-    """Whose data: every read and write names both."""
+    """The owner of data: every read and write names both."""
 
     tenant: str
     project: str
 
 
 class Folder(NamedTuple):
-    """A directory on this machine, and how people name it: from the project's root, without what is above."""
+    """A directory on this machine, and its path as the settings give it."""
 
     path: str
-    shown: str
+    label: str
 
 
 class Entry(NamedTuple):
-    """One kept text at one version. Times are milliseconds since 1970, in UTC."""
+    """One version of a stored text. Times are milliseconds since 1970, in UTC."""
 
     kind: str
     key: str
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What an operation wants an entry to become. The store adds key, version, origin and times."""
+    """The next version of an entry, from an operation. The store adds key, version, origin and times."""
 
     content: str
     session: str = ""
@@ -83,12 +83,12 @@ class Draft(NamedTuple):
     done: bool = False
     pinned: bool = False
     extra: Mapping[str, Any] = EMPTY
-    origin: str = ""  # of what is brought back as it was, or derived; otherwise `next_entry` decides
-    anew: bool = False  # nothing of the text that was there is left in it
+    origin: str = ""  # of a restored or derived text; otherwise `next_entry` decides
+    anew: bool = False  # nothing of the previous text is left in it
 
 
 class Stamp(NamedTuple):
-    """Who changes something, when, and through which operation: what an event records."""
+    """Who makes a change, when, and through which operation, as an event records it."""
 
     by: str
     operation: str
@@ -98,7 +98,7 @@ class Stamp(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One change: what the entry was before and after it. None means that it did not exist."""
+    """One change: the entry before and after it. None means that it did not exist."""
 
     seq: int
     at: int
@@ -126,7 +126,7 @@ class TagCount(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a write did. `seq` is 0 when nothing had to change."""
+    """The result of a write. `seq` is 0 if nothing changed."""
 
     seq: int
     before: Entry | None
@@ -143,28 +143,29 @@ class Change(NamedTuple):
 
 
 class OutputDraft(NamedTuple):
-    """What the maker of an output says about it. The store adds id, digest, size, lines and times."""
+    """The metadata of a new output, from its producer. The store adds id, digest, size, lines and times."""
 
     tool: str
-    call: str = ""  # what made it, for instance the arguments as JSON: how to get it again
+    call: str = ""  # the call that produced it, for instance the arguments as JSON: how to produce it again
     shape: str = ""
     preview: str = ""
-    redacted: int = 0  # secrets that were masked before it came here
+    redacted: int = 0  # secrets that were masked before it was stored
 
 
 class Output(NamedTuple):
-    """A big result that is kept whole outside the window: everything about it but its bytes.
+    """The metadata of a big result that is stored outside the window.
 
-    `used_at` and `uses` move when it is read or kept again; tool, session, call and `created_at` are of the first time.
+    `used_at` and `uses` change when it is read or kept again; tool, session, call and `created_at` are those of the
+    first time.
     """
 
-    id: str  # the first 12 digits of the digest, or as many more as it takes to tell it from others
+    id: str  # the first 12 digits of the digest, or more where these are not unique
     digest: str  # SHA-256 of the bytes
     tool: str
     session: str
     call: str
     size: int  # bytes
-    lines: int  # separated by line feeds; what follows the last one is a line too, unless it is nothing
+    lines: int  # separated by line feeds; text after the last one is a line too
     shape: str
     preview: str
     redacted: int
@@ -174,7 +175,7 @@ class Output(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """What an output was that is gone, so that whoever holds its id learns what it was and how to get it again."""
+    """The metadata of a deleted output, so that its id still leads to what it was and how to produce it again."""
 
     id: str
     digest: str
@@ -188,7 +189,7 @@ class Tombstone(NamedTuple):
     used_at: int
     gone_at: int
     why: str  # DELETED, CLEARED, PURGED, TOO_OLD or NO_ROOM
-    by: str  # who asked for it; nobody when it was pruned
+    by: str  # who asked for it; empty when it was pruned
 
 
 DELETED = "deleted"
@@ -253,7 +254,7 @@ class SessionInfo(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """A text made to fit a budget, and the names of what did not fit."""
+    """A text that fits a budget, and the names of what was left out."""
 
     text: str
     tokens: int
@@ -261,17 +262,17 @@ class Digest(NamedTuple):
 
 
 def lowest(*origins: str) -> str:
-    """The least trusted of them. One that is not known counts as the least."""
+    """The least trusted of them. An unknown origin counts as the least trusted."""
     return min(origins, key=lambda origin: ORIGINS.index(origin) if origin in ORIGINS else -1)
 
 
 def derived(*origins: str) -> dict[str, list[str]]:
-    """All whose words are in a text, where they are several: kept in its extra, so that a purge of any finds it."""
+    """The origins of a text that has several, for its `extra`, so that a purge of any of them finds it."""
     return {"sources": sorted(set(origins))} if len(set(origins)) > 1 else {}
 
 
 def trusted(origin: str) -> bool:
-    """Whether it is the word of somebody who works here. All else is data to be judged."""
+    """Whether a text of this origin is an instruction: from the agent or a person. All others are data."""
     return origin in (AGENT, PERSON)
 
 

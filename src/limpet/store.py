@@ -5,7 +5,7 @@ The second half of the contract is tests/contract, which runs on every store. Ru
 - One method is one transaction. When a write returns, a power cut does not lose it; when it raises, nothing changed.
 - Every change of an entry is written together with its event. History, undo and the activity log are read from events.
 - Messages are entries without events: they are appended once and change when they are purged, which history lists.
-- Outputs have no events: they never change, and a deleted output leaves a tombstone.
+- Outputs have no events: they are immutable, and a deleted output leaves a tombstone.
 - The call log is committed without fsync; a power cut may lose its latest records.
 - Every entry carries a checksum over all its fields. A read that does not match raises StoreDamaged.
 - `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
@@ -118,13 +118,13 @@ class CandidateQuery(NamedTuple):
     neighbours: Callable[[Document], int]  # how many texts before and after a match are candidates too
     limit: int  # candidates
     common_above: int  # a word with more occurrences than this is not followed everywhere
-    nominated: tuple[int, ...] = ()  # candidates whatever words they hold
+    nominated: tuple[int, ...] = ()  # candidates even without a matching word
 
 
 class Candidates(NamedTuple):
     """The positions of words and literals, and the metadata of the candidates.
 
-    A common word is looked up only in texts that hold a rarer one, so its positions are incomplete.
+    A common word is looked up in the texts that hold a rarer one, so its positions are incomplete.
     """
 
     positions: tuple[Positions, ...]
@@ -146,7 +146,7 @@ class Entries(Protocol):
         """Read, decide, write and record the event, all in one transaction.
 
         Without a key the store mints one: the kind, an underscore and the Unix milliseconds, made unique and
-        increasing within the project whatever the clock does. The session named in the stamp is created if need be.
+        increasing within the project even if the clock goes back. The session named in the stamp is created if need be.
         """
 
     def edit_all(self, scope: Scope, edits: Sequence[tuple[str, str, Decide]], stamp: Stamp) -> tuple[Change, ...]:
@@ -183,7 +183,7 @@ class Entries(Protocol):
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
         """The candidates for a question among the entries of these kinds, for recall/rank.py to rank.
 
-        When every word is too common, the newest entries that hold all of them stand in for the rest.
+        When every word is too common, the newest entries that hold all of them are the candidates.
         """
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
@@ -256,7 +256,7 @@ class Outputs(Protocol):
     """
 
     def keep(self, scope: Scope, draft: OutputDraft, body: bytes, stamp: Stamp) -> StoredOutput:
-        """Store the bytes. The same bytes again count as one more use of the stored output, whatever the draft."""
+        """Store the bytes. Bytes that are already stored count as a use of that output, and the draft is ignored."""
 
     def keep_all(
         self, scope: Scope, drafts: Sequence[tuple[OutputDraft, bytes]], stamp: Stamp
@@ -324,10 +324,10 @@ class Outputs(Protocol):
         """Like `Entries.candidates`, among the pieces of indexed outputs. Ignores literals."""
 
     def tombstone(self, scope: Scope, id: str) -> Tombstone | None:
-        """The tombstone of a deleted output. None when the output exists, and when it never existed."""
+        """The tombstone of a deleted output. None if the output exists, and if the id is unknown."""
 
     def dump(self, scope: Scope) -> Iterator[tuple[Output, tuple[bytes, ...]] | Tombstone]:
-        """All outputs with their compressed chunks, then all tombstones, each in the order of ids. One at a time."""
+        """All outputs with their compressed chunks, then all tombstones, each in the order of ids, one by one."""
 
     def add(self, scope: Scope, incoming: Iterable[Incoming]) -> int:
         """Import outputs that are not stored yet, all or none. Returns how many were added.
@@ -356,7 +356,7 @@ class CallRecord(NamedTuple):
     id: str
     digest: str
     at: int
-    kept: bool  # new to the store
+    new: bool  # to the store
     repeated: bool  # answered by a diff against the last result
     tokenizer: str
     observed: int  # tokens the result would have cost
@@ -432,7 +432,7 @@ class Vector(NamedTuple):
 
 
 class Vectors(Protocol):
-    """Embeddings of entries. They are computed by readers, so that a write never waits for a model.
+    """Embeddings of entries. They are computed by readers, so that a write need not wait for a model.
 
     Deleting or changing a text removes its vector in the same transaction; a new or changed text is queued for one.
     """
@@ -483,7 +483,7 @@ def no_progress(count: int) -> None:
 
 
 class Store(Protocol):
-    """A database with four parts. `place` names it in messages and never contains a password."""
+    """A database with four parts. `place` names it in messages, without its password."""
 
     place: str
 

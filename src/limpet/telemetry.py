@@ -1,11 +1,10 @@
-"""What people who run a server see of its calls: numbers for Prometheus, spans for OpenTelemetry, a log line a call.
+"""Telemetry of a server's calls: metrics for Prometheus, spans for OpenTelemetry, and one log line per call.
 
-All of it is off unless asked for, and none of it ever holds an argument, an answer or a problem's sentence: these can
-repeat what is stored. A call is its operation, who called, how it ended (`ok`, or the code of the problem) and how long
-it took.
+All of it is off by default. A record has the operation, the caller, the outcome (`ok` or an error code) and the
+duration. Arguments, answers and error messages are left out, because they can repeat stored texts.
 
-The numbers are written in Prometheus's text form here: it is a few lines, and the client library would be one more
-package with a registry of its own.
+This module writes Prometheus's text format itself: it takes a few lines, and the client library would be one more
+dependency with a global registry.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ See = Callable[[Called], None]
 
 
 def watch(hold: Limpet, sees: Sequence[See], *, traces: bool = False) -> None:
-    """Show every call that goes through this memory, and those made from it, to all of `sees`, and as a span."""
+    """Report every call of `hold`, and of those opened from it, to all of `sees`, and with `traces` as a span."""
     if not (sees or traces):
         return
 
@@ -73,29 +72,29 @@ def _timed(run: Run, project: str, sees: Sequence[See]) -> Run:
     return watched
 
 
-# --- a line a call ----------------------------------------------------------------------------------------------------
+# --- log --------------------------------------------------------------------------------------------------------------
 
 
 def log_line(called: Called) -> None:
-    """One JSON object on standard error, in one write, so that lines of several threads and processes stay whole."""
+    """Write one JSON object to standard error, in one write, so that lines of several threads do not mix."""
     milliseconds = round(called.seconds * 1_000, 3)
     at = iso(time.time_ns() // 1_000_000)
-    told = called._asdict() | {"at": at, "ms": milliseconds}
-    del told["seconds"]
-    sys.stderr.write(json.dumps(told) + "\n")
+    record = called._asdict() | {"at": at, "ms": milliseconds}
+    del record["seconds"]
+    sys.stderr.write(json.dumps(record) + "\n")
     sys.stderr.flush()
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
+# --- metrics ----------------------------------------------------------------------------------------------------------
 
 
 class Metrics:
-    """Counted since the start of this process."""
+    """Metrics since the start of this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._calls: Counter[tuple[str, str]] = Counter()
-        self._slots: dict[str, list[int]] = {}  # of an operation: calls by the bound they kept, the last kept none
+        self._slots: dict[str, list[int]] = {}  # per operation: calls per bucket of BOUNDS; the last bucket is +Inf
         self._seconds: dict[str, float] = {}
         self._answers: Counter[int] = Counter()
 
@@ -111,14 +110,13 @@ class Metrics:
             self._answers[status] += 1
 
     def text(self, gauges: Mapping[str, tuple[str, int]], searches: Mapping[str, int] | None = None) -> str:
-        """Everything, and what was looked up for this answer: a gauge's words and value by its name, and searches by
-        where they were answered."""
+        """All metrics as text, with the caller's gauges (name to help text and value) and searches by source."""
         lines: list[str] = []
         for name, (words, value) in gauges.items():
             lines += [*_head(name, "gauge", words), f"limpet_{name} {value}"]
         if searches:
             lines += _head("searches_total", "counter", "Searches by who answered, and why not the replica.")
-            lines += [f"limpet_searches_total{_where(one)} {count}" for one, count in sorted(searches.items())]
+            lines += [f"limpet_searches_total{_where(source)} {count}" for source, count in sorted(searches.items())]
         with self._lock:
             lines += _head("calls_total", "counter", "Calls of operations, by how they ended.")
             for (operation, outcome), count in sorted(self._calls.items()):
@@ -127,7 +125,9 @@ class Metrics:
             for operation, slots in sorted(self._slots.items()):
                 lines += _histogram(operation, slots, self._seconds[operation])
             lines += _head("http_answers_total", "counter", "Answers over HTTP; 400 and above are refusals.")
-            lines += [f'limpet_http_answers_total{{status="{one}"}} {n}' for one, n in sorted(self._answers.items())]
+            lines += [
+                f'limpet_http_answers_total{{status="{status}"}} {n}' for status, n in sorted(self._answers.items())
+            ]
         return "\n".join([*lines, ""])
 
 
@@ -152,16 +152,17 @@ def _histogram(operation: str, slots: list[int], seconds: float) -> list[str]:
 
 
 def _spans(run: Run, project: str) -> Run:
-    """A span around each call, made by whatever provider is set; only here is OpenTelemetry imported."""
+    """A span around each call, from the provider that is set."""
+    # Optional, so it is imported when traces are on.
     from opentelemetry import trace
 
     tracer = trace.get_tracer("limpet")
 
     def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
-        known = {"limpet.operation": operation.name, "limpet.by": by, "limpet.project": project}
-        # The sentence of a problem can repeat what is stored, so exceptions are not recorded; their codes are.
+        attributes = {"limpet.operation": operation.name, "limpet.by": by, "limpet.project": project}
+        # An error message can repeat stored texts, so the code is recorded and not the exception.
         with tracer.start_as_current_span(
-            f"limpet {operation.name}", attributes=known, record_exception=False, set_status_on_exception=False
+            f"limpet {operation.name}", attributes=attributes, record_exception=False, set_status_on_exception=False
         ) as span:
             outcome = FAILED
             try:
@@ -180,7 +181,7 @@ def _spans(run: Run, project: str) -> Run:
 
 
 def send_spans() -> None:
-    """Send spans to where the usual OTEL_… variables say, unless somebody has set a provider already."""
+    """Send spans as the standard OTEL_… variables say, unless a provider is set already."""
     try:
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

@@ -53,7 +53,7 @@ class Copilot(Client):
         }
         text = json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
         folder = (".copilot", "hooks") if target.scope == "user" else (".github", "hooks")
-        files: dict[str, tuple[Edit, ...]] = {target.path(*folder, "limpet.json"): (target.whole(text),)}
+        files: dict[str, tuple[Edit, ...]] = {target.path(*folder, "limpet.json"): (target.own_file(text),)}
         if target.scope == "user":
             server = {"type": "local", **target.server(), "tools": ["*"]}
             files[target.path(".copilot", "mcp-config.json")] = (target.entry(("mcpServers",), server),)

@@ -41,7 +41,7 @@ class Hook(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member that an agent requires. It is added where it is missing, and removed only with the whole file."""
+    """A member that an agent requires. It is added where it is missing, and stays unless the file is deleted."""
 
     path: tuple[str, ...]
     value: Any
@@ -59,13 +59,13 @@ class Block(NamedTuple):
         return f"{self.opens}{BEGIN}{self.closes}", f"{self.opens}{END}{self.closes}"
 
 
-class Whole(NamedTuple):
-    """A file that belongs to Limpet alone."""
+class OwnFile(NamedTuple):
+    """A file that Limpet writes as a whole."""
 
     text: str
 
 
-Edit = Entry | Hook | Member | Block | Whole
+Edit = Entry | Hook | Member | Block | OwnFile
 
 
 class Unreadable(ValueError):
@@ -108,8 +108,8 @@ class Target(NamedTuple):
     def block(self, lines: str) -> Block:
         return Block(lines)
 
-    def whole(self, text: str) -> Whole:
-        return Whole(text)
+    def own_file(self, text: str) -> OwnFile:
+        return OwnFile(text)
 
     def common_hooks(
         self, client: str, events: Mapping[str, tuple[str, str]], timeout: int = HOOK_SECONDS
@@ -133,9 +133,9 @@ class Target(NamedTuple):
         )
 
 
-def wrote(text: str, whole: Whole) -> bool:
+def wrote(text: str, edit: OwnFile) -> bool:
     """Whether any version of Limpet wrote a file with this text; people may have a file of the same name."""
-    return HOOK_MARK in text or text.splitlines()[:2] == whole.text.splitlines()[:2]
+    return HOOK_MARK in text or text.splitlines()[:2] == edit.text.splitlines()[:2]
 
 
 def with_edits(text: str, edits: tuple[Edit, ...]) -> str:
@@ -171,7 +171,7 @@ def text_at(path: str) -> str:
 
 
 def _applied(text: str, edit: Edit) -> str:
-    if isinstance(edit, Whole):
+    if isinstance(edit, OwnFile):
         return edit.text
     if isinstance(edit, Block):
         return _with_block(_removed(text, edit), edit)
@@ -190,7 +190,7 @@ def _put(text: str, edit: Entry | Hook | Member) -> str:
 
 
 def _removed(text: str, edit: Edit) -> str:
-    if isinstance(edit, Whole):
+    if isinstance(edit, OwnFile):
         return ""
     if isinstance(edit, Block):
         return _without_block(text, edit)

@@ -29,9 +29,9 @@ from limpet.clients.edits import (
     NAME,
     Block,
     Edit,
+    OwnFile,
     Target,
     Unreadable,
-    Whole,
     text_at,
     with_edits,
     without_edits,
@@ -134,7 +134,7 @@ def rendered(change: FileChange) -> str:
 def extras(client: Client, target: Target) -> dict[str, Files]:
     """The extras that the agent can have in this scope, by name."""
     skill = target.path(client.skills_folder, *_SKILL_FILE)
-    available: dict[str, Files] = {SKILL: {skill: (Whole(prompts.client("SKILL.md")),)}}
+    available: dict[str, Files] = {SKILL: {skill: (OwnFile(prompts.client("SKILL.md")),)}}
     if parts := client.user_guidance if target.scope == "user" else client.project_guidance:
         available[GUIDANCE] = {target.path(*parts): (Block(prompts.client("guidance.md"), "<!-- ", " -->"),)}
     return available
@@ -154,7 +154,7 @@ def _has(path: str, edit: Edit) -> bool:
     text = text_at(path)
     if isinstance(edit, Block):
         return edit.marks[0] in text and edit.marks[1] in text
-    return isinstance(edit, Whole) and wrote(text, edit)
+    return isinstance(edit, OwnFile) and wrote(text, edit)
 
 
 # --- plugins ----------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def _bytes_to_restore(change: FileChange, saved: dict[str, Any] | None) -> str |
         first: str | None = saved["before"]
         return first
     text = change.before.decode("utf-8", "replace")
-    if any(isinstance(edit, Whole) and not wrote(text, edit) for edit in change.edits):
+    if any(isinstance(edit, OwnFile) and not wrote(text, edit) for edit in change.edits):
         return base64.b64encode(change.before).decode("ascii")
     clean = _taken_out(change.path, change.before, change.edits)
     return None if clean is None and change.before.strip() else base64.b64encode(clean or change.before).decode("ascii")

@@ -35,7 +35,7 @@ class OpenCode(Client):
         folder = user_folder if target.scope == "user" else target.path(".opencode")
         return {
             config: (target.entry(("mcp",), server),),
-            os.path.join(folder, "plugins", "limpet.js"): (target.whole(plugin),),
+            os.path.join(folder, "plugins", "limpet.js"): (target.own_file(plugin),),
         }
 
     def is_record(self, record: Mapping[str, Any]) -> bool:

@@ -50,7 +50,7 @@ class Loop:
                 if reply is None:
                     return
                 if reply:
-                    # A client that has stopped reading may never empty the pipe; a signal ends this wait too.
+                    # A client that has stopped reading can block this write; a signal ends it too.
                     self._idle = True
                     writer.write(reply)
                     writer.flush()
@@ -78,7 +78,7 @@ class Loop:
         """The reply to one line, with its newline; empty when none is due."""
         try:
             value = jsonrpc.decode(line)
-            reply = self._batch(value) if isinstance(value, list) else self._one(value)
+            reply = self._batch(value) if isinstance(value, list) else self._reply(value)
         except jsonrpc.RpcError as problem:
             reply = jsonrpc.encode(jsonrpc.error(problem))
         return reply + b"\n" if reply else b""
@@ -90,10 +90,10 @@ class Loop:
             )
         if not values:
             raise jsonrpc.RpcError(jsonrpc.INVALID_REQUEST, "The batch is empty. Send at least one message in it.")
-        replies = [reply for reply in map(self._one, values) if reply]
+        replies = [reply for reply in map(self._reply, values) if reply]
         return b"[" + b",".join(replies) + b"]" if replies else b""
 
-    def _one(self, value: object) -> bytes:
+    def _reply(self, value: object) -> bytes:
         """The reply to one message, empty when none is due. This is the outermost frame of the door."""
         request: jsonrpc.Message | None = None
         try:
@@ -113,7 +113,7 @@ class Loop:
 
 
 def _log(problem: Exception) -> None:
-    # Imported late: a server that never fails never pays for it.
+    # Imported here to keep the start fast: it is needed after an unexpected error.
     import traceback
 
     traceback.print_exception(problem, file=sys.stderr)
@@ -122,9 +122,9 @@ def _log(problem: Exception) -> None:
 
 def _own(descriptor: int, stand_in: int) -> int:
     """Take a standard stream, and leave `stand_in` in its place for all other code."""
-    ours = os.dup(descriptor)
+    copy = os.dup(descriptor)
     os.dup2(stand_in, descriptor)
-    return ours
+    return copy
 
 
 def serve(hold: Limpet, profile: str, session: str | None = None, *, handoff: bool = True) -> None:

@@ -32,15 +32,19 @@ class Imported(NamedTuple):
 
 
 def add_messages(
-    ctx: Context, messages: Sequence[Message], *, dry_run: bool = False, told: Callable[[int], None] = lambda done: None
+    ctx: Context,
+    messages: Sequence[Message],
+    *,
+    dry_run: bool = False,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Imported:
-    """Add new messages. `told` gets the number of messages on disk; a later failure keeps these."""
+    """Add new messages. `progress` gets the number of messages stored so far; a later failure keeps these."""
     first = transcript.count(ctx)
     fresh = _fresh(messages, Counter(stored.digest for stored in transcript.messages(ctx, 0, first)))
     calls = {call.id: call for message in messages for call in message.calls()}
-    known, outputs = len(messages) - len(fresh), 0
+    duplicates, outputs = len(messages) - len(fresh), 0
     if dry_run:
-        return Imported(len(fresh), known, sum(len(_big(ctx.bounds.outputs, message, calls)) for message in fresh))
+        return Imported(len(fresh), duplicates, sum(len(_big(ctx.bounds.outputs, message, calls)) for message in fresh))
     meter = Meter()
     for start in range(0, len(fresh), BATCH):
         batch = [_with_references(ctx, message, calls) for message in fresh[start : start + BATCH]]
@@ -49,16 +53,16 @@ def add_messages(
         pairs = zip(fresh[start:], batch, strict=False)
         stored = [StoredMessage(short, digest(original), meter.message(short)) for original, (short, _) in pairs]
         transcript.append(ctx, first + start, stored)
-        told(start + len(batch))
-    return Imported(len(fresh), known, outputs)
+        progress(start + len(batch))
+    return Imported(len(fresh), duplicates, outputs)
 
 
-def _fresh(messages: Sequence[Message], known: Counter[str]) -> list[Message]:
+def _fresh(messages: Sequence[Message], stored: Counter[str]) -> list[Message]:
     fresh = []
     for message in messages:
         name = digest(message)
-        if known[name]:
-            known[name] -= 1
+        if stored[name]:
+            stored[name] -= 1
         else:
             fresh.append(message)
     return fresh

@@ -93,7 +93,7 @@ def texts_of(value: object) -> list[str]:
 
 
 def records(body: bytes) -> Iterator[tuple[str, object]]:
-    """The values of a JSON document or of JSON Lines, each with its place; a ValueError stands for what is not JSON.
+    """The values of a JSON document or of JSON Lines, each with its place; a ValueError in place of invalid JSON.
 
     A text is a document if all of it is JSON. Otherwise each line is read separately, so that a bad line does not spoil
     the others.
@@ -138,9 +138,10 @@ def add_facts(
     facts: Sequence[Fact],
     *,
     dry_run: bool = False,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ImportedFacts:
-    """Add new and changed facts. `told` gets the number of facts on disk and of all; a later failure keeps these."""
+    """Add new and changed facts. `progress` gets the number of facts stored so far and of all; a later
+    failure keeps these."""
     parts = [part for fact in facts for part in _within_bounds(fact)]
     counts = ImportedFacts()
     for start in range(0, len(parts), BATCH):
@@ -152,7 +153,7 @@ def add_facts(
             before = [change.before for change in ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("import"))]
         for fact, entry in zip(batch, before, strict=True):
             counts = _counted(counts, entry, fact)
-        told(start + len(batch), len(parts))
+        progress(start + len(batch), len(parts))
     return counts
 
 

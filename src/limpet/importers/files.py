@@ -65,7 +65,7 @@ def _bytes_of(reader: Reader, path: str) -> bytes:
 def files(top: str) -> Iterator[File]:
     """The files of a folder and those below it, by name. What is not read says why."""
     count = 0
-    # The folder that is named may be a link: whoever names it means what it leads to.
+    # The given folder may itself be a link, which is followed: the caller has named it.
     for folder, folders, names, handle in os.fwalk(os.path.realpath(top), follow_symlinks=False):
         inside = os.path.relpath(folder, os.path.realpath(top))
         prefix = "" if inside == "." else f"{inside.replace(os.sep, '/')}/"

@@ -1,7 +1,7 @@
 """Transcripts: the session files that coding agents write, as messages.
 
 The agent that wrote a file is recognised by its records; `clients/` knows the format of each. These formats belong to
-other programs and change without notice, so a line that is not understood is reported and skipped. A hook reads only
+other programs and change without notice, so a line that is not understood is reported and skipped. A hook reads
 the end of a file, so that a long one takes no more time; an import reads all of it.
 """
 
@@ -104,9 +104,9 @@ def tail(path: str) -> tuple[Message, ...]:
 def session_of(lines: Iterable[str]) -> tuple[str, str]:
     """The session and the folder of a file, from its beginning."""
     session = folder = ""
-    known = clients.every()
+    candidates = clients.every()
     for _, record in _records(lines):
-        if isinstance(record, dict) and (client := _writer(known, [record])) is not None:
+        if isinstance(record, dict) and (client := _writer(candidates, [record])) is not None:
             named = client.session_of(record)
             session, folder = session or named[0], folder or named[1]
         if session and folder:
@@ -172,9 +172,9 @@ def _transcript(
     return Transcript(client.name, session, folder, ordered, lines, tuple(sorted(skipped)))
 
 
-def _writer(known: Sequence[Client], records: Sequence[Record]) -> Client | None:
+def _writer(candidates: Sequence[Client], records: Sequence[Record]) -> Client | None:
     """The agent that wrote most of the records."""
-    votes = [(sum(map(client.is_record, records)), client) for client in known]
+    votes = [(sum(map(client.is_record, records)), client) for client in candidates]
     most, client = max(votes, key=lambda vote: vote[0])
     return client if most else None
 

@@ -134,7 +134,7 @@ def promote_skill(ctx: Context, name: str, description: str, section: str, repla
         raise errors.bad_name("section", section, rule)
     folder = ctx.skills[0]
     save(folder, name, skill_md.render(name, purpose, body), replace=replace)
-    return Promoted(name, f"{folder.shown}/{name}", tokens.count(body))
+    return Promoted(name, f"{folder.label}/{name}", tokens.count(body))
 
 
 def _section(text: str, heading: str) -> str:
@@ -161,10 +161,10 @@ def scan(folders: Iterable[Folder]) -> SkillList:
         names = _names(folder.path)
         if len(names) > limits.SKILLS_MOST:
             problems.append(
-                SkillProblem(folder.shown, f"only the first {limits.SKILLS_MOST} of {len(names)} were read")
+                SkillProblem(folder.label, f"only the first {limits.SKILLS_MOST} of {len(names)} were read")
             )
         for name in names[: limits.SKILLS_MOST]:
-            label = f"{folder.shown}/{name}"
+            label = f"{folder.label}/{name}"
             try:
                 skill = _read(os.path.join(folder.path, name), label)
             except (skill_md.BadSkill, OSError) as problem:

@@ -1,6 +1,6 @@
-"""Every word an agent reads: tools/<operation>.md and guidance/<name>.md. Here they are only found and taken apart.
+"""The texts that agents read: tools/<operation>.md, guidance/<name>.md and clients/. This module reads and parses them.
 
-A tool's file has its description first, then after an empty line one line a parameter: `name: what it is`.
+A tool's file has its description, an empty line, and one line per parameter: `name: description`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from functools import lru_cache
 from typing import NamedTuple
 
-_HERE = os.path.dirname(__file__)
+_FOLDER = os.path.dirname(__file__)
 
 
 class ToolText(NamedTuple):
@@ -25,9 +25,9 @@ def tool(name: str) -> ToolText:
 
 
 def client(file: str) -> str:
-    """A file that goes into a coding agent's configuration as it is."""
-    with open(os.path.join(_HERE, "clients", file), encoding="utf-8") as found:
-        return found.read()
+    """A file that is installed into a coding agent's configuration unchanged."""
+    with open(os.path.join(_FOLDER, "clients", file), encoding="utf-8") as text:
+        return text.read()
 
 
 @lru_cache
@@ -36,5 +36,5 @@ def prompt(name: str) -> str:
 
 
 def _read(folder: str, name: str) -> str:
-    with open(os.path.join(_HERE, folder, f"{name}.md"), encoding="utf-8") as file:
+    with open(os.path.join(_FOLDER, folder, f"{name}.md"), encoding="utf-8") as file:
         return file.read()

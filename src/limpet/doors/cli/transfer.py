@@ -241,7 +241,7 @@ def _transcript(cli: Invocation, path: str, dry_run: bool) -> Json:
         cli.hold.context(session, "import"),
         transcript.messages,
         dry_run=dry_run,
-        told=lambda count: progress.show(f"{count:,} of {total:,} messages kept"),
+        progress=lambda count: progress.show(f"{count:,} of {total:,} messages kept"),
     )
     progress.end()
     return {
@@ -303,7 +303,7 @@ def _import_memory(cli: Invocation, tool: str, source: str, *, dry_run: bool) ->
         cli.hold.context(by="import/peer"),
         memory.facts,
         dry_run=dry_run,
-        told=lambda count, total: progress.show(f"{count:,} of {total:,} kept"),
+        progress=lambda count, total: progress.show(f"{count:,} of {total:,} kept"),
     )
     progress.end()
     reply: Json = {

@@ -62,7 +62,7 @@ class SqlCallLog:
                 call = (*scope, record.session, record.call)
                 sql.rows(NEW_CALL, call)
                 sql.rows(LAST_CALL, (record.id, record.digest, record.at, *call))
-            counts = (1, int(record.kept), int(record.repeated), 0, record.observed, record.returned, 0)
+            counts = (1, int(record.new), int(record.repeated), 0, record.observed, record.returned, 0)
             _add(sql, (*scope, record.session, record.tool, record.tokenizer), counts)
             for forget in FORGET:
                 sql.rows(forget, (*scope, *scope, forget_before))
