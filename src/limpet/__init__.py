@@ -15,7 +15,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers know this name; importing it from typing would cost 10 ms at every start
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Agent",
     "AsyncLimpet",
