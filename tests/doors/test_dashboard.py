@@ -19,7 +19,7 @@ from limpet import wiring
 from limpet.catalogue.table import OPERATIONS
 from limpet.doors.dashboard.actions import ACTIONS
 from limpet.doors.dashboard.app import back
-from limpet.doors.dashboard.pages import PAGES
+from limpet.doors.dashboard.pages import LISTED, NAVIGATION, PAGES
 from limpet.doors.http import policy
 from limpet.doors.http.server import routes
 from limpet.text import terminal
@@ -258,6 +258,13 @@ def test_what_cannot_be_done_says_why_and_gives_the_text_back(site: Served) -> N
         assert stale.status_code == 409
         assert "lost?" in stale.text
         assert send(client, "nothing", x=1).status_code == 404
+
+
+def test_pages_have_names_letters_and_a_row_in_the_docs_of_their_own() -> None:
+    assert len(LISTED) == len(PAGES)
+    assert len({page.letter for page in NAVIGATION}) == len({page.place for page in NAVIGATION}) == len(NAVIGATION)
+    text = (Path(__file__).parents[2] / "docs" / "dashboard.md").read_text(encoding="utf-8")
+    assert [page.menu for page in NAVIGATION if page.menu.lower() not in text.lower()] == []
 
 
 def test_every_action_is_an_operation_with_these_arguments() -> None:

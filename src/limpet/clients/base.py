@@ -105,7 +105,10 @@ class Client:
         self.name = name or self.name
 
     def files(self, target: "Target") -> "dict[str, tuple[Edit, ...]]":
-        """The configuration files, by path, and the edits that install Limpet."""
+        """The configuration files, by path, and the edits that install Limpet.
+
+        For an agent without hooks: `target.server(hooks=False)`, so that the server itself gives the handoff.
+        """
         return {}
 
     def plugin_settings(self, root: str, home: str) -> tuple[str, ...]:

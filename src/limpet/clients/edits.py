@@ -87,11 +87,14 @@ class Target(NamedTuple):
         """The command with these arguments, for a shell."""
         return shlex.join((*self.command, *arguments))
 
-    def server(self) -> dict[str, Any]:
-        return {"command": self.command[0], "args": [*self.command[1:], *SERVER_ARGUMENTS]}
+    def server(self, *, hooks: bool = True) -> dict[str, Any]:
+        """The MCP server as most agents configure it. `hooks`: whether Limpet's hooks run in the agent too."""
+        program, *arguments = self.server_command(hooks=hooks)
+        return {"command": program, "args": arguments}
 
-    def server_command(self) -> list[str]:
-        return [*self.command, *SERVER_ARGUMENTS]
+    def server_command(self, *, hooks: bool = True) -> list[str]:
+        """The same as one list. Where hooks give the handoff, the server leaves it out."""
+        return [*self.command, *(SERVER_ARGUMENTS if hooks else SERVER_ARGUMENTS[:-1])]
 
     def prompt(self, name: str) -> str:
         return prompts.client(name)

@@ -9,7 +9,6 @@ from importlib import import_module
 from limpet.doors.dashboard.view import Listed
 
 _MODULES = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-PAGES: Mapping[str, Listed] = {page.name: page for module in _MODULES for page in module.PAGES}
-NAVIGATION: tuple[Listed, ...] = tuple(
-    sorted((page for page in PAGES.values() if page.menu), key=lambda page: page.place)
-)
+LISTED: tuple[Listed, ...] = tuple(page for module in _MODULES for page in module.PAGES)
+PAGES: Mapping[str, Listed] = {page.name: page for page in LISTED}
+NAVIGATION = tuple(sorted((page for page in LISTED if page.menu), key=lambda page: page.place))
