@@ -42,7 +42,7 @@ def test_a_call_that_nobody_knows_is_counted_and_not_remembered(store: Store, sc
 
 def test_savings_add_up_by_session_tool_and_tokenizer(store: Store, scope: Scope) -> None:
     store.calls.record_call(scope, note(), 0)
-    store.calls.record_call(scope, note(kept=False, repeated=True, returned=30), 0)
+    store.calls.record_call(scope, note(new=False, repeated=True, returned=30), 0)
     store.calls.record_read(scope, read())
     store.calls.record_call(scope, note(tool="cat"), 0)
     store.calls.record_call(scope, note(session="r"), 0)
