@@ -12,6 +12,7 @@ that owns the database, because superusers see the rows of every tenant whatever
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -30,6 +31,10 @@ RUN = pytest.StashKey[Run]()
 STARTED = pytest.StashKey[float]()
 
 profiles.load()
+
+# The tests start hundreds of processes, and each would compile the whole package again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

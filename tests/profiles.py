@@ -16,9 +16,18 @@ settings.register_profile("long", max_examples=1_000, deadline=None, print_blob=
 
 
 def load() -> None:
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
+    settings.load_profile(_name())
 
 
 def fewer_examples(divisor: int) -> int:
     """For a test whose examples are slow: a part of the profile's number."""
     return max(1, settings().max_examples // divisor)
+
+
+def chosen(*, short: int, long: int) -> int:
+    """For a test whose number of examples is not a part of the profile's."""
+    return long if _name() == "long" else short
+
+
+def _name() -> str:
+    return os.environ.get("HYPOTHESIS_PROFILE", "short")

@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+import profiles
 from doors.team_kit import PROJECT, Caller, stored, team_server
 from limpet.catalogue.table import OPERATIONS
 from limpet.doors.http import openapi, policy
@@ -53,11 +54,12 @@ def caller(served: tuple[str, str]) -> Iterator[Caller]:
 schema = schemathesis.openapi.from_dict(openapi.document())
 
 
-def few(examples: int) -> settings:
+def few(*, short: int, long: int) -> settings:
+    """So many examples beside those that are computed from the description, in the profile of that name."""
     phases = (Phase.explicit, Phase.generate)
     quiet = list(HealthCheck)
     return settings(
-        max_examples=examples,
+        max_examples=profiles.chosen(short=short, long=long),
         deadline=None,
         derandomize=True,
         database=None,
@@ -67,33 +69,17 @@ def few(examples: int) -> settings:
 
 
 @schema.parametrize()
-@few(3)
+@few(short=3, long=300)
 def test_nothing_that_is_sent_is_left_unhandled(case: schemathesis.Case[Any], served: tuple[str, str]) -> None:
     handled(case, *served)
 
 
 @schema.parametrize()
-@few(1)
+@few(short=1, long=150)
 def test_nothing_is_left_unhandled_on_postgres(
     case: schemathesis.Case[Any], served_by_postgres: tuple[str, str]
 ) -> None:
     handled(case, *served_by_postgres)
-
-
-@pytest.mark.slow
-@schema.parametrize()
-@few(150)
-def test_nothing_of_much_is_left_unhandled_on_postgres(
-    case: schemathesis.Case[Any], served_by_postgres: tuple[str, str]
-) -> None:
-    handled(case, *served_by_postgres)
-
-
-@pytest.mark.slow
-@schema.parametrize()
-@few(300)
-def test_nothing_of_much_that_is_sent_is_left_unhandled(case: schemathesis.Case[Any], served: tuple[str, str]) -> None:
-    handled(case, *served)
 
 
 def handled(case: schemathesis.Case[Any], url: str, token: str) -> None:
