@@ -87,6 +87,7 @@ def lines(folder: Path = PACKAGE) -> int:
     return sum(text_of(path).count("\n") for path in sources(folder))
 
 
+@cache
 def function_lengths(folder: Path = PACKAGE) -> list[int]:
     return sorted(
         (node.end_lineno or node.lineno) - node.lineno + 1
@@ -112,6 +113,7 @@ def _own_imports(node: ast.AST) -> Iterator[tuple[int, str, tuple[str, ...]]]:
             yield from ((part.lineno, alias.name, ()) for alias in part.names if alias.name.split(".")[0] == "limpet")
 
 
+@cache
 def imports_in_functions(folder: Path = PACKAGE) -> list[Place]:
     places = {
         Place(name_of(path), line, module)
@@ -155,6 +157,7 @@ def import_graph() -> dict[str, set[str]]:
     return graph
 
 
+@cache
 def import_cycles() -> list[tuple[str, ...]]:
     """Groups of modules that import each other, by Tarjan's algorithm."""
     graph, index, low, stack, cycles = import_graph(), {}, {}, [], []  # type: ignore[var-annotated]
@@ -256,10 +259,20 @@ def broad_excepts(folder: Path = PACKAGE) -> list[Place]:
 # --- prose ------------------------------------------------------------------------------------------------------------
 
 
-def _comments_and_docstrings(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def _comments_and_docstrings(path: Path) -> list[tuple[int, str]]:
+    return [*_comments(path), *_docstrings(path)]
+
+
+def _comments(path: Path) -> Iterator[tuple[int, str]]:
+    if "#" not in text_of(path):
+        return
     for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("# ")
+
+
+def _docstrings(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node, clean=False)
@@ -279,6 +292,7 @@ def prose(folder: Path = PACKAGE) -> Iterator[Place]:
                 yield from (Place(name, row, text) for row, text in enumerate(text_of(path).splitlines(), 1))
 
 
+@cache
 def stilted(folder: Path = PACKAGE) -> tuple[list[Place], int]:
     """Lines with a stilted word, one place per word, and the number of all words."""
     places, words = [], 0
