@@ -20,13 +20,20 @@ from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent.parent
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
-HOOK = {
-    "session_id": "bench",
-    "hook_event_name": "PostToolUse",
-    "tool_name": "Bash",
-    "tool_input": {"command": "ls"},
-    "tool_response": {"stdout": "a\nb\n", "stderr": "", "interrupted": False},
-}
+STEPS = "".join(f"2026-03-03 12:00:00 INFO step {n} of the build, file src/{n % 97}.c\n" for n in range(2000))
+TRANSCRIPT = "transcript.jsonl"
+RECORDS = [
+    {"type": role, "message": {"role": role, "content": [{"type": "text", "text": f"{text} {n}"}]}}
+    for n in range(20)
+    for role, text in (("user", "Repair the cast, number"), ("assistant", "The grammar was changed in file"))
+]
+# What a store holds before a hook runs: a handoff and the notepad of the session, and some of the rest.
+CONTENT = (
+    ("handoff", "write", "Parser done. Next: casts, see the notepad.", "--session", "earlier"),
+    ("pad", "write", "- [ ] an open item\n" * 20, "--session", "bench"),
+    ("note", "add", "Casts break LL(1)", "--session", "bench"),
+    ("memory", "write", "style", "Tabs, never spaces."),
+)
 
 
 def rpc(number: int, method: str, params: object) -> str:
@@ -80,6 +87,17 @@ class Subject(NamedTuple):
     command: tuple[str, ...] = ()  # a command line of the package: what is measured is the process
     stdin: str = ""
     program: str = ""  # or a program that measures itself
+    prepare: tuple[tuple[str, ...], ...] = ()  # command lines of the package that run before, in the same folder
+
+
+def hook(name: str, event: str, client_event: str, *prepare: tuple[str, ...], **members: object) -> Subject:
+    payload = {"session_id": "bench", "hook_event_name": client_event, "transcript_path": TRANSCRIPT, **members}
+    return Subject(f"start: hook {name}", ("hook", "--client", "claude-code", event), json.dumps(payload), "", prepare)
+
+
+def result(text: str) -> dict[str, object]:
+    response = {"stdout": text, "stderr": "", "interrupted": False}
+    return {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": response}
 
 
 def library(name: str, work: str, times: int, prepare: str = "") -> Subject:
@@ -89,9 +107,15 @@ def library(name: str, work: str, times: int, prepare: str = "") -> Subject:
 SUBJECTS = (
     Subject("start: mcp to initialize", ("mcp",), rpc(1, "initialize", HELLO)),
     Subject("start: mcp to tools/list", ("mcp",), rpc(1, "initialize", HELLO) + rpc(2, "tools/list", {})),
-    Subject("start: hook after a small result", ("hook", "--client", "claude-code", "PostToolUse"), json.dumps(HOOK)),
-    Subject("start: hook at session start", ("hook", "--client", "claude-code", "SessionStart"),
-            json.dumps({"session_id": "bench", "hook_event_name": "SessionStart", "source": "startup"})),
+    hook("after a small result", "after-tool", "PostToolUse", **result("a\nb\n")),
+    hook("after a big result", "after-tool", "PostToolUse", *CONTENT, **result(STEPS)),
+    hook("at session start, no store", "session-start", "SessionStart", source="startup"),
+    hook("at session start", "session-start", "SessionStart", *CONTENT, source="startup"),
+    hook("before a prompt", "prompt", "UserPromptSubmit", *CONTENT[:1], prompt="go on"),
+    hook("before a prompt, a new notepad", "prompt", "UserPromptSubmit", *CONTENT, prompt="go on"),
+    hook("after a turn", "stop", "Stop", *CONTENT),
+    hook("before a compaction", "before-compact", "PreCompact", *CONTENT, trigger="auto"),
+    hook("at session end", "session-end", "SessionEnd", *CONTENT, reason="exit"),
     Subject("start: note list", ("note", "list")),
     Subject("start: --version", ("--version",)),
     Subject("a trivial call over stdio", program=STDIO.replace("HELLO", repr(rpc(1, "initialize", HELLO)))),
@@ -109,16 +133,21 @@ def measured(subject: Subject, source: Path, package: str, folder: Path, cache: 
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     if subject.program:
         command = [sys.executable, "-c", subject.program, package, str(folder)]
-        done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=True)
-        wall, cpu = done.stdout.split()[-2:]
+        wall, cpu = run(command, env, folder).split()[-2:]
         return float(wall), float(cpu)
+    for words in subject.prepare:
+        run([sys.executable, "-m", package, *words], env, folder)
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", package, *subject.command],
-        env=env, cwd=folder, input=subject.stdin, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    run([sys.executable, "-m", package, *subject.command], env, folder, subject.stdin)
     wall_seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if (log := next(folder.rglob("hooks.log"), None)) is not None:  # a hook ends with 0 whatever happens
+        raise RuntimeError(f"{subject.name}: {log.read_text()}")
     return wall_seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def run(command: list[str], env: dict[str, str], folder: Path, stdin: str = "") -> str:
+    done = subprocess.run(command, env=env, cwd=folder, input=stdin, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def main() -> None:
@@ -129,7 +158,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="subjects whose name contains this")
     chosen = parser.parse_args()
     sides = {"old": (chosen.old / "src", chosen.package), "new": (HERE / "src", "limpet")}
-    print(f"{'':34}{'old best':>11}{'new best':>11}{'ratio':>8}{'median':>8}{'CPU best':>10}{'CPU median':>11}")
+    print(f"{'':44}{'old best':>11}{'new best':>11}{'ratio':>8}{'median':>8}{'CPU best':>10}{'CPU median':>11}")
     with tempfile.TemporaryDirectory() as cache:
         for subject in SUBJECTS:
             if chosen.only in subject.name:
@@ -142,13 +171,14 @@ def compare(subject: Subject, sides: dict[str, tuple[Path, str]], rounds: int, c
         for side in ("old", "new") if turn % 2 else ("new", "old"):
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / ".git").mkdir()
+                (Path(folder) / TRANSCRIPT).write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
                 figures[side].append(measured(subject, *sides[side], Path(folder), cache))
     figures = {side: rows[1:] for side, rows in figures.items()}
     best = {side: [min(column) for column in zip(*rows, strict=True)] for side, rows in figures.items()}
     middle = {side: [statistics.median(c) for c in zip(*rows, strict=True)] for side, rows in figures.items()}
     ratios = [values["new"][at] / values["old"][at] for at in (0, 1) for values in (best, middle)]
     print(
-        f"{subject.name:34}{1e3 * best['old'][0]:9.3f}ms{1e3 * best['new'][0]:9.3f}ms"
+        f"{subject.name:44}{1e3 * best['old'][0]:9.3f}ms{1e3 * best['new'][0]:9.3f}ms"
         f"{ratios[0]:8.2f}{ratios[1]:8.2f}{ratios[2]:10.2f}{ratios[3]:11.2f}",
         flush=True,
     )

@@ -24,8 +24,6 @@ from __future__ import annotations
 import re
 from typing import Generic, Self, TypeVar
 
-P = TypeVar("P", bound="LimpetError")
-
 
 class LimpetError(Exception):
     """Any problem Limpet reports. `code` is stable for machines, the message is for people and agents."""
@@ -41,6 +39,9 @@ class LimpetError(Exception):
     def says(cls, sentence: str, order: str = "") -> Sentence[Self]:
         """A row of the table. `order` names the values in the order of a call, where it is not the sentence's own."""
         return Sentence(cls, sentence, order)
+
+
+P = TypeVar("P", bound=LimpetError)  # not a string: compiling one takes a millisecond at every start
 
 
 class BadInput(LimpetError):

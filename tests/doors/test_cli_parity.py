@@ -9,6 +9,7 @@ import click
 import pytest
 
 from limpet.catalogue.table import COMMANDS, OPERATIONS
+from limpet.doors import cli
 from limpet.doors.cli import click_program, command, commands
 from limpet.doors.cli.click_program import program
 from limpet.doors.cli.command import Parameter
@@ -162,3 +163,16 @@ def test_a_reply_that_nobody_draws_is_shown_as_it_is(capsys: pytest.CaptureFixtu
     reply = {"count": 2, "name": "n", "rows": [{"id": "a", "text": "x\x1b[2J"}, {"id": "b"}]}
     assert show(Invocation(), "new_operation", reply, {}) == 0
     assert capsys.readouterr().out == "count: 2\nname: n\na\tx\\x1b[2J\nb\t\n"
+
+
+@pytest.mark.parametrize("client", [[], ["--client", "codex"], ["--client", "-x"], ["--client=codex"], ["--client"]])
+@pytest.mark.parametrize("event", [[], ["stop"], ["-h"], ["--", "stop"], ["stop", "stop"], ["- x"]])
+def test_a_hook_is_recognised_without_the_table_as_the_table_says(client: list[str], event: list[str]) -> None:
+    words = ["hook", *client, *event]
+    hook, recognised = cli._hook(words), commands.recognise(words)
+    usual = client in ([], ["--client", "codex"]) and event == ["stop"]
+    assert (hook is not None) or not usual
+    if hook is not None:
+        assert recognised is not None
+        assert recognised[0].standalone
+        assert recognised[2] == {"client": hook[0], "event": hook[1]}

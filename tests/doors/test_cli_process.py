@@ -83,6 +83,27 @@ def test_what_must_start_at_once_imports_neither_click_nor_rich(folder: Path) ->
     assert not set(served.stderr.split()) & {b"click", b"rich", b"mcp"}
 
 
+def test_a_hook_compiles_no_annotation_and_reads_no_table_of_commands(folder: Path) -> None:
+    # Compiling the first string takes a millisecond, and the annotations of a NamedTuple may be strings.
+    script = (
+        "import os, sys\ncompiled = []\n"
+        "def heard(name, args):\n"
+        "    if name == 'compile' and args[1] == '<string>' and not args[0].startswith(b'lambda'):\n"
+        "        compiled.append(args)\n"
+        "sys.addaudithook(heard)\n"
+        "def leave(code):\n"
+        "    print(compiled, *(name for name in sys.modules if 'commands' in name), file=sys.stderr)\n"
+        "    sys.stderr.flush(); end(code)\n"
+        "end, os._exit = os._exit, leave\n"
+        "from limpet.doors.cli import main\nmain(sys.argv[1:])\n"
+    )
+    child(folder, "note", "add", "x")
+    command = (sys.executable, "-c", script)
+    for event in ("session-start", "prompt", "after-tool"):
+        ran = child(folder, "hook", "--client", "claude-code", event, command=command, stdin=b'{"tool_name": "Bash"}')
+        assert ran.stderr == b"[]\n"
+
+
 def test_well_formed_commands_and_plain_output_need_neither_click_nor_rich(folder: Path) -> None:
     script = (
         "import sys\nfrom limpet.doors.cli import main\ncode = main(sys.argv[1:])\n"

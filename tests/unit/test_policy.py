@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet import limits
-from limpet.outputs.policy import ALWAYS_BYTES, adapted, least, policy
+from limpet.outputs.policy import ALWAYS_BYTES, adapted, least, matches, policy
 from limpet.settings import OutputRules, ToolRule
 
 RULES = OutputRules(
@@ -64,3 +66,8 @@ def test_nothing_below_the_least_is_kept(tool: str, free: int) -> None:
     threshold = policy(rules, tool).threshold
     assert threshold is None or threshold >= least(rules)
     assert least(OutputRules()) == OutputRules().threshold_bytes
+
+
+@given(st.text("ab\n]", max_size=5), st.text("ab*?[]!\n", max_size=6))
+def test_patterns_match_as_they_do_for_files(name: str, pattern: str) -> None:
+    assert matches(name, pattern) == fnmatchcase(name, pattern)

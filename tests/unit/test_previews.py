@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.previews import failure_lines, preview
 from limpet.previews.core import Sheet, Text, ordinal
 from limpet.previews.detect import SHAPES, Shape
+from limpet.previews.failures import failure_lines
+from limpet.previews.preview import preview
 from limpet.text import tokens
 
 FAILING = (

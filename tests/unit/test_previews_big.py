@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from limpet.previews import preview
 from limpet.previews.core import BIG, Lines, Text
 from limpet.previews.json_shape import sample
+from limpet.previews.preview import preview
 from limpet.text import tokens
 
 

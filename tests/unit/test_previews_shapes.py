@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from limpet.previews import Preview, preview
+from limpet.previews.core import Preview
+from limpet.previews.preview import preview
 
 PYTEST = """============================= test session starts ==============================
 collected 40 items

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.previews import preview
+from limpet.previews.preview import preview
 from limpet.text import tokens
 from limpet.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
 from limpet.window.plan import clearing, facts

@@ -14,6 +14,8 @@ from limpet.store import Store
 
 if TYPE_CHECKING:
     from limpet.recall.embeddings import Embeddings
+else:
+    Embeddings = object  # neither imported nor a string: compiling the first string takes a millisecond
 
 Json = dict[str, Any]
 P = ParamSpec("P")
@@ -31,7 +33,7 @@ class Context(NamedTuple):
     bounds: settings.Bounds
     skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
     root: str = "."  # the project's folder
-    embeddings: "Embeddings | None" = None  # what recall knows of what texts are about
+    embeddings: Embeddings | None = None  # what recall knows of what texts are about
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""

@@ -35,6 +35,7 @@ HOOK_SECONDS = 20  # an agent waits this long for a hook; Limpet needs a tenth o
 RESULT_NAMES = ("tool_response", "toolResult", "tool_result", "tool_output", "result_json")
 TEXT_NAMES = ("stdout", "textResultForLlm", "text_result_for_llm", "llmContent", "content", "result", "output")
 # A pattern is compiled when it is first used: most hooks use none, and compiling takes longer than their work.
+_SAVED_START = "Error: result ("
 _SAVED_RESULT = r"(?s)Error: result \(.{1,80}\) exceeds .{0,200}?saved to (\S+?)\.?(?:\s|$)"
 
 # Events in the form of Claude Code, which several agents have adopted: our name of the event, and a matcher of tools.
@@ -46,30 +47,6 @@ COMMON_EVENTS = {
     "Stop": ("stop", ""),
     "SessionEnd": ("session-end", ""),
 }
-
-
-class HookEvent(NamedTuple):
-    """An event of any agent, in our terms."""
-
-    client: "Client"
-    name: str  # a key of TRIAGE in doors/hooks/triage.py
-    client_name: str  # the agent's own name of the event
-    session: str
-    folder: str
-    source: str = ""  # of a session's start: startup, resume, clear or compact
-    tool: str = ""
-    arguments: str = ""  # of the tool, as JSON
-    result: str | None = None  # the tool's text; None if there is none, or none that can be replaced
-    failed: bool = False  # as far as the result shows
-    subagent: bool = False
-    transcript: str = ""
-    payload: Mapping[str, Any] = {}
-
-
-class HookAnswer(NamedTuple):
-    context: str = ""  # text for the model
-    output: str | None = None  # shown to the model in place of the tool's result
-    arguments: Json | None = None  # given to the tool in place of the model's arguments
 
 
 class Client:
@@ -127,7 +104,7 @@ class Client:
         """Whether a request to the model shows that the conversation was compacted."""
         return False
 
-    def write(self, event: HookEvent, answer: HookAnswer) -> Json:
+    def write(self, event: "HookEvent", answer: "HookAnswer") -> Json:
         """The agent's JSON object for an answer; an empty one changes nothing."""
         reply: Json = {"context": answer.context} if answer.context else {}
         if answer.output is not None:
@@ -154,6 +131,30 @@ class Client:
     def record_id(self, record: Mapping[str, Any]) -> str:
         """Of several records with the same id, the last one counts; empty if a record stands for itself."""
         return ""
+
+
+class HookEvent(NamedTuple):
+    """An event of any agent, in our terms."""
+
+    client: Client
+    name: str  # a key of TRIAGE in doors/hooks/triage.py
+    client_name: str  # the agent's own name of the event
+    session: str
+    folder: str
+    source: str = ""  # of a session's start: startup, resume, clear or compact
+    tool: str = ""
+    arguments: str = ""  # of the tool, as JSON
+    result: str | None = None  # the tool's text; None if there is none, or none that can be replaced
+    failed: bool = False  # as far as the result shows
+    subagent: bool = False
+    transcript: str = ""
+    payload: Mapping[str, Any] = {}
+
+
+class HookAnswer(NamedTuple):
+    context: str = ""  # text for the model
+    output: str | None = None  # shown to the model in place of the tool's result
+    arguments: Json | None = None  # given to the tool in place of the model's arguments
 
 
 def read(client: Client, name: str, payload: Mapping[str, Any]) -> HookEvent:
@@ -223,7 +224,12 @@ def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
     if isinstance(response, dict) and (saved := _saved_file(response.get("persistedOutputPath"))) is not None:
         return saved
     text = text_of(response)
-    if text is not None and len(text) < 2_000 and (match := re.match(_SAVED_RESULT, text)):
+    if (
+        text is not None
+        and len(text) < 2_000
+        and text.startswith(_SAVED_START)
+        and (match := re.match(_SAVED_RESULT, text))
+    ):
         # An MCP server could write such a sentence too, so a file is read only from the session's own folder.
         session = os.path.splitext(str(payload.get("transcript_path") or ""))[0]
         path = os.path.realpath(match[1])

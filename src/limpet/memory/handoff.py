@@ -1,7 +1,6 @@
 """The handoff: the text that one session leaves for the next. There is one per line of work, and it is read first."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from typing import NamedTuple
 
 from limpet import errors, limits

@@ -4,8 +4,7 @@ A threshold adapts where the free part of the window is known: a result may then
 window gets references earlier, and an empty one sees more of what its tools return.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -41,7 +40,18 @@ def policy(rules: OutputRules, tool: str, free_tokens: int | None = None) -> Pol
 def rule_for(rules: OutputRules, tool: str) -> ToolRule | None:
     """The rule with exactly this name, else the first whose pattern matches."""
     exact = next((rule for rule in rules.tools if rule.pattern == tool), None)
-    return exact or next((rule for rule in rules.tools if fnmatchcase(tool, rule.pattern)), None)
+    return exact or next((rule for rule in rules.tools if matches(tool, rule.pattern)), None)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """As fnmatchcase, which compiles the pattern. Where stars at its ends are the only wildcards, that is not needed:
+    compiling a few dozen of them would take longer than all the rest of a hook."""
+    core = pattern.strip("*")
+    if any(wildcard in core for wildcard in "*?["):
+        return fnmatchcase(name, pattern)
+    if pattern.startswith("*"):
+        return core in name if pattern.endswith("*") else name.endswith(core)
+    return name.startswith(core) if pattern.endswith("*") else name == core
 
 
 def adapted(threshold: int, free_tokens: int | None) -> int:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from limpet import limits
 from limpet.model import Output, OutputDraft
 from limpet.outputs import repeats
-from limpet.previews import failures, preview
+from limpet.previews import failures
+from limpet.previews.preview import preview
 from limpet.redaction import Redacted, redact, signs
 from limpet.text.marks import Marks, find_marks
 

@@ -3,8 +3,7 @@
 A tool's file has its description, an empty line, and one line per parameter: `name: description`.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
 from functools import lru_cache
 from typing import NamedTuple

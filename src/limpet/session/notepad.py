@@ -4,8 +4,7 @@ An `EditableText` describes a text that is read, edited in place, listed and res
 another one.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -4,8 +4,7 @@ People and programs pin texts; agents have no tool for it, so that a text from a
 rule. Pinned memory is included too, in every session of the project.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from typing import NamedTuple
 
 from limpet import errors, limits

@@ -3,8 +3,7 @@
 The JSON keys are part of the stored format. Keys that a record does not name are kept as they are.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ class TaskRecord(NamedTuple):
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
-    def from_json(cls, extra: Mapping[str, Any]) -> TaskRecord:
+    def from_json(cls, extra: Mapping[str, Any]) -> "TaskRecord":
         return cls(
             extra["state"],
             extra["depth"],
@@ -52,7 +51,7 @@ class TaskRecord(NamedTuple):
         """Whether its messages are folded: it has ended, and was not brought back since."""
         return self.last is not None and self.last >= self.first
 
-    def unfolded(self) -> TaskRecord:
+    def unfolded(self) -> "TaskRecord":
         """The task still ended, but folding nothing."""
         return self._replace(last=self.first - 1)
 
@@ -67,7 +66,7 @@ class HookState(NamedTuple):
     pad: int = 0  # the version of the notepad that the model was last shown
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> HookState:
+    def from_json(cls, record: Mapping[str, Any]) -> "HookState":
         return cls(
             bool(record.get("restore")),
             str(record.get("checkpoint") or ""),
@@ -97,7 +96,7 @@ class SessionRecord(NamedTuple):
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
-    def from_json(cls, extra: Mapping[str, Any]) -> SessionRecord:
+    def from_json(cls, extra: Mapping[str, Any]) -> "SessionRecord":
         hosted = extra.get("hosted")
         return cls(
             extra.get("depth", 0),

@@ -24,7 +24,7 @@ _JOINED = "[\u0600-\u08ff\u0900-\u0dff\ufe0f\u2600-\u27bf\U0001f300-\U0001faff]"
 _JOINER = "[\u200c\u200d]"
 _LONE_JOINER = f"(?<!{_JOINED}){_JOINER}|{_JOINER}(?!{_JOINED})|{_JOINER}(?={_JOINER})"
 _UNSTORABLE = "[\x00\ud800-\udfff]"
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNPRINTABLE = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 def visible(text: str, *, keep_newlines: bool = True) -> str:
@@ -59,7 +59,7 @@ def storable(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text with U+FFFD for every character that could disturb a terminal or a protocol."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+    return re.sub(_UNPRINTABLE, "\ufffd", text)
 
 
 @lru_cache

@@ -58,7 +58,7 @@ def _classes() -> bytes:
 
 _CLASSES = _classes()
 # Every repetition has an end, so that there are few different shapes and none is long.
-_PIECE = re.compile(
+_PIECE = (
     rb"[ pqrt]?A{0,24}(?:a|[lLgys]c|[vhio]cc){1,24}(?:qa{1,2}(?!a))?"
     rb"|[ pqrt]?A{1,24}(?:qa{1,2}(?!a))?"
     rb"|0{1,3}"
@@ -66,7 +66,7 @@ _PIECE = re.compile(
     rb"|[ tn]{0,80}n|[ t]{1,80}(?![^ tn])|[ t]"
 )
 # The same pieces of a text that is all ASCII, as most are, in little more than half the time.
-_ASCII_PIECE = re.compile(
+_ASCII_PIECE = (
     rb"0{1,3}|a{1,24}(?:qa{1,2}(?!a))?|[ pqrt]a{1,24}(?:qa{1,2}(?!a))?|[ pqrt]?A{1,24}a{0,24}(?:qa{1,2}(?!a))?"
     rb"| ?[pqr]{1,80}n{0,15}|[ tn]{0,80}n|[ t]{1,80}(?![^ tn])|[ t]"
 )
@@ -109,9 +109,14 @@ def cut(text: str, budget: int) -> tuple[str, bool]:
 
 def _cost(text: str) -> int:
     # A lone surrogate cannot be encoded otherwise; whether one may be stored is not decided here.
-    pattern = _ASCII_PIECE if text.isascii() else _PIECE
-    shapes = pattern.findall(text.encode("utf-8", "surrogatepass").translate(_CLASSES))
+    shapes = _pieces(text.isascii()).findall(text.encode("utf-8", "surrogatepass").translate(_CLASSES))
     return sum(_piece_cost(shape) * times for shape, times in Counter(shapes).items())
+
+
+@lru_cache
+def _pieces(ascii_only: bool) -> re.Pattern[bytes]:
+    # Compiled when something is counted: many starts count nothing, or nothing but ASCII.
+    return re.compile(_ASCII_PIECE if ascii_only else _PIECE)
 
 
 @lru_cache(maxsize=4096)
@@ -171,7 +176,7 @@ def _walk(text: str, budget: int) -> tuple[int, int, int]:
     """
     data = text[: _LONGEST_PIECE * (max(0, budget) // _UNIT + 1)].encode("utf-8", "surrogatepass")
     ends, costs, total = [0], [0], 0
-    for piece in _PIECE.finditer(data.translate(_CLASSES)):
+    for piece in _pieces(False).finditer(data.translate(_CLASSES)):
         total += _piece_cost(piece.group())
         if total > budget:
             break

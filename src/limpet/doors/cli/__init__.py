@@ -2,12 +2,16 @@
 
 Commands are declared as data in commands/ and read by command.py. Most of them are one call of one operation (plain.py)
 whose reply is drawn by replies.py; the others name a function of their own.
+
+Modules are imported by name here, when it is clear which ones the words need: agents wait for every hook, and programs
+ask for the version again and again.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from importlib import import_module
 
 from limpet import __version__
 
@@ -18,12 +22,22 @@ def main(argv: list[str] | None = None) -> int:
     if args == ["--version"]:
         sys.stdout.write(f"limpet {__version__}\n")
         return 0
-    from limpet.doors.cli.commands import function, recognise  # late: programs ask for the version again and again
-
-    recognised = recognise(args)
-    if recognised is not None and recognised[0].standalone:
+    if (hook := _hook(args)) is not None:
         gc.disable()  # the process ends before there is anything to collect
-        return function(recognised[0])(**recognised[2]) or 0
-    from limpet.doors.cli.run import run  # late: hooks run all the time, and need neither a store nor a screen
+        return int(import_module("limpet.doors.hooks.process").main(*hook))
+    commands = import_module("limpet.doors.cli.commands")
+    recognised = commands.recognise(args)
+    if recognised is not None and recognised[0].standalone:
+        gc.disable()
+        return int(commands.function(recognised[0])(**recognised[2]) or 0)
+    return int(import_module("limpet.doors.cli.run").run(args, recognised))
 
-    return run(args, recognised)
+
+def _hook(args: list[str]) -> tuple[str | None, str] | None:
+    """The client, if it is named, and the event of a hook as agents call it. Other words are left to the parser."""
+    if args[:1] != ["hook"] or len(args) not in (2, 4):
+        return None
+    client = args[2] if len(args) == 4 and args[1] == "--client" else None
+    if (client is None) != (len(args) == 2) or args[-1].startswith("-"):
+        return None
+    return client, args[-1]

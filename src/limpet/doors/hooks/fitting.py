@@ -3,8 +3,7 @@
 The text says where it comes from and that it is data, and no part of it can close the tag around it.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

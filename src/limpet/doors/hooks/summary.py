@@ -1,7 +1,6 @@
 """A summary of a conversation from the agent's own transcript, made without a model, for a compaction or an end."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from typing import NamedTuple
 
 from limpet import limits

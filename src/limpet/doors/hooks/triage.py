@@ -4,16 +4,14 @@ An agent waits for every hook, and most hooks have nothing to do. An action is a
 `run(hook)`; its outcome may name another action to go on with.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import limits
 from limpet.clients.base import HookAnswer, HookEvent
-from limpet.outputs.policy import policy
+from limpet.outputs.policy import matches, policy
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context
@@ -43,7 +41,7 @@ class Outcome(NamedTuple):
 class Hook:
     """One run of a hook."""
 
-    def __init__(self, event: HookEvent, settings: Settings) -> None:
+    def __init__(self, event: HookEvent, settings: "Settings") -> None:
         self.event = event
         self.settings = settings
         self.context: Context | None = None  # set when the store is first opened
@@ -105,13 +103,13 @@ TRIAGE: dict[str, Callable[[Hook], str]] = {
 }
 
 
-def _replaceable(event: HookEvent, settings: Settings) -> bool:
+def _replaceable(event: HookEvent, settings: "Settings") -> bool:
     name = event.tool
-    if any(fnmatchcase(name, pattern) for pattern in settings.bounds.hooks.off_tools):
+    if any(matches(name, pattern) for pattern in settings.bounds.hooks.off_tools):
         return False
     if event.result is not None and event.result.startswith(OUTPUT_MARK):
         return False
     plain_name = name.rpartition(":")[2].lower()
-    if any(fnmatchcase(plain_name, pattern) for pattern in (*UNTOUCHED_TOOLS, *OWN_TOOLS)):
+    if any(matches(plain_name, pattern) for pattern in (*UNTOUCHED_TOOLS, *OWN_TOOLS)):
         return False
-    return any(fnmatchcase(name, pattern) for pattern in event.client.replaceable_tools)
+    return any(matches(name, pattern) for pattern in event.client.replaceable_tools)

@@ -14,7 +14,8 @@ from limpet.stores.postgres.tenants import FILTERED, LOCALLY, SIGN, UNFILTERED
 from limpet.stores.postgres.write import Writer
 from limpet.stores.shared.backup import Source, Table, copy_rows, remove_file
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.store import SqliteStore, read_backup, write_backup
+from limpet.stores.sqlite.backup import read_backup, write_backup
+from limpet.stores.sqlite.store import SqliteStore
 
 FETCH = 200  # rows per round trip
 # No project may be created during a restore; readers are not blocked. The number is "Restored".

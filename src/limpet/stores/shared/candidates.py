@@ -1,7 +1,6 @@
 """Candidates for recall, as both stores collect them: which texts are looked at, and their metadata."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache

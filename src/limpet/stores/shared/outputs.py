@@ -34,7 +34,7 @@ from limpet.stores.shared.chunks import FIELDS, Packed, Piece, StoredBody, piece
 from limpet.stores.shared.sql import IN_PROJECT, Proof, Row, S, Sql, Transactions
 
 Dumped = tuple[Output, tuple[bytes, ...]]
-HEX = re.compile(f"[0-9a-f]{{{limits.OUTPUT_NAME_MIN_CHARS},64}}")
+HEX = f"[0-9a-f]{{{limits.OUTPUT_NAME_MIN_CHARS},64}}"  # compiled at first use: most starts look for no output
 BATCH = 50  # outputs whose citations are looked up together
 TOMBSTONE_BATCH = 200  # tombstones read at a time
 
@@ -178,7 +178,7 @@ class SqlOutputs(ABC, Generic[S]):
 
     def find(self, scope: Scope, name: str) -> Output | None:
         name = name.lower()
-        if not HEX.fullmatch(name):
+        if not re.fullmatch(HEX, name):
             return None
 
         def work(sql: S) -> list[Row]:
@@ -239,7 +239,7 @@ class SqlOutputs(ABC, Generic[S]):
         return OutputStats._make(self._transactions.rows(scope.tenant, STATS, tuple(scope))[0][:-1])
 
     def cited(self, scope: Scope, ids: Iterable[str]) -> frozenset[str]:
-        valid = sorted({id for id in ids if HEX.fullmatch(id)})
+        valid = sorted({id for id in ids if re.fullmatch(HEX, id)})
         if not valid:
             return frozenset()
         return self._transactions.snapshot(scope.tenant, lambda sql: self._cited(sql, scope, valid))
@@ -466,6 +466,6 @@ def _import_tombstone(sql: Sql, scope: Scope, item: IncomingTombstone) -> None:
 
 
 def _check_id(line: int, id: str, digest: str) -> None:
-    complete = len(digest) == 64 and HEX.fullmatch(digest)
+    complete = len(digest) == 64 and re.fullmatch(HEX, digest)
     if not complete or not digest.startswith(id) or len(id) < limits.OUTPUT_ID_CHARS:
         raise errors.bad_import(line, f"the id {errors.quoted(id)} is not the beginning of its digest")

@@ -1,7 +1,6 @@
 """Entries and events as every store handles them: from draft to entry, from rows to values and back. Pure."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import json
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,7 +1,6 @@
 """Candidates for recall in the embedded store: word positions from the index, and the metadata of texts."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
@@ -12,7 +11,9 @@ from limpet.model import Scope
 from limpet.store import CandidateQuery, Candidates, Document, Positions
 from limpet.stores.shared import candidates
 from limpet.stores.shared.sql import Row
+from limpet.stores.sqlite.database import Connection
 from limpet.stores.sqlite.index import WordIndex, any_of, may_contain
+from limpet.text import words as analyse
 
 # The position of a string in the text of an entry. Folding in SQL is exact for ASCII; other text is folded in Python.
 TEXT = "iif(e.kind = 'memory', e.key || char(10) || e.content, e.content)"
@@ -38,6 +39,14 @@ TOTAL = (
     "SELECT coalesce(sum(count), 0) FROM tallies WHERE tenant = ? AND project = ? AND kind = ? "
     "AND session = '' AND tag = ''"
 )
+PIECE_DOCUMENTS = (
+    f"SELECT p.rowid, {candidates.PIECE_DOCUMENT} FROM json_each(?) j "  # noqa: S608
+    "CROSS JOIN output_pieces p ON p.rowid = j.value "
+    "JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project AND o.id = p.id "
+    "WHERE p.tenant = ? AND p.project = ?"
+)
+PIECES = "SELECT rowid FROM output_pieces WHERE tenant = ? AND project = ?"
+COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = ? AND project = ?"
 IN_SCOPE = "SELECT rowid FROM entries WHERE tenant = ? AND project = ? AND kind IN (SELECT value FROM json_each(?))"
 
 
@@ -64,6 +73,19 @@ def entry_candidates(
         return {row[0]: candidates.to_document(row) for row in loaded}
 
     return candidates.collect(query, words, literals, load, searched.total)
+
+
+def piece_candidates(con: Connection, scope: Scope, query: CandidateQuery) -> Candidates:
+    """Candidates among the pieces of outputs."""
+    stems = analyse.terms([*query.words])
+    searched = Searched(PIECES, tuple(scope), con.rows(COUNT_PIECES, tuple(scope))[0][0])
+    words = word_positions(con, "output_terms", [(stem,) for stem in stems], query, searched)
+
+    def load(docs: Sequence[int]) -> dict[int, Document]:
+        loaded = con.rows(PIECE_DOCUMENTS, (json.dumps([*docs]), *scope))
+        return {row[0]: candidates.to_piece_document(row) for row in loaded}
+
+    return candidates.collect(query, words, [], load, searched.total)
 
 
 def _total(con: apsw.Connection, scope: Scope, kinds: tuple[str, ...]) -> int:

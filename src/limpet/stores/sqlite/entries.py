@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from limpet import errors
+from limpet.catalogue.late import LateModule
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
 from limpet.store import (
     CandidateQuery,
@@ -26,10 +27,14 @@ from limpet.store import (
 from limpet.stores.shared import rows
 from limpet.stores.shared.rows import E_FIELDS, FIELDS, indexed_text
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.candidates import POSITION, entry_candidates
 from limpet.stores.sqlite.database import Connection, Database
 from limpet.stores.sqlite.index import NewWords, WordIndex, any_of, indexed_forms, may_contain, tag_token, tidy
 from limpet.text import words as analyse
+
+if TYPE_CHECKING:
+    from limpet.stores.sqlite import candidates as search
+else:
+    search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
 KNOWN_LABELS = 2_000  # spellings of tags that a process caches
 
@@ -122,7 +127,7 @@ class SqliteEntries:
 
         def work(con: Connection) -> Page:
             source, values = _source(scope, query, may_contain(con, folded))
-            sql = f"SELECT {POSITION}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
+            sql = f"SELECT {search.POSITION}, e.updated_at, e.key, e.rowid FROM {source}"  # noqa: S608
             possible = con.rows(sql, (folded, *values))
             hits = sorted((hit for hit in possible if hit[0]), key=lambda hit: str(hit[2]), reverse=True)
             hits.sort(key=lambda hit: (hit[0], -hit[1]))  # position, then newest; ties stay ordered by key
@@ -151,7 +156,7 @@ class SqliteEntries:
         return self._db.read(work)
 
     def candidates(self, scope: Scope, kinds: tuple[str, ...], query: CandidateQuery) -> Candidates:
-        return self._db.snapshot(lambda con: entry_candidates(con, self._index, scope, kinds, query))
+        return self._db.snapshot(lambda con: search.entry_candidates(con, self._index, scope, kinds, query))
 
     def texts(self, scope: Scope, docs: Sequence[int]) -> dict[int, Entry]:
         return {row[0]: self._entry(scope, row[1:]) for row in self._db.rows(BY_NUMBER, (to_json([*docs]), *scope))}

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from limpet.catalogue.late import LateModule
 from limpet.model import MESSAGE, Scope
-from limpet.store import CandidateQuery, Candidates, Document
-from limpet.stores.shared.candidates import PIECE_DOCUMENT, collect, to_piece_document
+from limpet.store import CandidateQuery, Candidates
 from limpet.stores.shared.chunks import Piece
 from limpet.stores.shared.outputs import ONE, SqlOutputs
 from limpet.stores.shared.sql import Proof, Row
-from limpet.stores.sqlite.candidates import Searched, word_positions
 from limpet.stores.sqlite.database import Connection
 from limpet.stores.sqlite.index import may_contain, tidy
-from limpet.text import words as analyse
+
+if TYPE_CHECKING:
+    from limpet.stores.sqlite import candidates as search
+else:
+    search = LateModule("stores.sqlite.candidates")  # imported at the first search: hooks and most commands need none
 
 # Ids are ASCII digits and letters, so SQLite's own folding suffices. The key of memory is part of its text.
 CITES = "instr(lower(e.key || char(10) || e.content), ?)"
@@ -24,29 +27,11 @@ NEW_PIECE = (
     "INSERT INTO output_pieces (tenant, project, id, start, size, line, head) VALUES (?, ?, ?, ?, ?, ?, ?) "
     "RETURNING rowid"
 )
-DOCUMENTS = (
-    f"SELECT p.rowid, {PIECE_DOCUMENT} FROM json_each(?) j CROSS JOIN output_pieces p ON p.rowid = j.value "  # noqa: S608
-    "JOIN outputs o ON o.tenant = p.tenant AND o.project = p.project AND o.id = p.id "
-    "WHERE p.tenant = ? AND p.project = ?"
-)
-PIECES = "SELECT rowid FROM output_pieces WHERE tenant = ? AND project = ?"
-COUNT_PIECES = "SELECT count(*) FROM output_pieces WHERE tenant = ? AND project = ?"
 
 
 class SqliteOutputs(SqlOutputs[Connection]):
     def candidates(self, scope: Scope, query: CandidateQuery) -> Candidates:
-        def work(con: Connection) -> Candidates:
-            stems = analyse.terms([*query.words])
-            searched = Searched(PIECES, tuple(scope), con.rows(COUNT_PIECES, tuple(scope))[0][0])
-            words = word_positions(con, "output_terms", [(stem,) for stem in stems], query, searched)
-
-            def load(docs: Sequence[int]) -> dict[int, Document]:
-                loaded = con.rows(DOCUMENTS, (json.dumps([*docs]), *scope))
-                return {row[0]: to_piece_document(row) for row in loaded}
-
-            return collect(query, words, [], load, searched.total)
-
-        return self._transactions.snapshot(scope.tenant, work)
+        return self._transactions.snapshot(scope.tenant, lambda con: search.piece_candidates(con, scope, query))
 
     def _add_piece(self, sql: Connection, scope: Scope, id: str, piece: Piece) -> None:
         ((doc,),) = sql.rows(NEW_PIECE, (*scope, id, *piece[:4]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from limpet.previews import failure_lines
+from limpet.previews.failures import failure_lines
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text
 from limpet.window.plan.groups import groups
