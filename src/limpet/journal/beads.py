@@ -1,4 +1,4 @@
-"""Beads: a debt item becomes an issue if the `bd` command is installed. Without it, only a hint is missing."""
+"""Beads: a debt item becomes an issue if the `bd` command is installed. Without it the rest works as usual."""
 
 from __future__ import annotations
 

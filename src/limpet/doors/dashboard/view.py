@@ -40,7 +40,7 @@ class Listed(NamedTuple):
 class View(NamedTuple):
     hold: Limpet
     visit: Visit
-    base: str  # before every path: /p/<project>, or nothing where there is only one
+    base: str  # before every path: /p/<project>, or empty with a single project
     path: str  # of the page, without the base
     query: Mapping[str, str]
     now: int

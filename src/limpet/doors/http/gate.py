@@ -2,8 +2,8 @@
 
 In this order: the Host and Origin headers must be ours, so that a web page cannot reach the server through the browser;
 the path is looked up in the policy; unless the door is open to all, the credential must be good; then how often, which
-way, what it takes, and which project. Only then is the door's own handler called, with a `Visit` that says who and
-where. The path of the scope decides, never a URL put together from headers that the caller wrote.
+way, what it takes, and which project. Then the route's handler is called, with a `Visit` that says who and where. The
+path of the scope decides, not a URL put together from headers that the caller wrote.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ PID_BYTES = 8
 class Workers:
     """`work` serves until the process is signalled, and calls its argument once it can be reached.
 
-    A worker that ends before it could be reached never worked, and starting it again would not help.
+    A worker that ends before it could be reached is not restarted: it would fail again.
     """
 
     def __init__(self, count: int, work: Callable[[Callable[[], None]], None]) -> None:
