@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from typing import Any
 
 import apsw
 
@@ -16,9 +16,7 @@ from bench.measure import Sizes, Work, in_turns, ratio, span, table, verdict
 from bench.stores import Raw, open_ours
 from limpet.api import Limpet
 from limpet.recall.embeddings import catch_up
-from limpet.stores.sqlite import store
 
-IN_LINE = "wait_for_vector"  # what a write does for a vector
 P50, P99, INDEX, WRITE = 10e-3, 40e-3, 1.5, 1.3
 ASKED = {"rare": "one rare word", "two": "two words", "eight": "eight words", "asked": "eight words, two foreign"}
 HEADS = (
@@ -79,23 +77,25 @@ def _writing(sizes: Sizes) -> None:
     """What a write pays for the vector that is made later: the same adds with and without putting the text in line."""
     rounds, ops = sizes.pick(10, 2), sizes.pick(200, 20)
     notes = corpus.notes(rounds * ops)
-    in_line = getattr(store, IN_LINE)
     with tempfile.TemporaryDirectory() as folder:
-        opened = [limpet.open(f"{folder}/{name}/limpet.db", project="bench") for name in ("with", "without")]
+        opened = {name: limpet.open(f"{folder}/{name}/limpet.db", project="bench") for name in ("with", "without")}
+        entries: Any = opened["without"].store.entries
 
-        def add(hold: Limpet, wait: Callable[..., None]) -> Work:
+        def index_words(con: Any, _scope: Any, doc: int, before: Any, after: Any, new: Any) -> None:
+            entries._index.update(con, doc, before, after, new)
+
+        entries.index = index_words
+
+        def add(hold: Limpet) -> Work:
             def one(at: int) -> None:
-                setattr(store, IN_LINE, wait)
                 hold.session("bench").notes.add(notes[at].content)
 
             return one
 
         try:
-            ways = {"with": add(opened[0], in_line), "without": add(opened[1], lambda *given: None)}
-            found = in_turns(ways, rounds, ops)
+            found = in_turns({name: add(hold) for name, hold in opened.items()}, rounds, ops)
         finally:
-            setattr(store, IN_LINE, in_line)
-            for hold in opened:
+            for hold in opened.values():
                 hold.close()
     mine, least = found["with"], found["without"]
     cost = verdict(mine.cpu / least.cpu, WRITE, f"≤ {WRITE}x")
