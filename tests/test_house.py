@@ -98,7 +98,7 @@ def test_files_are_short() -> None:
 # `make house` prints what is measured now.
 LIMITS: dict[str, tuple[Callable[[], float], float]] = {
     "modules in one folder": (lambda: max(measures.modules_by_folder().values()), 20),
-    "own imports inside functions": (lambda: len(measures.imports_in_functions()), 10),
+    "own imports inside functions": (lambda: len(measures.imports_in_functions()), 8),
     "own imports inside functions that no comment explains": (
         lambda: len(measures.unexplained_imports_in_functions()),
         0,
@@ -110,7 +110,7 @@ LIMITS: dict[str, tuple[Callable[[], float], float]] = {
     "vague bindings in percent": (lambda: 100 * len(measures.vague_bindings()) / measures.bindings(), 0.2),
     "class names in several modules": (lambda: len(measures.repeated_class_names()), 25),
     "stilted words in 1,000": (lambda: 1_000 * len(measures.stilted()[0]) / measures.stilted()[1], 0.5),
-    "lines that promise only, never or nowhere without a test": (lambda: len(measures.absolutes()), 81),
+    "lines that promise only, never or nowhere without a test": (lambda: len(measures.absolutes()), 77),
     "lines of the longest tenth of functions": (lambda: measures.percentile(measures.function_lengths(), 0.9), 20),
     "lines of the longest hundredth of functions": (lambda: measures.percentile(measures.function_lengths(), 0.99), 40),
 }
