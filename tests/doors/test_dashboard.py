@@ -22,7 +22,7 @@ from limpet.doors.dashboard.app import back
 from limpet.doors.dashboard.pages import LISTED, NAVIGATION, PAGES
 from limpet.doors.http import policy
 from limpet.doors.http.server import routes
-from limpet.text import terminal
+from limpet.text import safe
 
 # What our own pages are made of. Anything else came out of a stored text.
 OURS = frozenset(
@@ -108,7 +108,7 @@ def test_no_text_of_a_store_becomes_markup_on_any_page(site: Served) -> None:
     assert {urlsplit(link).path.strip("/") for link in pages} == PAGES.keys(), "a page that no link leads to"
     everything = "\n".join("".join(seen.words) for seen in pages.values())
     for text in HOSTILE:  # what is not shown cannot do harm, and proves nothing
-        assert terminal.visible(text.split("\n")[0]) in everything, text
+        assert safe.visible(text.split("\n")[0]) in everything, text
     assert MARK in everything
 
 

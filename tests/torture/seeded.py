@@ -206,7 +206,13 @@ BUGS = (
         "a quotation is not marked",
         "quotes",
         1,
-        (("text/quote.py", "(MARK + line for line in text.splitlines())", "(line for line in text.splitlines())"),),
+        (
+            (
+                "text/safe.py",
+                "(_QUOTE_MARK + line for line in text.splitlines())",
+                "(line for line in text.splitlines())",
+            ),
+        ),
     ),
     Bug(
         "a seal holds the description alone",

@@ -13,7 +13,7 @@ from limpet.doors.dashboard.html import address, area, el, field, many
 from limpet.doors.dashboard.pages.recall import lit
 from limpet.doors.dashboard.pages.savings import by_day, chart
 from limpet.store import Savings
-from limpet.text import terminal
+from limpet.text import safe
 
 # Without what no browser's parser gives back as it was: line ends of other systems, and what cannot be stored.
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=80) | st.sampled_from(
@@ -40,8 +40,8 @@ class Tree(HTMLParser):
 def test_a_text_stays_a_text(inside: str, attribute: str) -> None:
     tree = Tree(el("p", inside, el("b", inside), title=attribute).markup)
     assert [tag for tag, _ in tree.tags] == ["p", "b"]
-    assert tree.data == terminal.visible(inside) * 2
-    assert tree.tags[0][1] == {"title": terminal.visible(attribute, keep_newlines=False)}
+    assert tree.data == safe.visible(inside) * 2
+    assert tree.tags[0][1] == {"title": safe.visible(attribute, keep_newlines=False)}
 
 
 @given(TEXTS)
@@ -73,7 +73,7 @@ def test_an_address_holds_any_value(parts: dict[str, str]) -> None:
 @given(TEXTS)
 def test_lit_words_never_change_the_text(text: str) -> None:
     shown = Tree(el("pre", lit(text)).markup).data
-    assert terminal.visible(text).replace("«", "").replace("»", "") == shown.replace("«", "").replace("»", "")
+    assert safe.visible(text).replace("«", "").replace("»", "") == shown.replace("«", "").replace("»", "")
 
 
 def test_a_page_is_one_document() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.text import json_edit, json_spans
+from limpet.text import json_spans
 
 CONFIG = """{
   // the servers of this project
@@ -40,9 +40,9 @@ def test_a_member_put_and_dropped_leaves_every_other_one(
     thing: dict[str, Any], style: dict[str, Any], name: str, new: Any
 ) -> None:
     text = json.dumps(thing, ensure_ascii=False, **style)
-    after = json_edit.put(text, [name], new)
+    after = json_spans.put(text, [name], new)
     assert mean(after) == json.loads(after) == {**thing, name: new}
-    without = json_edit.drop(after, [], lambda key, value: key == name)
+    without = json_spans.drop(after, [], lambda key, value: key == name)
     assert json.loads(without) == {key: value for key, value in thing.items() if key != name}
     if name not in thing and thing:
         assert without == text
@@ -51,26 +51,26 @@ def test_a_member_put_and_dropped_leaves_every_other_one(
 @given(st.lists(VALUES, max_size=4), STYLES, VALUES)
 def test_an_item_is_appended_once(items: list[Any], style: dict[str, Any], new: Any) -> None:
     text = json.dumps({"hooks": {"a": items}}, **style)
-    after = json_edit.append(text, ["hooks", "a"], new)
+    after = json_spans.append(text, ["hooks", "a"], new)
     assert json.loads(after) == {"hooks": {"a": items if new in items else [*items, new]}}
-    assert json_edit.append(after, ["hooks", "a"], new) == after
+    assert json_spans.append(after, ["hooks", "a"], new) == after
 
 
 def test_comments_order_and_trailing_commas_stay() -> None:
-    after = json_edit.put(CONFIG, ["mcpServers", "limpet"], {"command": "limpet", "args": ["mcp"]})
+    after = json_spans.put(CONFIG, ["mcpServers", "limpet"], {"command": "limpet", "args": ["mcp"]})
     assert mean(after)["mcpServers"]["limpet"] == {"command": "limpet", "args": ["mcp"]}
-    assert json_edit.put(after, ["mcpServers", "limpet"], {"command": "limpet", "args": ["mcp"]}) == after
+    assert json_spans.put(after, ["mcpServers", "limpet"], {"command": "limpet", "args": ["mcp"]}) == after
     assert after.startswith(CONFIG[: CONFIG.index('  },\n  "theme')])
     assert after.endswith(CONFIG[CONFIG.index('  },\n  "theme') :])
-    assert json_edit.drop(after, ["mcpServers"], lambda name, value: name == "limpet") == CONFIG
+    assert json_spans.drop(after, ["mcpServers"], lambda name, value: name == "limpet") == CONFIG
 
 
 def test_objects_on_the_way_are_made() -> None:
-    assert json.loads(json_edit.put("", ["a", "b", "c"], 1)) == {"a": {"b": {"c": 1}}}
-    assert json_edit.put("{}", ["a"], 1) == '{\n  "a": 1\n}'
-    assert json_edit.put("{ // nothing yet\n}", ["a"], 1) == '{ // nothing yet\n  "a": 1\n}'
-    assert json_edit.put('{\r\n  "a": 1\r\n}\r\n', ["b"], [2]) == '{\r\n  "a": 1,\r\n  "b": [\r\n    2\r\n  ]\r\n}\r\n'
-    assert json_edit.put('{"a": 1}', ["a"], 2) == '{"a": 2}'
+    assert json.loads(json_spans.put("", ["a", "b", "c"], 1)) == {"a": {"b": {"c": 1}}}
+    assert json_spans.put("{}", ["a"], 1) == '{\n  "a": 1\n}'
+    assert json_spans.put("{ // nothing yet\n}", ["a"], 1) == '{ // nothing yet\n  "a": 1\n}'
+    assert json_spans.put('{\r\n  "a": 1\r\n}\r\n', ["b"], [2]) == '{\r\n  "a": 1,\r\n  "b": [\r\n    2\r\n  ]\r\n}\r\n'
+    assert json_spans.put('{"a": 1}', ["a"], 2) == '{"a": 2}'
 
 
 @pytest.mark.parametrize("text", ["{", '{"a" 1}', '{"a": 1 "b": 2}', "[1] 2", '{"a": }', "/* only */", "{a: 1}", "]"])
@@ -81,9 +81,9 @@ def test_what_is_not_json_is_refused(text: str) -> None:
 
 def test_a_value_in_the_way_is_not_overwritten() -> None:
     with pytest.raises(json_spans.NotJson, match="line 1: mcpServers is not an object"):
-        json_edit.put('{"mcpServers": []}', ["mcpServers", "limpet"], {})
+        json_spans.put('{"mcpServers": []}', ["mcpServers", "limpet"], {})
     with pytest.raises(json_spans.NotJson, match="is not a list"):
-        json_edit.append('{"hooks": {"a": {}}}', ["hooks", "a"], 1)
+        json_spans.append('{"hooks": {"a": {}}}', ["hooks", "a"], 1)
 
 
 def test_no_depth_overflows() -> None:

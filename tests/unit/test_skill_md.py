@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.text import terminal
-from limpet.text.skill_md import NAME, BadSkill, Parts, SkillSection, parse, render, sections
+from limpet.memory.skills import SKILL_NAME as NAME
+from limpet.memory.skills import BadSkill, SkillSection
+from limpet.memory.skills import SkillParts as Parts
+from limpet.memory.skills import notepad_sections as sections
+from limpet.memory.skills import parse_skill as parse
+from limpet.memory.skills import skill_text as render
+from limpet.text import safe
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,7 @@ def test_what_cannot_be_used_says_why(text: str, why: str) -> None:
 @given(st.from_regex(NAME, fullmatch=True), st.text(min_size=1), st.text())
 def test_what_is_written_is_read_again(name: str, description: str, body: str) -> None:
     told = " ".join(description.split())
-    if not told or terminal.problem(told + body):
+    if not told or safe.problem(told + body):
         return
     clean = body.replace("\r\n", "\n").strip("\r\n")
     assert parse(render(name, told, clean)) == Parts(name, told, clean)

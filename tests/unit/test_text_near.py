@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.text.closest import nearest
+from limpet.text.diff import nearest
 
 NOTE = """# Plan
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from limpet.text.terminal import problem, storable, visible
+from limpet.text.safe import problem, storable, visible
 
 anything = st.text(st.characters(exclude_categories=[]) | st.sampled_from("\x1b\r\b\u200b\u200d\u202e\U000e0041 a\n"))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
-from limpet.text import terminal
+from limpet.text import safe
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Operation, Param
@@ -72,7 +72,7 @@ def _json(operation: str, param: Param, value: Any) -> Any:
 
 
 def storable(what: str, text: str) -> str:
-    if why := terminal.problem(text):
+    if why := safe.problem(text):
         raise errors.unstorable(what, why)
     return text
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from limpet import prompts
 from limpet.clients.base import HOOK_SECONDS, Client
-from limpet.text import json_edit, json_spans
+from limpet.text import json_spans
 
 NAME = "limpet"
 HOOK_MARK = "hook --client"  # part of every hook command that Limpet installs
@@ -183,13 +183,13 @@ def _applied(text: str, edit: Edit) -> str:
 
 def _put(text: str, edit: Entry | Hook | Member) -> str:
     if isinstance(edit, Entry):
-        return json_edit.put(text, (*edit.path, NAME), edit.value)
+        return json_spans.put(text, (*edit.path, NAME), edit.value)
     node = json_spans.find(text, edit.path) if text.strip() else None
     if isinstance(edit, Member):
-        return text if node else json_edit.put(text, edit.path, edit.value)
+        return text if node else json_spans.put(text, edit.path, edit.value)
     if node is not None and edit.value in json_spans.value(text, node):
         return text
-    return json_edit.append(_take(text, edit), edit.path, edit.value)
+    return json_spans.append(_take(text, edit), edit.path, edit.value)
 
 
 def _removed(text: str, edit: Edit) -> str:
@@ -204,9 +204,9 @@ def _take(text: str, edit: Entry | Hook | Member) -> str:
     if isinstance(edit, Member) or not text.strip():
         return text
     if isinstance(edit, Entry):
-        text = json_edit.drop(text, edit.path, lambda name, value: name == NAME)
+        text = json_spans.drop(text, edit.path, lambda name, value: name == NAME)
     else:
-        text = json_edit.drop(text, edit.path, lambda name, value: HOOK_MARK in json.dumps(value))
+        text = json_spans.drop(text, edit.path, lambda name, value: HOOK_MARK in json.dumps(value))
     return _pruned(text, edit.path)
 
 
@@ -218,7 +218,7 @@ def _pruned(text: str, path: tuple[str, ...]) -> str:
             return text
         last = path[-1]
         path = path[:-1]
-        text = json_edit.drop(text, path, lambda name, value, last=last: name == last and not value)  # type: ignore[misc]
+        text = json_spans.drop(text, path, lambda name, value, last=last: name == last and not value)  # type: ignore[misc]
     return text
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.model import MEMORY, Draft, Entry
-from limpet.text import terminal
+from limpet.text import safe
 
 Json = Mapping[str, Any]
 ELLIPSIS = "…"
@@ -52,12 +52,12 @@ class Reader(NamedTuple):
 
 def fact(tool: str, name: str, text: str, tags: Iterable[str] = ()) -> Fact | Unread:
     """A fact under a key that people can type and that begins with the tool, or why it cannot be kept."""
-    title = " ".join(terminal.visible(name, keep_newlines=False).split())
+    title = " ".join(safe.visible(name, keep_newlines=False).split())
     if not title:
         return Unread("a part without a name", "nothing says what it is called")
     if not text.strip():
         return Unread(title, "it is empty")
-    if why := terminal.problem(text):
+    if why := safe.problem(text):
         return Unread(title, f"it holds {why}")
     return Fact(a_key(f"{tool}/{title}"), text.strip(), a_few(tags))
 
@@ -76,7 +76,7 @@ def a_few(tags: Iterable[str]) -> tuple[str, ...]:
     names: dict[str, str] = {}
     for tag in tags:
         name = " ".join(tag.split()).removeprefix("#")
-        if name and len(name) <= limits.TAG_MAX_CHARS and not terminal.problem(name):
+        if name and len(name) <= limits.TAG_MAX_CHARS and not safe.problem(name):
             names.setdefault(name.casefold(), name)
     return tuple(names.values())[: limits.NOTE_MAX_TAGS]
 

@@ -10,7 +10,7 @@ from limpet.catalogue.operation import Context
 from limpet.model import MEMORY, Digest, Memory, milliseconds, moment
 from limpet.store import EventQuery, Listing
 from limpet.text import tokens
-from limpet.text.quote import as_data
+from limpet.text.safe import as_data
 
 DAY_MS = 86_400_000
 LOG = "activity-log-"

@@ -8,7 +8,7 @@ from limpet.catalogue.check import a_name, bounded
 from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from limpet.store import Listing
-from limpet.text.quote import as_data
+from limpet.text.safe import as_data
 
 MAIN = "main"  # the line of work when none is named
 HEADING = "## Handoff from the last session"

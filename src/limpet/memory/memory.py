@@ -15,7 +15,7 @@ from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.memory.notes import Written, add_note, written_json
 from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, trusted
 from limpet.store import Listing
-from limpet.text.quote import as_data
+from limpet.text.safe import as_data
 from limpet.text.words import fold
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ folder appears complete by one rename, which also decides between two writers of
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
@@ -23,7 +25,7 @@ from limpet.catalogue.operation import Caller, Context, Json
 from limpet.model import PERSON, Digest, Folder, trusted
 from limpet.outputs import keep as output_keep
 from limpet.session import notepad
-from limpet.text import skill_md, terminal, tokens
+from limpet.text import safe, tokens
 
 HEADING = "## Skills\nRead one in full with read_skill(name) before doing what it is for."
 NAMED_TOKENS = 100  # for the names of what did not fit
@@ -118,7 +120,7 @@ def read_skill(ctx: Context, name: str) -> Body:
 
 def promote_skill(ctx: Context, name: str, description: str, section: str, replace: bool = False) -> Promoted:
     """Make a section of the session's notepad a skill. The notepad stays as it is."""
-    if len(name) > limits.SKILL_NAME_CHARS or skill_md.NAME.fullmatch(name) is None:
+    if len(name) > limits.SKILL_NAME_CHARS or SKILL_NAME.fullmatch(name) is None:
         rule = f"it is up to {limits.SKILL_NAME_CHARS} small letters, digits and single hyphens between them"
         raise errors.bad_name("skill", name, rule)
     advice = "Say in a sentence what it is for and when to use it."
@@ -133,13 +135,13 @@ def promote_skill(ctx: Context, name: str, description: str, section: str, repla
         rule = f"the notepad holds text from {pad.origin}, and a person has to judge that before agents follow it"
         raise errors.bad_name("section", section, rule)
     folder = ctx.skills[0]
-    save(folder, name, skill_md.render(name, purpose, body), replace=replace)
+    save(folder, name, skill_text(name, purpose, body), replace=replace)
     return Promoted(name, f"{folder.label}/{name}", tokens.count(body))
 
 
 def _section(text: str, heading: str) -> str:
     title = heading.strip().lstrip("#").strip()
-    sections = skill_md.sections(text)
+    sections = notepad_sections(text)
     matches = [section for section in sections if section.title == title]
     if not matches:
         titles = ", ".join(errors.quoted(section.title) for section in sections[:NAMES_SHOWN])
@@ -167,7 +169,7 @@ def scan(folders: Iterable[Folder]) -> SkillList:
             label = f"{folder.label}/{name}"
             try:
                 skill = _read(os.path.join(folder.path, name), label)
-            except (skill_md.BadSkill, OSError) as problem:
+            except (BadSkill, OSError) as problem:
                 why = os.strerror(problem.errno or 0) if isinstance(problem, OSError) else str(problem)
                 problems.append(SkillProblem(label, why))
                 continue
@@ -187,12 +189,12 @@ def _names(path: str) -> list[str]:
 
 def _read(path: str, label: str) -> Skill:
     if os.path.islink(path):
-        raise skill_md.BadSkill("it is a link, and links are not followed; copy it or name its directory instead")
-    parts = skill_md.parse(_text(os.path.join(path, FILE)))
+        raise BadSkill("it is a link, and links are not followed; copy it or name its directory instead")
+    parts = parse_skill(_text(os.path.join(path, FILE)))
     if len(parts.name) > limits.SKILL_NAME_CHARS or not parts.name.isprintable():
-        raise skill_md.BadSkill(f"its name is longer than {limits.SKILL_NAME_CHARS} characters or not printable")
+        raise BadSkill(f"its name is longer than {limits.SKILL_NAME_CHARS} characters or not printable")
     if len(parts.description) > limits.SKILL_DESCRIPTION_CHARS:
-        raise skill_md.BadSkill(f"its description has more than {limits.SKILL_DESCRIPTION_CHARS:,} characters")
+        raise BadSkill(f"its description has more than {limits.SKILL_DESCRIPTION_CHARS:,} characters")
     files = sorted(name for name in os.listdir(path) if name not in (FILE, PREVIOUS) and not name.startswith("."))
     return Skill(parts.name, parts.description, parts.body, label, tuple(files[:FILES_SHOWN]))
 
@@ -202,22 +204,22 @@ def _text(path: str) -> str:
         handle = os.open(path, CAREFUL)
     except OSError as problem:
         if problem.errno == errno.ENOENT:
-            raise skill_md.BadSkill(f"it has no {FILE}") from None
+            raise BadSkill(f"it has no {FILE}") from None
         if problem.errno == errno.ELOOP:
-            raise skill_md.BadSkill(f"its {FILE} is a link, and links are not followed") from None
+            raise BadSkill(f"its {FILE} is a link, and links are not followed") from None
         raise
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise skill_md.BadSkill(f"its {FILE} is not an ordinary file")
+            raise BadSkill(f"its {FILE} is not an ordinary file")
         data = file.read(limits.SKILL_MAX_BYTES + 1)
     if len(data) > limits.SKILL_MAX_BYTES:
-        raise skill_md.BadSkill(f"its {FILE} has more than {limits.SKILL_MAX_BYTES:,} bytes")
+        raise BadSkill(f"its {FILE} has more than {limits.SKILL_MAX_BYTES:,} bytes")
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise skill_md.BadSkill(f"its {FILE} is not UTF-8") from None
-    if why := terminal.problem(text):
-        raise skill_md.BadSkill(f"its {FILE} holds {why}")
+        raise BadSkill(f"its {FILE} is not UTF-8") from None
+    if why := safe.problem(text):
+        raise BadSkill(f"its {FILE} holds {why}")
     return text
 
 
@@ -345,3 +347,93 @@ class SessionSkills:
     def summary(self, budget: int | None = None) -> Digest:
         """The prompt section about skills."""
         return summary(self._session.ctx(), budget)
+
+
+# --- SKILL.md ---------------------------------------------------------------------------------------------------------
+
+FENCE = "---"
+SKILL_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # of a new skill; it is also the name of its folder
+_YAML_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?:[ \t]+(.*))?")
+_BLOCK = re.compile(r"([>|])[+-]?\d?")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
+_CODE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+class SkillParts(NamedTuple):
+    name: str
+    description: str
+    body: str
+
+
+class SkillSection(NamedTuple):
+    title: str
+    text: str  # with its heading, up to the next one of its level or above
+
+
+class BadSkill(ValueError):
+    """A SKILL.md that cannot be used. The message says why."""
+
+
+def parse_skill(text: str) -> SkillParts:
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != FENCE:
+        raise BadSkill(f"it does not begin with a line {FENCE}, then name and description")
+    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    if end is None:
+        raise BadSkill(f"its front matter is not closed by a line {FENCE}")
+    fields = _fields(lines[1:end])
+    for required in ("name", "description"):
+        if not fields.get(required):
+            raise BadSkill(f"its front matter has no {required}")
+    return SkillParts(fields["name"], fields["description"], "\n".join(lines[end + 1 :]).strip("\r\n"))
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    """The texts of the front matter by name, each in one line."""
+    texts: dict[str, list[str]] = {}
+    name = ""
+    for line in lines:
+        if field := _YAML_FIELD.fullmatch(line.rstrip()):
+            name = field[1]
+            value = field[2] or ""
+            texts[name] = [] if _BLOCK.fullmatch(value) else [value]
+        elif name and (line[:1] in " \t" or not line):
+            texts[name].append(line.strip())
+    return {name: " ".join(_scalar(" ".join(parts).strip()).split()) for name, parts in texts.items()}
+
+
+def _scalar(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value[1:-1]
+    return value.partition(" #")[0]  # a comment
+
+
+def skill_text(name: str, description: str, body: str) -> str:
+    """The file. The description is a JSON string, which is also valid YAML."""
+    return f"{FENCE}\nname: {name}\ndescription: {json.dumps(description, ensure_ascii=False)}\n{FENCE}\n\n{body}\n"
+
+
+def notepad_sections(text: str) -> list[SkillSection]:
+    """The sections of a Markdown text. Headings inside code blocks do not count."""
+    lines = text.split("\n")
+    heads: list[tuple[int, int, str]] = []  # line, level, title
+    fence = ""
+    for at, line in enumerate(lines):
+        code = _CODE.match(line)
+        if code and (not fence or (code[1].startswith(fence) and not line.strip().strip(fence[0]))):
+            fence = "" if fence else code[1]
+        elif not fence and (head := _HEADING.fullmatch(line.rstrip("\r"))):
+            heads.append((at, len(head[1]), head[2]))
+    ends = [
+        next((at for at, above, _ in heads[number + 1 :] if above <= level), len(lines))
+        for number, (_, level, _) in enumerate(heads)
+    ]
+    return [
+        SkillSection(title, "\n".join(lines[at:end]).strip("\n"))
+        for (at, _, title), end in zip(heads, ends, strict=True)
+    ]

@@ -23,7 +23,7 @@ from limpet.outputs import savings
 from limpet.store import LastResult, ReadRecord
 from limpet.text import slices, tokens
 from limpet.text.diff import small_change
-from limpet.text.terminal import printable
+from limpet.text.safe import printable
 
 RANGES = ("lines", "chars", "bytes", "rows")
 WORDS_NOTED = 24  # of a question; enough to recognise it

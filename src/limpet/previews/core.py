@@ -13,7 +13,7 @@ from typing import NamedTuple, overload
 from limpet.previews.failures import FailureLine, failure_lines
 from limpet.text import tokens
 from limpet.text.marks import Marks
-from limpet.text.terminal import printable
+from limpet.text.safe import printable
 
 LONGEST_LINE = 220  # Characters of one line that a preview shows.
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[()][A-Z0-9])")

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from limpet.previews.columns import MOST_ROWS, NESTED, as_number, opaque, profile
 from limpet.previews.core import Sheet, Text, clip, plural, spread
 from limpet.text import tokens
-from limpet.text.terminal import printable
+from limpet.text.safe import printable
 
 _MOST_NODES = 60_000  # Values that are looked at when the biggest collection is searched.
 _BAD = {"error", "failed", "failure", "fail", "fatal", "critical", "timeout", "timed_out", "cancelled", "rejected"}

@@ -6,7 +6,7 @@ import re
 
 from limpet.previews.core import Sheet, Text, clip, plural, spread
 from limpet.previews.failures import excerpt
-from limpet.text.terminal import printable
+from limpet.text.safe import printable
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 _TOTAL = re.compile(r"(?i)^\W{0,6}(?:grand )?(?:total|summary|result|conclusion|average)s?\b")

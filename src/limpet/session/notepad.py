@@ -15,7 +15,7 @@ from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, lowest, moment
 from limpet.store import EventQuery
 from limpet.text import tokens
-from limpet.text.quote import as_data
+from limpet.text.safe import as_data
 
 HEADING = "## Session Notepad"
 EMPTY_HINT = (
@@ -128,9 +128,9 @@ def _containing(what: str, text: str, find: str) -> str:
 def _hint(text: str, find: str) -> str:
     if not text:
         return "It is empty."
-    from limpet.text import closest  # late: every hook loads this module, and only a failed edit needs it
+    from limpet.text import diff  # late: every hook loads this module, and only a failed edit needs it
 
-    close = closest.nearest(text, find)
+    close = diff.nearest(text, find)
     if close is None:
         return "Nothing in it is similar; read it first."
     return f"Line {close.line} is near ({close.reason}): {errors.quoted(close.text, 130)}. Copy the text from there."

@@ -9,7 +9,7 @@ from limpet.catalogue.operation import Caller, Context
 from limpet.model import SYSTEM_PROMPT, Notepad, Version
 from limpet.session import notepad
 from limpet.session.notepad import EditableText, Edited, Versions
-from limpet.text.quote import as_data
+from limpet.text.safe import as_data
 
 ADVICE = "Move the long part to a skill or to memory."
 SHEET = EditableText(

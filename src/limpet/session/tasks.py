@@ -14,7 +14,7 @@ from limpet.catalogue.operation import Context, Json
 from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
 from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord, open_tasks
 from limpet.store import Listing
-from limpet.text import terminal
+from limpet.text import safe
 from limpet.window import transcript
 from limpet.window.plan.actions import ledger
 
@@ -69,7 +69,7 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> EndedTask:
     task = stack[-1]
     first, total = TaskRecord.from_json(task.extra).first, transcript.count(ctx)
     messages = [stored.message for stored in transcript.messages(ctx, first, total)]
-    actions = terminal.storable(ledger(messages, limits.LEDGER_TOKENS))
+    actions = safe.storable(ledger(messages, limits.LEDGER_TOKENS))
 
     def decide(before: Entry | None) -> Draft:
         if before is None or before.done:

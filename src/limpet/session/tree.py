@@ -19,7 +19,7 @@ from limpet.model import NOTE, SESSION, Draft, Entry
 from limpet.outputs import keep as output_keep
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
-from limpet.text.quote import as_data
+from limpet.text.safe import as_data
 
 COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED = "completed", "error", "token_limit_reached", "cancelled"
 OUTCOMES = (COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED)

@@ -1,8 +1,17 @@
-"""The difference of two texts as a unified diff, and whether it is small enough to be shown instead of the text."""
+"""How two texts differ: a unified diff, whether it is small enough to be shown, and the closest line.
+
+The closest line is for an error about a text that was not found: the line that was probably meant, and why. The work is
+bounded: two passes over the first part of the text, and a close comparison of a few short lines.
+"""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
+from heapq import nlargest
+from itertools import accumulate
 from typing import NamedTuple
 
 
@@ -96,3 +105,126 @@ def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])
+
+
+# --- the closest line -------------------------------------------------------------------------------------------------
+
+CASE = "case"
+WHITESPACE = "whitespace"
+PUNCTUATION = "punctuation"
+SIMILAR = "similar"
+
+_LINE_CHARS = 120  # characters of the line that are returned
+_READ = 200_000  # characters of the text that are looked at
+_SOUGHT = 10_000  # how far into what was looked for a line with a word may be
+_COMPARED = 160  # characters of a line that are compared closely
+_CLOSE = 4  # lines compared closely for the words they share, and as many for their characters
+_ALIKE = 0.6  # below this likeness two lines are not called similar
+
+_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        "\u2026": "...",
+    }
+)
+_WORD = re.compile(r"\w+")
+
+
+class Near(NamedTuple):
+    """The line most like what was looked for; lines count from 1."""
+
+    line: int
+    text: str
+    reason: str
+
+
+def nearest(text: str, find: str) -> Near | None:
+    """The closest match for a text that does not occur exactly, or None if nothing is similar.
+
+    If all that differs is the case, the whitespace or the style of quotes and dashes, that is the reason, and the line
+    is the one where the match begins. Otherwise it is the line most like the first line with words of `find`.
+    """
+    text = text[:_READ]
+    if not find.strip() or not text.strip():
+        return None
+    return _same_but(text, find) or _most_like(text, find)
+
+
+def _same_but(text: str, find: str) -> Near | None:
+    """A match that ignores one difference (which is the reason), or all of them (then it is "similar")."""
+    lines = text.split("\n")
+    lower, lower_find = text.lower(), find.lower()
+    same_signs, same_signs_find = text.translate(_SIGNS), find.translate(_SIGNS)
+    # None of the changes above touches a line break, so they can be counted up to the match.
+    for reason, haystack, needle in ((CASE, lower, lower_find), (PUNCTUATION, same_signs, same_signs_find)):
+        at = haystack.find(needle)
+        if at >= 0:
+            return _near(lines, haystack.count("\n", 0, at), reason)
+    index = _without_space(lines, find)
+    if index is not None:
+        return _near(lines, index, WHITESPACE)
+    index = _without_space(lower.translate(_SIGNS).split("\n"), lower_find.translate(_SIGNS))
+    return None if index is None else _near(lines, index, SIMILAR)
+
+
+def _without_space(lines: list[str], find: str) -> int | None:
+    """The index of the line where `find` begins if no whitespace counts."""
+    packed = ["".join(line.split()) for line in lines]
+    at = "".join(packed).find("".join(find.split()))
+    if at < 0:
+        return None
+    return bisect_right(list(accumulate(map(len, packed))), at)
+
+
+def _most_like(text: str, find: str) -> Near | None:
+    """The line most like the first line of `find` that has a word in it, if any is like it at all."""
+    sought = next((line for line in find[:_SOUGHT].split("\n") if _WORD.search(line)), find.strip())
+    sought = sought.strip().lower()[:_COMPARED]
+    lines = text.split("\n")
+    # A line of less than half the length cannot be like it; leaving those out makes many tiny lines cheap.
+    lowered = {index: line for index, line in enumerate(text.lower().split("\n")) if len(line) * 2 >= len(sought)}
+    starts = dict.fromkeys(_sharing_characters(lowered, sought), 0) | _sharing_words(lowered, sought)
+    best, best_index = 0.0, 0
+    for index, start in starts.items():
+        likeness = _likeness(sought, lowered[index][start : start + _COMPARED])
+        if likeness > best:
+            best, best_index = likeness, index
+    return _near(lines, best_index, SIMILAR, starts[best_index]) if best >= _ALIKE else None
+
+
+def _sharing_words(lines: dict[int, str], sought: str) -> dict[int, int]:
+    """The lines that share the most words with `sought`, rare ones first, and where in each it would begin."""
+    vocabulary = set(_WORD.findall(sought))
+    shared = [(index, vocabulary.intersection(_WORD.findall(line))) for index, line in lines.items()]
+    often = Counter(word for _, words in shared for word in words)
+    scored = [(sum(1 / often[word] for word in words), -index, words) for index, words in shared if words]
+    starts = {}
+    for _, minus_index, words in nlargest(_CLOSE, scored, key=lambda item: item[:2]):
+        rarest = min(words, key=lambda word: (often[word], word))
+        starts[-minus_index] = max(0, lines[-minus_index].find(rarest) - sought.find(rarest))
+    return starts
+
+
+def _sharing_characters(lines: dict[int, str], sought: str) -> list[int]:
+    """The lines with the most pairs of characters of `sought`: they find what is misspelt in every word."""
+    pairs = {sought[at : at + 2] for at in range(len(sought) - 1)}
+    scored = ((sum(pair in line for pair in pairs), -index) for index, line in lines.items())
+    return [-minus_index for score, minus_index in nlargest(_CLOSE, scored) if score]
+
+
+def _likeness(sought: str, line: str) -> float:
+    """The share of `sought` that the line has in the same order, in runs long enough to mean something."""
+    import difflib
+
+    matcher = difflib.SequenceMatcher(None, line, sought, autojunk=False)
+    run = 3 if len(sought) >= 16 else 2
+    return sum(block.size for block in matcher.get_matching_blocks() if block.size >= run) / len(sought)
+
+
+def _near(lines: list[str], index: int, reason: str, start: int = 0) -> Near:
+    line = lines[index]
+    if len(line) <= _LINE_CHARS:
+        start = 0
+    return Near(index + 1, line[start : start + _LINE_CHARS].strip(), reason)

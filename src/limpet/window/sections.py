@@ -10,7 +10,7 @@ from limpet.journal import recover as journal
 from limpet.memory import digest, handoff, memory, skills
 from limpet.model import FILE, Handoff
 from limpet.session import notepad, pins, prompt, tree
-from limpet.text.quote import quoted
+from limpet.text.safe import quoted
 from limpet.window.plan.context import (
     HANDOFF,
     JOURNAL,

@@ -13,7 +13,7 @@ from limpet import limits, prompts
 from limpet.catalogue.operation import Context
 from limpet.outputs import keep as output_keep
 from limpet.session import records
-from limpet.text import terminal, tokens
+from limpet.text import safe, tokens
 from limpet.window import sections, transcript
 from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
@@ -199,8 +199,7 @@ class StepRunner:
     def _lines(self, results: Sequence[Clearable]) -> dict[str, str]:
         fresh = [result for result in results if not result.output_id]
         calls = [
-            (terminal.storable(result.call.name), result.text, terminal.storable(result.call.arguments))
-            for result in fresh
+            (safe.storable(result.call.name), result.text, safe.storable(result.call.arguments)) for result in fresh
         ]
         stored = dict(zip((result.key for result in fresh), output_keep.put_outputs(self.ctx, calls), strict=True))
         lines: dict[str, str] = {}

@@ -15,7 +15,7 @@ from limpet.model import FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
 from limpet.redaction import redact
 from limpet.session.records import CANCELLED, TaskRecord
 from limpet.store import Listing
-from limpet.text import terminal
+from limpet.text import safe
 from limpet.window.messages import ASSISTANT, Call, Message, Result, Text
 from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, task_line
 from limpet.window.plan.folding import TASK as TASK_FOLD
@@ -134,15 +134,15 @@ def fold_draft(ctx: Context, record: FoldRecord, text: str = "") -> Draft:
     """A fold as an entry. Its text is the content, so that a search finds it."""
     # The lines name the outputs they bring back; as content they keep these from being pruned.
     content = text or "\n".join((record.lines or {}).values())
-    return Draft(terminal.storable(content), ctx.session, extra=_storable(record.to_json()))
+    return Draft(safe.storable(content), ctx.session, extra=_storable(record.to_json()))
 
 
 def _storable(value: Any) -> Any:
     """The same value with every text in it storable: a fold quotes messages, which can contain any character."""
     if isinstance(value, str):
-        return terminal.storable(value)
+        return safe.storable(value)
     if isinstance(value, Mapping):
-        return {terminal.storable(name): _storable(inner) for name, inner in value.items()}
+        return {safe.storable(name): _storable(inner) for name, inner in value.items()}
     return [_storable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 

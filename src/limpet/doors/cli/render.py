@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from limpet.text.terminal import visible
+from limpet.text.safe import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

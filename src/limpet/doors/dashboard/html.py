@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Union
 from urllib.parse import quote, urlencode
 
-from limpet.text import terminal
+from limpet.text import safe
 
 VOID = frozenset(("br", "hr", "img", "input", "link", "meta"))
 ADDRESSES = frozenset(("href", "src", "action", "formaction"))
@@ -77,7 +77,7 @@ def _child(child: Child) -> str:
     if isinstance(child, Html):
         return child.markup
     if isinstance(child, str):
-        return html.escape(terminal.visible(child))
+        return html.escape(safe.visible(child))
     if isinstance(child, int):
         return f"{child:,}"
     return _joined(child)
@@ -92,4 +92,4 @@ def _attribute(key: str, value: Value) -> str:
     text = str(value)
     if name in ADDRESSES and (text[:1] not in ("/", "?", "#") or text[:2] in ("//", "/\\")):
         raise ValueError(f"an address must stay on this server: {name}")
-    return f' {name}="{html.escape(terminal.visible(text, keep_newlines=False))}"'
+    return f' {name}="{html.escape(safe.visible(text, keep_newlines=False))}"'

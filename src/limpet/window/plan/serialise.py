@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from limpet import limits
 from limpet.model import EMPTY
-from limpet.text import terminal
+from limpet.text import safe
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text, Thinking
 
 _NAMES: dict[type, str] = {Text: "text", Thinking: "thinking", Media: "media", Call: "call", Result: "result"}
@@ -34,7 +34,7 @@ class _TextBuilder:
 
     def put(self, text: str) -> list[int] | str:
         """Append the text and return its offsets, or the text itself if it cannot be appended."""
-        if self.length + len(text) > limits.MESSAGE_TEXT_MAX_CHARS or terminal.problem(text):
+        if self.length + len(text) > limits.MESSAGE_TEXT_MAX_CHARS or safe.problem(text):
             return text
         if self.pieces:
             self._append("\n")

@@ -16,7 +16,7 @@ from limpet.memory import digest, handoff
 from limpet.model import AGENT, FILE
 from limpet.session import hook_state, notepad, pins
 from limpet.session.records import open_tasks
-from limpet.text.quote import as_data, quoted
+from limpet.text.safe import as_data, quoted
 
 NEW_SESSION = ("startup", "clear", "new", "")  # sources of a session's start; "" where the agent does not name one
 
