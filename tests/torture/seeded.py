@@ -209,7 +209,7 @@ BUGS = (
         (
             (
                 "text/safe.py",
-                "(_QUOTE_MARK + line for line in text.splitlines())",
+                "(_QUOTE + line for line in text.splitlines())",
                 "(line for line in text.splitlines())",
             ),
         ),

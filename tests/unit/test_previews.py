@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.previews.core import Sheet, Text, ordinal
-from limpet.previews.detect import SHAPES, Shape
+from limpet.previews.core import OutputText, Sheet, ordinal
 from limpet.previews.failures import failure_lines
-from limpet.previews.preview import preview
+from limpet.previews.preview import SHAPES, Shape, preview
 from limpet.text import tokens
 
 FAILING = (
@@ -89,7 +88,7 @@ lines = st.one_of(
 def test_no_failure_is_hidden_whatever_the_output(parts: list[str], end: str, budget: int, bom: bool) -> None:
     content = ("\ufeff" if bom else "") + end.join(parts)
     shown = preview(content, budget=budget)
-    failing = Text(content).failures
+    failing = OutputText(content).failures
     assert shown.failures == len(failing)
     assert tokens.count(shown.text) <= budget
     assert preview(content, budget=budget) == shown
@@ -104,7 +103,7 @@ def test_no_failure_is_hidden_whatever_the_output(parts: list[str], end: str, bu
 @given(st.text(max_size=400), st.sampled_from(SHAPES))
 def test_every_shape_can_show_any_text_within_its_budget(content: str, shape: Shape) -> None:
     for broken in (content, "{" + content, "[" + content, content * 3):
-        text = Text(broken)
+        text = OutputText(broken)
         assert 0.0 <= shape.score(text) <= 1.0
         if shape.name in {"json"} and not shape.score(text):
             continue

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from limpet.previews.core import BIG, Lines, Text
+from limpet.previews.core import BIG, Lines, OutputText
 from limpet.previews.json_shape import sample
 from limpet.previews.preview import preview
 from limpet.text import tokens
@@ -106,7 +106,7 @@ def test_lines_cut_out_one_by_one_are_those_of_the_text() -> None:
 
 
 def test_a_big_text_has_as_many_lines_as_when_it_was_small() -> None:
-    assert Text(log(20_000, 20)).line_count == 20_000
-    assert Text("x" * BIG + "y").line_count == 1
-    assert Text(" \n" * BIG).line_count == 0
+    assert OutputText(log(20_000, 20)).line_count == 20_000
+    assert OutputText("x" * BIG + "y").line_count == 1
+    assert OutputText(" \n" * BIG).line_count == 0
     assert preview(" \n" * BIG).text == "empty"

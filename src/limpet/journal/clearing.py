@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from limpet.outputs import keep as output_keep
-from limpet.previews.core import Text
-from limpet.previews.detect import detect
+from limpet.previews.core import OutputText
+from limpet.previews.preview import detect
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context
@@ -41,7 +41,7 @@ def clear_result(ctx: Context, tool: str, content: str) -> Cleared | None:
 
 def trigger(tool: str, content: str) -> str | None:
     """Why a result should be cleared; None when it is small enough to stay."""
-    text = Text(content)
+    text = OutputText(content)
     kind = _SHAPES.get(detect(text, tool).name, FILE)
     if kind == SEARCH:
         return SEARCH if len(_HIT.findall(text.content)) > MOST_MATCHES else None
@@ -55,7 +55,7 @@ def clear(tool: str, content: str, output: str = "") -> Cleared | None:
     why = trigger(tool, content)
     if why is None:
         return None
-    text = Text(content)
+    text = OutputText(content)
     counted = {SEARCH: _search, FILE: _file, TREE: _tree, JSON: _json, RUN: _run}[why](text)
     link = f" Whole result: hold://{output}" if output else ""
     return Cleared(why, f"{tool}: {counted}.{link}")
@@ -65,20 +65,20 @@ def _many(number: int, noun: str, more: str = "") -> str:
     return f"{number:,} {noun if number == 1 else more or noun + 's'}"
 
 
-def _search(text: Text) -> str:
+def _search(text: OutputText) -> str:
     files = _HIT.findall(text.content)
     return f"{_many(len(files), 'match', 'matches')} in {_many(len(set(files)), 'file')}"
 
 
-def _file(text: Text) -> str:
+def _file(text: OutputText) -> str:
     return _many(text.line_count, "line")
 
 
-def _tree(text: Text) -> str:
+def _tree(text: OutputText) -> str:
     return f"{_many(text.line_count, 'entry', 'entries')} listed"
 
 
-def _json(text: Text) -> str:
+def _json(text: OutputText) -> str:
     try:
         value = json.loads(text.content)
     except ValueError:
@@ -91,7 +91,7 @@ def _json(text: Text) -> str:
     return "a JSON value"
 
 
-def _run(text: Text) -> str:
+def _run(text: OutputText) -> str:
     """The counts of the run's own summary; without failures among them, the number of failure lines."""
     results = dict(_results(text))
     failing = len(text.failures)
@@ -101,7 +101,7 @@ def _run(text: Text) -> str:
     return ", ".join(words) or f"{_many(text.line_count, 'line')}, no failure found"
 
 
-def _results(text: Text) -> Iterator[tuple[str, int]]:
+def _results(text: OutputText) -> Iterator[tuple[str, int]]:
     """The counts of the last line that has any, failures first."""
     for line in reversed(text.lines):
         counts = [(name.lower(), int(count)) for count, name in _RESULT.findall(line[:400])]

@@ -36,7 +36,7 @@ class Preview(NamedTuple):
     failures: int
 
 
-class Text:
+class OutputText:
     """An output as the shapes read it: no byte order mark, no colours, lines end with a line feed."""
 
     def __init__(self, content: str, marks: Marks | None = None) -> None:

@@ -1,4 +1,4 @@
-"""JSON: its outline, a profile of its rows, and the rows that are unusual.
+"""JSON: its outline, a profile of its rows, and the rows that are unusual. JSON Lines are rows too.
 
 A list too long to be parsed is sampled. Its beginning is parsed, which gives the path of the list, a typical row and
 the separator between rows. Each separator begins another row, so that rows can be read from anywhere in the text, and
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from limpet.previews.columns import MOST_ROWS, NESTED, as_number, opaque, profile
-from limpet.previews.core import Sheet, Text, clip, plural, spread
+from limpet.previews.core import OutputText, Sheet, clip, plural, spread
+from limpet.previews.tables import MOST_ROWS, NESTED, as_number, opaque, profile
 from limpet.text import tokens
 from limpet.text.safe import printable
 
@@ -33,7 +33,7 @@ HEAD = 12_000  # Characters of the beginning that are parsed.
 ROWS = 40  # Rows from all over the list.
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
-_big_cache: WeakKeyDictionary[Text, Big | None] = (
+_big_cache: WeakKeyDictionary[OutputText, Big | None] = (
     WeakKeyDictionary()
 )  # both score and render ask, and it takes its time
 
@@ -54,12 +54,12 @@ class Rows(NamedTuple):
     names: list[str] | None  # the keys, when the collection is an object
 
 
-def score(text: Text) -> float:
+def json_score(text: OutputText) -> float:
     """1 when the whole text is JSON."""
     return 1.0 if text.bracketed and (_big(text) or isinstance(text.parsed, NESTED)) else 0.0
 
 
-def render(text: Text, sheet: Sheet) -> None:
+def render_json(text: OutputText, sheet: Sheet) -> None:
     """The outline of the value, then the rows of its biggest collection."""
     spaced = '": ' in text.content[:4000]
     big = _big(text)
@@ -80,14 +80,14 @@ def render(text: Text, sheet: Sheet) -> None:
     show_rows(rows, sheet, spaced)
 
 
-def _big(text: Text) -> Big | None:
+def _big(text: OutputText) -> Big | None:
     """What is seen of a text that is too long to be parsed for a preview; None when it is not, or has no rows."""
     if text not in _big_cache:
         _big_cache[text] = _sampled(text)
     return _big_cache[text]
 
 
-def _sampled(text: Text) -> Big | None:
+def _sampled(text: OutputText) -> Big | None:
     head = sample(text.content) if text.big and text.bracketed else None
     if head is None:
         return None
@@ -457,3 +457,71 @@ def _skip(head: str, at: int, sign: str) -> int:
         while at < len(head) and head[at] in _SPACE:
             at += 1
     return at
+
+
+# --- JSON Lines -------------------------------------------------------------------------------------------------------
+
+_MOST_LINES = 20_000
+_MOST_VALUES = 2_000
+_MOST_FIRST = 200_000  # Characters in which a second value must begin.
+
+
+def json_lines_score(text: OutputText) -> float:
+    """How many of the lines are JSON objects; or that one JSON value follows on another."""
+    if text.content[:200].lstrip()[:1] not in {"{", "["}:
+        return 0.0
+    sample = [line.strip() for line in text.sample[:60]]
+    complete = [line for line in sample if line[:1] in "{[" and (line[-1:] in "}]" or len(line) >= 399)]
+    if len(sample) >= 2 and len(complete) * 5 >= len(sample) * 4:
+        return 0.95 if any(_value(line) is not None for line in text.lines[:5]) else 0.0
+    return 0.85 if len(_values(text.content[:_MOST_FIRST], 2)) >= 2 else 0.0
+
+
+def render_json_lines(text: OutputText, sheet: Sheet) -> None:
+    """The rows of the records, and how many lines are no JSON."""
+    lines = text.lines if text.big else [line for line in text.lines if line.strip()]
+    chosen = spread(len(lines), text.most(_MOST_LINES))
+    values = [_value(lines[at]) for at in chosen]
+    records = [value for value in values if isinstance(value, dict)]
+    if len(records) * 2 > len(values):
+        broken = sum(value is None for value in values)
+        note = f", {plural(broken, 'line')} no JSON" if broken else ""
+        sheet.add(f"one JSON object a line{note}", at=0)
+        if broken:
+            bad = next(lines[at] for at, value in zip(chosen, values, strict=True) if value is None)
+            sheet.add(f"no JSON: {clip(bad, 120)}", at=1)
+        rows: Rows | None = Rows("", records, None)
+    else:
+        sequence = _values(text.content, _MOST_VALUES)
+        sheet.add(f"{plural(len(sequence), 'JSON value')} one after another", at=0)
+        joined = [each for value in sequence for each in (value if isinstance(value, list) else [value])]
+        rows = biggest(joined)
+    if rows is not None:
+        show_rows(rows, sheet, '": ' in text.content[:4000])
+
+
+def _value(line: str) -> object:
+    line = line.strip()
+    if line[:1] not in {"{", "["}:
+        return None
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _values(content: str, most: int) -> list[object]:
+    decoder = json.JSONDecoder()
+    values: list[object] = []
+    at = len(content) - len(content.lstrip())
+    while at < len(content) and len(values) < most and content[at] in "{[":
+        try:
+            value, end = decoder.raw_decode(content, at)
+        except (ValueError, RecursionError):
+            break
+        values.append(value)
+        at = end
+        while at < len(content) and content[at] in " \n\t,":
+            at += 1
+    return values

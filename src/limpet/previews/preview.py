@@ -1,12 +1,123 @@
-"""The preview of an output, from its first line to the last one that fits."""
+"""The preview of an output: every shape gives a score for the text, and the one with the highest score renders it.
+
+A text of no other shape shows its beginning and end, failures, totals and evenly chosen lines.
+"""
 
 from __future__ import annotations
 
-from limpet.previews import plain
-from limpet.previews.core import Preview, Sheet, Text, plural
-from limpet.previews.detect import detect
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from limpet.previews import json_shape, listings, outlines, runs, tables
+from limpet.previews.core import OutputText, Preview, Sheet, clip, plural, spread
+from limpet.previews.failures import excerpt
 from limpet.text import tokens
 from limpet.text.marks import Marks
+from limpet.text.safe import printable
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
+_TOTAL = re.compile(r"(?i)^\W{0,6}(?:grand )?(?:total|summary|result|conclusion|average)s?\b")
+
+
+def text_score(text: OutputText) -> float:
+    """Always possible, and lower than any other shape's score."""
+    return 0.2
+
+
+def _is_binary(text: OutputText) -> bool:
+    """Whether much of the beginning is control characters."""
+    head = text.content[:4000]
+    return bool(head) and len(_CONTROL.findall(head)) * 20 > len(head)
+
+
+def render_text(text: OutputText, sheet: Sheet) -> None:
+    """Head and tail, failures, totals, then lines from evenly chosen places."""
+    if _is_binary(text):
+        sheet.add(f"binary-looking; begins {clip(printable(text.content[:200]), 80)!a}", at=0)
+        return
+    lines = text.lines
+    if not lines:
+        return
+    longest = 0 if text.big and len(lines) > 3 else max(map(len, lines))
+    if longest > 5000:
+        sheet.add(f"longest line {longest:,} characters", at=0)
+    failing = [(line.number, excerpt(line.text, 200)) for line in text.failures]
+    sheet.add_lines(failing[:30], at=1, share=0.3)
+    head = [(at, line) for at, line in enumerate(lines[:60]) if line.strip()]
+    tail = [(at, lines[at]) for at in range(len(lines) - 1, max(-1, len(lines) - 12), -1) if lines[at].strip()]
+    totals = [(at, line) for at, line in text.numbered() if _TOTAL.match(line[:60])]
+    length = 220 if len(lines) > 3 else 1200
+    sheet.add_lines(totals[-3:], at=1, share=0.2)
+    sheet.add_lines(tail[:5], at=1, share=0.3, length=length)
+    sheet.add_lines(head[:10], at=1, share=0.5, length=length)
+    others = [at for at in spread(len(lines), 40) if lines[at].strip()]
+    sheet.add_lines(((at, lines[at]) for at in others), at=1, share=0.6)
+    sheet.add_lines(head[10:], at=1)
+
+
+def _size(text: OutputText) -> str:
+    """`2,000 lines, 171,239 characters`."""
+    return f"{plural(text.line_count, 'line')}, {text.size:,} characters"
+
+
+class Shape(NamedTuple):
+    """A shape of text: its name, its score for a text, and its preview."""
+
+    name: str
+    score: Callable[[OutputText], float]
+    render: Callable[[OutputText, Sheet], None]
+
+
+# On a tie, the earlier one wins.
+SHAPES = (
+    Shape("json", json_shape.json_score, json_shape.render_json),
+    Shape("json lines", json_shape.json_lines_score, json_shape.render_json_lines),
+    Shape("diff", listings.diff_score, listings.render_diff),
+    Shape("html", outlines.html_score, outlines.render_html),
+    Shape("run", runs.run_score, runs.render_run),
+    Shape("trace", runs.trace_score, runs.render_trace),
+    Shape("log", runs.log_score, runs.render_log),
+    Shape("table", tables.table_score, tables.render_table),
+    Shape("grep", listings.grep_score, listings.render_grep),
+    Shape("listing", listings.tree_score, listings.render_tree),
+    Shape("code", outlines.code_score, outlines.render_code),
+    Shape("markdown", outlines.markdown_score, outlines.render_markdown),
+    Shape("text", text_score, render_text),
+)
+_CERTAIN = 0.95
+_HINTS = {
+    "pytest": "run",
+    "test": "run",
+    "build": "run",
+    "grep": "grep",
+    "diff": "diff",
+    "log": "log",
+    "tree": "listing",
+}
+_HINT = 0.06  # What the tool's name adds: enough to break a tie, not enough to overrule the text.
+
+
+def scores(text: OutputText, tool: str = "") -> dict[str, float]:
+    """The score of each shape, up to the first that is certain."""
+    if _is_binary(text):
+        return {"text": 1.0}
+    name = tool.lower()
+    hinted = {shape for word, shape in _HINTS.items() if word in name}
+    results: dict[str, float] = {}
+    for shape in SHAPES:
+        value = shape.score(text)
+        results[shape.name] = value + (_HINT if value and shape.name in hinted else 0.0)
+        if value >= _CERTAIN:
+            break
+    return results
+
+
+def detect(text: OutputText, tool: str = "") -> Shape:
+    """The shape with the highest score."""
+    results = scores(text, tool)
+    best = max(results.values())
+    return next(shape for shape in SHAPES if results.get(shape.name) == best)
 
 
 def preview(content: str, *, tool: str = "", budget: int = 400, marks: Marks | None = None) -> Preview:
@@ -14,7 +125,7 @@ def preview(content: str, *, tool: str = "", budget: int = 400, marks: Marks | N
 
     `marks` are the results of `find_marks` for the content, if they exist already.
     """
-    text = Text(content, marks)
+    text = OutputText(content, marks)
     failures = len(text.failures)
     shape = detect(text, tool)
     head = _head(shape.name, text, failures, budget)
@@ -29,9 +140,9 @@ def preview(content: str, *, tool: str = "", budget: int = 400, marks: Marks | N
     return Preview(shape.name, rendered, failures)
 
 
-def _head(shape: str, text: Text, failures: int, budget: int) -> str:
+def _head(shape: str, text: OutputText, failures: int, budget: int) -> str:
     """The first line. When the budget is tiny, the failures are what remains of it."""
-    full = f"{shape}, {plain.size(text)}" if not text.empty else "empty"
+    full = f"{shape}, {_size(text)}" if not text.empty else "empty"
     failed = plural(failures, "failure line") if failures else ""
     short = f"{failures} failed" if failures else shape
     for head in (f"{full}, {failed}" if failed else full, failed or shape, short):

@@ -1,11 +1,17 @@
-"""Test and build output: how it ended, every failure with its reason as far as it fits, and the summary."""
+"""What programs print while they run: tests and builds, stack traces, logs.
+
+Of tests and builds, how they ended, every failure with its reason as far as it fits, and the summary. Of a trace, what
+was raised, where in one's own code, and through which frames. Of a log, the time range, the number of lines per level,
+and similar lines folded into one line and a count.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from limpet.previews.core import BIG, Sheet, Text, plural
+from limpet.previews.core import BIG, OutputText, Sheet, clip, ordinal, plural
 from limpet.previews.failures import FailureLine, excerpt
 
 # Signs of a run, in three patterns: signs at the beginning of a line are not searched for elsewhere, and where every
@@ -49,7 +55,7 @@ _MOST_XML = 4_000_000
 _BEGINNING = 140
 
 
-def score(text: Text) -> float:
+def run_score(text: OutputText) -> float:
     """How many lines look like those of a test runner, a compiler or a build."""
     if "<testsuite" in text.content[:2000]:
         return 0.99
@@ -68,7 +74,7 @@ def _sign(line: str) -> bool:
     return bool(_STARTS.match(line) or _SIGNS.search(line) or _COUNTS.search(line))
 
 
-def render(text: Text, sheet: Sheet) -> None:
+def render_run(text: OutputText, sheet: Sheet) -> None:
     """The summary, the failures with their reasons, the warnings, the beginning."""
     if "<testsuite" in text.content[:2000]:
         _junit(text, sheet)
@@ -112,7 +118,7 @@ def _warns(line: str) -> bool:
     return bool(("warn" in lower or "deprecat" in lower or "⚠" in line) and _WARNING.search(line))
 
 
-def _coverage(text: Text, sheet: Sheet) -> None:
+def _coverage(text: OutputText, sheet: Sheet) -> None:
     """A table of coverage: its header and the files that are covered least."""
     covered = [(int(hit.group(1)), at) for at, line in text.numbered() if (hit := _COVERED.match(line[:300]))]
     if len(covered) < 3:
@@ -123,7 +129,7 @@ def _coverage(text: Text, sheet: Sheet) -> None:
     sheet.add_lines(((at, text.lines[at]) for _, at in sorted(covered)), at=7, length=100)
 
 
-def _failures(text: Text, sheet: Sheet) -> int:
+def _failures(text: OutputText, sheet: Sheet) -> int:
     """Show what failed: first every failure line, then what is said below each. How many of the lines were shown."""
     lines, chosen = text.lines, _distinct(text.failures)
     reserve = 12 if len(chosen) > 3 else 0
@@ -176,7 +182,7 @@ def _varied(failures: Sequence[FailureLine]) -> Iterator[FailureLine]:
             yield line
 
 
-def _junit(text: Text, sheet: Sheet) -> None:
+def _junit(text: OutputText, sheet: Sheet) -> None:
     """A JUnit report: the suites with their counts, the cases that failed, the slowest ones."""
     cases: list[tuple[float, str]] = []
     failed: list[str] = []
@@ -204,3 +210,221 @@ def _junit(text: Text, sheet: Sheet) -> None:
         sheet.add(f"… and {plural(len(failed) - listed, 'more failure')}", at=3)
     slowest = sorted(cases, key=lambda each: -each[0])[:12]
     sheet.add_all((f"{seconds:.3f}s {name}" for seconds, name in slowest), at=4, share=0.8)
+
+
+# --- stack traces -----------------------------------------------------------------------------------------------------
+
+_FRAME = re.compile(
+    r"^\s{0,20}(?:File \"[^\"\n]{1,400}\", line \d|at (?:async )?[\w.$<>\[\]/ ]{1,300}[(:]|at \S{1,300}:\d"
+    r"|#\d{1,4} |\d{1,4}: {1,2}\S|\.\.\. \d{1,5} more|from \S{1,300}:\d{1,7}:in |\S{1,300}\.go:\d{1,7}|goroutine \d)"
+)
+_RAISED = re.compile(
+    r"^\s{0,8}(?:[A-Za-z_$][\w.$]{0,200}(?:Error|Exception|Warning|Interrupt|Exit|Throwable|Fault)\b|panic:|thread '"
+    r"|Caused by:|Exception in thread|Unhandled|Uncaught|fatal error:|SIG[A-Z]{3,5})"
+)
+_FOREIGN = re.compile(
+    r"site-packages|dist-packages|node_modules|<frozen|/lib/python|java\.base|^\s{0,8}at (?:java|sun|jdk|org\.spring)"
+)
+
+
+def trace_score(text: OutputText) -> float:
+    """How many lines are frames, when something was raised."""
+    sample = text.sample
+    frames = sum(bool(_FRAME.search(line)) for line in sample)
+    raised = any(_RAISED.search(line) or "Traceback (most" in line for line in sample)
+    if frames < 2 or not raised:
+        return 0.0
+    return min(0.9, 0.45 + frames / len(sample))
+
+
+def render_trace(text: OutputText, sheet: Sheet) -> None:
+    """What was raised, the frames of one's own code nearest to it, the first and the last lines."""
+    lines = text.lines
+    raised = [(at, line) for at, line in text.numbered() if _RAISED.search(line[:300])]
+    frames = [(at, line) for at, line in text.numbered() if _FRAME.search(line[:300])]
+    sheet.add(f"{plural(len(frames), 'frame')}, {plural(len(raised), 'exception line')}{text.part}", at=0)
+    first: dict[str, tuple[int, str]] = {}
+    for at, line in raised:
+        first.setdefault(line.strip()[:200], (at, line))
+    distinct = list(first.values())
+    sheet.add_lines([(at, excerpt(line, 200)) for at, line in [*distinct[-1:], *distinct[:-1]]], at=1, share=0.6)
+    own = [each for each in frames if not _FOREIGN.search(each[1][:400])]
+    near = sorted(own or frames, key=lambda each: min((abs(each[0] - at) for at, _ in raised[:50]), default=each[0]))
+    for at, line in near:
+        if sheet.left < 30:
+            break
+        sheet.add_line(at, line, at=1, length=160)
+        if at + 1 < len(lines) and line.lstrip().startswith("File "):
+            sheet.add_line(at + 1, lines[at + 1], at=1, length=160)
+    sheet.add_lines(
+        [*enumerate(lines[:3]), *((at, lines[at]) for at in range(max(0, len(lines) - 3), len(lines)))], at=1
+    )
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+_STAMP = re.compile(
+    r"\[?(?:"
+    r"\d{4}[-/]\d\d[-/]\d\d(?:[T ,-]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[ ]?[-+]\d\d:?\d\d)?)?"
+    r"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d"
+    r"(?: \d\d:\d\d:\d\d)?(?: \d{4})?"
+    r"|\d\d/(?:\d\d|[A-Z][a-z]{2})/\d{2,4}[: ]\d\d:\d\d:\d\d(?: [-+]\d{4})?"
+    r"|\d{6} \d{6}|\d\d:\d\d:\d\d(?:[.,]\d{1,6})?|\d{2}-\d{2} \d\d:\d\d:\d\d\.\d{3}|\d{10}(?:\.\d{1,6})?(?= )"
+    r")\]?"
+)
+_DIGIT = re.compile(r"\d")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+# Every alternative begins with a sign or a letter of its own, so that most places are passed over at a glance.
+_LEVEL = re.compile(
+    r"[TDINWECFSA](?<!\w[A-Z])(?:(?<=T)RACE|(?<=D)EBUG|(?<=I)NFO|(?<=N)OTICE|(?<=W)ARN(?:ING)?|(?<=E)(?:RR(?:OR)?|MERG)"
+    r"|(?<=C)RIT(?:ICAL)?|(?<=F)ATAL|(?<=S)EVERE|(?<=A)LERT)\b"
+    r"|[\[=\"](?:trace|debug|info|notice|warn|warning|error|err|critical|crit|fatal|alert|emerg)[\]\" ,]"
+    r"| (?:info|warn|warning|error|debug)(?=[ :])"
+    r"| [VDIWEF](?=[/ ] ?\w)"
+)
+_ACCESS = re.compile(
+    r'"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|CONNECT|PROPFIND) (\S{1,2000})[^"\n]{0,200}" (\d{3})\b'
+)
+_LOG_WARNING = re.compile(r"(?i)\bwarn(?:ing)?\b|\bdenied\b|\brefused\b|\binvalid\b|\bunable\b|\babnormal\w{0,4}\b")
+_VARIABLE = re.compile(
+    r"0x[0-9a-fA-F]{1,32}|\b[0-9a-f]{8,64}\b|\d{1,40}|\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|(?<==)[^\s,;]{1,200}"
+)
+_LEVELS = "TRACE DEBUG INFO NOTICE WARN ERROR CRITICAL FATAL ALERT EMERG"
+_SAME = {"WARNING": "WARN", "ERR": "ERROR", "CRIT": "CRITICAL", "SEVERE": "ERROR"}
+_SAME |= {"V": "TRACE", "D": "DEBUG", "I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL"}
+_HEADER = re.compile(r"[\"\w. ()%/-]{1,60}(?:[,;\t][\"\w. ()%/-]{0,60}){2,80}")
+_MOST_LINES = 8_000
+
+
+def log_score(text: OutputText) -> float:
+    """How many lines have a time near their beginning."""
+    sample = text.sample
+    if len(sample) < 4:
+        return 0.0
+    # Every time has a digit in it, and looking for one is many times faster.
+    stamped = sum(bool(_DIGIT.search(line, 0, 60) and _STAMP.search(line[:60])) for line in sample) / len(sample)
+    if stamped < 0.4 or sum(bool(_CLOCK.search(line[:80])) for line in sample) / len(sample) < 0.3:
+        levelled = sum(bool(_LEVEL.search(line[:120])) for line in sample) / len(sample)
+        if stamped < 0.4 or levelled < 0.3:
+            return 0.75 * levelled if levelled > 0.7 else 0.0
+    # Rows of a table have times as well; what then differs is that the first line names the columns.
+    header = bool(_HEADER.fullmatch(sample[0][:300])) and not _STAMP.search(sample[0][:60])
+    return 0.55 + 0.35 * stamped - (0.2 if header else 0.0)
+
+
+def render_log(text: OutputText, sheet: Sheet) -> None:
+    """Times and levels, then folded lines: failures, warnings, rare ones, frequent ones, the first and the last."""
+    sheet.gaps = False
+    lines = text.lines
+    near = range(min(200, len(lines)))
+    first, last = (_first_stamp(lines[at] for at in order) for order in (near, (-1 - at for at in near)))
+    if first:
+        sheet.add(f"from {first} to {last or '?'}", at=0)
+    most = text.most(_MOST_LINES)
+    step = 1 + len(lines) // most
+    chosen = [at for at in range(0, len(lines), step) if lines[at].strip()]
+    part = f" (in every {ordinal(step)} line)" if step > 1 else ""
+    levels, statuses = _levels(lines[at] for at in chosen)
+    if statuses:
+        sheet.add(
+            "status" + part + ": " + ", ".join(f"{code} {times}" for code, times in sorted(statuses.items())), at=0
+        )
+    if levels:
+        ordered = sorted(levels.items(), key=lambda pair: (_LEVELS.find(pair[0]), pair[0]))
+        sheet.add("levels" + part + ": " + ", ".join(f"{name} {times:,}" for name, times in ordered), at=0)
+    failing = {line.number for line in text.failures}
+    groups = _fold(lines, sorted({*chosen, *(line.number for line in text.failures[:most])}))
+    bad = [each for each in groups if each[0] in failing]
+    _show(bad, lines, sheet, 1, share=0.5)
+    warn = [each for each in groups if each[0] not in failing and _log_warns(lines[each[0]])]
+    rest = [each for each in groups if each[0] not in failing]
+    sheet.add_lines(
+        [(0, lines[0]), *((at, lines[at]) for at in range(len(lines) - 1, max(0, len(lines) - 3), -1))],
+        at=3,
+        share=0.35,
+        length=150,
+    )
+    _show(warn, lines, sheet, 2, share=0.35)
+    rare = sorted(rest, key=lambda each: (each[1], each[0]))
+    often = sorted(rest, key=lambda each: (-each[1], each[0]))
+    mixed = [each for pair in zip(often, rare, strict=True) for each in pair]
+    warned = {id(each) for each in warn}
+    _show([each for each in dict.fromkeys(mixed) if id(each) not in warned], lines, sheet, 2, share=1.0)
+
+
+def fold_key(line: str) -> str:
+    """The common part of lines that differ in numbers, codes and quoted values."""
+    access = _ACCESS.search(line[:3000])
+    if access:
+        return _VARIABLE.sub("#", access.group(1)[:200]) + " " + access.group(2)
+    stamp = _STAMP.search(line[:60])
+    body = line[stamp.end() if stamp else 0 :][:240]
+    # The first words say what happened, later ones to whom: lines as long with the same beginning are alike.
+    if '"' not in body and "'" not in body:  # without quoted values the number of words does not change
+        words = body.split()
+        return f"{len(words)} " + _VARIABLE.sub("#", " ".join(words[:6]))
+    words = _VARIABLE.sub("#", body).split()
+    return f"{len(words)} " + " ".join(words[:6])
+
+
+def message(line: str) -> str:
+    """The line without its time."""
+    stamp = _STAMP.search(line[:80])
+    if stamp is None or (stamp.start() > 2 and not _ACCESS.search(line[:600])):
+        return line.strip()
+    before = line[: stamp.start()].replace(" - - ", " ")
+    return (before + line[stamp.end() :].lstrip(" ,:-")).strip()
+
+
+def _log_warns(line: str) -> bool:
+    access = _ACCESS.search(line[:600])
+    return access.group(2)[0] == "4" if access else bool(_LOG_WARNING.search(line[:300]))
+
+
+def _fold(lines: Sequence[str], chosen: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(first line, how many, last line) for every kind of line, in order."""
+    groups: dict[str, list[int]] = {}
+    for at in chosen:
+        key = fold_key(lines[at])
+        group = groups.get(key)
+        if group is None:
+            groups[key] = [at, 1, at]
+        else:
+            group[1] += 1
+            group[2] = at
+    return [(group[0], group[1], group[2]) for group in groups.values()]
+
+
+def _show(groups: Sequence[tuple[int, int, int]], lines: Sequence[str], sheet: Sheet, at: int, share: float) -> None:
+    ordered = sorted(groups, key=lambda each: (-min(each[1], 3), each[0])) if at == 1 else groups
+    floor = sheet.left * (1 - share)
+    for first, times, _ in ordered:
+        if sheet.left <= max(floor, 12):
+            break
+        line = lines[first]
+        clock = _CLOCK.search(line[:60])
+        prefix = f"×{times} " if times > 1 else f"{clock.group()} " if clock and message(line) != line.strip() else ""  # noqa: RUF001
+        sheet.add(prefix + clip(excerpt(message(line), 170), 175 if at == 1 else 130), at=at)
+
+
+def _levels(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
+    levels: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
+    for line in lines:
+        access = _ACCESS.search(line[:600])
+        if access:
+            statuses[access.group(2)] += 1
+            continue
+        level = _LEVEL.search(line[:160])
+        if level:
+            name = level.group().strip('[]=" ,').upper()
+            levels[_SAME.get(name, name)] += 1
+    return levels, statuses
+
+
+def _first_stamp(lines: Iterable[str]) -> str:
+    for line in lines:
+        stamp = _STAMP.search(line[:80])
+        if stamp:
+            return stamp.group().strip("[]")
+    return ""

@@ -8,8 +8,85 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from limpet.previews.columns import MOST_ROWS, as_number, profile
-from limpet.previews.core import Sheet, Text, clip, plural, spread
+from limpet.previews.core import OutputText, Sheet, clip, number, plural, spread
+
+MOST_ROWS = 2_000  # Rows that are profiled; of more, evenly chosen ones.
+_NUMBER = re.compile(r"[-+]?\d{1,18}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,3})?")
+_OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{16,}")
+_FEW = 6
+# Asked of every value, and a tuple answers in half the time of a union.
+NESTED = (dict, list)
+_NUMBERS = (int, float)
+
+
+def as_number(value: object) -> float | None:
+    """The value as a number when it is one or is written like one."""
+    if isinstance(value, str):
+        bare = value.strip()  # which knows more blanks than `float`
+        return float(bare) if _NUMBER.fullmatch(bare) else None
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        return None
+    return value if abs(value) < 1e300 else None
+
+
+def opaque(value: object) -> bool:
+    """Whether the value is an address or a code that tells a reader nothing."""
+    if not isinstance(value, str):
+        return False
+    if value.startswith(("http://", "https://", "data:", "git@", "git://")):
+        return True
+    if not _OPAQUE.fullmatch(value) or " " in value:
+        return False
+    return any(letter.isdigit() for letter in value) or value.endswith("=")
+
+
+def profile(name: str, values: Sequence[object], as_numbers: Sequence[float | None]) -> str:
+    """One line about a column: `age: 3-90`, `state: open 12, closed 3`, `name: 311 distinct, e.g. …`."""
+    present = [value for value in values if value is not None and value != ""]
+    gaps = len(values) - len(present)
+    tail = f", {gaps:,} empty" if gaps else ""
+    if not present:
+        return f"{name}: all empty"
+    numbers = [each for each in as_numbers if each is not None]
+    simple = [clip(str(value), 40) for value in present if not isinstance(value, NESTED)]
+    counts = Counter(simple)
+    if len(numbers) == len(present) and len(counts) > _FEW:
+        return f"{name}: {number(min(numbers))} to {number(max(numbers))}{tail}"
+    if len(counts) == 1 and len(simple) == len(present):
+        return f"{name}: {simple[0]}{' (always)' if len(present) > 1 else ''}{tail}"
+    if simple and len(counts) <= _FEW and len(counts) * 2 <= len(simple):
+        return f"{name}: " + ", ".join(f"{value} {times}" for value, times in _ordered(counts)) + tail
+    return f"{name}: {_many(simple, counts) if simple else _nested(present)}{tail}"
+
+
+def _many(simple: Sequence[str], counts: Counter[str]) -> str:
+    """Many different values: from when to when for dates, else how many and the most frequent one."""
+    ordered = _dates(simple)
+    if ordered:
+        return f"{ordered[0]} to {ordered[1]}"
+    top, times = _ordered(counts)[0]
+    often = f", most often {top} {times}" if times > 1 and times * 20 > len(simple) else ""
+    return f"{len(counts):,} distinct{often}"
+
+
+def _ordered(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _dates(values: Sequence[str]) -> tuple[str, str] | None:
+    if all(len(value) >= 8 and value[:4].isdigit() and value[4] in "-/" for value in values):
+        return min(values), max(values)
+    return None
+
+
+def _nested(values: Sequence[object]) -> str:
+    lists = [value for value in values if isinstance(value, list)]
+    if lists:
+        sizes = [len(value) for value in lists]
+        return f"list of {min(sizes)}-{max(sizes)}" if min(sizes) != max(sizes) else f"list of {sizes[0]}"
+    keys = Counter(key for value in values if isinstance(value, dict) for key in list(value)[:20])
+    return "{" + ", ".join(clip(str(key), 30) for key, _ in keys.most_common(6)) + "}"
+
 
 _RULE = re.compile(r"[\s|:+=-]{3,}")
 _BLANKS = re.compile(r"\s{2,}|\s?\|\s?|\t")
@@ -17,7 +94,7 @@ _TOTAL = re.compile(r"(?i)^\W{0,3}(?:grand )?(?:total|sum|all files|average|over
 _QUANTITY = re.compile(r"[-+]?\d[\d,]{0,18}(?:\.\d{1,9})?\s?(?:%|[kKMGTm]?i?[bB]?|ms|s|us)?")
 
 
-class Table(NamedTuple):
+class TableText(NamedTuple):
     """The names of the columns (none when there is no header), the line each row starts at, and how to read one."""
 
     header: list[str] | None
@@ -25,12 +102,12 @@ class Table(NamedTuple):
     cells: Callable[[int], list[str]]
 
 
-def score(text: Text) -> float:
+def table_score(text: OutputText) -> float:
     """How sure it is that the lines are rows."""
     return max(_delimited_score(text), _markdown_score(text), 0.62 * _aligned_score(text))
 
 
-def render(text: Text, sheet: Sheet) -> None:
+def render_table(text: OutputText, sheet: Sheet) -> None:
     """Header and profile, then rows: what fails, extremes, totals, first and last."""
     sheet.gaps = False
     delimiter = _delimiter(text.sample)
@@ -59,7 +136,9 @@ def render(text: Text, sheet: Sheet) -> None:
     sheet.add_lines(((number, text.lines[number]) for number in order), at=1, length=150)
 
 
-def _order(text: Text, table: Table, columns: Sequence[Sequence[float | None]], chosen: Sequence[int]) -> list[int]:
+def _order(
+    text: OutputText, table: TableText, columns: Sequence[Sequence[float | None]], chosen: Sequence[int]
+) -> list[int]:
     """Line numbers: rows that fail, the first, extremes, totals, the last, others evenly."""
     failing: dict[str, int] = {}
     for line in text.failures[:5000]:
@@ -93,7 +172,7 @@ def _delimiter(sample: Sequence[str]) -> str:
     return best
 
 
-def _delimited_score(text: Text) -> float:
+def _delimited_score(text: OutputText) -> float:
     sample = text.sample
     delimiter = _delimiter(sample)
     if len(sample) < 3 or not delimiter:
@@ -125,7 +204,7 @@ def _parse(lines: Sequence[str], delimiter: str) -> list[list[str]]:
         return [line.split(delimiter) for line in lines]
 
 
-def _delimited(text: Text, delimiter: str) -> Table:
+def _delimited(text: OutputText, delimiter: str) -> TableText:
     lines = text.lines
     read: dict[int, list[str]] = {}
     if '"' in text.content and not text.big:
@@ -147,37 +226,37 @@ def _delimited(text: Text, delimiter: str) -> Table:
 
     header = cells(rows[0]) if rows else []
     named = bool(header) and all(cell.strip() and as_number(cell) is None for cell in header)
-    return Table([cell.strip() for cell in header], rows[1:], cells) if named else Table(None, rows, cells)
+    return TableText([cell.strip() for cell in header], rows[1:], cells) if named else TableText(None, rows, cells)
 
 
-def _filled(text: Text) -> Sequence[int]:
+def _filled(text: OutputText) -> Sequence[int]:
     """The numbers of the lines with something in them."""
     if text.big:  # Looking at each line would take longer than all the rest, and an empty one is rare.
         return range(len(text.lines))
     return [at for at, line in enumerate(text.lines) if line.strip()]
 
 
-def _markdown_score(text: Text) -> float:
+def _markdown_score(text: OutputText) -> float:
     sample = text.sample
     barred = sum(line.lstrip()[:1] in {"|", "+"} and line.rstrip()[-1:] in {"|", "+"} for line in sample)
     return 0.86 * barred / len(sample) if len(sample) >= 3 and barred * 4 >= len(sample) * 3 else 0.0
 
 
-def _markdown(text: Text) -> Table:
+def _markdown(text: OutputText) -> TableText:
     lines = text.lines
     rows = [at for at, line in enumerate(lines) if line.strip() and not _RULE.fullmatch(line.strip()[:400])]
 
     def cells(number: int) -> list[str]:
         return [cell.strip() for cell in lines[number].strip().strip("|").split("|")]
 
-    return Table(cells(rows[0]), rows[1:], cells) if rows else Table(None, [], cells)
+    return TableText(cells(rows[0]), rows[1:], cells) if rows else TableText(None, [], cells)
 
 
 def _cells(line: str) -> list[str]:
     return [cell for cell in _BLANKS.split(line.strip()[:400]) if cell]
 
 
-def _aligned_score(text: Text) -> float:
+def _aligned_score(text: OutputText) -> float:
     """Lines of the same number of cells apart by two blanks or a bar, most of them with a quantity."""
     cells = [_cells(line) for line in text.sample]
     if len(cells) < 5:
@@ -190,7 +269,7 @@ def _aligned_score(text: Text) -> float:
     return len(alike) / len(cells) if counted * 10 >= len(cells) * 6 else 0.0
 
 
-def _aligned(text: Text, sheet: Sheet) -> None:
+def _aligned(text: OutputText, sheet: Sheet) -> None:
     """Header and totals, then the rows with the greatest and the least quantities."""
     rows = [(at, _cells(line)) for at, line in text.numbered() if line.strip()]
     usual, _ = Counter(len(row) for _, row in rows).most_common(1)[0]
