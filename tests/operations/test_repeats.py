@@ -6,7 +6,7 @@ import pytest
 
 from limpet import errors, limits
 from limpet.api import Limpet, Session
-from limpet.outputs.repeats import overlap
+from limpet.outputs.read import overlap
 from limpet.previews.failures import failure_lines
 from limpet.store import ReadRecord
 from operations.conftest import Clock, Opener

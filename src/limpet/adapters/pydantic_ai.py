@@ -20,7 +20,7 @@ from limpet import errors
 from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
-from limpet.outputs.decorator import as_text
+from limpet.outputs.methods import result_text
 from limpet.window.messages import (
     ASSISTANT,
     SYSTEM,
@@ -146,7 +146,7 @@ class LimpetMemory(AbstractCapability[Any]):
     ) -> Any:
         """The result, or a reference if it is big. The parts for the application stay as they are."""
         value = result.return_value if isinstance(result, ToolReturn) else result
-        text = as_text(value)
+        text = result_text(value)
         if text is None:
             return result
         session = self._session(ctx).session

@@ -11,9 +11,9 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, trust_json
 from limpet.memory import digest
 from limpet.memory.digest import LOG, activity_log
-from limpet.memory.duplicates import Twin, twin, twin_json
 from limpet.memory.notes import Written, add_note, written_json
 from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, trusted
+from limpet.recall.duplicates import Twin, twin, twin_json
 from limpet.store import Listing
 from limpet.text.safe import as_data
 from limpet.text.words import fold

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json
 from limpet.model import Output, Tombstone, iso
 from limpet.outputs.policy import policy
 from limpet.outputs.savings import savings
 from limpet.store import OutputStats, Pruned, Savings
 
 if TYPE_CHECKING:
-    from limpet.catalogue.operation import Context, Json
     from limpet.outputs.prepare import Prepared
 
 READER = "scratchpad_read"  # the tool that reads a stored output, unless a door lists it under another name

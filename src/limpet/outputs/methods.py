@@ -1,15 +1,24 @@
-"""The methods of `session.outputs`."""
+"""The methods of `session.outputs`, and the decorator for a caller's own tools.
+
+The decorator stores a big result and returns a reference in its place: a text as it is, other results as JSON. A result
+that is small, is not JSON or cannot be stored comes back as the object the function returned. Exceptions pass through.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import inspect
+import json
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller
-from limpet.outputs import decorator, savings
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
+from limpet.outputs import savings
+from limpet.outputs.keep import Replacement
 from limpet.store import Pruned
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,9 +30,7 @@ class SessionOutputs:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def keep(
-        self, tool: str, content: str, *, call: str = "", free_tokens: int | None = None
-    ) -> output_keep.Replacement:
+    def keep(self, tool: str, content: str, *, call: str = "", free_tokens: int | None = None) -> Replacement:
         """What to show for a tool's result: the result itself when it is small, else a preview and a reference.
 
         `call` is the call that gave the result, with its arguments. It says how to get the result again, and
@@ -42,11 +49,11 @@ class SessionOutputs:
     def tool(self, function: Any = None, /, *, name: str | None = None) -> Any:
         """A decorator for your own tools, sync or async. Big results are kept; small ones pass unchanged."""
 
-        def keep_result(tool: str, content: str, call: str) -> output_keep.Replacement:
+        def keep_result(tool: str, content: str, call: str) -> Replacement:
             return self.keep(tool, content, call=call)
 
         def wrap(tool: Any) -> Any:
-            return decorator.watched(tool, keep_result, name or str(getattr(tool, "__name__", type(tool).__name__)))
+            return keeping_results(tool, keep_result, name or str(getattr(tool, "__name__", type(tool).__name__)))
 
         return wrap if function is None else wrap(function)
 
@@ -88,3 +95,70 @@ class SessionOutputs:
     def savings(self) -> savings.SavingsReport:
         """What this session saved, by tool. `Limpet.savings` is for all sessions."""
         return self._session.do(savings.savings, session=self._session.id)
+
+
+# --- the decorator ----------------------------------------------------------------------------------------------------
+
+KeepResult = Callable[[str, str, str], Replacement]  # tool, content, call
+
+
+def keeping_results(function: F, keep: KeepResult, name: str) -> F:
+    """The function, sync or async, with its name, signature and docstring."""
+    signature = _signature(function)
+
+    def replaced(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        content = result_text(result)
+        if content is None:
+            return result
+        try:
+            replacement = keep(name, content, _call_text(name, signature, args, kwargs))
+        except errors.LimpetError:
+            return result  # the tool has done its work: a problem of the store is not its caller's
+        return result if replacement.output is None else replacement.text
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def later(*args: Any, **kwargs: Any) -> Any:
+            result = await function(*args, **kwargs)
+            return await asyncio.to_thread(replaced, result, args, kwargs)
+
+        return cast(F, later)
+
+    @functools.wraps(function)
+    def now(*args: Any, **kwargs: Any) -> Any:
+        return replaced(function(*args, **kwargs), args, kwargs)
+
+    return cast(F, now)
+
+
+def result_text(result: Any) -> str | None:
+    """A result as a model would see it; None when it has no JSON form."""
+    if isinstance(result, str):
+        return result
+    if not isinstance(result, dict | list | tuple):
+        return None
+    try:
+        return json.dumps(result, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None  # some functions written in C have none
+
+
+def _call_text(name: str, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The call with named arguments, so that equal calls have equal texts however they are written."""
+    arguments: dict[str, Any] = {"args": args, **kwargs}
+    if signature is not None:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        arguments = bound.arguments
+    try:
+        return f"{name} {json.dumps(arguments, ensure_ascii=False, default=repr)}"
+    except (TypeError, ValueError, RecursionError):
+        return f"{name} {arguments!r}"

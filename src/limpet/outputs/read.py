@@ -1,20 +1,25 @@
-"""Reading stored outputs back: a slice, a path, rows, matches, the answer to a question, or page by page."""
+"""Reading stored outputs back: a slice, a path, rows, matches, the answer to a question, or page by page.
+
+A third read of the same part gets the same answer with a hint added. When the store cannot record a read, the part is
+returned without one.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from limpet import errors, limits
+from limpet.catalogue.operation import Context, Json
 from limpet.model import Output
-from limpet.outputs import repeats
+from limpet.outputs import savings
 from limpet.outputs.keep import find_output
 from limpet.recall.ask import ask
+from limpet.store import ReadRecord
 from limpet.text import jsonpath, slices, tokens
 from limpet.text.slices import Source
-
-if TYPE_CHECKING:
-    from limpet.catalogue.operation import Context, Json
 
 MATCH_CONTEXT = 2  # lines around a match, unless asked otherwise
 KINDS_OF_READ = ("lines", "chars", "bytes", "path", "rows", "match", "query")
@@ -39,7 +44,7 @@ def scratchpad_read(ctx: Context, /, id: str, **how: Any) -> OutputPart:
         content, cursor, note = _part(ctx, output, kinds[0] if kinds else "page", how)
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
-    return OutputPart(output, content, cursor, repeats.record_read(ctx, output, how, content, note))
+    return OutputPart(output, content, cursor, record_read(ctx, output, how, content, note))
 
 
 def _part(ctx: Context, output: Output, kind: str, how: dict[str, Any]) -> tuple[str, str | None, str]:
@@ -104,3 +109,79 @@ def read_json(value: OutputPart) -> Json:
     if value.cursor is not None:
         answer["cursor"] = value.cursor
     return answer | ({"note": value.note} if value.note else {})
+
+
+# --- repeated reads ---------------------------------------------------------------------------------------------------
+
+RANGES = ("lines", "chars", "bytes", "rows")
+WORDS_NOTED = 24  # of a question; enough to recognise it
+HALF = 0.5  # share of common words from which two questions count as the same
+_WORD = re.compile(r"\w+")
+_NO_END = 1 << 40  # more rows than any output has; their number is not known here
+
+
+def record_read(ctx: Context, output: Output, how: Mapping[str, Any], content: str, note: str) -> str:
+    """Record a read. Returns its note, with a hint from the third read of the same part on."""
+    what = part(output, how)
+    read = ReadRecord(
+        ctx.session,
+        output.tool,
+        output.id,
+        what,
+        ctx.now,
+        tokens.NAME,
+        savings.estimate(content, savings.READ_PIECES),
+    )
+    try:
+        earlier = ctx.store.calls.record_read(ctx.scope, read)
+    except errors.StoreProblem:
+        return note
+    times = 1 + sum(overlap(read_before, what) for read_before in earlier)
+    if times < limits.OUTPUT_READS_ALIKE:
+        return note
+    hint = (
+        f"This part of {output.id} was read {times} times in this session, and outputs never change. "
+        f"{_instead(what[0])} Write down what matters (notes, notepad) so that it need not be read again."
+    )
+    return f"{note} {hint}".strip()
+
+
+def _instead(way: str) -> str:
+    if way == "query":
+        return "If the answer is not in it, use match for exact words, or ask for something else."
+    if way == "match":
+        return "If it is not what you look for, ask with query, or read the lines around a hit."
+    return "If it is not what you look for, ask with query, or find the place with match."
+
+
+def part(output: Output, how: Mapping[str, Any]) -> Sequence[Any]:
+    """Which part a read asks for, as numbers: the kind, where it continues, and either a range or hashes of words.
+
+    Hashes, because a question may contain a secret, and this is stored.
+    """
+    way = next((name for name in (*RANGES, "path", "match", "query") if how.get(name) is not None), "page")
+    argument = str(how.get(way) or "")
+    columns = "\0".join(how.get("columns") or ())
+    place = crc32(f"{how.get('cursor') or ''}\0{columns}".encode("utf-8", "surrogatepass"))
+    if way in RANGES:
+        return [way, place, *_span(way, argument, output)]
+    words = _WORD.findall(argument.casefold())[:WORDS_NOTED] if way == "query" else [argument]
+    return [way, place, sorted({crc32(word.encode("utf-8", "surrogatepass")) for word in words})]
+
+
+def _span(way: str, argument: str, output: Output) -> tuple[int, int]:
+    first, last = slices.spec(way, argument, 0)
+    end = {"lines": output.lines, "rows": _NO_END}.get(way, output.size)
+    if first is None:  # the tail
+        return end - (last or 0) + 1, end
+    return first, end if last is None else last
+
+
+def overlap(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    """Whether two reads asked for the same, or for parts that have something in common."""
+    if left[:2] != list(right[:2]) or len(left) != len(right):
+        return False
+    if len(left) == 4:
+        return bool(left[2] <= right[3] and right[2] <= left[3])
+    both = len(set(left[2]) & set(right[2]))
+    return bool(both >= HALF * len(set(left[2]) | set(right[2])))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import HANDOFF, MEMORY, NOTE, OUTPUT, PIN, STATE, Entry, iso
-from limpet.recall import alike
+from limpet.recall import duplicates
 from limpet.redaction import redact
 from limpet.store import entry_from
 
@@ -89,12 +89,12 @@ class _Walk:
 
     def all(self) -> list[AuditFinding]:
         twins = []
-        for group in alike.groups([entry.content for entry in self.compared]):
+        for group in duplicates.groups([entry.content for entry in self.compared]):
             first, *others = sorted(
                 (self.compared[at] for at in group), key=lambda entry: (entry.created_at, entry.key)
             )
             for later in others:
-                exact = alike.exact(first.content) == alike.exact(later.content)
+                exact = duplicates.exact(first.content) == duplicates.exact(later.content)
                 why = f"says {'' if exact else 'nearly '}the same as {first.kind} {first.key}"
                 twins.append(AuditFinding(DUPLICATE, later.kind, later.key, why, first.key))
         return [*self.findings, *self._former.values(), *twins]

@@ -6,8 +6,7 @@ from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import Listed, Page, View
 from limpet.model import MESSAGE, NOTEPAD, OUTPUT
-from limpet.recall.recall import CHOICES, Hit
-from limpet.recall.snippet import CLOSE, OPEN
+from limpet.recall.recall import CHOICES, CLOSE, OPEN, Hit
 
 MOST = 30  # hits on the page
 MONO = (OUTPUT, NOTEPAD, MESSAGE)  # kinds whose columns and indents say something

@@ -1,0 +1,163 @@
+"""Duplicates and near duplicates: how to recognise them, and which words to search them by.
+
+Two texts are alike if they share most of their words. Their order does not count, so a reordered list is the same
+list. A different number makes a short text another text, and a long one the same text at another time.
+
+The answer to a write names duplicates, and the write happens all the same. The word index gives, usually in one query,
+the entries that contain the most distinctive words of the new text, and those few are compared: a write must not wait
+for more. `limpet audit` finds the rest: near duplicates without one of these words, and duplicates written at
+the same moment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+from limpet import limits
+from limpet.catalogue.operation import Context, Json
+from limpet.model import MEMORY, Entry
+from limpet.store import Listing, Words
+from limpet.text import words as analyse
+
+ALIKE = 0.85  # share of words two texts have in common when one of them is enough
+READ_CHARS = 4_000  # of a text that are compared; its length must be similar too
+_TOKEN = re.compile(r"\w+")
+
+
+def bag(text: str) -> frozenset[str]:
+    """The set of words of a text."""
+    return frozenset(_TOKEN.findall(analyse.fold(text[:READ_CHARS])))
+
+
+def same_words(left: frozenset[str], right: frozenset[str]) -> bool:
+    small, large = len(left), len(right)
+    if small > large:
+        small, large = large, small
+    if not small or small < ALIKE * large:
+        return False
+    shared = len(left & right)
+    return shared >= ALIKE * (small + large - shared)
+
+
+def exact(text: str) -> str:
+    """A text without case and extra white space: equal for exact duplicates."""
+    return " ".join(analyse.fold(text).split())
+
+
+def as_long(left: str, right: str) -> bool:
+    """Whether two texts are about as long: long ones may begin alike and differ later."""
+    return min(len(left), len(right)) >= ALIKE * max(len(left), len(right))
+
+
+def search_words(text: str, most: int) -> tuple[list[str], list[str]]:
+    """The words to search a text by, the longest ones, each stem once: those of letters, and those with digits, which
+    change when the same is said at another time."""
+    every = dict.fromkeys(analyse.words(analyse.fold(text[:READ_CHARS])))
+    short = [word for word in every if len(word) <= analyse.WORD_MAX_CHARS]
+    chosen = sorted(filter(str.isalpha, short), key=len, reverse=True)[: 2 * most]
+    stems = dict(zip(reversed(analyse.terms(chosen)), reversed(chosen), strict=True))
+    others = sorted((word for word in short if not word.isalpha()), key=len, reverse=True)
+    return [word for word in chosen if word in stems.values()][:most], others[:most]
+
+
+def _rarest(count: int) -> int:
+    """How many of so many words have to be compared: one more than may be missing."""
+    return count - ceil(ALIKE * count - 1e-9) + 1
+
+
+def groups(texts: Sequence[str]) -> list[list[int]]:
+    """Groups of duplicates, by index, each of two or more texts in order.
+
+    Two texts that share so many of their words have one of their rarest few words in common. So each text is compared
+    with those that have one of its rarest words among their own rarest.
+    """
+    bags = [bag(text) for text in texts]
+    often = Counter(word for words in bags for word in words)
+    by_word: dict[str, list[int]] = {}
+    first: list[int] = []
+    for at, words in enumerate(bags):
+        rarest = sorted(words, key=lambda word: (often[word], word))[: _rarest(len(words))]
+        candidates = sorted({number for word in rarest for number in by_word.get(word, ()) if first[number] == number})
+        same = (
+            number for number in candidates if same_words(words, bags[number]) and as_long(texts[at], texts[number])
+        )
+        first.append(next(same, at))
+        for word in rarest:
+            by_word.setdefault(word, []).append(at)
+    by_first: dict[int, list[int]] = {}
+    for at, number in enumerate(first):
+        by_first.setdefault(number, []).append(at)
+    return [group for group in by_first.values() if len(group) > 1]
+
+
+def first_of_each(texts: Sequence[str]) -> list[int]:
+    """For each text the index of the first one with nearly the same words; its own if there is none."""
+    bags = [bag(text) for text in texts]
+    firsts: list[int] = []
+    for at, words in enumerate(bags):
+        twins = (first for first in range(at) if firsts[first] == first and same_words(words, bags[first]))
+        firsts.append(next(twins, at))
+    return firsts
+
+
+# --- at the time of a write -------------------------------------------------------------------------------------------
+
+WORDS = 3  # of a text that are looked up, all of which must occur, and as many with digits
+
+
+class Twin(NamedTuple):
+    """An entry that says the same as the new text: in the same words, or nearly."""
+
+    key: str
+    exact: bool
+
+
+def twin(ctx: Context, kind: str, text: str, own: str | None = None) -> Twin | None:
+    """The open entry that says the same, the newest of those that do; `own` is the key that is being written."""
+    if not ctx.bounds.report_duplicates:
+        return None
+    letters, numbers = search_words(text, WORDS)
+    entries = _containing(ctx, kind, letters)
+    same = _saying(text, entries, own)
+    # With its numbers a text is found among many of one pattern; without them, if just a number differs. If the search
+    # for the letters was complete, the entries with the numbers are among its results.
+    first: list[Twin] = []
+    if numbers and not (letters and len(entries) < limits.DUPLICATES_COMPARED):
+        first = _saying(text, _containing(ctx, kind, letters + numbers), own)
+    elif numbers and same:
+        sought = set(analyse.terms(numbers))
+        texts = {entry.key: _indexed(entry) for entry in entries}
+        first = [match for match in same if sought <= set(analyse.terms(analyse.index_words(texts[match.key])))]
+    return next(iter(first or same), None)
+
+
+def _containing(ctx: Context, kind: str, words: list[str]) -> list[Entry]:
+    """The newest entries that contain all of these words."""
+    if not words:
+        return []
+    query = Words(tuple((word,) for word in words))
+    return list(ctx.store.entries.matching(ctx.scope, Listing((kind,), limit=limits.DUPLICATES_COMPARED), query))
+
+
+def _indexed(entry: Entry) -> str:
+    return "\n".join([*([entry.key] if entry.kind == MEMORY else []), entry.content, *entry.tags])
+
+
+def _saying(text: str, among: list[Entry], own: str | None) -> list[Twin]:
+    """Entries that say the same: in the same words first, then nearly, the newest of each first."""
+    entries = [entry for entry in among if entry.key != own]
+    if not entries:
+        return []
+    entries.sort(key=lambda entry: (entry.updated_at, entry.key), reverse=True)
+    plain, words = exact(text), bag(text)
+    same = [Twin(entry.key, True) for entry in entries if exact(entry.content) == plain]
+    similar = [entry for entry in entries if as_long(text, entry.content)]
+    return same + [Twin(entry.key, False) for entry in similar if same_words(words, bag(entry.content))]
+
+
+def twin_json(twin: Twin | None) -> Json:
+    return {} if twin is None else {"duplicate_of" if twin.exact else "similar_to": twin.key}
