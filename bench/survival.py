@@ -20,10 +20,10 @@ from bench.measure import OUT, Sizes, percentile, ratio, span, table, verdict
 from limpet.api import Limpet
 from limpet.text import tokens
 from limpet.window.messages import Call, Message, assistant, result, user
-from limpet.window.plan.checks import words
 from limpet.window.plan.context import MARK
 from limpet.window.plan.controller import Compact, Warn
 from limpet.window.plan.counts import Meter
+from limpet.window.plan.facts import words
 from limpet.window.plan.serialise import pack
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))

@@ -25,8 +25,8 @@ from limpet.settings import WindowRules
 from limpet.text import tokens
 from limpet.window.formats import FORMS
 from limpet.window.messages import Message
-from limpet.window.plan.checks import words
 from limpet.window.plan.controller import Compact
+from limpet.window.plan.facts import words
 
 RULES = WindowRules()
 

@@ -21,7 +21,7 @@ from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.session import tree
 from limpet.text import tokens
-from limpet.window import answers
+from limpet.window import window
 from limpet.window.messages import TOOL, Call, Message, Result, system, user
 from limpet.window.plan.controller import Compact, Step, Warn
 from limpet.window.step import Summarise
@@ -172,7 +172,7 @@ class Agent:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def _answer(self, call: Call) -> Result:
-        return answers.answer_call(call, lambda arguments: self._do(call.name, arguments, call.arguments))
+        return window.answer_call(call, lambda arguments: self._do(call.name, arguments, call.arguments))
 
     def _do(self, name: str, arguments: dict[str, Any], call: str) -> str:
         tool = next((tool for tool in self.tools if tool.name == name), None)
@@ -185,7 +185,7 @@ class Agent:
             self._start(answer["id"], arguments, forked=name == "fork_session")
         if name == "report_result":
             self._ended = str(arguments.get("result", ""))
-        text = answers.as_text(answer)
+        text = window.as_text(answer)
         if tool in self.own_tools:  # Limpet's tools have limits of their own
             return self.session.outputs.keep(name, text, call=call).text
         return text

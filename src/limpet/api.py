@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from limpet import errors
-from limpet.catalogue.check import checked, session_name
 from limpet.catalogue.late import LateModule, LatePart, resolve
-from limpet.catalogue.operation import EVERY, Context, Operation
+from limpet.catalogue.operation import EVERY, Context, Operation, checked, session_name
 from limpet.catalogue.table import WITH_WINDOW, find, guidance, operation_of, profile
 from limpet.memory import handoff
 from limpet.memory.handoff import MAIN as MAIN_LINE
@@ -24,7 +23,7 @@ from limpet.store import Finding, Progress, Restored, Store, no_progress
 
 if TYPE_CHECKING:
     from limpet.journal.methods import ProjectJournal
-    from limpet.memory import memory
+    from limpet.memory import digest, memory
     from limpet.memory.handoff import SessionHandoff
     from limpet.memory.memory import SessionMemory
     from limpet.memory.notes import SessionNotes
@@ -35,19 +34,18 @@ if TYPE_CHECKING:
     from limpet.recall import recall
     from limpet.recall.embeddings import Embeddings
     from limpet.sandbox.run import SessionSandbox
-    from limpet.session import context, pins, sessions, tree
-    from limpet.session.notepad import SessionNotepad
-    from limpet.session.prompt import SystemPrompt
+    from limpet.session import notepad, pins, sessions, tree
+    from limpet.session.notepad import SessionNotepad, SystemPrompt
     from limpet.upkeep import export, history, tool_pins
-    from limpet.window import answers, messages
+    from limpet.window import messages, window
     from limpet.window.messages import Message
     from limpet.window.window import Window
 else:  # every server starts with this module, and few calls need these
-    memory, context = map(LateModule, ("memory.memory", "session.context"))
+    digest, memory, notepad = map(LateModule, ("memory.digest", "memory.memory", "session.notepad"))
     pins, sessions, tree = map(LateModule, ("session.pins", "session.sessions", "session.tree"))
     savings, recall = map(LateModule, ("outputs.savings", "recall.recall"))
     export, history, tool_pins = map(LateModule, ("upkeep.export", "upkeep.history", "upkeep.tool_pins"))
-    answers, messages = map(LateModule, ("window.answers", "window.messages"))
+    window, messages = map(LateModule, ("window.window", "window.messages"))
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -283,7 +281,7 @@ class Session:
     handoff: LatePart[SessionHandoff] = LatePart("memory.handoff:SessionHandoff")
     outputs: LatePart[SessionOutputs] = LatePart("outputs.methods:SessionOutputs")
     sandbox: LatePart[SessionSandbox] = LatePart("sandbox.run:SessionSandbox")
-    prompt: LatePart[SystemPrompt] = LatePart("session.prompt:SystemPrompt")
+    prompt: LatePart[SystemPrompt] = LatePart("session.notepad:SystemPrompt")
     skills: LatePart[SessionSkills] = LatePart("memory.skills:SessionSkills")
     state: LatePart[ProjectState] = LatePart("memory.state:ProjectState")
     journal: LatePart[ProjectJournal] = LatePart("journal.methods:ProjectJournal")
@@ -328,7 +326,9 @@ class Session:
         """
         ctx = self.ctx()
         self._handoff = handoff.waiting(ctx, line)
-        return context.start_context(ctx, self._handoff, line)
+        parts = [handoff.section(self._handoff, handoff.other_lines(ctx, line)), tree.capsule(ctx)]
+        parts += [notepad.section(notepad.read_notepad(ctx)), memory.scratch_section(ctx), digest.digest(ctx).text]
+        return "\n\n".join(part for part in parts if part)
 
     def used(self) -> None:
         """Record that a model call used the last context of this session; the handoff in it is used up now."""
@@ -352,7 +352,7 @@ class Session:
         A failure is a result too, so that the model can act on it. Big results of your tools become references.
         """
         handlers = {tool.name: tool.handler for tool in tools}
-        results = (answers.run_handler(self.ctx(), call, handlers) for call in reply.calls())
+        results = (window.run_handler(self.ctx(), call, handlers) for call in reply.calls())
         return [messages.Message(messages.TOOL, (result,)) for result in results]
 
     def pin(self, content: str) -> str:

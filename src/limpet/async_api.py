@@ -24,8 +24,8 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from limpet.api import LIBRARY, Clock, Limpet, Session
-from limpet.catalogue.check import session_name
 from limpet.catalogue.late import LatePart
+from limpet.catalogue.operation import session_name
 from limpet.wiring import open as open_limpet
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ import pytest
 from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
 from limpet.api import Limpet
 from limpet.window.messages import Message
-from limpet.window.plan.groups import unpaired
+from limpet.window.plan.rules import unpaired
 
 Driver = Callable[..., Any]
 LIMIT = 4_000  # tokens, so that a short story has to be compacted

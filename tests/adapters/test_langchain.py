@@ -20,7 +20,7 @@ from bench.frameworks.langchain import LangChain, LangChainSync, Scripted
 from bench.frameworks.script import Do, Say, Window, text
 from limpet.adapters.langchain import LimpetMiddleware
 from limpet.api import Limpet
-from limpet.window.plan.groups import unpaired
+from limpet.window.plan.rules import unpaired
 
 CANCEL = stories.a_cancelled_run_leaves_no_half_pair
 

@@ -18,7 +18,7 @@ from bench.frameworks.openai_agents import OpenAIAgents, Scripted
 from bench.frameworks.script import Do, Say, text
 from limpet.adapters.openai_agents import LimpetSession
 from limpet.api import Limpet
-from limpet.window.plan.groups import unpaired
+from limpet.window.plan.rules import unpaired
 from profiles import fewer_examples
 
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from limpet.api import Session
 from limpet.window.messages import Call, Message, assistant, result, user
-from limpet.window.plan.checks import words
 from limpet.window.plan.context import MARK
 from limpet.window.plan.controller import Compact, Step, Warn
-from limpet.window.plan.groups import unpaired
+from limpet.window.plan.facts import words
+from limpet.window.plan.rules import unpaired
 from limpet.window.step import Summarise
 
 KINDS = ("rule", "number", "id", "decision", "todo")

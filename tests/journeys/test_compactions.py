@@ -19,7 +19,7 @@ from limpet.settings import WindowRules
 from limpet.store import Listing
 from limpet.text import tokens
 from limpet.window.plan.controller import Compact
-from limpet.window.plan.groups import unpaired
+from limpet.window.plan.rules import unpaired
 
 WORKER = str(Path(__file__).parent / "worker.py")
 

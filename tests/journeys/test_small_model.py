@@ -24,9 +24,8 @@ import limpet
 from limpet.agent import Agent, Limits, Reply
 from limpet.api import Session, Tool
 from limpet.window.messages import Call, Message, assistant, user
-from limpet.window.plan.checks import words
-from limpet.window.plan.groups import unpaired
-from limpet.window.plan.rules import problems
+from limpet.window.plan.facts import words
+from limpet.window.plan.rules import problems, unpaired
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 

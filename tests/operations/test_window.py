@@ -16,7 +16,7 @@ from limpet.store import Listing, Words
 from limpet.window.messages import SYSTEM, Call, Message, Text, assistant, result, system, user
 from limpet.window.plan.context import MARK, WARNING_BEGINS, is_injected
 from limpet.window.plan.controller import Clear, Compact, Proceed, Step, Warn
-from limpet.window.plan.groups import unpaired
+from limpet.window.plan.rules import unpaired
 from limpet.window.sections import CallerSections
 from operations.conftest import Opener
 

@@ -15,8 +15,7 @@ from limpet.window.formats import FORMS
 from limpet.window.messages import SYSTEM, Message, assistant, user
 from limpet.window.plan.context import is_injected
 from limpet.window.plan.controller import Clear, Compact, Proceed, Warn
-from limpet.window.plan.groups import groups, unpaired
-from limpet.window.plan.rules import ORPHAN, problems
+from limpet.window.plan.rules import ORPHAN, groups, problems, unpaired
 from profiles import fewer_examples
 from talks import histories
 

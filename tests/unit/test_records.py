@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from limpet.session.records import HookState, SessionRecord, TaskRecord
-from limpet.window.records import FoldRecord, MessageRecord
+from limpet.window.transcript import FoldRecord, MessageRecord
 
 STORED: tuple[tuple[Any, dict[str, Any]], ...] = (
     (MessageRecord, {"role": "user", "digest": "ab", "tokens": 3, "body": "{}"}),

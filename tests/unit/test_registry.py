@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from limpet import errors
 from limpet.catalogue import table
-from limpet.catalogue.check import a_name, bounded, checked, storable
 from limpet.catalogue.late import resolve
-from limpet.catalogue.operation import LEVELS, Operation, Param
+from limpet.catalogue.operation import LEVELS, Operation, Param, a_name, bounded, checked, storable
 
 OPERATION = Operation(
     "add_note",  # texts are looked up by name

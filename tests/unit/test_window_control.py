@@ -9,7 +9,6 @@ from limpet.settings import WindowRules
 from limpet.text import tokens
 from limpet.window.messages import SYSTEM, TOOL, Call, Message, assistant, result, system, user
 from limpet.window.plan import compaction
-from limpet.window.plan.checks import words
 from limpet.window.plan.context import (
     HANDOFF,
     MARK,
@@ -26,8 +25,9 @@ from limpet.window.plan.context import (
     split,
 )
 from limpet.window.plan.controller import CLEAR, COMPACT, PROCEED, WARN, State, decide, void
+from limpet.window.plan.facts import words
 from limpet.window.plan.folding import view
-from limpet.window.plan.groups import unpaired
+from limpet.window.plan.rules import unpaired
 from talks import histories
 
 RULES = WindowRules()

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from limpet.previews.preview import preview
 from limpet.text import tokens
 from limpet.window.messages import TOOL, Call, Media, Message, Result, Text, assistant, result, user
-from limpet.window.plan import clearing, facts
+from limpet.window.plan import compaction, facts
 from limpet.window.plan.actions import COMMAND, EFFECT, OTHER, READ, actions, ledger
-from limpet.window.plan.checks import addendum, checks, run_checks, words
 from limpet.window.plan.facts import (
     ASKS,
     COMMANDS,
@@ -24,8 +23,12 @@ from limpet.window.plan.facts import (
     OPEN,
     RULES,
     TASKS,
+    addendum,
+    checks,
     gather,
     merge,
+    run_checks,
+    words,
 )
 from limpet.window.plan.folding import view
 from talks import histories
@@ -206,47 +209,47 @@ def called(number: int, text: str, name: str = "shell") -> list[Message]:
 
 def test_only_what_was_read_and_is_not_recent_is_cleared() -> None:
     talk = [*called(0, RUN), *called(1, RUN), *called(2, "short"), *called(3, RUN)]
-    places = [one.key for one in clearing.clearable(view(talk, []), size, keep=1)]
+    places = [one.key for one in compaction.clearable(view(talk, []), size, keep=1)]
     assert places == ["1 c0", "3 c1"]
-    assert clearing.clearable(view(talk, []), size, keep=9) == []
-    assert clearing.clearable(view(talk[:2], []), size, keep=0) == []  # nobody has answered since
+    assert compaction.clearable(view(talk, []), size, keep=9) == []
+    assert compaction.clearable(view(talk[:2], []), size, keep=0) == []  # nobody has answered since
     picture = [
         assistant("", Call("p", "shot", "{}")),
         Message(TOOL, (Result("p", (Text("z" * 900), Media("image/png"))),)),
         assistant("seen"),
     ]
-    assert clearing.clearable(view(picture, []), size, keep=0) == []
+    assert compaction.clearable(view(picture, []), size, keep=0) == []
 
 
 def test_a_cleared_line_says_what_it_was_how_it_went_and_how_to_get_it_back() -> None:
-    (one,) = clearing.clearable(view([*called(0, RUN), assistant("ok")], []), size, keep=0)
-    line = clearing.line(one, "3f9a1c2b77e0", preview(RUN, tool="shell", budget=360).text)
+    (one,) = compaction.clearable(view([*called(0, RUN), assistant("ok")], []), size, keep=0)
+    line = compaction.cleared_line(one, "3f9a1c2b77e0", preview(RUN, tool="shell", budget=360).text)
     assert line.startswith("[Cleared shell(make test) → ")
     assert line.endswith("hold://3f9a1c2b77e0]")
     assert "\n" not in line
     assert "1 failure line" in line
     assert tokens.count(line) < 120
     again = result("c0", line)
-    assert clearing.clearable(view([called(0, RUN)[0], again, assistant("ok")], []), size, keep=0) == []
+    assert compaction.clearable(view([called(0, RUN)[0], again, assistant("ok")], []), size, keep=0) == []
 
 
 def test_a_reference_is_cleared_to_the_output_it_names() -> None:
     head = "📁 Output cached: 3f9a1c2b77e0 (212.0KB)\n\ntest run, 201 lines, 1 failure line\nFAILED x\n"
     text = head + "detail " * 120
-    (one,) = clearing.clearable(view([*called(0, text), assistant("ok")], []), size, keep=0)
+    (one,) = compaction.clearable(view([*called(0, text), assistant("ok")], []), size, keep=0)
     assert one.output_id == "3f9a1c2b77e0"
-    assert "test run, 201 lines, 1 failure line: FAILED x" in clearing.line(one, one.output_id, one.preview)
+    assert "test run, 201 lines, 1 failure line: FAILED x" in compaction.cleared_line(one, one.output_id, one.preview)
 
 
 def test_what_is_too_big_for_any_window_is_found_even_unread() -> None:
-    (one,) = clearing.oversized(view(called(0, RUN), []), size, most=500)
+    (one,) = compaction.oversized(view(called(0, RUN), []), size, most=500)
     assert not one.read
-    assert clearing.oversized(view(called(0, RUN), []), size, most=50_000) == []
+    assert compaction.oversized(view(called(0, RUN), []), size, most=50_000) == []
 
 
 @given(histories())
 def test_clearing_names_each_result_at_most_once(talk: list[Message]) -> None:
-    found = clearing.clearable(view(talk, []), size, keep=2)
+    found = compaction.clearable(view(talk, []), size, keep=2)
     assert len({one.key for one in found}) == len(found)
     for one in found:
-        assert "\n" not in clearing.line(one, "0" * 12, "log, 3 lines\n\nfirst\nsecond")
+        assert "\n" not in compaction.cleared_line(one, "0" * 12, "log, 3 lines\n\nfirst\nsecond")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text, assistant, result, user
 from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, TASK, Fold, blocks, result_key, task_line, view
-from limpet.window.plan.groups import expand, groups, unpaired
+from limpet.window.plan.rules import expand, groups, unpaired
 from limpet.window.plan.serialise import digest, pack, unpack
 from talks import histories
 

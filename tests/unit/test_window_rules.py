@@ -7,8 +7,7 @@ from hypothesis import given
 
 import window_kit as kit
 from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Message, Result, Text, Thinking, assistant, result, user
-from limpet.window.plan.groups import PartIndex, answers, together
-from limpet.window.plan.rules import LOST, ORPHAN, RULES, problems, repair
+from limpet.window.plan.rules import LOST, ORPHAN, RULES, PartIndex, answers, problems, repair, together
 
 A, B = Call("a", "look", "{}"), Call("b", "smell", "{}")
 REASONING = Thinking("hm", {"openai_responses": {"type": "reasoning", "id": "rs_1", "summary": []}})

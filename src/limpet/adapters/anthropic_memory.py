@@ -15,8 +15,7 @@ from typing import Any
 
 from limpet import errors, prompts
 from limpet.api import Limpet, Session
-from limpet.catalogue.check import storable
-from limpet.catalogue.operation import Context
+from limpet.catalogue.operation import Context, storable
 from limpet.errors import LimpetError
 from limpet.outputs import keep as output_keep
 from limpet.upkeep import file_tree

@@ -21,12 +21,11 @@ from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
 from limpet.outputs import keep as output_keep
 from limpet.outputs import policy
-from limpet.window import answers
+from limpet.window import window
 from limpet.window.messages import SYSTEM, Message, user
 from limpet.window.plan.context import is_injected
 from limpet.window.plan.controller import Warn
-from limpet.window.plan.groups import unpaired
-from limpet.window.plan.rules import repair
+from limpet.window.plan.rules import repair, unpaired
 from limpet.window.sections import CallerSections
 from limpet.window.step import Summarise
 
@@ -85,7 +84,7 @@ class Bridge(Generic[N]):
 
     def call(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
         """Call one of Limpet's tools. Raises LimpetError with a text for the model."""
-        return answers.as_text(self.hold.call(name, arguments, session=session.id, by=self._by))
+        return window.as_text(self.hold.call(name, arguments, session=session.id, by=self._by))
 
     def expand(self, session: Session, tool: str, arguments: Any) -> Any:
         """Arguments for the caller's own tool, each hold:// reference replaced by the stored text."""

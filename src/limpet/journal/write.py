@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Context, Json, bounded
 from limpet.journal import beads
 from limpet.journal import evidence as proof
 from limpet.journal import file as files

@@ -4,8 +4,7 @@
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import a_name, bounded
-from limpet.catalogue.operation import Caller, Context, Json, trust_json
+from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from limpet.store import Listing
 from limpet.text.safe import as_data

@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import a_name, bounded
 from limpet.catalogue.late import LateModule
-from limpet.catalogue.operation import Caller, Context, Json, trust_json
+from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.memory import digest
 from limpet.memory.digest import LOG, activity_log
 from limpet.memory.notes import Written, add_note, written_json

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded
 from limpet.catalogue.late import LateModule
-from limpet.catalogue.operation import Caller, Context, Json, trust_json
+from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
 from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from limpet.recall.duplicates import Twin, twin, twin_json
 from limpet.store import DELETE, Delete, Listing, Words

@@ -20,8 +20,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Caller, Context, Json
+from limpet.catalogue.operation import Caller, Context, Json, bounded
 from limpet.model import PERSON, Digest, Folder, trusted
 from limpet.outputs import keep as output_keep
 from limpet.session import notepad

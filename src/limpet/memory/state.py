@@ -6,8 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import a_name, bounded
-from limpet.catalogue.operation import Caller, Context, Json
+from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded
 from limpet.model import STATE, Draft, Entry, iso
 from limpet.store import DELETE, Delete, Listing, to_json
 

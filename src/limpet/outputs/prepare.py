@@ -1,9 +1,9 @@
 """Preparing a big result for the store, and the answer to a call that is made again.
 
 Secrets are masked, a preview is rendered, and failures are counted. The same call in the same session is answered by
-what is new: one line when nothing is, a diff when it is small. Both begin like every reference, name the earlier output,
-and count its failure lines, so that a failing run does not look like a passing one. When the store cannot record the
-call, the plain reference is returned.
+what is new: one line when nothing is, a diff when it is small. Both begin like every reference, name the earlier
+output, and count its failure lines, so that a failing run does not look like a passing one. When the store cannot
+record the call, the plain reference is returned.
 """
 
 from __future__ import annotations

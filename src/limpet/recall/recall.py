@@ -16,8 +16,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import a_name, bounded
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Context, Json, a_name, bounded
 from limpet.model import (
     HANDOFF,
     JOURNAL,

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from limpet import errors, limits, settings
-from limpet.catalogue.check import bounded, checked
 from limpet.catalogue.late import resolve
-from limpet.catalogue.operation import Caller, Context, Json
+from limpet.catalogue.operation import Caller, Context, Json, bounded, checked
 from limpet.catalogue.table import OPERATIONS
 from limpet.model import TOOL, Output, lowest
 from limpet.outputs import keep as output_keep

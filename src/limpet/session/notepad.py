@@ -1,7 +1,7 @@
-"""The notepad: one free text per session, part of every window, with a version per write.
+"""The notepad and the system prompt: texts that are edited in place, with a version per write.
 
-An `EditableText` describes a text that is read, edited in place, listed and restored in this way; the system prompt is
-another one.
+The notepad is one free text per session, part of every window. The system prompt is a project's lasting instructions to
+its agents. An `EditableText` describes either of them.
 """
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Caller, Context, Json, trust_json
-from limpet.model import NOTEPAD, Draft, Entry, Notepad, Version, iso, lowest, moment
+from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
+from limpet.model import NOTEPAD, SYSTEM_PROMPT, Draft, Entry, Notepad, Version, iso, lowest, moment
 from limpet.store import EventQuery
 from limpet.text import tokens
 from limpet.text.safe import as_data
@@ -288,3 +287,72 @@ class SessionNotepad:
     def section(self) -> str:
         """The prompt section for the next model call. Equal notepads give equal bytes."""
         return section(self.get())
+
+
+# --- the system prompt ------------------------------------------------------------------------------------------------
+
+PROMPT_ADVICE = "Move the long part to a skill or to memory."
+PROMPT = EditableText(
+    SYSTEM_PROMPT, "system prompt", "main", "", limits.PROMPT_MAX_CHARS, limits.PROMPT_BUDGET_TOKENS, PROMPT_ADVICE
+)
+
+
+def system_prompt(ctx: Context) -> str:
+    """The text for the next model call, empty if there is none. Equal prompts give equal bytes."""
+    prompt = read_system_prompt(ctx)
+    return as_data(prompt.content, prompt.origin)
+
+
+def read_system_prompt(ctx: Context) -> Notepad:
+    return read(ctx, PROMPT)
+
+
+def write_system_prompt(ctx: Context, content: str, expected_version: int | None = None) -> Edited:
+    return edit(ctx, PROMPT, "write_system_prompt", lambda before: content, expected_version, anew=True)
+
+
+def edit_system_prompt(
+    ctx: Context,
+    operation: str,
+    content: str | None = None,
+    find: str | None = None,
+    replace: str | None = None,
+    replace_all: bool = False,
+    expected_version: int | None = None,
+) -> Edited:
+    change = text_edit("edit_system_prompt", PROMPT.what, operation, content, find, replace, replace_all)
+    return edit(ctx, PROMPT, "edit_system_prompt", change, expected_version)
+
+
+def system_prompt_history(ctx: Context, version: int | None = None, limit: int = limits.HISTORY_SHOWN) -> Versions:
+    """Versions, newest first; with `version`, also what changed from it to now."""
+    return versions(ctx, PROMPT, version, limit)
+
+
+def restore_system_prompt(ctx: Context, version: int) -> Edited:
+    return restore(ctx, PROMPT, "restore_system_prompt", version)
+
+
+class SystemPrompt:
+    """`session.prompt`, the project's system prompt."""
+
+    def __init__(self, session: Caller) -> None:
+        self._session = session
+
+    def read(self) -> str:
+        return self._session.do(read_system_prompt).content
+
+    def write(self, content: str, *, expected_version: int | None = None) -> Edited:
+        return self._session.do(write_system_prompt, content=content, expected_version=expected_version)
+
+    def edit(self, operation: str, **arguments: Any) -> Edited:
+        return self._session.do(edit_system_prompt, operation=operation, **arguments)
+
+    def history(self, *, limit: int = limits.HISTORY_SHOWN) -> tuple[Version, ...]:
+        return self._session.do(system_prompt_history, limit=limit).versions
+
+    def diff(self, version: int) -> str:
+        return self._session.do(system_prompt_history, version=version).diff
+
+    def restore(self, version: int) -> Edited:
+        return self._session.do(restore_system_prompt, version=version)

@@ -8,8 +8,7 @@ rule. Pinned memory is included too, in every session of the project.
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import MEMORY, PIN, Draft, Entry, iso, trusted
 from limpet.store import Listing
 

@@ -37,7 +37,7 @@ class TaskRecord(NamedTuple):
             extra.get("last"),
             extra.get("ledger", ""),
             extra.get("ended_at"),
-            _unknown(extra, cls._fields),
+            unknown_keys(extra, cls._fields),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class SessionRecord(NamedTuple):
             extra.get("result"),
             extra.get("archived_at"),
             HookState.from_json(hosted) if hosted else None,
-            _unknown(extra, cls._fields),
+            unknown_keys(extra, cls._fields),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -130,7 +130,8 @@ class SessionRecord(NamedTuple):
         return {**self.unknown, **{name: value for name, value in fields.items() if value is not None}}
 
 
-def _unknown(extra: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+def unknown_keys(extra: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    """What an entry stores besides the fields of its record."""
     return {name: value for name, value in extra.items() if name not in fields}
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
 from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord, open_tasks
 from limpet.store import Listing

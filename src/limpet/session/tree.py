@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import NOTE, SESSION, Draft, Entry
 from limpet.outputs import keep as output_keep
 from limpet.session import notepad

@@ -20,8 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import a_name, storable
-from limpet.catalogue.operation import Json
+from limpet.catalogue.operation import Json, a_name, storable
 from limpet.model import ACCESS, EMPTY, Draft, Entry, Event, Scope, Stamp, iso
 from limpet.store import DELETE, Decide, EventQuery, Listing, Store
 

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from limpet import errors, limits
-from limpet.catalogue.check import INTEGER_MAX, storable
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
 from limpet.model import KINDS, NOTE, Draft, Entry, Output, Tombstone
 from limpet.store import Decide, Incoming, IncomingOutput, IncomingTombstone, entry_from, to_json
 

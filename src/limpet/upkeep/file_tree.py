@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import bounded, storable
-from limpet.catalogue.operation import Context
+from limpet.catalogue.operation import Context, bounded, storable
 from limpet.errors import LimpetError
 from limpet.memory import handoff, items, memory, notes
 from limpet.model import HANDOFF, MEMORY, NOTE, NOTEPAD, OUTPUT, Draft, Entry, Output, Stamp

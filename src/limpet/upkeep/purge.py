@@ -19,8 +19,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeVar
 
 from limpet import limits
-from limpet.catalogue.check import a_name
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Context, Json, a_name
 from limpet.journal import file as files
 from limpet.journal.document import removal
 from limpet.journal.document.removal import RemovedPiece
@@ -49,8 +48,7 @@ from limpet.model import (
 from limpet.recall.recall import moment_of
 from limpet.session.records import SessionRecord
 from limpet.store import DELETE, Decide, Delete, EventQuery, Listing, entry_from
-from limpet.window.records import PURGED
-from limpet.window.transcript import blanked, message_of, position_of
+from limpet.window.transcript import PURGED, blanked, message_of, position_of
 
 T = TypeVar("T")
 Pieces = Mapping[str, tuple[Mapping[str, Any], ...]]  # removed from the journal, as JSON, by the key of the entry

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from limpet import errors, limits
-from limpet.catalogue.check import a_name
-from limpet.catalogue.operation import Context, Json
+from limpet.catalogue.operation import Context, Json, a_name
 from limpet.model import SEALS, Draft, Entry, iso
 from limpet.redaction import redact
 from limpet.store import Listing

@@ -16,13 +16,12 @@ from limpet.model import FOLD, TASK, Draft, Entry
 from limpet.window import transcript
 from limpet.window.messages import ASSISTANT, TOOL, Message, user
 from limpet.window.plan import facts
-from limpet.window.plan.checks import words
 from limpet.window.plan.context import FOLDS, HISTORY
+from limpet.window.plan.facts import words
 from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, WindowItem, view
-from limpet.window.plan.groups import groups
+from limpet.window.plan.rules import groups
 from limpet.window.plan.serialise import digest
-from limpet.window.records import WARN, FoldRecord
-from limpet.window.transcript import StoredMessage
+from limpet.window.transcript import WARN, FoldRecord, StoredMessage
 
 Count = Callable[[Message], int]
 SIZE_CACHE = 2_000  # texts whose size is cached; more than a window has folds and cleared results

@@ -9,7 +9,7 @@ from limpet.catalogue.operation import Context
 from limpet.journal import recover as journal
 from limpet.memory import digest, handoff, memory, skills
 from limpet.model import FILE, Handoff
-from limpet.session import notepad, pins, prompt, tree
+from limpet.session import notepad, pins, tree
 from limpet.text.safe import quoted
 from limpet.window.plan.context import (
     HANDOFF,
@@ -82,7 +82,7 @@ def sections(ctx: Context, stable: StableSections, caller: CallerSections) -> Se
     parts = assemble(
         {
             HANDOFF: PromptSection(stable.first, HANDOFF_TOKENS, "read_handoff shows all of it"),
-            PROMPT: PromptSection(_joined(caller.prompt, prompt.system_prompt(ctx), stable.capsule)),
+            PROMPT: PromptSection(_joined(caller.prompt, notepad.system_prompt(ctx), stable.capsule)),
             SKILLS: PromptSection(_joined(stable.skills, caller.skills), SKILLS_TOKENS),
             TOOLS: PromptSection(caller.tools, TOOLS_TOKENS),
             MEMORY: PromptSection(stable.memory),  # the digest has its own budget and names what it left out

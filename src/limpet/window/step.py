@@ -17,18 +17,17 @@ from limpet.text import safe, tokens
 from limpet.window import sections, transcript
 from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
-from limpet.window.plan import clearing, compaction, controller, facts
-from limpet.window.plan.checks import CheckReport, addendum, checks, run_checks, words
-from limpet.window.plan.clearing import Clearable
-from limpet.window.plan.compaction import FoldPlan
+from limpet.window.plan import compaction, controller, facts
+from limpet.window.plan.compaction import Clearable, FoldPlan
 from limpet.window.plan.context import HANDOFF, HEAD, LATE, PROMPT, request
 from limpet.window.plan.controller import Clear, Compact, Proceed, State, Step, Warn
 from limpet.window.plan.counts import MESSAGE
+from limpet.window.plan.facts import CheckReport, addendum, checks, run_checks, words
 from limpet.window.plan.folding import CLEAR
 from limpet.window.plan.gauge import Gauge
-from limpet.window.plan.groups import unpaired
-from limpet.window.records import WARN, FoldRecord
+from limpet.window.plan.rules import unpaired
 from limpet.window.sections import CallerSections, Sections, StableSections
+from limpet.window.transcript import WARN, FoldRecord
 
 Summarise = Callable[[list[Message]], str]
 LINE_TOKENS = 60  # of the line that replaces a cleared result
@@ -177,11 +176,11 @@ class StepRunner:
         if not self.ctx.bounds.outputs.enabled:
             return []  # without outputs, no reference could bring a result back
         items, count = self.conversation.items, self.conversation.count
-        results = clearing.clearable(items, count, keep=self.rules.keep_results)
+        results = compaction.clearable(items, count, keep=self.rules.keep_results)
         if used * 100 >= self.input.limit * self.rules.full_percent:
             most = self.input.limit * self.rules.tail_percent // 100
             keys = {result.key for result in results}
-            results += [result for result in clearing.oversized(items, count, most=most) if result.key not in keys]
+            results += [result for result in compaction.oversized(items, count, most=most) if result.key not in keys]
         return results
 
     def _clear(self) -> None:
@@ -206,9 +205,9 @@ class StepRunner:
         for result in results:
             output = stored.get(result.key)
             if output is None:
-                lines[result.key] = clearing.line(result, result.output_id, result.preview)
+                lines[result.key] = compaction.cleared_line(result, result.output_id, result.preview)
             elif result.read:
-                lines[result.key] = clearing.line(result, output.id, output.preview)
+                lines[result.key] = compaction.cleared_line(result, output.id, output.preview)
             else:
                 lines[result.key] = output_keep.reference(output)
         return lines

@@ -2,24 +2,39 @@
 
 `next` takes the conversation and returns what to send, `sent` confirms that it was answered, and `uncompact` brings
 messages back. The caller may continue its own list or the messages of the last answer.
+
+Below are the answers to a model's tool calls, where an error is a result that the model can act on, and the operations
+on folds: list them, show what fills the window, and bring messages back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from limpet.catalogue.operation import Context
+from limpet import errors, limits
+from limpet.catalogue import table
+from limpet.catalogue.operation import Context, Json
 from limpet.memory import handoff
-from limpet.window import folds, sections
+from limpet.model import FOLD, TASK, Draft, Entry, iso
+from limpet.outputs import keep as output_keep
+from limpet.session.records import TaskRecord
+from limpet.store import Decide
+from limpet.text import tokens
+from limpet.window import sections, step, transcript
 from limpet.window.conversation import Conversation, Count
-from limpet.window.messages import TOOL, Message
+from limpet.window.messages import TOOL, Call, Message, Result, Text
+from limpet.window.plan import folding
 from limpet.window.plan.context import shared, split
 from limpet.window.plan.controller import Step
 from limpet.window.plan.counts import Meter
+from limpet.window.plan.facts import words
 from limpet.window.plan.gauge import Gauge
-from limpet.window.plan.rules import repair
+from limpet.window.plan.rules import expand, repair
 from limpet.window.sections import CallerSections, StableSections
 from limpet.window.step import StepInput, StepRunner, Summarise, stored_gauge
+from limpet.window.transcript import WARN, FoldRecord
 
 RATIOS = (0.5, 2.5)  # bounds for scaling the estimate to a provider's count; beyond, one of the two is wrong
 
@@ -96,9 +111,9 @@ class Window:
         self._conversation.refresh(ctx)
         self._conversation.drop(ctx, count)
 
-    def uncompact(self, first: int, last: int | None = None) -> folds.RestoredMessages:
+    def uncompact(self, first: int, last: int | None = None) -> RestoredMessages:
         """Bring messages back into the window from the next request on. Positions count from 1."""
-        return folds.uncompact(self._context(), first, last)
+        return uncompact(self._context(), first, last)
 
     def messages(self) -> list[Message]:
         """The conversation as the window has it now, for a process that continues the session."""
@@ -134,3 +149,170 @@ def _repaired(messages: tuple[Message, ...], unchanged: int) -> tuple[Message, .
     rest = messages[unchanged:]
     repaired = repair(rest)[0]
     return messages if repaired == rest else messages[:unchanged] + repaired
+
+
+# --- answers to tool calls --------------------------------------------------------------------------------------------
+
+Handler = Callable[[Mapping[str, Any]], Any]
+
+
+def answer_call(call: Call, run: Callable[[dict[str, Any]], str]) -> Result:
+    """The result of a call, also if it fails, so that every call has a result."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+        if not isinstance(arguments, dict):
+            raise errors.wrong_type(call.name, "arguments", arguments, "an object")
+        return Result(call.id, (Text(run(arguments)),))
+    except errors.LimpetError as problem:
+        return Result(call.id, (Text(problem.message),), error=True)
+    except Exception as problem:  # noqa: BLE001 - the caller's own tools: any exception becomes a result
+        return Result(call.id, (Text(f"{type(problem).__name__}: {problem}"),), error=True)
+
+
+def run_handler(ctx: Context, call: Call, handlers: Mapping[str, Handler]) -> Result:
+    """The result of a call by the handler of its name. Big results of the caller's tools become references."""
+
+    def run(arguments: dict[str, Any]) -> str:
+        if call.name not in handlers:
+            raise errors.unknown_operation(call.name, f"Tools that exist: {', '.join(handlers)}.")
+        text = as_text(handlers[call.name](arguments))
+        return (
+            text
+            if call.name in table.OPERATIONS
+            else output_keep.keep_output(ctx, call.name, text, call.arguments).text
+        )
+
+    return answer_call(call, run)
+
+
+def as_text(answer: Any) -> str:
+    """What a handler returned, as the model reads it."""
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
+
+
+# --- operations on folds ----------------------------------------------------------------------------------------------
+
+
+class Folds(NamedTuple):
+    folds: tuple[Entry, ...]
+    messages: int  # of the session
+
+
+class RestoredMessages(NamedTuple):
+    first: int  # positions from 1, both included
+    last: int
+    content: str
+    cut: bool
+
+
+def list_folds(ctx: Context) -> Folds:
+    """What is shown in the window in place of messages, oldest first."""
+    current = [entry for entry in transcript.entries(ctx) if entry.done or entry.kind == FOLD]
+    folds = [entry for entry in current if entry.extra.get("how") != WARN]
+    return Folds(tuple(folds), transcript.count(ctx))
+
+
+def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMessages:
+    """Bring messages back into the window as they were. Positions count from 1; calls come with their results."""
+    end = first if last is None else last
+    history = [stored.message for stored in transcript.messages(ctx)]
+    if not 1 <= first <= end <= len(history):
+        raise errors.nothing_folded(first, end, len(history))
+    start, stop = expand(history, first - 1, end - 1)
+    changed = False
+    while hiding := _hiding(ctx, history, start, stop):  # below a fold there may be an earlier one
+        changed = True
+        for entry in hiding:
+            ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
+    if not changed:
+        raise errors.nothing_folded(first, end, len(history))
+    text, cut = tokens.cut(words(history[start : stop + 1]), limits.OUTPUT_READ_TOKENS)
+    return RestoredMessages(start + 1, stop + 1, text, cut)
+
+
+def show_window(ctx: Context) -> Gauge:
+    """What fills the window of the session, by section, as far as the store knows."""
+    conversation = Conversation(Meter().message)
+    conversation.refresh(ctx)
+    return step.stored_gauge(ctx, conversation)
+
+
+def _hiding(ctx: Context, history: list[Message], first: int, last: int) -> list[Entry]:
+    """The folds that hide messages of this range."""
+    entries = transcript.entries(ctx)
+    keys = {
+        block.key
+        for block in folding.blocks(transcript.folds(entries, history))
+        for position in range(max(first, block.first), min(last, block.last) + 1)
+        if not any(low <= position <= high for low, high in block.shown)
+    }
+    return [entry for entry in entries if entry.key in keys or _clears(entry, first, last)]
+
+
+def _clears(entry: Entry, first: int, last: int) -> bool:
+    """Whether it cleared results of this range."""
+    return entry.kind == FOLD and bool(FoldRecord.from_json(entry.extra).lines_in(first, last))
+
+
+def _showing(first: int, last: int) -> Decide:
+    """The change that makes a fold show this range."""
+
+    def decide(before: Entry | None) -> Draft | None:
+        if before is None or before.kind == TASK:
+            return transcript.unfolded(before)
+        fold = FoldRecord.from_json(before.extra)
+        if keys := fold.lines_in(first, last):
+            lines = {key: line for key, line in (fold.lines or {}).items() if key not in keys}
+            return before.revised(done=not lines, extra=fold._replace(lines=lines).to_json())
+        if first <= fold.first and fold.last <= last:
+            return transcript.unfolded(before)
+        return before.revised(extra=fold.with_shown(first, last).to_json())
+
+    return decide
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def fold_json(entry: Entry) -> Json:
+    fold, at = _fold_record(entry)
+    return {
+        "id": entry.key,
+        "how": fold.how,
+        "first": fold.first + 1,
+        "last": fold.last + 1,
+        "score": fold.score,
+        "missing": len(fold.missing or ()),
+        "before": fold.before,
+        "after": fold.after,
+        "at": iso(at),
+        "text": entry.content,
+    }
+
+
+def _fold_record(entry: Entry) -> tuple[FoldRecord, int]:
+    """A fold or an ended task as a fold, and when that was."""
+    if entry.kind == FOLD:
+        return FoldRecord.from_json(entry.extra), entry.created_at
+    task = TaskRecord.from_json(entry.extra)
+    last = task.first - 1 if task.last is None else task.last
+    return FoldRecord(folding.TASK, task.first, last), task.ended_at or entry.created_at
+
+
+def gauge_json(gauge: Gauge) -> Json:
+    return {
+        "limit": gauge.limit,
+        "used": gauge.used,
+        "percent": round(100 * gauge.used / gauge.limit, 1),
+        "sections": dict(gauge.sections),
+        "left_out": list(gauge.left_out),
+    }
+
+
+def restored_json(value: RestoredMessages) -> Json:
+    answer: Json = {"first": value.first, "last": value.last, "content": value.content}
+    return answer | ({"cut": True} if value.cut else {})
+
+
+def folds_json(value: Folds) -> Json:
+    return {"folds": [fold_json(entry) for entry in value.folds], "messages": value.messages}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from limpet import limits, wiring
-from limpet.catalogue.check import a_name
-from limpet.catalogue.operation import Context
+from limpet.catalogue.operation import Context, a_name
 from limpet.clients import session_id
 from limpet.doors.hooks.triage import Hook
 from limpet.model import Scope

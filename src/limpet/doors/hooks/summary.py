@@ -10,7 +10,7 @@ from limpet.model import AGENT, TOOL, lowest
 from limpet.session import notepad
 from limpet.window.messages import USER, Message, user
 from limpet.window.plan import facts
-from limpet.window.plan.groups import groups
+from limpet.window.plan.rules import groups
 
 REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
 OPEN_ITEMS = 20  # of the notepad in a draft; the next session can read the rest

@@ -12,7 +12,7 @@ import anyio.to_thread
 from starlette.responses import Response
 
 from limpet import errors
-from limpet.catalogue.check import storable
+from limpet.catalogue.operation import storable
 from limpet.doors.http import openapi, policy, refusals
 from limpet.doors.http.gate import SESSION_HEADER, Visit
 from limpet.doors.http.mcp import own_session

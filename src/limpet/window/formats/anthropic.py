@@ -24,7 +24,7 @@ from limpet.window.messages import (
     Text,
     Thinking,
 )
-from limpet.window.plan.groups import together
+from limpet.window.plan.rules import together
 
 FORM = "anthropic"
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")

@@ -23,7 +23,7 @@ from limpet.window.messages import (
     Text,
     Thinking,
 )
-from limpet.window.plan.groups import together
+from limpet.window.plan.rules import together
 
 FORM = "mcp"
 JOINED = "joined"  # in a message's raw: it was in one native message with the one before

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text
-from limpet.window.plan.groups import PartIndex, with_ids
+from limpet.window.plan.rules import PartIndex, with_ids
 
 # Keys of a message's `raw`, each with the name of a format.
 APART = "apart"  # it was a separate native message there, although it could be joined to the one before

@@ -25,7 +25,7 @@ from limpet.window.messages import (
     Text,
     Thinking,
 )
-from limpet.window.plan.groups import together
+from limpet.window.plan.rules import together
 
 FORM = "openai_chat"
 LONGEST_ID = 40  # characters; newer models take 64

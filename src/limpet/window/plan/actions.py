@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from limpet.previews.failures import failure_lines
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text
-from limpet.window.plan.groups import groups
+from limpet.window.plan.rules import groups
 
 READ, COMMAND, EFFECT, OTHER = "read", "command", "effect", "other"
 SCANNED_CHARS = 20_000  # of a result that are searched for failures, half at each end

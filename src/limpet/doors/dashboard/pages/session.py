@@ -15,7 +15,7 @@ from limpet.session.records import SessionRecord, TaskRecord
 from limpet.store import EventQuery
 from limpet.upkeep import paging
 from limpet.window.plan.folding import CLEAR
-from limpet.window.records import WARN, FoldRecord
+from limpet.window.transcript import WARN, FoldRecord
 
 KINDS = (
     ("", "All"),
