@@ -6,7 +6,8 @@
         step = await session.window.next(talk, limit=200_000)
 
 Every method of `Limpet`, `Session` and the parts of a session is here as a coroutine, with the same arguments and the
-same result. The methods are looked up in the synchronous classes, so the two cannot drift apart. Attributes without
+same result. The methods are looked up in the synchronous classes when they are called. For type checkers they are
+listed here, each with the signature of the synchronous one; test_async.py holds the lists complete. Attributes without
 I/O (`id`, `by`) and `hold.session(…)` need no await.
 
 A call that has begun runs to its end, even if the task that waits for it is cancelled: its transaction is committed or
@@ -18,18 +19,133 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from limpet.api import LIBRARY, Clock, Limpet, Session
 from limpet.catalogue.late import LatePart
 from limpet.catalogue.operation import session_name
 from limpet.wiring import open as open_limpet
 
+if TYPE_CHECKING:
+    from limpet.model import Scope
+    from limpet.settings import Bounds
+    from limpet.store import Store
+
+P = ParamSpec("P")
 T = TypeVar("T")
 PARTS = frozenset(name for name, value in vars(Session).items() if isinstance(value, LatePart)) | {"window"}
+
+
+if TYPE_CHECKING:  # what a type checker knows of the methods; the classes of parts are imported when a call needs them
+    _limpet, _session = cast(Limpet, ...), cast(Session, ...)
+
+    class Awaited(Generic[P, T]):
+        """A synchronous method as a coroutine."""
+
+        def __init__(self, method: Callable[P, T]) -> None: ...
+        def __get__(self, owner: object, kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    class AsItIs(Generic[T]):
+        def __init__(self, attribute: T) -> None: ...
+        def __get__(self, owner: object, kind: type) -> T: ...
+
+    def _spawned(method: Callable[P, Session]) -> Callable[P, AsyncSession]: ...
+    def _read_out(method: Callable[P, Iterator[T]]) -> Callable[P, tuple[T, ...]]: ...
+
+    class AsyncNotes:
+        add = Awaited(_session.notes.add)
+        search = Awaited(_session.notes.search)
+        list = Awaited(_session.notes.list)
+        update = Awaited(_session.notes.update)
+        delete = Awaited(_session.notes.delete)
+        tags = Awaited(_session.notes.tags)
+
+    class AsyncNotepad:
+        read = Awaited(_session.notepad.read)
+        get = Awaited(_session.notepad.get)
+        write = Awaited(_session.notepad.write)
+        append = Awaited(_session.notepad.append)
+        replace = Awaited(_session.notepad.replace)
+        edit = Awaited(_session.notepad.edit)
+        history = Awaited(_session.notepad.history)
+        diff = Awaited(_session.notepad.diff)
+        restore = Awaited(_session.notepad.restore)
+        section = Awaited(_session.notepad.section)
+
+    class AsyncMemory:
+        write = Awaited(_session.memory.write)
+        read = Awaited(_session.memory.read)
+        search = Awaited(_session.memory.search)
+        pin = Awaited(_session.memory.pin)
+        digest = Awaited(_session.memory.digest)
+
+    class AsyncHandoff:
+        write = Awaited(_session.handoff.write)
+        read = Awaited(_session.handoff.read)
+
+    class AsyncOutputs:
+        keep = Awaited(_session.outputs.keep)
+        maybe_cache = Awaited(_session.outputs.maybe_cache)
+        read = Awaited(_session.outputs.read)
+        read_content = Awaited(_session.outputs.read_content)
+        expand = Awaited(_session.outputs.expand)
+        list = Awaited(_session.outputs.list)
+        delete = Awaited(_session.outputs.delete)
+        prune = Awaited(_session.outputs.prune)
+        clear = Awaited(_session.outputs.clear)
+        stats = Awaited(_session.outputs.stats)
+        savings = Awaited(_session.outputs.savings)
+        tool = AsItIs(_session.outputs.tool)
+
+    class AsyncSandbox:
+        run = Awaited(_session.sandbox.run)
+
+    class AsyncPrompt:
+        read = Awaited(_session.prompt.read)
+        write = Awaited(_session.prompt.write)
+        edit = Awaited(_session.prompt.edit)
+        history = Awaited(_session.prompt.history)
+        diff = Awaited(_session.prompt.diff)
+        restore = Awaited(_session.prompt.restore)
+
+    class AsyncSkills:
+        list = Awaited(_session.skills.list)
+        read = Awaited(_session.skills.read)
+        promote = Awaited(_session.skills.promote)
+        summary = Awaited(_session.skills.summary)
+
+    class AsyncState:
+        get = Awaited(_session.state.get)
+        set = Awaited(_session.state.set)
+        delete = Awaited(_session.state.delete)
+        keys = Awaited(_session.state.keys)
+
+    class AsyncJournal:
+        recover = Awaited(_session.journal.recover)
+        log_decision = Awaited(_session.journal.log_decision)
+        add = Awaited(_session.journal.add)
+        done = Awaited(_session.journal.done)
+        checkpoint = Awaited(_session.journal.checkpoint)
+        init = Awaited(_session.journal.init)
+        lint = Awaited(_session.journal.lint)
+        heal = Awaited(_session.journal.heal)
+        verify = Awaited(_session.journal.verify)
+        rotate = Awaited(_session.journal.rotate)
+        clear = Awaited(_session.journal.clear)
+
+    class AsyncWindow:
+        next = Awaited(_session.window.next)
+        sent = Awaited(_session.window.sent)
+        keep = Awaited(_session.window.keep)
+        add = Awaited(_session.window.add)
+        leave = Awaited(_session.window.leave)
+        uncompact = Awaited(_session.window.uncompact)
+        messages = Awaited(_session.window.messages)
+        gauge = Awaited(_session.window.gauge)
+        shows_handoff: bool
 
 
 def aopen(
@@ -77,8 +193,41 @@ class AsyncLimpet:
         """The session with that name. It is resumed if it exists; otherwise its first write begins it."""
         return AsyncSession(self, self.sync.session(None if id is None else session_name(id), by=by))
 
-    def __getattr__(self, name: str) -> Any:
-        return _attribute(self, lambda: self.sync, Limpet, name)
+    if TYPE_CHECKING:
+        store: Store
+        scope: Scope
+        root: str
+        default_session: str
+        bounds: Bounds
+        clock: Clock
+        memory: AsyncMemory
+        journal: AsyncJournal
+        run = Awaited(_limpet.run)
+        call = Awaited(_limpet.call)
+        context = Awaited(_limpet.context)
+        archive = Awaited(_limpet.archive)
+        wait = Awaited(_limpet.wait)
+        end = Awaited(_limpet.end)
+        history = Awaited(_limpet.history)
+        undo = Awaited(_limpet.undo)
+        savings = Awaited(_limpet.savings)
+        recall = Awaited(_limpet.recall)
+        see_tools = Awaited(_limpet.see_tools)
+        tools = Awaited(_limpet.tools)
+        guidance = Awaited(_limpet.guidance)
+        instructions = Awaited(_limpet.instructions)
+        import_lines = Awaited(_limpet.import_lines)
+        backup = Awaited(_limpet.backup)
+        restore = Awaited(_limpet.restore)
+        check = Awaited(_limpet.check)
+        elsewhere = Awaited(_limpet.elsewhere)
+        observe = Awaited(_limpet.observe)
+        sessions = Awaited(_limpet.sessions)
+        export_lines = Awaited(_read_out(_limpet.export_lines))
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            return _attribute(self, lambda: self.sync, Limpet, name)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """The result of a function that a worker thread runs."""
@@ -117,8 +266,34 @@ class AsyncSession:
         self.id = session.id
         self.by = session.by
 
-    def __getattr__(self, name: str) -> Any:
-        return _attribute(self.hold, lambda: self.sync, Session, name)
+    if TYPE_CHECKING:
+        notes: AsyncNotes
+        notepad: AsyncNotepad
+        memory: AsyncMemory
+        handoff: AsyncHandoff
+        outputs: AsyncOutputs
+        sandbox: AsyncSandbox
+        prompt: AsyncPrompt
+        skills: AsyncSkills
+        state: AsyncState
+        journal: AsyncJournal
+        window: AsyncWindow
+        ctx = Awaited(_session.ctx)
+        begin = Awaited(_session.begin)
+        report = Awaited(_session.report)
+        context = Awaited(_session.context)
+        used = Awaited(_session.used)
+        tools = Awaited(_session.tools)
+        answer = Awaited(_session.answer)
+        pin = Awaited(_session.pin)
+        unpin = Awaited(_session.unpin)
+        scratch = Awaited(_session.scratch)
+        spawn = Awaited(_spawned(_session.spawn))
+        fork = Awaited(_spawned(_session.fork))
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            return _attribute(self.hold, lambda: self.sync, Session, name)
 
 
 class AsyncPart:
@@ -129,9 +304,7 @@ class AsyncPart:
         self._part = part
 
     def __getattr__(self, name: str) -> Any:
-        if (
-            name == "tool"
-        ):  # the decorator of outputs: it returns a function, and keeps results of async ones in a thread
+        if name == "tool":  # the decorator of outputs returns a function, and keeps results of async ones in a thread
             return self._part().tool
         return _method(self._hold, self._part, name)
 

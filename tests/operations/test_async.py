@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import contextvars
+import inspect
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any, assert_type
 
 import pytest
 
 import limpet
-from limpet import api
+from limpet import api, async_api
 from limpet.api import wall_clock
-from limpet.catalogue.late import LatePart
+from limpet.catalogue.late import LatePart, resolve
+from limpet.memory.notes import NoteMatches
+from limpet.model import Note, SessionInfo
+from limpet.session.notepad import Edited
+from limpet.window.plan.controller import Step
 
 
 def test_the_same_calls_with_the_same_results(tmp_path: Path) -> None:
     async def work() -> None:
         async with limpet.aopen(str(tmp_path / "a.db"), session="work") as hold:
             session = hold.session()
-            note = await session.notes.add("Casts break LL(1)", tags={"grammar"})
+            note = await session.notes.add("Casts break LL(1)", tags=["grammar"])
             assert [found.id for found in await session.notes.list()] == [note.id]
             await session.notepad.append("- [ ] casts\n")
             assert "casts" in await session.context()
@@ -43,7 +50,7 @@ def test_a_refusal_is_the_same_error(tmp_path: Path) -> None:
             with pytest.raises(limpet.BadInput, match="a list of strings"):
                 await hold.session("s").notes.add("x", tags="abc")
             with pytest.raises(AttributeError):
-                await hold.session("s").notes.no_such_method()
+                await hold.session("s").notes.no_such_method()  # type: ignore[attr-defined]
 
     asyncio.run(work())
 
@@ -157,7 +164,55 @@ def test_context_variables_reach_the_thread(tmp_path: Path) -> None:
 
 
 def test_every_part_of_a_session_is_there() -> None:
-    from limpet.async_api import PARTS
+    parts = {name for name, value in vars(api.Session).items() if isinstance(value, LatePart)}
+    assert parts | {"window"} == async_api.PARTS
+    assert len(async_api.PARTS) == 11
 
-    assert {name for name, value in vars(api.Session).items() if isinstance(value, LatePart)} | {"window"} == PARTS
-    assert len(PARTS) == 11
+
+def listed_for_type_checkers() -> dict[str, set[str]]:
+    """The public names in the bodies of the classes of async_api.py, also those that exist for type checkers alone."""
+    listed: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(async_api))):
+        if isinstance(node, ast.ClassDef):
+            body = ast.walk(node)
+            names = {name.id for name in body if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+            listed[node.name] = names | {item.name for item in node.body if hasattr(item, "name")}
+    return listed
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_type_checkers_know_every_method() -> None:
+    listed = listed_for_type_checkers()
+    # `do` is for the parts of a session, and generic in the function that it is given.
+    assert public(api.Limpet) - {"do"} <= listed["AsyncLimpet"]
+    assert public(api.Session) - {"do"} <= listed["AsyncSession"]
+    kinds = {name: value._place for name, value in vars(api.Session).items() if isinstance(value, LatePart)}
+    for part, place in {**kinds, "window": "window.window:Window"}.items():
+        kind: Any = resolve(place)
+        assert public(kind) == listed[f"Async{part.capitalize()}"], part
+
+
+def test_the_types_are_those_of_the_synchronous_calls(tmp_path: Path) -> None:
+    """Checked by mypy: each call has the type of its synchronous twin."""
+
+    async def work() -> None:
+        async with limpet.aopen(str(tmp_path / "a.db"), session="s") as hold:
+            session = assert_type(hold.session(), limpet.AsyncSession)
+            assert_type(await session.notes.add("Casts break", tags=["grammar"]), Note)
+            assert_type(await session.notes.search("casts", limit=3), NoteMatches)
+            assert_type(await session.notepad.append("- [ ] casts"), Edited)
+            assert_type(await session.window.next([limpet.user("hello")], limit=100_000), Step)
+            assert_type(await session.begin("port the parser"), SessionInfo)
+            assert_type(await session.spawn("look at casts"), limpet.AsyncSession)
+            assert_type(await hold.sessions(), tuple[SessionInfo, ...])
+            assert_type(await hold.export_lines(), tuple[str, ...])
+            assert_type(hold.default_session, str)
+            with pytest.raises(limpet.BadInput):
+                await session.notes.add(3)  # type: ignore[arg-type]
+            with pytest.raises(AttributeError):
+                await session.no_such_method()  # type: ignore[attr-defined]
+
+    asyncio.run(work())
