@@ -15,7 +15,7 @@ import uvicorn
 from limpet import wiring
 from limpet.doors.http import server
 from limpet.protocol.jsonrpc import Json, RpcError, dumps
-from limpet.protocol.mcp_server import Client, Handler, Surface
+from limpet.protocol.mcp_server import ClientState, Handler, Surface
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n and one pixel").decode()
 SOUND = base64.b64encode(b"RIFF and a short sound").decode()
@@ -93,7 +93,7 @@ class Fixtures(Surface):
             return lambda params, client, revision: found
         handler = super().handler(method, params, revision)
 
-        def with_fixtures(params: Json, client: Client, revision: str) -> Json:
+        def with_fixtures(params: Json, client: ClientState, revision: str) -> Json:
             reply = handler(params, client, revision)
             for name, more in _listed(method).items():
                 kept = reply[name]

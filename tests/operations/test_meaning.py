@@ -27,7 +27,7 @@ ASKED = {
 
 
 @pytest.fixture(scope="module")
-def model() -> embedding_model.Model:
+def model() -> embedding_model.EmbeddingModel:
     found = embedding_model.load()
     assert found is not None, "the extra limpet[semantic] belongs to the environment of the tests"
     return found
@@ -95,7 +95,9 @@ def test_without_the_extra_words_alone_are_searched_which_is_said_once(hold: Lim
     assert "hint" not in hold.call("recall", {"query": "lexer"})
 
 
-def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Limpet, model: embedding_model.Model) -> None:
+def test_one_question_makes_only_so_many_vectors_the_newest_first(
+    hold: Limpet, model: embedding_model.EmbeddingModel
+) -> None:
     laden(hold)
     index = EmbeddingIndex(model)
     assert catch_up(index, hold.store, hold.scope, most=2) == 2
@@ -105,7 +107,7 @@ def test_one_question_makes_only_so_many_vectors_the_newest_first(hold: Limpet, 
     assert catch_up(index, hold.store, hold.scope) == 0
 
 
-def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embedding_model.Model) -> None:
+def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embedding_model.EmbeddingModel) -> None:
     for text in ("the of and", "日本語のメモ", "x" * 30_000, "Ünïcode straße", "ﷺ"):
         (found,) = embedding_model.unpacked(model.stored(text)).astype(np.float32)
         assert found @ model.vector(embedding_model.content_words(text)) > 0.99 * np.linalg.norm(found)
@@ -113,14 +115,14 @@ def test_a_text_with_words_has_a_vector_that_is_kept_nearly_whole(model: embeddi
     assert not model.vector([]).any()
 
 
-def test_a_word_without_end_is_taken_in_stretches(model: embedding_model.Model) -> None:
+def test_a_word_without_end_is_taken_in_stretches(model: embedding_model.EmbeddingModel) -> None:
     stretch = "lighthouse" * 6
     assert len(stretch) < embedding_model.LONG_WORD
     joined = model.parts_of("x" * embedding_model.LONG_WORD + stretch)
     assert joined == model.parts_of("x" * embedding_model.LONG_WORD) + model.parts_of(stretch)
 
 
-def test_words_alike_are_near(model: embedding_model.Model) -> None:
+def test_words_alike_are_near(model: embedding_model.EmbeddingModel) -> None:
     dog, puppy, tax = model.vectors(["dog", "puppy", "tax"])
     assert dog @ puppy > 0.4 > 2 * (dog @ tax)
     assert np.allclose(model.vectors(["dog"])[0], model.vector(["dog"]))
@@ -152,7 +154,7 @@ def test_a_table_holds_the_newest_vector_of_each_text(arrived: list[tuple[int, b
     assert table.cosines(vector, (*now, 99)).keys() == now.keys()
 
 
-def test_the_nearest_of_many_are_found_by_their_signs(model: embedding_model.Model) -> None:
+def test_the_nearest_of_many_are_found_by_their_signs(model: embedding_model.EmbeddingModel) -> None:
     dice = np.random.default_rng(1)
     table = VectorTable()
     table.load((at + 1, at, dice.bytes(embedding_model.STORED_BYTES)) for at in range(5_000))

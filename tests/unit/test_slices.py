@@ -173,7 +173,7 @@ def test_no_more_is_read_of_a_source_than_is_shown() -> None:
         asked.append(last - first + 1)
         return body[(first - 1) * 42 : last * 42]
 
-    source = slices.Source(len(body), 240_000, lambda start, stop: body[start:stop], read_lines)
+    source = slices.TextSource(len(body), 240_000, lambda start, stop: body[start:stop], read_lines)
     assert slices.lines(source, "1000-1049", 2_000).content.count("\n") == 50
     assert sum(asked) == 50
     assert slices.lines(source, "1-", 100).cursor

@@ -153,7 +153,7 @@ def _view(ctx: Context, arguments: dict[str, Any]) -> str:
     return text
 
 
-def _listing(path: str, listed: file_tree.Listed) -> str:
+def _listing(path: str, listed: file_tree.FileList) -> str:
     lines = [f"Here're the files and directories up to {file_tree.LEVELS} levels deep in {path}:"]
     lines += [f"{output_keep.size(file.size)}\t{file.path}" for file in listed.files]
     if listed.left_out:

@@ -199,7 +199,7 @@ class LimpetMemoryService(BaseMemoryService):
         return self._hold.context(by="agent/google-adk")
 
 
-def _entry(item: items.Item) -> MemoryEntry:
+def _entry(item: items.MemoryItem) -> MemoryEntry:
     content = types.Content(role="user", parts=[types.Part(text=str(item.value.get("content", "")))])
     author, at = item.value.get("author"), item.value.get("timestamp")
     return MemoryEntry(content=content, id=item.name, author=author, timestamp=at)

@@ -127,7 +127,7 @@ def _matches(path: tuple[str, ...], condition: MatchCondition) -> bool:
     return all(expected in ("*", name) for name, expected in zip(part, pattern, strict=True))
 
 
-def _fields(item: items.Item) -> dict[str, Any]:
+def _fields(item: items.MemoryItem) -> dict[str, Any]:
     return {
         "value": dict(item.value),
         "key": item.name,

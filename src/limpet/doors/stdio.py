@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from limpet.protocol import jsonrpc
-from limpet.protocol.mcp_server import Client, Surface, finished, revision_of
+from limpet.protocol.mcp_server import ClientState, Surface, finished, revision_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -35,7 +35,7 @@ class _Stop(BaseException):
 class Loop:
     """Answers the messages of one client."""
 
-    def __init__(self, surface: Surface, client: Client) -> None:
+    def __init__(self, surface: Surface, client: ClientState) -> None:
         self._surface = surface
         self._client = client
         self._idle = False  # nothing is lost when the loop is left now
@@ -95,7 +95,7 @@ class Loop:
 
     def _reply(self, value: object) -> bytes:
         """The reply to one message, empty when none is due. This is the outermost frame of the door."""
-        request: jsonrpc.Message | None = None
+        request: jsonrpc.RpcMessage | None = None
         try:
             request = jsonrpc.message(value)
             if request is None or request.id is None:
@@ -134,7 +134,7 @@ def serve(hold: Limpet, profile: str, session: str | None = None, *, handoff: bo
     both, calls work in the session `hold` was opened with. Without `handoff` the instructions leave
     it out, for a client whose hooks give it.
     """
-    loop = Loop(Surface(hold, profile, session=session, handoff=handoff), Client())
+    loop = Loop(Surface(hold, profile, session=session, handoff=handoff), ClientState())
     nothing = os.open(os.devnull, os.O_RDWR)
     # A child process such as git must not read the client's messages, and no other code may write replies.
     reader = os.fdopen(_own(0, nothing), "rb")

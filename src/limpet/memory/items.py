@@ -26,7 +26,7 @@ SAFE = " !#$&'()*+,:;=?@[]{}|^~"  # characters of a name that are not quoted in 
 Path = tuple[str, ...]
 
 
-class Item(NamedTuple):
+class MemoryItem(NamedTuple):
     path: Path
     name: str
     value: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Put(NamedTuple):
     value: Mapping[str, Any] | None
 
 
-def read_item(ctx: Context, path: Path, name: str) -> Item | None:
+def read_item(ctx: Context, path: Path, name: str) -> MemoryItem | None:
     entry = ctx.store.entries.read(ctx.scope, MEMORY, _key(path, name))
     return None if entry is None else _item(entry)
 
@@ -54,7 +54,7 @@ def put_items(ctx: Context, puts: Sequence[Put]) -> None:
         ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("write_memory", {"mode": "replace"}))
 
 
-def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[int, Item]]:
+def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[int, MemoryItem]]:
     """The items below a path, newest first, with score 0; with a query those that match it, best first.
 
     A query without a visible character is no query: it lists every item, whatever its value.
@@ -95,12 +95,12 @@ def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, indent=0, default=str)[: limits.MEMORY_MAX_CHARS]
 
 
-def _item(entry: Entry) -> Item:
+def _item(entry: Entry) -> MemoryItem:
     own = entry.extra.get(FIELD)
     if own is None:
         path, name = _split(entry.key)
-        return Item(path, name, {CONTENT: entry.content}, entry.created_at, entry.updated_at)
-    return Item(tuple(own["path"]), own["name"], own["value"], entry.created_at, entry.updated_at)
+        return MemoryItem(path, name, {CONTENT: entry.content}, entry.created_at, entry.updated_at)
+    return MemoryItem(tuple(own["path"]), own["name"], own["value"], entry.created_at, entry.updated_at)
 
 
 def _key(path: Path, name: str) -> str:

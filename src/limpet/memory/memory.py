@@ -10,7 +10,7 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.memory import digest
 from limpet.memory.digest import LOG, activity_log
-from limpet.memory.notes import Written, add_note, written_json
+from limpet.memory.notes import WrittenNote, add_note, written_json
 from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, trusted
 from limpet.recall.duplicates import Twin, twin, twin_json
 from limpet.store import Listing
@@ -116,7 +116,7 @@ def pin_memory(ctx: Context, key: str, pinned: bool = True) -> Memory:
     return as_memory(change.entry)
 
 
-def scratch_note(ctx: Context, content: str | None = None, mode: str | None = None) -> Written | Scratch:
+def scratch_note(ctx: Context, content: str | None = None, mode: str | None = None) -> WrittenNote | Scratch:
     """Without a mode a quick note without tags; with one, the session's scratchpad for the task at hand."""
     if mode is None:
         if content is None:
@@ -192,7 +192,7 @@ def matches_json(value: Matches) -> Json:
     }
 
 
-def scratch_json(value: Written | Scratch) -> Json:
+def scratch_json(value: WrittenNote | Scratch) -> Json:
     if isinstance(value, Scratch):
         return {"status": "ok", "content": value.content, "empty": not value.content}
     return written_json(value)

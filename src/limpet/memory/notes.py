@@ -21,7 +21,7 @@ else:
 FEW_WORDS = 3  # a query of so few words is first searched with all of them
 
 
-class Written(NamedTuple):
+class WrittenNote(NamedTuple):
     note: Note
     tally: Tally
     twin: Twin | None = None  # another note that says the same
@@ -36,7 +36,7 @@ class NoteMatches(NamedTuple):
     session: str  # that was searched; notes of another session name it
 
 
-class Listed(NamedTuple):
+class NoteList(NamedTuple):
     notes: tuple[Note, ...]
     left_out: int
     tag: str | None
@@ -48,16 +48,16 @@ class Tags(NamedTuple):
     total_notes: int
 
 
-def add_note(ctx: Context, content: str, tags: Sequence[str] = (), operation: str = "add_note") -> Written:
+def add_note(ctx: Context, content: str, tags: Sequence[str] = (), operation: str = "add_note") -> WrittenNote:
     draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
     duplicate = twin(ctx, NOTE, content)
     change = ctx.store.entries.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
-    return Written(as_note(change.entry), change.tally, duplicate)
+    return WrittenNote(as_note(change.entry), change.tally, duplicate)
 
 
 def update_note(
     ctx: Context, id: str, content: str | None = None, tags: Sequence[str] | None = None, done: bool | None = None
-) -> Written:
+) -> WrittenNote:
     if content is None and tags is None and done is None:
         raise errors.nothing_to_update("update_note", "content, tags or done")
     if content is not None:
@@ -77,25 +77,25 @@ def update_note(
         )
 
     change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("update_note"))
-    return Written(as_note(change.entry), change.tally)
+    return WrittenNote(as_note(change.entry), change.tally)
 
 
-def delete_note(ctx: Context, id: str) -> Written:
+def delete_note(ctx: Context, id: str) -> WrittenNote:
     def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_note(id)
         return DELETE
 
     change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note"))
-    return Written(as_note(change.entry), change.tally)
+    return WrittenNote(as_note(change.entry), change.tally)
 
 
 def list_notes(
     ctx: Context, tag: str | None = None, include_done: bool = False, limit: int = limits.NOTES_SHOWN
-) -> Listed:
+) -> NoteList:
     tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
     page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), ctx.one_session(), tags, include_done, limit))
-    return Listed(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session)
+    return NoteList(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session)
 
 
 def search_notes(
@@ -181,12 +181,12 @@ def note_json(note: Note, session: str | None = None) -> Json:
     return record | {"created_at": iso(note.created_at), "updated_at": iso(note.updated_at)} | trust_json(note.origin)
 
 
-def written_json(value: Written) -> Json:
+def written_json(value: WrittenNote) -> Json:
     answer: Json = {"note_id": value.note.id, "total_notes": value.tally.total, "total_tags": value.tally.tags}
     return answer | twin_json(value.twin)
 
 
-def updated_json(value: Written) -> Json:
+def updated_json(value: WrittenNote) -> Json:
     return written_json(value) | {"note": note_json(value.note)}
 
 
@@ -204,7 +204,7 @@ def search_json(value: NoteMatches) -> Json:
     return answer
 
 
-def list_json(value: Listed) -> Json:
+def list_json(value: NoteList) -> Json:
     answer: Json = {
         "notes": [note_json(note, value.session) for note in value.notes],
         "note_count": len(value.notes),

@@ -26,7 +26,7 @@ class StateVersion(NamedTuple):
     version: int
 
 
-class Keys(NamedTuple):
+class StateKeys(NamedTuple):
     keys: tuple[str, ...]
     left_out: int  # the oldest ones, which were not read
 
@@ -38,7 +38,7 @@ def agent_state(
     value: Any = None,
     prefix: str | None = None,
     expected_version: int | None = None,
-) -> Value | StateVersion | Keys:
+) -> Value | StateVersion | StateKeys:
     """Get, set or delete the value of a key, or list the keys."""
     arguments = {"key": key, "value": value, "prefix": prefix, "expected_version": expected_version}
     for name, argument in arguments.items():
@@ -90,16 +90,16 @@ def _delete(ctx: Context, key: str) -> StateVersion:
     )
 
 
-def _keys(ctx: Context, prefix: str) -> Keys:
+def _keys(ctx: Context, prefix: str) -> StateKeys:
     page = ctx.store.entries.list(ctx.scope, Listing((STATE,), limit=limits.LIST_MAX))
     keys = sorted(entry.key for entry in page.entries if entry.key.startswith(prefix))
-    return Keys(tuple(keys), page.total - len(page.entries))
+    return StateKeys(tuple(keys), page.total - len(page.entries))
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def answer_json(value: Value | StateVersion | Keys) -> Json:
+def answer_json(value: Value | StateVersion | StateKeys) -> Json:
     if isinstance(value, Value):
         return {
             "ok": True,
@@ -134,4 +134,4 @@ class ProjectState:
 
     def keys(self, prefix: str = "") -> tuple[str, ...]:
         answer = self._session.do(agent_state, action="keys", prefix=prefix)
-        return answer.keys if isinstance(answer, Keys) else ()
+        return answer.keys if isinstance(answer, StateKeys) else ()

@@ -19,7 +19,7 @@ from limpet.outputs.keep import find_output
 from limpet.recall.ask import ask
 from limpet.store import ReadRecord
 from limpet.text import jsonpath, slices, tokens
-from limpet.text.slices import Source
+from limpet.text.slices import TextSource
 
 MATCH_CONTEXT = 2  # lines around a match, unless asked otherwise
 KINDS_OF_READ = ("lines", "chars", "bytes", "path", "rows", "match", "query")
@@ -66,10 +66,10 @@ def _part(ctx: Context, output: Output, kind: str, how: dict[str, Any]) -> tuple
     return ask(text, str(argument), cap, tokens.count)
 
 
-def _source(ctx: Context, output: Output) -> Source:
+def _source(ctx: Context, output: Output) -> TextSource:
     """An output that is read in parts, so that a slice costs the same however long the rest is."""
     read, read_lines = ctx.store.outputs.read_bytes, ctx.store.outputs.read_lines
-    return Source(
+    return TextSource(
         output.size,
         output.lines,
         lambda start, stop: read(ctx.scope, output.id, start, stop),

@@ -42,7 +42,7 @@ class RpcError(Exception):
         self.id = id
 
 
-class Message:
+class RpcMessage:
     """One request or, when `id` is None, one notification."""
 
     __slots__ = ("id", "method", "params")
@@ -136,7 +136,7 @@ def _id_despite(line: bytes) -> int | str | None:
         return None
 
 
-def message(value: object) -> Message | None:
+def message(value: object) -> RpcMessage | None:
     """The request or notification in a decoded value; None for a reply, which needs no answer."""
     if not isinstance(value, dict):
         raise RpcError(INVALID_REQUEST, "A message is a JSON object.")
@@ -155,7 +155,7 @@ def message(value: object) -> Message | None:
         params = {}
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, f'The "params" of {method} are a JSON object.', id=id)
-    return Message(id, method, params)
+    return RpcMessage(id, method, params)
 
 
 def encode(value: object) -> bytes:

@@ -68,7 +68,7 @@ _SESSION_ARGUMENT = "The session to take up; without it, the session this server
 _PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoint": ()}
 
 
-class Client:
+class ClientState:
     """What is remembered about one client between its requests."""
 
     __slots__ = ("revision", "session", "unused")
@@ -79,7 +79,7 @@ class Client:
         self.unused: Instructions | None = None  # given to the client, and not known to be read yet
 
 
-def revision_of(method: str, params: Json, client: Client) -> str:
+def revision_of(method: str, params: Json, client: ClientState) -> str:
     """The revision a request is to be answered in, or RpcError.
 
     Each request decides for itself. So a client whose `server/discover` came back too late for
@@ -132,7 +132,7 @@ def session_named_by(meta: object) -> str | None:
     return None
 
 
-Handler = Callable[[Json, Client, str], Json]  # params, client, revision
+Handler = Callable[[Json, ClientState, str], Json]  # params, client, revision
 
 
 class Surface:
@@ -180,10 +180,10 @@ class Surface:
 
     # --- getting to know each other -----------------------------------------------------------
 
-    def _ping(self, _params: Json, _client: Client, _revision: str) -> Json:
+    def _ping(self, _params: Json, _client: ClientState, _revision: str) -> Json:
         return {}
 
-    def _initialize(self, params: Json, client: Client, _revision: str) -> Json:
+    def _initialize(self, params: Json, client: ClientState, _revision: str) -> Json:
         version = params.get("protocolVersion")
         if not isinstance(version, str):
             raise RpcError(INVALID_PARAMS, "initialize needs protocolVersion, a string.")
@@ -199,14 +199,14 @@ class Surface:
             "instructions": self._instructions(params, client),
         }
 
-    def _discover(self, params: Json, client: Client, _revision: str) -> Json:
+    def _discover(self, params: Json, client: ClientState, _revision: str) -> Json:
         return {
             "supportedVersions": list(MODERN),
             "capabilities": _capabilities(),
             "instructions": self._instructions(params, client),
         }
 
-    def _instructions(self, params: Json, client: Client) -> str:
+    def _instructions(self, params: Json, client: ClientState) -> str:
         if not self._gives_handoff:
             return self._hold.guidance(self._profile)
         try:
@@ -218,12 +218,12 @@ class Surface:
             return problem.message
         return client.unused.text
 
-    def _session_of(self, params: Json, client: Client) -> str | None:
+    def _session_of(self, params: Json, client: ClientState) -> str | None:
         return self._session or session_named_by(params.get("_meta")) or client.session
 
     # --- tools --------------------------------------------------------------------------------
 
-    def _list_tools(self, params: Json, _client: Client, revision: str) -> Json:
+    def _list_tools(self, params: Json, _client: ClientState, revision: str) -> Json:
         _refuse_cursor(params)
         if revision not in self._tools:
             self._tools[revision] = {
@@ -231,7 +231,7 @@ class Surface:
             }
         return self._tools[revision]
 
-    def _call_tool(self, params: Json, client: Client, revision: str) -> Json:
+    def _call_tool(self, params: Json, client: ClientState, revision: str) -> Json:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "tools/call needs name, a string.")
@@ -256,7 +256,7 @@ class Surface:
             answer["structuredContent"] = reply
         return answer
 
-    def _mark_used(self, client: Client) -> None:
+    def _mark_used(self, client: ClientState) -> None:
         """A client that calls a tool has read its instructions, and the handoff in them."""
         if client.unused is None or self._reader:
             return
@@ -268,17 +268,17 @@ class Surface:
 
     # --- resources ----------------------------------------------------------------------------
 
-    def _list_resources(self, params: Json, _client: Client, revision: str) -> Json:
+    def _list_resources(self, params: Json, _client: ClientState, revision: str) -> Json:
         _refuse_cursor(params)
         return {"resources": [_resource(*row, "uri", revision) for row in _RESOURCES]}
 
-    def _list_templates(self, params: Json, _client: Client, revision: str) -> Json:
+    def _list_templates(self, params: Json, _client: ClientState, revision: str) -> Json:
         _refuse_cursor(params)
         uri = _NOTEPAD_OF + "{session_id}"
         row = (uri, "session notepad", "Notepad of a session", _MARKDOWN, "The notepad of the session named.")
         return {"resourceTemplates": [_resource(*row, "uriTemplate", revision)]}
 
-    def _read_resource(self, params: Json, client: Client, revision: str) -> Json:
+    def _read_resource(self, params: Json, client: ClientState, revision: str) -> Json:
         uri = params.get("uri")
         if not isinstance(uri, str):
             raise RpcError(INVALID_PARAMS, "resources/read needs uri, a string.")
@@ -319,7 +319,7 @@ class Surface:
 
     # --- prompts ------------------------------------------------------------------------------
 
-    def _list_prompts(self, params: Json, _client: Client, revision: str) -> Json:
+    def _list_prompts(self, params: Json, _client: ClientState, revision: str) -> Json:
         _refuse_cursor(params)
         prompts: list[Json] = []
         for name, arguments in _PROMPTS.items():
@@ -333,7 +333,7 @@ class Surface:
             prompts.append(prompt)
         return {"prompts": prompts}
 
-    def _get_prompt(self, params: Json, client: Client, _revision: str) -> Json:
+    def _get_prompt(self, params: Json, client: ClientState, _revision: str) -> Json:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in _PROMPTS:
             raise RpcError(INVALID_PARAMS, f"Unknown prompt: {quoted(name)}. The prompts are {', '.join(_PROMPTS)}.")
@@ -352,7 +352,7 @@ class Surface:
             body = body.replace("{kept}", context)
         return {"description": description, "messages": [{"role": "user", "content": _text(body)}]}
 
-    def _resume_context(self, session: str | None, client: Client) -> str:
+    def _resume_context(self, session: str | None, client: ClientState) -> str:
         """What a session starts with, and the last handoff even if it was used before."""
         work = self._hold.session(session, by=self._by)
         context = work.context()

@@ -42,7 +42,7 @@ ROOM = 1_024  # vectors a new table has room for
 _START = "\u2581"  # of a word, in the vocabulary
 
 
-class Model:
+class EmbeddingModel:
     """The vectors and the vocabulary. Vectors of models with different names cannot be compared."""
 
     def __init__(self, folder: str, release: str) -> None:
@@ -192,7 +192,7 @@ class VectorTable:
 class EmbeddingIndex:
     """A model, and the vectors that this process has loaded, by project."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: EmbeddingModel) -> None:
         self.model = model
         self._tables: dict[Scope, VectorTable] = {}
 
@@ -209,7 +209,7 @@ class EmbeddingIndex:
 class Comparison:
     """Compares one question with the texts of a project: `Sense` of recall/rank.py."""
 
-    def __init__(self, model: Model, table: VectorTable) -> None:
+    def __init__(self, model: EmbeddingModel, table: VectorTable) -> None:
         self._model = model
         self._table = table
 
@@ -243,13 +243,13 @@ def unpacked(bodies: bytes) -> Array:
 
 
 @cache  # every opened store asks for it; its files are read once
-def load() -> Model | None:
+def load() -> EmbeddingModel | None:
     """The model, if its package is installed."""
     spec = find_spec(PACKAGE)  # finds the package without running it
     if spec is None or not spec.submodule_search_locations:
         return None
     try:
-        return Model(spec.submodule_search_locations[0], version(PACKAGE))
+        return EmbeddingModel(spec.submodule_search_locations[0], version(PACKAGE))
     except (OSError, ValueError, PackageNotFoundError):
         return None  # another release with other files: words alone are searched then
 

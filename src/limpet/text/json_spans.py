@@ -37,7 +37,7 @@ class Node(NamedTuple):
     start: int
     stop: int
     kind: str  # "object", "list" or "value"
-    members: tuple[Member, ...] = ()  # of an object or a list
+    members: tuple[JsonMember, ...] = ()  # of an object or a list
     value: Any = None  # of a "value" in a planned scan
 
     def get(self, name: str) -> Node | None:
@@ -49,7 +49,7 @@ class Node(NamedTuple):
         return [member.node for member in self.members]
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     name: str  # the index, in a list
     start: int  # of the name, or of the value in a list
     node: Node
@@ -61,7 +61,7 @@ class _Open(NamedTuple):
     start: int
     kind: str
     plan: Plan
-    members: list[Member]
+    members: list[JsonMember]
     name: str  # as a member of the next outer one
     member_start: int
 
@@ -149,7 +149,7 @@ def _scanned(text: str, at: int, plan: Plan | None) -> Node:
             if node is not None:
                 if not stack:
                     return node
-                stack[-1].members.append(Member(name, start, node))
+                stack[-1].members.append(JsonMember(name, start, node))
                 at, after_comma = _after_member(text, _skip(text, at, space), space)
             holder = stack[-1]
             if text[at : at + 1] != ("}" if holder.kind == "object" else "]") or (after_comma and not lenient):

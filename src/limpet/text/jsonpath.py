@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from limpet.text import tokens
-from limpet.text.slices import BadSlice, Part
+from limpet.text.slices import BadSlice, Slice
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _STEP = re.compile(
@@ -41,7 +41,7 @@ _SHORTER = ((100, 200, 2_000), (50, 100, 600), (20, 50, 300), (10, 40, 160), (5,
 _ABSENT = object()
 
 
-def read(text: str, path: str, cap: int) -> Part:
+def read(text: str, path: str, cap: int) -> Slice:
     """What the path names, as compact JSON: the value itself, or a list when a JSONPath may name several."""
     if len(path) > _PATH_MOST:
         raise BadSlice("path", path, f"it has more than {_PATH_MOST:,} characters", "Shorten it.")
@@ -72,16 +72,16 @@ def _parsed(text: str, path: str) -> Any:
     raise BadSlice("path", path, "the text is not JSON", "Use lines, match or query instead.")
 
 
-def _fitting(value: Any, cap: int) -> Part:
+def _fitting(value: Any, cap: int) -> Slice:
     content = _compact(value)
     if tokens.count(content) <= cap:
-        return Part(content, None, "")
+        return Slice(content, None, "")
     about = f"{_about(value)}, {len(content):,} characters in all; choose a narrower path"
     for sizes in _SHORTER:
         content = _compact(_shortened(value, sizes))
         if tokens.count(content) <= cap:
-            return Part(content, None, f"shortened: {about}")
-    return Part(tokens.cut(content, cap)[0], None, f"cut: {about}")
+            return Slice(content, None, f"shortened: {about}")
+    return Slice(tokens.cut(content, cap)[0], None, f"cut: {about}")
 
 
 def _compact(value: Any) -> str:

@@ -32,13 +32,13 @@ _ROWS_MOST = 1_000_000  # rows of a table that are counted
 _ENGINE_BYTES = 16 << 20  # memory a regular expression may take
 
 
-class Part(NamedTuple):
+class Slice(NamedTuple):
     content: str
     cursor: str | None  # where to go on, if something is left
     note: str  # what this is a part of, and what was left out
 
 
-class Source(NamedTuple):
+class TextSource(NamedTuple):
     """A text that is read in parts: its size in bytes and lines, and functions that read ranges."""
 
     size: int
@@ -47,8 +47,8 @@ class Source(NamedTuple):
     read_lines: Callable[[int, int], bytes]  # from the one line to the other, from 1, both included
 
 
-def _source(text: Source | str | bytes) -> Source:
-    if isinstance(text, Source):
+def _source(text: TextSource | str | bytes) -> TextSource:
+    if isinstance(text, TextSource):
         return text
     body = _encoded(text) if isinstance(text, str) else text
     total = body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
@@ -56,7 +56,7 @@ def _source(text: Source | str | bytes) -> Source:
     def some_lines(first: int, last: int) -> bytes:
         return body[_line_start(body, first, total) : _line_start(body, last + 1, total)]
 
-    return Source(len(body), total, lambda start, stop: body[start:stop], some_lines)
+    return TextSource(len(body), total, lambda start, stop: body[start:stop], some_lines)
 
 
 class BadSlice(ValueError):
@@ -91,12 +91,12 @@ def line_count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def lines(text: Source | str, interval: str, cap: int) -> Part:
+def lines(text: TextSource | str, interval: str, cap: int) -> Slice:
     """Lines by number, from 1, both ends included."""
     source = _source(text)
     first, last = line_range(interval, source.lines)
     if last < first:
-        return Part("", None, f"no lines of {source.lines:,}")
+        return Slice("", None, f"no lines of {source.lines:,}")
     return _from_line(source, first, 0, last, cap)
 
 
@@ -110,7 +110,7 @@ def line_range(interval: str, total: int) -> tuple[int, int]:
     return first, total if last is None else min(last, total)
 
 
-def _from_line(source: Source, first: int, skip: int, last: int, cap: int) -> Part:
+def _from_line(source: TextSource, first: int, skip: int, last: int, cap: int) -> Slice:
     """Lines, the first of them without so many bytes, as far as they fit. No more is read than could fit."""
     body, reach, step = b"", first - 1, _LINES_AT_ONCE
     while reach < last and len(body) - skip < cap * _TOKEN_CHARS:
@@ -120,13 +120,13 @@ def _from_line(source: Source, first: int, skip: int, last: int, cap: int) -> Pa
     text = _decoded(body[skip:])
     content = _cut(text[: cap * _TOKEN_CHARS], cap)
     if reach == last and len(content) == len(text):
-        return Part(content, None, f"lines {first:,}-{last:,} of {source.lines:,}")
+        return Slice(content, None, f"lines {first:,}-{last:,} of {source.lines:,}")
     line = first + content.count("\n")
     ended = content.rfind("\n") + 1
     offset = len(_encoded(content[ended:])) + (0 if ended else skip)
     cursor = to_cursor("l", line << _OFFSET_BITS | offset, last, source.size)
     last_shown, broken = (line, " (the last one cut)") if offset else (line - 1, "")
-    return Part(content, cursor, f"lines {first:,}-{last_shown:,}{broken} of {first:,}-{last:,}, of {source.lines:,}")
+    return Slice(content, cursor, f"lines {first:,}-{last_shown:,}{broken} of {first:,}-{last:,}, of {source.lines:,}")
 
 
 def _line_start(body: bytes, number: int, total: int) -> int:
@@ -146,7 +146,7 @@ def _line_start(body: bytes, number: int, total: int) -> int:
     return at
 
 
-def chars(text: Source | str, interval: str, cap: int) -> Part:
+def chars(text: TextSource | str, interval: str, cap: int) -> Slice:
     """Characters by position, from 0, the end not included, so that 0-500 and 500-900 join."""
     source = _source(text)
     full = _decoded(source.read(0, source.size))
@@ -158,10 +158,10 @@ def chars(text: Source | str, interval: str, cap: int) -> Part:
         at = len(_encoded(full[:stop]))
         cursor = to_cursor("p", at, at + len(_encoded(full[stop:end])), source.size)
     requested = "" if cursor is None else f" of {start:,}-{end:,}"
-    return Part(content, cursor, f"characters {start:,}-{stop:,}{requested} of {len(full):,}")
+    return Slice(content, cursor, f"characters {start:,}-{stop:,}{requested} of {len(full):,}")
 
 
-def bytes_(text: Source | str | bytes, interval: str, cap: int) -> Part:
+def bytes_(text: TextSource | str | bytes, interval: str, cap: int) -> Slice:
     """Bytes of UTF-8 by position, from 0, the end not included. A character cut by the range is included."""
     source = _source(text)
     requested = _bounds("bytes", interval, source.size)
@@ -178,7 +178,7 @@ def bytes_(text: Source | str | bytes, interval: str, cap: int) -> Part:
     )
     left = f"; {end - stop:,} more asked for" if stop < end else ""
     cursor = to_cursor("p", stop, end, source.size) if stop < end else None
-    return Part(content, cursor, f"bytes {start:,}-{stop:,} of {source.size:,}{widened}{left}")
+    return Slice(content, cursor, f"bytes {start:,}-{stop:,} of {source.size:,}{widened}{left}")
 
 
 def _decoded(data: bytes) -> str:
@@ -204,7 +204,7 @@ def _bounds(what: str, interval: str, size: int) -> tuple[int, int]:
     return first, size if last is None else min(last, size)
 
 
-def page(text: Source | str, cursor: str | None, cap: int) -> Part:
+def page(text: TextSource | str, cursor: str | None, cap: int) -> Slice:
     """All of a text, page by page, or the rest of a range that was cut. The pages join to the original."""
     source = _source(text)
     if cursor is not None and cursor.startswith("l"):
@@ -213,13 +213,13 @@ def page(text: Source | str, cursor: str | None, cap: int) -> Part:
     start, end = (0, source.size) if cursor is None else from_cursor(cursor, "p", source.size)
     content, stop = _capped(source, start, end, cap)
     if cursor is None and stop == end:
-        return Part(content, None, f"all of it: {source.size:,} bytes")
+        return Slice(content, None, f"all of it: {source.size:,} bytes")
     left = f"; {end - stop:,} left" if stop < end else "; this is the end"
     following = to_cursor("p", stop, end, source.size) if stop < end else None
-    return Part(content, following, f"bytes {start:,}-{stop:,} of {source.size:,}{left}")
+    return Slice(content, following, f"bytes {start:,}-{stop:,} of {source.size:,}{left}")
 
 
-def _capped(source: Source, start: int, end: int, cap: int) -> tuple[str, int]:
+def _capped(source: TextSource, start: int, end: int, cap: int) -> tuple[str, int]:
     """As much of these bytes as fits, and where the rest begins."""
     data = source.read(start, min(end, start + cap * _TOKEN_CHARS))
     content = _cut(_decoded(data if start + len(data) >= end else _whole_characters(data)), cap)
@@ -262,7 +262,7 @@ def from_cursor(cursor: str, kind: str, size: int) -> tuple[int, int]:
 # --- matches ----------------------------------------------------------------------------------------------------------
 
 
-def match(text: str, pattern: str, regex: bool, context: int, cap: int, cursor: str | None = None) -> Part:
+def match(text: str, pattern: str, regex: bool, context: int, cap: int, cursor: str | None = None) -> Slice:
     """The lines with a text or a regular expression, numbered, with lines around them.
 
     A text that occurs in another case is a match if there is no exact one, and the note says so. Regular expressions
@@ -275,15 +275,15 @@ def match(text: str, pattern: str, regex: bool, context: int, cap: int, cursor: 
     begin = from_cursor(cursor, "m", len(text))[0] if cursor else 0
     matches, how = _matches(text, pattern, regex)
     if not matches:
-        return Part("", None, f"no line of {line_count(text):,} matches")
+        return Slice("", None, f"no line of {line_count(text):,} matches")
     rest = [spans for spans in matches if spans[0][0] >= begin]
     content, count = _groups(text, rest, context, cap)
     counted = f"{len(matches):,}" + (" or more" if len(matches) >= _COUNTED else "")
     before = len(matches) - len(rest)
     if count == len(matches):
-        return Part(content, None, f"all {counted} matching lines{how}")
+        return Slice(content, None, f"all {counted} matching lines{how}")
     following = to_cursor("m", rest[count][0][0], len(text), len(text)) if count < len(rest) else None
-    return Part(content, following, f"{before + 1:,}-{before + count:,} of {counted} matching lines{how}")
+    return Slice(content, following, f"{before + 1:,}-{before + count:,} of {counted} matching lines{how}")
 
 
 Spans = list[tuple[int, int]]  # the matches in one line; of a long line a few, of a short one the first
@@ -431,7 +431,7 @@ def _windows(text: str, start: int, end: int, spans: Spans) -> str:
 
 def rows(
     text: str, interval: str | None, columns: str | Sequence[str] | None, cap: int, cursor: str | None = None
-) -> Part:
+) -> Slice:
     """Rows of a table by number, from 1 after the header, and columns by name or number, separated by tabs.
 
     A table is CSV, TSV, a Markdown table, a JSON array of objects (or an object with one inside) or JSON Lines.
@@ -460,7 +460,7 @@ def rows(
     which = (
         f"rows {begin:,}-{at - 1:,}" + (f" of {begin:,}-{last:,}," if following else "") if at > begin else "no rows"
     )
-    return Part("\n".join(lines_out), following, f"{which} of {len(table):,}; columns {len(keep)} of {len(header)}")
+    return Slice("\n".join(lines_out), following, f"{which} of {len(table):,}; columns {len(keep)} of {len(header)}")
 
 
 def _cell(value: str) -> str:

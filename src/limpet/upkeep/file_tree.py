@@ -42,13 +42,13 @@ class Place(NamedTuple):
     key: str = ""
 
 
-class File(NamedTuple):
+class TreeFile(NamedTuple):
     path: str
     size: int  # bytes
 
 
-class Listed(NamedTuple):
-    files: tuple[File, ...]  # folders too, whose paths end in a slash
+class FileList(NamedTuple):
+    files: tuple[TreeFile, ...]  # folders too, whose paths end in a slash
     left_out: int  # notes and outputs over the limit, and memory whose key is not a path
 
 
@@ -110,7 +110,7 @@ def _is_path(key: str) -> bool:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def list_files(ctx: Context, path: str) -> Listed | None:
+def list_files(ctx: Context, path: str) -> FileList | None:
     """The contents of a folder, two levels deep; None if the path is not a folder."""
     where = place(path)
     if where.kind not in (FOLDER, MEMORY):
@@ -118,7 +118,7 @@ def list_files(ctx: Context, path: str) -> Listed | None:
     files, left_out = _below(ctx, where.key) if where.kind == MEMORY else _special_files(ctx, where.key)
     if where.kind == MEMORY and (not files or ctx.store.entries.read(ctx.scope, MEMORY, where.key) is not None):
         return None
-    return Listed((File(where.path, sum(file.size for file in files)), *_tree(where.path, files)), left_out)
+    return FileList((TreeFile(where.path, sum(file.size for file in files)), *_tree(where.path, files)), left_out)
 
 
 def read_file(ctx: Context, path: str, lines: Sequence[int] | None = None) -> FileLines:
@@ -182,40 +182,40 @@ def _output(ctx: Context, where: Place) -> Output:
         raise errors.no_file(where.path) from None
 
 
-def _below(ctx: Context, folder: str) -> tuple[list[File], int]:
+def _below(ctx: Context, folder: str) -> tuple[list[TreeFile], int]:
     """Memory in a folder, and the number of entries whose key is not a path."""
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
     with_path = [entry for entry in page.entries if _is_path(entry.key)]
     start = f"{folder}/" if folder else ""
     inside = [entry for entry in with_path if entry.key.startswith(start)]
     left_out = 0 if folder else page.total - len(with_path)
-    return sorted(File(f"{ROOT}/{entry.key}", len(entry.content.encode())) for entry in inside), left_out
+    return sorted(TreeFile(f"{ROOT}/{entry.key}", len(entry.content.encode())) for entry in inside), left_out
 
 
-def _special_files(ctx: Context, folder: str) -> tuple[list[File], int]:
-    files: list[File] = []
+def _special_files(ctx: Context, folder: str) -> tuple[list[TreeFile], int]:
+    files: list[TreeFile] = []
     left_out = 0
     if folder in ("", NOTES):
         page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), ctx.session, limit=limits.NOTES_SHOWN))
-        files += [File(f"{ROOT}/{NOTES}/{note.key}{NOTE_END}", len(note.content.encode())) for note in page.entries]
+        files += [TreeFile(f"{ROOT}/{NOTES}/{note.key}{NOTE_END}", len(note.content.encode())) for note in page.entries]
         left_out += page.total - len(page.entries)
     if folder in ("", OUTPUTS):
         outputs = ctx.store.outputs.list(ctx.scope, limits.NOTES_SHOWN)
-        files += [File(f"{ROOT}/{OUTPUTS}/{output.id}{OUTPUT_END}", output.size) for output in outputs.outputs]
+        files += [TreeFile(f"{ROOT}/{OUTPUTS}/{output.id}{OUTPUT_END}", output.size) for output in outputs.outputs]
         left_out += outputs.total - len(outputs.outputs)
     if folder:
         return files, left_out
     own = []
     for name in (HANDOFF_FILE, NOTEPAD_FILE):
         try:
-            own.append(File(f"{ROOT}/{name}", len(_text(ctx, place(f"{ROOT}/{name}")).encode())))
+            own.append(TreeFile(f"{ROOT}/{name}", len(_text(ctx, place(f"{ROOT}/{name}")).encode())))
         except LimpetError:
             continue  # there is none
     memory_files, odd = _below(ctx, "")
     return [*own, *files, *memory_files], left_out + odd
 
 
-def _tree(root: str, files: Sequence[File]) -> list[File]:
+def _tree(root: str, files: Sequence[TreeFile]) -> list[TreeFile]:
     """Files and folders, two levels deep. The size of a folder is the sum of its files."""
     sizes: dict[str, int] = {}
     for file in files:
@@ -223,7 +223,7 @@ def _tree(root: str, files: Sequence[File]) -> list[File]:
         for level in range(1, min(len(names), LEVELS) + 1):
             path = "/".join((root, *names[:level])) + ("/" if level < len(names) else "")
             sizes[path] = sizes.get(path, 0) + file.size
-    return [File(path, size) for path, size in sizes.items()]
+    return [TreeFile(path, size) for path, size in sizes.items()]
 
 
 # --- changing ---------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from limpet.text import slices
 RECENT_EVENTS = 400  # read to find the sessions that were active last
 
 
-class Leaf(NamedTuple):
+class NotePage(NamedTuple):
     """One page of notes. `following` is the position of the next page, None at the end."""
 
     notes: tuple[Entry, ...]
@@ -27,7 +27,7 @@ class Leaf(NamedTuple):
     total: int  # open and done
 
 
-class Part(NamedTuple):
+class OutputLines(NamedTuple):
     """Lines of an output, or the matches of a text in it."""
 
     output: Output
@@ -36,12 +36,12 @@ class Part(NamedTuple):
     note: str = ""
 
 
-def notes(ctx: Context, before: str | None, *, include_done: bool, limit: int) -> Leaf:
+def notes(ctx: Context, before: str | None, *, include_done: bool, limit: int) -> NotePage:
     """Notes of every session, the last created first."""
     notes = ctx.store.entries.earlier(ctx.scope, NOTE, before, include_done=include_done, limit=limit + 1)
     page = notes[:limit]
     following = page[-1].key if len(notes) > limit else None
-    return Leaf(page, following, ctx.store.entries.tally(ctx.scope, NOTE, "").total)
+    return NotePage(page, following, ctx.store.entries.tally(ctx.scope, NOTE, "").total)
 
 
 def note(ctx: Context, id: str) -> Entry:
@@ -121,15 +121,15 @@ def message_count(ctx: Context) -> int:
     return ctx.store.entries.tally(ctx.scope, MESSAGE, ctx.session).total
 
 
-def output_lines(ctx: Context, id: str, first: int, count: int) -> Part:
+def output_lines(ctx: Context, id: str, first: int, count: int) -> OutputLines:
     """Lines of an output from `first` on."""
     output = output_keep.find_output(ctx, id)
     start = max(1, min(first, max(1, output.lines)))
     body = ctx.store.outputs.read_lines(ctx.scope, output.id, start, start + count - 1)
-    return Part(output, start, body[: limits.OUTPUT_SHOWN_BYTES].decode("utf-8", "replace"))
+    return OutputLines(output, start, body[: limits.OUTPUT_SHOWN_BYTES].decode("utf-8", "replace"))
 
 
-def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: int) -> Part:
+def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: int) -> OutputLines:
     """The matches of a text or a regular expression in an output, with the lines around them."""
     output = output_keep.find_output(ctx, id)
     text = output_read.full_text(ctx, id)
@@ -137,7 +137,7 @@ def output_matches(ctx: Context, id: str, sought: str, *, regex: bool, around: i
         content, _, note = slices.match(text, sought, regex, around, limits.OUTPUT_READ_MOST, None)
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
-    return Part(output, 1, content, note)
+    return OutputLines(output, 1, content, note)
 
 
 def outputs_of(ctx: Context) -> tuple[Output, ...]:

@@ -9,7 +9,7 @@ from limpet.catalogue.table import PROFILES
 from limpet.doors.cli.invocation import BY, Invocation
 from limpet.doors.cli.render import Screen
 from limpet.protocol import jsonrpc
-from limpet.protocol.mcp_server import MODERN, Client, Surface, finished
+from limpet.protocol.mcp_server import MODERN, ClientState, Surface, finished
 from limpet.text import tokens
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def costs(profile: str) -> Json:
     # Listing tools uses no store, and looking at prices must not create one.
     surface = Surface(cast("Limpet", None), profile)
     method, revision = "tools/list", MODERN[-1]
-    reply = finished(method, surface.handler(method, {}, revision)({}, Client(), revision), revision)
+    reply = finished(method, surface.handler(method, {}, revision)({}, ClientState(), revision), revision)
     rows = [
         {"name": tool["name"], "tokens": tokens.count(jsonrpc.dumps(tool)), "bytes": len(jsonrpc.encode(tool))}
         for tool in cast(list[Json], reply["tools"])

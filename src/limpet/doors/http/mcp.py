@@ -34,7 +34,7 @@ from limpet.doors.http.fast_path import CALL, SESSION_ID, FastCall, FastPath, Ow
 from limpet.doors.http.gate import SESSION_HEADER, VISIT, Visit
 from limpet.doors.http.principal import Level
 from limpet.protocol import jsonrpc
-from limpet.protocol.mcp_server import Client, Surface, finished
+from limpet.protocol.mcp_server import ClientState, Surface, finished
 
 if TYPE_CHECKING:
     from mcp.server.transport_security import TransportSecuritySettings
@@ -107,7 +107,7 @@ class Answers:
 
     def _answer(self, request: McpRequest) -> dict[str, Any]:
         visit, project = request.visit, request.visit.project
-        client = Client(revision=request.revision, session=request.session)
+        client = ClientState(revision=request.revision, session=request.session)
         who: tuple[str, ...] = (visit.principal.id, request.client)
         try:
             if project is None:

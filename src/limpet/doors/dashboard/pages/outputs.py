@@ -100,7 +100,7 @@ def _reader(view: View, id: str, first: int, sought: str, regex: bool) -> Html:
     )
 
 
-def _lines(view: View, part: paging.Part) -> Html:
+def _lines(view: View, part: paging.OutputLines) -> Html:
     rows = part.content.split("\n")
     if rows and not rows[-1]:
         rows.pop()
