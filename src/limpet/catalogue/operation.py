@@ -153,7 +153,6 @@ class Operation(NamedTuple):
         return hints | ({"idempotentHint": True} if self.idempotent else {})
 
 
-TRUST = {"trust": "string?"}  # in results that may hold text of an untrusted origin
 
 
 def trust_json(origin: str) -> Json:
