@@ -35,7 +35,7 @@ class Unread(NamedTuple):
     why: str
 
 
-class File(NamedTuple):
+class SourceFile(NamedTuple):
     """A file of a folder: its relative path, with slashes, and its bytes, or why they were not read."""
 
     path: str
@@ -47,7 +47,7 @@ class Reader(NamedTuple):
 
     tool: str
     folder: bool
-    read: Callable[[bytes], Iterator[Fact | Unread]] | Callable[[Iterable[File]], Iterator[Fact | Unread]]
+    read: Callable[[bytes], Iterator[Fact | Unread]] | Callable[[Iterable[SourceFile]], Iterator[Fact | Unread]]
 
 
 def fact(tool: str, name: str, text: str, tags: Iterable[str] = ()) -> Fact | Unread:
