@@ -101,7 +101,7 @@ class Lost(Exception):
     """Words that the story relies on are not in the window."""
 
 
-class Model:
+class ScriptedModel:
     """Follows the script as long as the window holds the words it relies on."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
@@ -172,7 +172,7 @@ class _Story:
             self._say("", f"  window: rebuilt from the store, about {tokens.count(context):,} tokens:")
             for line in context.splitlines():
                 self._say("dim", f"  | {line}")
-        model = Model(act.turns)
+        model = ScriptedModel(act.turns)
         while turn := model.reply(window):
             session.used()  # the window has served a model call, and with it the handoff
             answer = json.dumps(tools[turn.tool].handler(turn.arguments), ensure_ascii=False)

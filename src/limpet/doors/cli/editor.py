@@ -15,7 +15,7 @@ from limpet.doors.cli.invocation import Invocation
 from limpet.errors import LimpetError
 
 
-class Document(NamedTuple):
+class EditedText(NamedTuple):
     """The operations on a text, and which session they are called for."""
 
     read: str
@@ -24,8 +24,8 @@ class Document(NamedTuple):
     calls_for: str
 
 
-PAD = Document("read_notepad", "write_notepad", "update_notepad", ACTIVE)
-PROMPT = Document("read_system_prompt", "write_system_prompt", "edit_system_prompt", WRITING)
+PAD = EditedText("read_notepad", "write_notepad", "update_notepad", ACTIVE)
+PROMPT = EditedText("read_system_prompt", "write_system_prompt", "edit_system_prompt", WRITING)
 
 
 def edit_pad(cli: Invocation, /, **options: Any) -> int:
@@ -38,7 +38,7 @@ def edit_prompt(cli: Invocation, /, **options: Any) -> int:
 
 def _edit(
     cli: Invocation,
-    document: Document,
+    document: EditedText,
     find: str | None,
     replace: str | None,
     delete: str | None,
@@ -62,7 +62,7 @@ def _change(cli: Invocation, operation: str, arguments: dict[str, Any], calls_fo
     return replies.show(cli, operation, cli.call(operation, arguments, cli.session_for(calls_for)), arguments)
 
 
-def _edit_by_hand(cli: Invocation, document: Document) -> int:
+def _edit_by_hand(cli: Invocation, document: EditedText) -> int:
     """Open the person's editor on a private file. If the result cannot be saved the file stays: no work is lost."""
     session = cli.session_for(document.calls_for)
     before = cli.call(document.read, {}, session)

@@ -78,7 +78,7 @@ def restore(hook: Hook) -> Outcome:
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
     state = hook_state.read(ctx)
     checkpoint = "" if new else quote.as_data(state.checkpoint, state.source or AGENT)
-    section = fitting.Section
+    section = fitting.ContextSection
     sections = (
         section(handoff.section(waiting), 2_600, "`limpet handoff show` prints all of it"),
         section(pins.section(pinned), 1_600, "`limpet window pins` and search_memory give all of it"),
@@ -134,7 +134,7 @@ def show_notepad(hook: Hook) -> Outcome:
     ctx = opened(hook)
     pad = notepad.read_notepad(ctx)
     text = f"The notepad was changed by somebody else.\n\n{notepad.section(pad)}"
-    section = fitting.Section(text, 9_000, "read_notepad gives all of it")
+    section = fitting.ContextSection(text, 9_000, "read_notepad gives all of it")
     answer = fitting.fitted([section], limits.HOOK_CONTEXT_CHARS, fitting.measure_of(hook.event.client))
     return Outcome(HookAnswer(answer), lambda: hook_state.mark_shown(ctx, pad.version))
 
