@@ -10,11 +10,11 @@ import pytest
 
 from limpet.catalogue.table import COMMANDS, OPERATIONS
 from limpet.doors import cli
-from limpet.doors.cli import click_program, command, commands
+from limpet.doors.cli import click_program, commands
 from limpet.doors.cli.click_program import program
-from limpet.doors.cli.command import Parameter
-from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.commands import Parameter
 from limpet.doors.cli.replies import RENDERERS, show
+from limpet.doors.cli.run import Invocation
 
 
 def by_words(group: click.Group | None = None, before: str = "") -> dict[str, click_program.ClickCommand]:
@@ -93,7 +93,7 @@ def test_every_parameter_of_an_operation_can_be_given() -> None:
 
 def test_every_function_of_a_command_takes_its_values() -> None:
     for path, part in ALL.items():
-        names = [param.name for param in part.row.params if param.kind != command.CONFIRM]
+        names = [param.name for param in part.row.params if param.kind != commands.CONFIRM]
         invocation = [] if part.row.standalone else [Invocation()]
         inspect.signature(commands.function(part.row)).bind(*invocation, **dict.fromkeys(names))
         assert part.row.run or path in COMMANDS, path
@@ -101,12 +101,17 @@ def test_every_function_of_a_command_takes_its_values() -> None:
 
 def sample(param: Parameter) -> list[str]:
     """Words that give a parameter."""
-    kinds = {command.NUMBER: "7", command.COUNT: "7", command.CHOICE: next(iter(param.choices), ""), command.FILE: "-"}
-    value = kinds.get(param.kind, "x" if param.kind in (command.PATH, command.FOLDER) else "- [ ] x")
+    kinds = {
+        commands.NUMBER: "7",
+        commands.COUNT: "7",
+        commands.CHOICE: next(iter(param.choices), ""),
+        commands.FILE: "-",
+    }
+    value = kinds.get(param.kind, "x" if param.kind in (commands.PATH, commands.FOLDER) else "- [ ] x")
     flag = param.flags.partition("/")[0]
-    if param.kind in command.VALUELESS:
+    if param.kind in commands.VALUELESS:
         return [flag]
-    many = 2 if param.kind in (command.LIST, command.REST) else 1
+    many = 2 if param.kind in (commands.LIST, commands.REST) else 1
     return ([flag, value] if flag else [value]) * many
 
 
@@ -119,7 +124,7 @@ def by_click(words: list[str], path: str) -> tuple[Invocation, dict[str, Any]]:
 @pytest.mark.parametrize("full", [False, True])
 def test_commands_are_read_as_click_reads_them(full: bool) -> None:
     for path, part in ALL.items():
-        params = [param for param in part.row.params if full or param.required or param.kind == command.CONFIRM]
+        params = [param for param in part.row.params if full or param.required or param.kind == commands.CONFIRM]
         options = [word for param in params if param.flags for word in sample(param)]
         arguments = [word for param in params if not param.flags for word in sample(param)]
         everywhere = ["--store", "/x", "--json", "--project=p"] if full else []
@@ -128,7 +133,7 @@ def test_commands_are_read_as_click_reads_them(full: bool) -> None:
             continue  # generated from the catalogue: click reads it
         recognised = commands.recognise([*path.split(), *words])
         cli, expected = by_click(words, path)
-        if any(param.kind in (command.FILE, command.FOLDER) for param in params):
+        if any(param.kind in (commands.FILE, commands.FOLDER) for param in params):
             assert recognised is None, path  # click looks whether it is there
             continue
         assert recognised is not None, path

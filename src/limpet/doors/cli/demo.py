@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from limpet import wiring
 from limpet.api import Limpet
-from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.render import Screen
+from limpet.doors.cli.run import Invocation
 from limpet.text import tokens
 
 BEGIN_MS = 1_772_445_600_000  # 2026-03-02 10:00 UTC; a clock of its own makes the story the same every time

@@ -6,8 +6,8 @@ from typing import Any
 
 from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import replies
-from limpet.doors.cli.command import ARGUMENT, BY_ID, FLAG, LINE, LINES, LIST, REST, Parameter
-from limpet.doors.cli.invocation import BY, Invocation
+from limpet.doors.cli.commands import ARGUMENT, BY_ID, FLAG, LINE, LINES, LIST, REST, Parameter
+from limpet.doors.cli.run import BY, Invocation
 
 
 def run(cli: Invocation, **values: Any) -> int:

@@ -13,9 +13,9 @@ from limpet import clients, errors, settings
 from limpet.clients import install as installer
 from limpet.clients.base import CodingAgent
 from limpet.clients.edits import InstallTarget, has_hooks
-from limpet.doors.cli.command import Misuse
-from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, exists, shown_place
+from limpet.doors.cli.run import Invocation
 
 Json = dict[str, Any]
 TWICE = (

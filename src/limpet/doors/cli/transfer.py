@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 
 from limpet import clients, errors, limits
 from limpet.doors.cli import render
-from limpet.doors.cli.command import Misuse
-from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, shown_place
+from limpet.doors.cli.run import Invocation
 from limpet.importers import conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limpet.doors.cli.command import READING, Command, argument, flag, number, option, repeated
+from limpet.doors.cli.commands import READING, Command, argument, flag, number, option, repeated
 
 # One paragraph per command, laid out by hand: a formatter would need twice the lines.
 # fmt: off
@@ -21,5 +21,5 @@ COMMANDS = (
     Command("context", "limpet context",
         "Print what a new session would start with: handoff, notepad and memory. Nothing is used up by looking.",
         (option("--line", "NAME", "The line of work whose handoff is shown.", default="main"),), session=True,
-        run="limpet.doors.cli.window_costs:context"),
+        run="limpet.doors.cli.own_logic:context"),
 )

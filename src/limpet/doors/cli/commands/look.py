@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limpet.doors.cli.command import (
+from limpet.doors.cli.commands import (
     ACTIVE,
     ARGUMENT,
     BY_ID,

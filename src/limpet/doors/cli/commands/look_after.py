@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limpet.doors.cli.command import (
+from limpet.doors.cli.commands import (
     ARGUMENT,
     PATH,
     Command,
@@ -16,7 +16,7 @@ from limpet.doors.cli.command import (
 )
 
 TRANSFER = "limpet.doors.cli.transfer"
-TOKENS = "limpet.doors.cli.access_tokens"
+OWN = "limpet.doors.cli.own_logic"
 EXPIRES = "30d"
 TENANT = option("--tenant", "NAME", "Only those of this tenant. [default: all]")
 
@@ -86,13 +86,13 @@ ACCESS = (
             repeated("--also", "PROJECT", "Another project it is for, beside that of --project."),
             option("--tenant", "NAME", "Whose projects these are. [default: the tenant of the settings]"),
             option("--expires", "TIME", f"12h, 30d, 8w or never. [default: {EXPIRES}]", default=EXPIRES)),
-        run=f"{TOKENS}:create"),
+        run=f"{OWN}:create_token"),
     Command("token list", "limpet token list", "The tokens there are, and when each was last used, to the hour.",
-        (TENANT,), run=f"{TOKENS}:list_tokens"),
+        (TENANT,), run=f"{OWN}:list_tokens"),
     Command("token revoke", "limpet token revoke 3f9a1c2b77e0", "Close a token for good; servers notice in a second.",
-        (argument("id"),), run=f"{TOKENS}:revoke"),
+        (argument("id"),), run=f"{OWN}:revoke_token"),
     Command("token history", "limpet token history", "Who made and revoked tokens, and when; newest first.", (TENANT,),
-        run=f"{TOKENS}:history"),
+        run=f"{OWN}:token_history"),
 )
 
 COMMANDS = (*CARE, *COPIES, *ACCESS)

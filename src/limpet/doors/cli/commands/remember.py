@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limpet.doors.cli.command import (
+from limpet.doors.cli.commands import (
     ACTIVE,
     LIMIT,
     LINE,
@@ -100,7 +100,7 @@ def _sheet(word: str, title: str, *, in_session: bool) -> tuple[Command, ...]:
         ),
         Command(f"{word} edit", f"limpet {word} edit --find '- [ ] casts' --replace '- [x] casts'\nlimpet {word} edit",
             f"Without options your editor opens; if the {title} changed meanwhile, nothing is overwritten.", edit,
-            session=True, run=f"limpet.doors.cli.editor:edit_{word}"),
+            session=True, run=f"{OWN}:edit_{word}"),
     )
 
 
@@ -204,7 +204,7 @@ JOURNAL = (
     Command("journal recover", "limpet journal recover\nlimpet journal recover --level 2 --query 'why one bank'",
         "Hooks run this at the start of a session: it needs no store.",
         (number("--level", "N", "1, 2 or 3. 1 when not given."),
-            option("--query", "TEXT", "For level 2: what you need to know.")), run="limpet.doors.cli.journal:recover"),
+            option("--query", "TEXT", "For level 2: what you need to know.")), run=f"{OWN}:recover_journal"),
     Command("journal lint", "limpet journal lint --fix", "The exit code is 2 when something is left to mend.",
         (flag("--fix", "Add missing sections; write paths from the project's root."),)),
     Command("journal verify", "limpet journal verify --check", "The exit code is 2 when evidence no longer stands.",
