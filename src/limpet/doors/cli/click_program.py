@@ -8,16 +8,16 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from limpet import __version__, prompts
-from limpet.catalogue.operation import Operation, Param
+from limpet import __version__
+from limpet.catalogue.operation import Operation
 from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import commands, render
 from limpet.doors.cli.commands import Misuse, Parameter, as_number, function, is_option, shared
+from limpet.doors.cli.plain import filled
 from limpet.doors.cli.run import Invocation
 
 MARK = "\0"  # no argument of a process can hold it
 INTERRUPTED = 130
-_KINDS = {"integer": commands.NUMBER, "boolean": commands.FLAG, "strings": commands.LIST}
 COMPLETE_VARIABLE = "_LIMPET_COMPLETE"  # the name click derives from the program's
 ABOUT = """Working memory for AI agents: notes, notepad, memory and handoff that outlive the context window.
 
@@ -90,33 +90,9 @@ def program(operations: Mapping[str, Operation] = COMMANDS) -> ClickGroup:
         if group not in groups:
             groups[group] = ClickGroup(group)
             root.add_command(groups[group])
-        groups[group].add_command(ClickCommand(_generated(words, operations[words]), name, operations[words]))
+        row = filled(commands.Command(words, ""), operations[words], with_help=True)
+        groups[group].add_command(ClickCommand(row, name, operations[words]))
     return root
-
-
-def _generated(words: str, operation: Operation) -> commands.Command:
-    """A command for an operation that has words in the catalogue but no declaration.
-
-    Required texts are arguments in their order, everything else is an option. Help is what agents read.
-    """
-    params = tuple(_generated_parameter(operation, param) for param in operation.params)
-    arguments = "".join(f" {param.name.upper()}" for param in params if not param.flags)
-    return commands.Command(
-        words,
-        f"limpet {words}{arguments}",
-        params=params,
-        session=operation.in_session,
-        calls_for=commands.READING if operation.every_session else commands.WRITING,
-    )
-
-
-def _generated_parameter(operation: Operation, param: Param) -> Parameter:
-    kind = _KINDS.get(param.type, commands.TEXT)
-    if param.required and kind == commands.TEXT:
-        return Parameter(param.name, required=True)
-    flag = f"--{param.name.replace('_', '-')}"
-    help_text = prompts.tool(operation.name).params.get(param.name, "")
-    return Parameter(param.name, kind, flag, help=help_text, required=param.required and kind != commands.FLAG)
 
 
 def _run_alone(group: ClickGroup, default: str) -> None:

@@ -26,7 +26,7 @@ HEADINGS = {
     "look_after": ("doctor", "audit", "purge", "export", "import", "backup", "restore", "token"),
 }
 MOST_WORDS = 3  # of a command
-PLAIN = "limpet.doors.cli.plain:run"  # for commands that are one call of one operation
+PLAIN = "limpet.doors.cli.plain"  # for commands that are one call of one operation
 
 # Kinds of values.
 TEXT = "text"
@@ -89,7 +89,8 @@ class Parameter:
 class Command:
     """A command by the words that are typed.
 
-    It calls the operation that has these words in the catalogue, unless `run` names a function of its own.
+    It calls the operation that has these words in the table of operations, unless `run` names a function of its own.
+    What a declaration leaves out comes from the operation's row: see `plain.filled`.
     """
 
     __slots__ = ("calls_for", "example", "fixed", "help", "params", "run", "session", "standalone", "words")
@@ -99,18 +100,18 @@ class Command:
         words: str,
         example: str,
         help: str = "",  # after the description of its operation
-        params: tuple[Parameter, ...] = (),
+        params: tuple[Parameter | str, ...] | None = None,  # a name: as in the row; None: all of the row
         *,
-        session: bool = False,  # whether it takes --session
+        session: bool | None = None,  # whether it takes --session
         run: str = "",  # "module:function", called with the invocation and the values
-        calls_for: str = WRITING,
+        calls_for: str = "",
         fixed: Mapping[str, Any] = {},  # arguments of the operation that follow from the words
         standalone: bool = False,  # the function takes the values without an invocation, and ends the process
     ) -> None:
         self.words = words
         self.example = example
         self.help = help
-        self.params = params
+        self.params: Any = params if params is not None or not run else ()  # of a filled command: Parameters
         self.session = session
         self.run = run
         self.calls_for = calls_for
@@ -259,20 +260,29 @@ def under(heading: str) -> tuple[Command | Group, ...]:
 
 
 def every() -> Iterator[Command | Group]:
+    """Every declared command with the words of its help, and every group."""
     for heading in HEADINGS:
-        yield from under(heading)
+        for row in under(heading):
+            yield _filled(row, with_help=True) if isinstance(row, Command) else row
 
 
 def match(words: list[str]) -> tuple[Command, list[str]] | None:
     """The command that the words begin with, and the words after it."""
     heading = next((name for name, firsts in HEADINGS.items() if words[0] in firsts), None) if words else None
-    if heading is None:
-        return None
-    commands = {command.words: command for command in under(heading) if isinstance(command, Command)}
+    rows = under(heading) if heading else ()
+    commands = {row.words: row for row in rows if isinstance(row, Command)}
     for count in range(MOST_WORDS, 0, -1):
         if command := commands.get(" ".join(words[:count])):
-            return command, words[count:]
-    return None
+            return _filled(command), words[count:]
+    undeclared: tuple[Command, list[str]] | None = import_module(PLAIN).undeclared(words) if words else None
+    return undeclared
+
+
+def _filled(command: Command, *, with_help: bool = False) -> Command:
+    if command.run:
+        return command
+    filled: Command = import_module(PLAIN).filled(command, with_help=with_help)
+    return filled
 
 
 def recognise(args: list[str]) -> tuple[Command, dict[str, Any], dict[str, Any]] | None:
@@ -295,6 +305,6 @@ def recognise(args: list[str]) -> tuple[Command, dict[str, Any], dict[str, Any]]
 
 def function(command: Command) -> Callable[..., int | None]:
     """What the command runs. Its module is imported now, with everything it needs."""
-    module, _, name = (command.run or PLAIN).partition(":")
+    module, _, name = (command.run or f"{PLAIN}:run").partition(":")
     run: Callable[..., int | None] = getattr(import_module(module), name)
     return run

@@ -124,7 +124,7 @@ PROXIES = (
     Command("seals list", "limpet seals list\nlimpet seals list files", params=(optional("server"),)),
     Command("seals approve", "limpet seals approve files\nlimpet seals approve files read_file",
         "Look at what the server says about its tools first: an agent believes it.",
-        (argument("server"), optional("tool"))),
+        ("server", optional("tool"))),
 )
 
 COMMANDS = (*CONFIGURATION, *SERVERS, *PROXIES)

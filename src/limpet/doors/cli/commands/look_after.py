@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from limpet.doors.cli.commands import (
-    ARGUMENT,
     PATH,
     Command,
     Group,
@@ -30,16 +29,12 @@ CARE = (
             option("--token", "TOKEN", "For --url. LIMPET_TOKEN keeps it out of `ps`.")),
         run="limpet.doors.cli.doctor:doctor"),
     Command("audit", "limpet audit\nlimpet audit --only secret --json",
-        params=(repeated("--only", "WHAT", "secret, duplicate, unread or stale; may be repeated."),
-            number("--stale-days", "N", "Unchanged for so many days is stale; 90 unless given."),
-            number("--limit", "N", "At most so many of each."))),
+        params=("only", number("--stale-days", "N", "Unchanged for so many days is stale; 90 unless given."), "limit")),
     Command("purge",
         "limpet purge --origin import --since 7d --dry-run\nlimpet purge --origin 'tool/web_*'\nlimpet undo",
         "Look with --dry-run first. With --session only what this session wrote goes.",
         (option("--origin", "WHO", "agent, person, import, tool, tool/NAME or agent/mcp.", required=True),
-            option("--since", "WHEN", "A day (2026-03-02), a time, or an age (12h, 7d, 2w)."),
-            flag("--dry-run", "Only say what would go."),
-            flag("--forever", "Out of history too; nothing brings it back.")), session=True, calls_for=ARGUMENT),
+            "since", "dry_run", "forever")),
 )
 
 COPIES = (
