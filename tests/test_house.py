@@ -97,8 +97,9 @@ def test_files_are_short() -> None:
 # The measures of the house and how far each may go. A change may lower a limit, and does not raise one.
 # `make house` prints what is measured now.
 LIMITS: dict[str, tuple[Callable[[], float], float]] = {
-    "modules in one folder": (lambda: max(measures.modules_by_folder().values()), 20),
-    "own imports inside functions": (lambda: len(measures.imports_in_functions()), 8),
+    "modules": (lambda: sum(measures.modules_by_folder().values()), 286),
+    "modules in one folder": (lambda: max(measures.modules_by_folder().values()), 19),
+    "own imports inside functions": (lambda: len(measures.imports_in_functions()), 5),
     "own imports inside functions that no comment explains": (
         lambda: len(measures.unexplained_imports_in_functions()),
         0,
@@ -108,7 +109,7 @@ LIMITS: dict[str, tuple[Callable[[], float], float]] = {
     "modules that read the environment": (lambda: len({place.file for place in measures.environment_readers()}), 1),
     "broad excepts in 1,000 lines": (lambda: 1_000 * len(measures.broad_excepts()) / measures.lines(), 0.5),
     "vague bindings in percent": (lambda: 100 * len(measures.vague_bindings()) / measures.bindings(), 0.2),
-    "class names in several modules": (lambda: len(measures.repeated_class_names()), 25),
+    "class names in several modules": (lambda: len(measures.repeated_class_names()), 14),
     "stilted words in 1,000": (lambda: 1_000 * len(measures.stilted()[0]) / measures.stilted()[1], 0.5),
     "lines that promise only, never or nowhere without a test": (lambda: len(measures.absolutes()), 77),
     "lines of the longest tenth of functions": (lambda: measures.percentile(measures.function_lengths(), 0.9), 20),

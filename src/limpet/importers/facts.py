@@ -81,10 +81,6 @@ def a_few(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(names.values())[: limits.NOTE_MAX_TAGS]
 
 
-def a_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def texts_of(value: object) -> list[str]:
     """The texts of a list; a single text counts as a list."""
     if isinstance(value, str):

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.importers.facts import Fact, Json, Reader, SourceFile, Unread, a_text, fact, records, texts_of
+from limpet.clients.base import a_text
+from limpet.importers.facts import Fact, Json, Reader, SourceFile, Unread, fact, records, texts_of
 
 SERVER_MEMORY = "server-memory"
 ANTHROPIC_MEMORY = "anthropic-memory"

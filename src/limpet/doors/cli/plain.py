@@ -66,10 +66,9 @@ def filled(command: Command, operation: Operation | None = None, *, with_help: b
     rows = {param.name: param for param in operation.params}
     # --session is the session an operation works in, or else the parameter of that name.
     asks = SESSION in rows and not operation.in_session and command.session is not False
-    if command.params is None:
+    declared: tuple[Parameter | str, ...] | None = command.params
+    if declared is None:
         declared = tuple(name for name in rows if name not in command.fixed and not (asks and name == SESSION))
-    else:
-        declared = command.params
     params = tuple(
         _parameter(operation, rows[param], with_help=with_help) if isinstance(param, str) else param
         for param in declared

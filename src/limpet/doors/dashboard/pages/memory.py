@@ -165,18 +165,9 @@ def handoff(view: View) -> DrawnPage:
 
 
 def _edit(view: View, operation: str, action: str, content: str, *, words: str = "Edit", **hidden: str) -> Html:
-    if not view.may(operation):
-        return html.many()
-    form = parts.form(
-        view,
-        action,
-        el("label", "Text", for_="content"),
-        html.area(content, id="content", name="content", rows=10, required=True),
-        el("button", "Save"),
-        class_="stack",
-        **hidden,
-    )
-    return el("details", el("summary", words), form, class_="edit")
+    area = html.area(content, id="content", name="content", rows=10, required=True)
+    label = el("label", "Text", for_="content")
+    return parts.edit(view, operation, action, label, area, words=words, **hidden)
 
 
 PAGES = (

@@ -176,20 +176,16 @@ def _buttons(view: View, entry: Entry) -> Html:
 
 
 def _edit(view: View, entry: Entry) -> Html:
-    if not view.may("update_note"):
-        return html.many()
-    form = parts.form(
+    return parts.edit(
         view,
+        "update_note",
         "edit_note",
         el("label", "Text", for_="content"),
         html.area(entry.content, id="content", name="content", rows=8, required=True),
         el("label", "Tags, with commas", for_="tags"),
         html.field(", ".join(entry.tags), id="tags", name="tags"),
-        el("button", "Save"),
-        class_="stack",
         id=entry.key,
     )
-    return el("details", el("summary", "Edit"), form, class_="edit")
 
 
 PAGES = (

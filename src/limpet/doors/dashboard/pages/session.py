@@ -386,20 +386,16 @@ def _version(view: View, id: str, event: Event, now: int) -> Html:
 
 
 def _edit_notepad(view: View, id: str, pad: Notepad) -> Html:
-    if not view.may("write_notepad"):
-        return html.many()
-    form = parts.form(
+    return parts.edit(
         view,
+        "write_notepad",
         "write_notepad",
         el("label", "The whole notepad", for_="content"),
         html.area(pad.content, id="content", name="content", rows=14),
         el("p", "If an agent changes it in the meantime, nothing is overwritten: you are told.", class_="dim"),
-        el("button", "Save"),
-        class_="stack",
         session=id,
         expected_version=pad.version,
     )
-    return el("details", el("summary", "Edit"), form, class_="edit")
 
 
 PAGES = (
