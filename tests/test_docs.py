@@ -1,4 +1,4 @@
-"""The examples in the README run as they stand, and every command they show exists."""
+"""The examples in the README run as they stand, every command they show exists, and lists of agents are complete."""
 
 from __future__ import annotations
 
@@ -8,7 +8,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+import pytest
+
+from limpet import clients
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+AGENTS = clients.every()
+# Each sentence that lists coding agents: the page, where the list is, and what `clients/` says.
+AGENT_LISTS = {
+    "to install": ("README.md", r"\$ limpet install (.*?);", {agent.name for agent in AGENTS}),
+    "with a file": ("docs/clients.md", r"Known are (`claude-code`.*?);", {agent.name for agent in AGENTS}),
+    "as a noun": ("docs/glossary.md", r"that Limpet installs into: (.*?)\.", {agent.title for agent in AGENTS}),
+    "with transcripts": (
+        "docs/clients.md",
+        r"Known are the files of\s(.*?), and what",
+        {agent.title for agent in AGENTS if agent.transcript_files},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGENT_LISTS)
+def test_a_list_of_coding_agents_is_that_of_their_files(name: str) -> None:
+    page, pattern, expected = AGENT_LISTS[name]
+    sentence = re.search(pattern, (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert sentence is not None, f"{page} has no sentence like {pattern}"
+    listed = re.split(r",|\band\b|# or", sentence[1].replace("`", "").replace("\n", " "))
+    assert {item.strip() for item in listed} == expected
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
@@ -39,7 +65,7 @@ def test_every_command_of_the_readme_exists(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_the_window_run(tmp_path: Path) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "window.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "window.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:

@@ -15,7 +15,7 @@ import pytest
 from doors.hook_kit import Place, context, started
 from limpet import __version__, clients
 from limpet.clients.base import COMMON_EVENTS
-from limpet.clients.edits import Target
+from limpet.clients.edits import InstallTarget
 
 TOP = Path(__file__).parent.parent
 PLUGIN = TOP / "plugins" / "limpet"
@@ -36,7 +36,7 @@ def test_it_was_written_from_what_is_installed() -> None:
 
 
 def test_it_has_the_same_events_tools_and_version_as_an_installation(tmp_path: Path) -> None:
-    files = clients.find("claude-code").files(Target("project", str(tmp_path), ("limpet",)))
+    files = clients.find("claude-code").files(InstallTarget("project", str(tmp_path), ("limpet",)))
     events = {edit.path[-1] for edits in files.values() for edit in edits if edit.path[0] == "hooks"}  # type: ignore[union-attr]
     assert set(loaded(PLUGIN / "hooks" / "hooks.json")["hooks"]) == events == set(COMMON_EVENTS)
     (server,) = (edit for edits in files.values() for edit in edits if edit.path[0] == "mcpServers")  # type: ignore[union-attr]

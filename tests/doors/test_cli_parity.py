@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
 
+from limpet.catalogue.operation import Operation
 from limpet.catalogue.table import COMMANDS, OPERATIONS
 from limpet.doors import cli
-from limpet.doors.cli import click_program, command, commands
+from limpet.doors.cli import click_program, commands
 from limpet.doors.cli.click_program import program
-from limpet.doors.cli.command import Parameter
-from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.commands import Parameter
+from limpet.doors.cli.plain import filled
 from limpet.doors.cli.replies import RENDERERS, show
+from limpet.doors.cli.run import Invocation
 
 
 def by_words(group: click.Group | None = None, before: str = "") -> dict[str, click_program.ClickCommand]:
@@ -93,7 +95,7 @@ def test_every_parameter_of_an_operation_can_be_given() -> None:
 
 def test_every_function_of_a_command_takes_its_values() -> None:
     for path, part in ALL.items():
-        names = [param.name for param in part.row.params if param.kind != command.CONFIRM]
+        names = [param.name for param in part.row.params if param.kind != commands.CONFIRM]
         invocation = [] if part.row.standalone else [Invocation()]
         inspect.signature(commands.function(part.row)).bind(*invocation, **dict.fromkeys(names))
         assert part.row.run or path in COMMANDS, path
@@ -101,12 +103,17 @@ def test_every_function_of_a_command_takes_its_values() -> None:
 
 def sample(param: Parameter) -> list[str]:
     """Words that give a parameter."""
-    kinds = {command.NUMBER: "7", command.COUNT: "7", command.CHOICE: next(iter(param.choices), ""), command.FILE: "-"}
-    value = kinds.get(param.kind, "x" if param.kind in (command.PATH, command.FOLDER) else "- [ ] x")
+    kinds = {
+        commands.NUMBER: "7",
+        commands.COUNT: "7",
+        commands.CHOICE: next(iter(param.choices), ""),
+        commands.FILE: "-",
+    }
+    value = kinds.get(param.kind, "x" if param.kind in (commands.PATH, commands.FOLDER) else "- [ ] x")
     flag = param.flags.partition("/")[0]
-    if param.kind in command.VALUELESS:
+    if param.kind in commands.VALUELESS:
         return [flag]
-    many = 2 if param.kind in (command.LIST, command.REST) else 1
+    many = 2 if param.kind in (commands.LIST, commands.REST) else 1
     return ([flag, value] if flag else [value]) * many
 
 
@@ -119,16 +126,14 @@ def by_click(words: list[str], path: str) -> tuple[Invocation, dict[str, Any]]:
 @pytest.mark.parametrize("full", [False, True])
 def test_commands_are_read_as_click_reads_them(full: bool) -> None:
     for path, part in ALL.items():
-        params = [param for param in part.row.params if full or param.required or param.kind == command.CONFIRM]
+        params = [param for param in part.row.params if full or param.required or param.kind == commands.CONFIRM]
         options = [word for param in params if param.flags for word in sample(param)]
         arguments = [word for param in params if not param.flags for word in sample(param)]
         everywhere = ["--store", "/x", "--json", "--project=p"] if full else []
         words = [*options, *arguments, *everywhere]
-        if commands.match(path.split()) is None:
-            continue  # generated from the catalogue: click reads it
         recognised = commands.recognise([*path.split(), *words])
         cli, expected = by_click(words, path)
-        if any(param.kind in (command.FILE, command.FOLDER) for param in params):
+        if any(param.kind in (commands.FILE, commands.FOLDER) for param in params):
             assert recognised is None, path  # click looks whether it is there
             continue
         assert recognised is not None, path
@@ -141,9 +146,9 @@ def test_commands_are_read_as_click_reads_them(full: bool) -> None:
 def test_an_operation_that_nobody_declared_a_command_for_gets_one() -> None:
     root = program({**COMMANDS, "thing mend": OPERATIONS["spawn_session"], "things": OPERATIONS["list_tags"]})
     part = by_words(root)["thing mend"]
-    with pytest.raises(click.UsageError, match="No such option '--note'"):
-        part.make_context("mend", ["find out", "--note", "x"], obj=Invocation())
-    options = ["--notes", "a", "--notes", "b", "--token-limit", "7", "--copy-notepad", "--session", "s"]
+    with pytest.raises(click.UsageError, match="No such option '--notes'"):
+        part.make_context("mend", ["find out", "--notes", "x"], obj=Invocation())
+    options = ["--note", "a", "--note", "b", "--token-limit", "7", "--copy-notepad", "--session", "s"]
     context = part.make_context("mend", ["find out", *options], obj=Invocation())
     assert context.params == {
         "task": "find out",
@@ -157,6 +162,35 @@ def test_an_operation_that_nobody_declared_a_command_for_gets_one() -> None:
     listed = root.get_help(click.Context(root, info_name="limpet"))
     assert "More:" in listed
     assert OPERATIONS["spawn_session"].description().split(".")[0] in str(part.help)
+
+
+def test_such_a_command_is_read_without_click_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cast(dict[str, Operation], COMMANDS), "thing mend", OPERATIONS["spawn_session"])
+    recognised = commands.recognise(["thing", "mend", "find out", "--note", "a", "--copy-notepad", "--session=s"])
+    assert recognised is not None
+    command, shared, values = recognised
+    assert (command.words, command.example) == ("thing mend", "limpet thing mend TASK")
+    assert shared == {"session": "s"}
+    assert values == {
+        "task": "find out",
+        "copy_notepad": True,
+        "notes": ("a",),
+        "references": (),
+        "token_limit": None,
+        "model": None,
+    }
+
+
+def test_a_declaration_repeats_nothing_that_the_row_says() -> None:
+    for heading in commands.HEADINGS:
+        for row in commands.under(heading):
+            if isinstance(row, commands.Group) or row.run or row.params is None:
+                continue
+            asked = commands.Command(row.words, row.example, session=row.session, fixed=row.fixed)
+            if any(isinstance(param, Parameter) for param in row.params):
+                continue
+            names = [param.name for param in filled(asked).params]
+            assert list(row.params) != names, f"{row.words}: leave params out, they are those of the row"
 
 
 def test_a_reply_that_nobody_draws_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,7 @@ import pytest
 from dashboard_kit import HOSTILE, HTML, MARK, PROJECT, Seen, Served, browser, project, send, served, walk
 from limpet import wiring
 from limpet.catalogue.table import OPERATIONS
-from limpet.doors.dashboard.actions import ACTIONS
-from limpet.doors.dashboard.app import back
+from limpet.doors.dashboard.app import ACTIONS, back
 from limpet.doors.dashboard.pages import LISTED, NAVIGATION, PAGES
 from limpet.doors.http import policy
 from limpet.doors.http.server import routes

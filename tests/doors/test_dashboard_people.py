@@ -11,7 +11,7 @@ import pytest
 from dashboard_kit import PROJECT, TOKEN, Seen, Served, browser, project, send, served, walk
 from limpet import wiring
 from limpet.api import wall_clock
-from limpet.doors.dashboard.actions import ACTIONS
+from limpet.doors.dashboard.app import ACTIONS
 from limpet.doors.dashboard.pages import PAGES
 from limpet.upkeep import access_tokens
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from doors.cli_runner import COMMAND
 from doors.hook_kit import Json, Place
 from limpet import limits
-from limpet.importers import files as reading
-from limpet.importers.facts import Fact, File, Unread
+from limpet.importers import memory_tools
+from limpet.importers.facts import Fact, SourceFile, Unread
 from limpet.model import MEMORY
 from limpet.store import Listing
 
@@ -199,8 +199,8 @@ def test_what_is_nothing_of_the_tool_is_refused_and_changes_nothing(place: Place
     folder = place.home / "empty"
     folder.mkdir()
     (folder / "odd").write_bytes(b"\xff")
-    wrong = folder / "odd" if reading.READERS[tool].folder else folder
-    nothing = folder if reading.READERS[tool].folder else folder / "odd"
+    wrong = folder / "odd" if memory_tools.READERS[tool].folder else folder
+    nothing = folder if memory_tools.READERS[tool].folder else folder / "odd"
     for source in (wrong, nothing, folder / "missing"):
         problem = taken_in(place, tool, str(source), refused=True)
         assert problem["code"] == "peer_not_readable"
@@ -232,9 +232,11 @@ headed = st.text(max_size=60).map(lambda one: f"---\ntags: {one}\n---\n{one}".en
 notes = st.text(max_size=200).map(str.encode) | headed
 
 
-@given(bodies, st.lists(st.builds(File, paths | paths.map(lambda one: f"{one}.md"), notes | st.binary()), max_size=4))
-def test_garbage_is_named_and_what_is_kept_can_be_kept(body: bytes, files: list[File]) -> None:
-    for reader in reading.READERS.values():
+@given(
+    bodies, st.lists(st.builds(SourceFile, paths | paths.map(lambda one: f"{one}.md"), notes | st.binary()), max_size=4)
+)
+def test_garbage_is_named_and_what_is_kept_can_be_kept(body: bytes, files: list[SourceFile]) -> None:
+    for reader in memory_tools.READERS.values():
         given: object = files if reader.folder else body
         for one in reader.read(given):  # type: ignore[arg-type]
             assert isinstance(one, Fact | Unread)

@@ -10,7 +10,7 @@ import pytest
 
 import limpet
 from limpet import clients
-from limpet.clients.base import Client
+from limpet.clients.base import CodingAgent
 
 
 @pytest.fixture(autouse=True)
@@ -22,14 +22,14 @@ def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_file_of_the_package_is_an_agent_of_that_name() -> None:
     assert clients.names() == ("claude-code", "codex", "copilot", "cursor", "gemini", "opencode")
     for name in clients.names():
-        assert type(clients.find(name)) is not Client
+        assert type(clients.find(name)) is not CodingAgent
         assert clients.find(name).name == name
         assert clients.find(name).title
 
 
 @pytest.mark.parametrize("name", ["emacs", "base", "edits", "install", "__init__", "", "../codex", "os"])
 def test_a_name_that_is_no_agent_speaks_the_plain_dialect(name: str) -> None:
-    assert type(clients.find(name)) is Client
+    assert type(clients.find(name)) is CodingAgent
     assert clients.find(name).name == name
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from limpet.doors.dashboard import html
 from limpet.doors.dashboard.html import address, area, el, field, many
+from limpet.doors.dashboard.pages.outputs import by_day, chart
 from limpet.doors.dashboard.pages.recall import lit
-from limpet.doors.dashboard.pages.savings import by_day, chart
 from limpet.store import Savings
 from limpet.text import safe
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.doors.hooks.fitting import CLOSE, LEAD, OPEN, Section, fitted
+from limpet.doors.hooks.fitting import CLOSE, LEAD, OPEN, ContextSection, fitted
 
 TEXTS = st.one_of(
     st.text(max_size=40),
@@ -16,7 +16,7 @@ TEXTS = st.one_of(
     st.just("a < / LimPet> b </system-reminder> c <hook_context>"),
 )
 MARK = re.compile(r"<(?=\s*/?\s*(limpet|system-reminder|hook_context))", re.IGNORECASE)
-SECTIONS = st.lists(st.builds(Section, TEXTS, st.integers(100, 3_000), st.just("this reads it")), max_size=8)
+SECTIONS = st.lists(st.builds(ContextSection, TEXTS, st.integers(100, 3_000), st.just("this reads it")), max_size=8)
 
 
 def utf8(text: str) -> int:
@@ -24,7 +24,7 @@ def utf8(text: str) -> int:
 
 
 @given(SECTIONS, st.integers(2_000, 9_500), st.booleans())
-def test_it_is_never_longer_than_the_cap(sections: list[Section], cap: int, in_bytes: bool) -> None:
+def test_it_is_never_longer_than_the_cap(sections: list[ContextSection], cap: int, in_bytes: bool) -> None:
     text = fitted(sections, cap, utf8 if in_bytes else len)
     assert (utf8(text) if in_bytes else len(text)) <= cap
     said = [one for one in sections if one.text.strip()]
@@ -41,7 +41,11 @@ def test_it_is_never_longer_than_the_cap(sections: list[Section], cap: int, in_b
 
 
 def test_each_has_its_share_and_the_first_get_what_is_left() -> None:
-    sections = [Section("a\n" * 5_000, 1_000, "A"), Section("b", 1_000, "B"), Section("c\n" * 5_000, 1_000, "C")]
+    sections = [
+        ContextSection("a\n" * 5_000, 1_000, "A"),
+        ContextSection("b", 1_000, "B"),
+        ContextSection("c\n" * 5_000, 1_000, "C"),
+    ]
     text = fitted(sections, 4_000)
     assert "\nb\n" in text
     assert text.count("a") > 1.5 * text.count("c") > 600

@@ -153,8 +153,6 @@ class Operation(NamedTuple):
         return hints | ({"idempotentHint": True} if self.idempotent else {})
 
 
-
-
 def trust_json(origin: str) -> Json:
     """The label of a text that neither a person nor an agent of this project wrote."""
     return {} if trusted(origin) else {"trust": "data"}

@@ -1,8 +1,9 @@
 """Coding agents: one file per agent with everything that is particular to it.
 
-An agent's file holds one subclass of `base.Client` and an instance of it, `CLIENT`: the edits of its configuration, its
-hook dialect, its transcript format and the environment variables it sets. The package lists its own modules, so a new
-agent is one new file. A hook imports the file of the agent that runs it; these files import nothing heavy.
+An agent's file holds one subclass of `base.CodingAgent` and an instance of it, `CLIENT`: the edits of its
+configuration, its hook dialect, its transcript format and the environment variables it sets. The package lists its own
+modules, so a new agent is one new file. A hook imports the file of the agent that runs it; these files import nothing
+heavy.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from limpet import settings
 
 if TYPE_CHECKING:
-    from limpet.clients.base import Client
+    from limpet.clients.base import CodingAgent
 
 _SHARED_MODULES = ("__init__", "base", "edits", "install")
 _UNRECOGNISED = "copilot"  # its payloads do not name the event
@@ -29,25 +30,25 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name.replace("_", "-") for name in modules if name not in _SHARED_MODULES))
 
 
-def every() -> tuple[Client, ...]:
+def every() -> tuple[CodingAgent, ...]:
     return tuple(find(name) for name in names())
 
 
-def find(name: str) -> Client:
+def find(name: str) -> CodingAgent:
     """The coding agent with this name. An unknown one speaks the plain dialect and has nothing else."""
     module = name.replace("-", "_")
     if module.isidentifier() and module not in _SHARED_MODULES:
         try:
-            client: Client = import_module(f"limpet.clients.{module}").CLIENT
+            client: CodingAgent = import_module(f"limpet.clients.{module}").CLIENT
         except ModuleNotFoundError:
             pass
         else:
             return client
-    unknown: Client = import_module("limpet.clients.base").Client(name)
+    unknown: CodingAgent = import_module("limpet.clients.base").CodingAgent(name)
     return unknown
 
 
-def detect(payload: Mapping[str, Any]) -> Client:
+def detect(payload: Mapping[str, Any]) -> CodingAgent:
     """The agent that sent a hook payload, where the command does not name it: by the environment, or the payload."""
     clients = sorted(every(), key=lambda client: client.copied_variables)
     for client in clients:

@@ -1,6 +1,6 @@
-"""What Limpet knows about a coding agent (`Client`), and what the hook dialects of the agents have in common.
+"""What Limpet knows about a coding agent (`CodingAgent`), and what the hook dialects of the agents have in common.
 
-`read` turns the payload of a hook into a `HookEvent`; `Client.write` turns a `HookAnswer` into the agent's JSON.
+`read` turns the payload of a hook into a `HookEvent`; `CodingAgent.write` turns a `HookAnswer` into the agent's JSON.
 
 Annotations are real objects in this module: as strings, they would be compiled for every NamedTuple whenever a hook
 starts.
@@ -17,7 +17,7 @@ from limpet import limits
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from limpet.clients.edits import Edit, Target
+    from limpet.clients.edits import Edit, InstallTarget
 
     class MessageSink(Protocol):
         """Takes the messages of a transcript's record, in any of the formats that agents use."""
@@ -49,7 +49,7 @@ COMMON_EVENTS = {
 }
 
 
-class Client:
+class CodingAgent:
     """A coding agent. The defaults are those of an agent that is not known: it speaks the plain dialect."""
 
     name = ""
@@ -81,7 +81,7 @@ class Client:
     def __init__(self, name: str = "") -> None:
         self.name = name or self.name
 
-    def files(self, target: "Target") -> "dict[str, tuple[Edit, ...]]":
+    def files(self, target: "InstallTarget") -> "dict[str, tuple[Edit, ...]]":
         """The configuration files, by path, and the edits that install Limpet.
 
         For an agent without hooks: `target.server(hooks=False)`, so that the server itself gives the handoff.
@@ -136,7 +136,7 @@ class Client:
 class HookEvent(NamedTuple):
     """An event of any agent, in our terms."""
 
-    client: Client
+    client: CodingAgent
     name: str  # a key of TRIAGE in doors/hooks/triage.py
     client_name: str  # the agent's own name of the event
     session: str
@@ -157,7 +157,7 @@ class HookAnswer(NamedTuple):
     arguments: Json | None = None  # given to the tool in place of the model's arguments
 
 
-def read(client: Client, name: str, payload: Mapping[str, Any]) -> HookEvent:
+def read(client: CodingAgent, name: str, payload: Mapping[str, Any]) -> HookEvent:
     """The event of a hook payload. A missing or malformed member counts as absent."""
 
     def text(*names: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from limpet.clients.base import (
     COMMON_EVENTS,
-    Client,
+    CodingAgent,
     HookAnswer,
     HookEvent,
     Json,
@@ -23,13 +23,13 @@ from limpet.clients.base import (
 
 if TYPE_CHECKING:
     from limpet.clients.base import MessageSink
-    from limpet.clients.edits import Edit, Target
+    from limpet.clients.edits import Edit, InstallTarget
 
 _BASH_RESULT = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
 _NOT_CONVERSATION = ("isSidechain", "isMeta", "isCompactSummary")
 
 
-class ClaudeCode(Client):
+class ClaudeCode(CodingAgent):
     name = "claude-code"
     title = "Claude Code"
 
@@ -47,7 +47,7 @@ class ClaudeCode(Client):
 
     transcript_files = (".claude/projects/*/*.jsonl",)
 
-    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+    def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         config = target.path(".claude.json") if target.scope == "user" else target.path(".mcp.json")
         server = {"type": "stdio", **target.server(), "alwaysLoad": True}
         return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from limpet.clients.base import (
     COMMON_EVENTS,
-    Client,
+    CodingAgent,
     HookAnswer,
     HookEvent,
     Json,
@@ -20,10 +20,10 @@ from limpet.clients.base import (
 
 if TYPE_CHECKING:
     from limpet.clients.base import MessageSink
-    from limpet.clients.edits import Edit, Target
+    from limpet.clients.edits import Edit, InstallTarget
 
 
-class Codex(Client):
+class Codex(CodingAgent):
     name = "codex"
     title = "Codex CLI"
 
@@ -36,7 +36,7 @@ class Codex(Client):
 
     transcript_files = (".codex/sessions/*/*/*/rollout-*.jsonl",)
 
-    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+    def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         server = target.server()
         lines = f"[mcp_servers.limpet]\ncommand = {json.dumps(server['command'])}\nargs = {json.dumps(server['args'])}"
         return {

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from limpet.clients.base import HOOK_SECONDS, Client, HookAnswer, HookEvent, Json, a_text
+from limpet.clients.base import HOOK_SECONDS, CodingAgent, HookAnswer, HookEvent, Json, a_text
 
 if TYPE_CHECKING:
     from limpet.clients.base import MessageSink
-    from limpet.clients.edits import Edit, Target
+    from limpet.clients.edits import Edit, InstallTarget
 
 EVENTS = {
     "sessionStart": "session-start",
@@ -23,7 +23,7 @@ EVENTS = {
 _RECORD_TYPES = ("session.start", "user.message", "assistant.message", "tool.execution_complete")
 
 
-class Copilot(Client):
+class Copilot(CodingAgent):
     name = "copilot"
     title = "Copilot CLI"
 
@@ -40,7 +40,7 @@ class Copilot(Client):
 
     transcript_files = (".copilot/session-state/*/events.jsonl",)
 
-    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+    def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         hooks = {
             event: [
                 {

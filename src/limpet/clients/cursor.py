@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limpet.clients.base import HOOK_SECONDS, Client, HookAnswer, HookEvent, Json, with_failure
+from limpet.clients.base import HOOK_SECONDS, CodingAgent, HookAnswer, HookEvent, Json, with_failure
 
 if TYPE_CHECKING:
-    from limpet.clients.edits import Edit, Target
+    from limpet.clients.edits import Edit, InstallTarget
 
 EVENTS = {
     "sessionStart": "session-start",
@@ -18,7 +18,7 @@ EVENTS = {
 }
 
 
-class Cursor(Client):
+class Cursor(CodingAgent):
     name = "cursor"
     title = "Cursor"
 
@@ -31,7 +31,7 @@ class Cursor(Client):
     hides_session = True
     replaceable_tools = ("MCP:*",)
 
-    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+    def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         hooks = tuple(
             target.hook(
                 ("hooks", event),

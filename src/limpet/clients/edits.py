@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from limpet import prompts
-from limpet.clients.base import HOOK_SECONDS, Client
+from limpet.clients.base import HOOK_SECONDS, CodingAgent
 from limpet.text import json_spans
 
 NAME = "limpet"
@@ -26,21 +26,21 @@ BEGIN = ">>> limpet: `limpet uninstall` removes what is between these marks"
 END = "<<< limpet"
 
 
-class Entry(NamedTuple):
+class ServerEntry(NamedTuple):
     """A member named `limpet` of the object at the path."""
 
     path: tuple[str, ...]
     value: Any
 
 
-class Hook(NamedTuple):
+class HookEntry(NamedTuple):
     """An item of the list at the path that runs a hook of Limpet."""
 
     path: tuple[str, ...]
     value: Any
 
 
-class Member(NamedTuple):
+class DefaultMember(NamedTuple):
     """A member that an agent requires. It is added where it is missing, and stays unless the file is deleted."""
 
     path: tuple[str, ...]
@@ -65,14 +65,14 @@ class OwnFile(NamedTuple):
     text: str
 
 
-Edit = Entry | Hook | Member | Block | OwnFile
+Edit = ServerEntry | HookEntry | DefaultMember | Block | OwnFile
 
 
-class Unreadable(ValueError):
+class UnreadableConfig(ValueError):
     """The file has a syntax error, so the agent could not read it either; it is left alone. The text says why."""
 
 
-class Target(NamedTuple):
+class InstallTarget(NamedTuple):
     """Where Limpet is installed, and how it is started. The methods make the edits, so that the files of the agents
     need not import this module: hooks do without it."""
 
@@ -99,14 +99,14 @@ class Target(NamedTuple):
     def prompt(self, name: str) -> str:
         return prompts.client(name)
 
-    def entry(self, path: tuple[str, ...], value: Any) -> Entry:
-        return Entry(path, value)
+    def entry(self, path: tuple[str, ...], value: Any) -> ServerEntry:
+        return ServerEntry(path, value)
 
-    def hook(self, path: tuple[str, ...], value: Any) -> Hook:
-        return Hook(path, value)
+    def hook(self, path: tuple[str, ...], value: Any) -> HookEntry:
+        return HookEntry(path, value)
 
-    def member(self, path: tuple[str, ...], value: Any) -> Member:
-        return Member(path, value)
+    def member(self, path: tuple[str, ...], value: Any) -> DefaultMember:
+        return DefaultMember(path, value)
 
     def block(self, lines: str) -> Block:
         return Block(lines)
@@ -116,10 +116,10 @@ class Target(NamedTuple):
 
     def common_hooks(
         self, client: str, events: Mapping[str, tuple[str, str]], timeout: int = HOOK_SECONDS
-    ) -> tuple[Hook, ...]:
+    ) -> tuple[HookEntry, ...]:
         """Hooks in the form of Claude Code, which several agents have adopted."""
         return tuple(
-            Hook(
+            HookEntry(
                 ("hooks", event),
                 {
                     **({"matcher": matcher} if matcher else {}),
@@ -155,9 +155,9 @@ def without_edits(text: str, edits: tuple[Edit, ...]) -> str:
     return text
 
 
-def has_hooks(client: Client, root: str, home: str) -> bool:
+def has_hooks(client: CodingAgent, root: str, home: str) -> bool:
     """Whether hooks are installed in the agent's own files, for this project or for all."""
-    targets = (Target("user", home, (NAME,)), Target("project", root, (NAME,)))
+    targets = (InstallTarget("user", home, (NAME,)), InstallTarget("project", root, (NAME,)))
     return any(HOOK_MARK in text_at(path) for target in targets for path in client.files(target))
 
 
@@ -181,11 +181,11 @@ def _applied(text: str, edit: Edit) -> str:
     return _in_json(_put, text, edit)
 
 
-def _put(text: str, edit: Entry | Hook | Member) -> str:
-    if isinstance(edit, Entry):
+def _put(text: str, edit: ServerEntry | HookEntry | DefaultMember) -> str:
+    if isinstance(edit, ServerEntry):
         return json_spans.put(text, (*edit.path, NAME), edit.value)
     node = json_spans.find(text, edit.path) if text.strip() else None
-    if isinstance(edit, Member):
+    if isinstance(edit, DefaultMember):
         return text if node else json_spans.put(text, edit.path, edit.value)
     if node is not None and edit.value in json_spans.value(text, node):
         return text
@@ -200,10 +200,10 @@ def _removed(text: str, edit: Edit) -> str:
     return _in_json(_take, text, edit) if text.strip() else text
 
 
-def _take(text: str, edit: Entry | Hook | Member) -> str:
-    if isinstance(edit, Member) or not text.strip():
+def _take(text: str, edit: ServerEntry | HookEntry | DefaultMember) -> str:
+    if isinstance(edit, DefaultMember) or not text.strip():
         return text
-    if isinstance(edit, Entry):
+    if isinstance(edit, ServerEntry):
         text = json_spans.drop(text, edit.path, lambda name, value: name == NAME)
     else:
         text = json_spans.drop(text, edit.path, lambda name, value: HOOK_MARK in json.dumps(value))
@@ -222,11 +222,11 @@ def _pruned(text: str, path: tuple[str, ...]) -> str:
     return text
 
 
-def _in_json(change: Callable[[str, Any], str], text: str, edit: Entry | Hook | Member) -> str:
+def _in_json(change: Callable[[str, Any], str], text: str, edit: ServerEntry | HookEntry | DefaultMember) -> str:
     try:
         return change(text, edit)
     except json_spans.NotJson as problem:
-        raise Unreadable(str(problem)) from None
+        raise UnreadableConfig(str(problem)) from None
 
 
 def _with_block(text: str, edit: Block) -> str:

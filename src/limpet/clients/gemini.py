@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from limpet.clients.base import (
     HOOK_SECONDS,
-    Client,
+    CodingAgent,
     HookAnswer,
     HookEvent,
     Json,
@@ -27,7 +27,7 @@ from limpet.clients.base import (
 
 if TYPE_CHECKING:
     from limpet.clients.base import MessageSink
-    from limpet.clients.edits import Edit, Target
+    from limpet.clients.edits import Edit, InstallTarget
 
 EVENTS = {
     "SessionStart": ("session-start", ""),
@@ -43,7 +43,7 @@ _FRAME = r"(?s)<untrusted_context>\n(.*)\n</untrusted_context>\s*"  # around eve
 _MESSAGE_TYPES = ("user", "gemini")
 
 
-class Gemini(Client):
+class Gemini(CodingAgent):
     name = "gemini"
     title = "Gemini CLI"
 
@@ -55,7 +55,7 @@ class Gemini(Client):
 
     transcript_files = (".gemini/tmp/*/chats/session-*.json*",)
 
-    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+    def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         hooks = target.common_hooks(self.name, EVENTS, HOOK_SECONDS * 1_000)  # Gemini CLI counts in milliseconds
         server = target.entry(("mcpServers",), target.server())
         return {target.path(".gemini", "settings.json"): (server, *hooks)}

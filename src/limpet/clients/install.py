@@ -24,14 +24,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from limpet import errors, prompts
-from limpet.clients.base import Client
+from limpet.clients.base import CodingAgent
 from limpet.clients.edits import (
     NAME,
     Block,
     Edit,
+    InstallTarget,
     OwnFile,
-    Target,
-    Unreadable,
+    UnreadableConfig,
     text_at,
     with_edits,
     without_edits,
@@ -60,7 +60,7 @@ class FileChange(NamedTuple):
         return self.before != self.after
 
 
-def plan_install(client: Client, target: Target, requested: Iterable[str] = ()) -> tuple[FileChange, ...]:
+def plan_install(client: CodingAgent, target: InstallTarget, requested: Iterable[str] = ()) -> tuple[FileChange, ...]:
     """The changes that install Limpet with these extras. Raises BadInput if the agent could not read a file."""
     files = client.files(target)
     available = extras(client, target)
@@ -75,7 +75,7 @@ def plan_install(client: Client, target: Target, requested: Iterable[str] = ()) 
     return tuple(changes)
 
 
-def plan_uninstall(client: Client, target: Target, data: str) -> tuple[FileChange, ...]:
+def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tuple[FileChange, ...]:
     """The changes that remove Limpet: restore the saved bytes if the file is unchanged since, else undo the edits."""
     record = _record(data)
     files = client.files(target)
@@ -116,7 +116,7 @@ def apply_uninstall(changes: Iterable[FileChange], data: str) -> None:
             _write_record(data, record)
 
 
-def is_installed(client: Client, target: Target) -> bool:
+def is_installed(client: CodingAgent, target: InstallTarget) -> bool:
     """Whether every file of the agent has Limpet's part."""
     return all(not change.needed for change in plan_install(client, target))
 
@@ -131,7 +131,7 @@ def rendered(change: FileChange) -> str:
 # --- extras -----------------------------------------------------------------------------------------------------------
 
 
-def extras(client: Client, target: Target) -> dict[str, Files]:
+def extras(client: CodingAgent, target: InstallTarget) -> dict[str, Files]:
     """The extras that the agent can have in this scope, by name."""
     skill = target.path(client.skills_folder, *_SKILL_FILE)
     available: dict[str, Files] = {SKILL: {skill: (OwnFile(prompts.client("SKILL.md")),)}}
@@ -140,7 +140,7 @@ def extras(client: Client, target: Target) -> dict[str, Files]:
     return available
 
 
-def installed_extras(client: Client, target: Target) -> dict[str, Files]:
+def installed_extras(client: CodingAgent, target: InstallTarget) -> dict[str, Files]:
     return {
         name: files
         for name, files in extras(client, target).items()
@@ -160,7 +160,7 @@ def _has(path: str, edit: Edit) -> bool:
 # --- plugins ----------------------------------------------------------------------------------------------------------
 
 
-def plugin_enabled(client: Client, root: str, home: str) -> bool:
+def plugin_enabled(client: CodingAgent, root: str, home: str) -> bool:
     """Whether the agent's plugin of Limpet is on."""
     enabled = False
     for path in client.plugin_settings(root, home):
@@ -187,7 +187,7 @@ def _edited(path: str, before: bytes | None, edits: tuple[Edit, ...]) -> bytes:
         return with_edits((before or b"").decode("utf-8"), edits).encode("utf-8")
     except UnicodeDecodeError as problem:
         raise errors.bad_config_file(path, f"it is not UTF-8 ({problem.reason})") from None
-    except Unreadable as problem:
+    except UnreadableConfig as problem:
         raise errors.bad_config_file(path, str(problem)) from None
 
 
@@ -196,7 +196,7 @@ def _taken_out(path: str, now: bytes, edits: tuple[Edit, ...]) -> bytes | None:
         text = without_edits(now.decode("utf-8"), edits)
     except UnicodeDecodeError as problem:
         raise errors.bad_config_file(path, f"it is not UTF-8 ({problem.reason})") from None
-    except Unreadable as problem:
+    except UnreadableConfig as problem:
         raise errors.bad_config_file(path, str(problem)) from None
     return text.encode("utf-8") if text.strip() else None
 

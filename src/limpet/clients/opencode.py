@@ -1,6 +1,6 @@
 """OpenCode. It keeps sessions in a database of its own; `opencode export SESSION` writes one as a JSON document.
 
-Its hooks are a plugin in JavaScript that Limpet installs, so they speak the plain dialect of `Client.write`.
+Its hooks are a plugin in JavaScript that Limpet installs, so they speak the plain dialect of `CodingAgent.write`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from limpet.clients.base import Client, a_text
+from limpet.clients.base import CodingAgent, a_text
 
 if TYPE_CHECKING:
     from limpet.clients.base import MessageSink
-    from limpet.clients.edits import Edit, Target
+    from limpet.clients.edits import Edit, InstallTarget
 
 
-class OpenCode(Client):
+class OpenCode(CodingAgent):
     name = "opencode"
     title = "OpenCode"
 
@@ -27,7 +27,7 @@ class OpenCode(Client):
 
     transcript_advice = "Write the session to a file first: `opencode export SESSION > session.json`."
 
-    def files(self, target: Target) -> dict[str, tuple[Edit, ...]]:
+    def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         server = {"type": "local", "command": target.server_command(), "enabled": True}
         plugin = target.prompt("opencode_plugin.js").replace("__COMMAND__", json.dumps(list(target.command)))
         user_folder = target.path(".config", "opencode")

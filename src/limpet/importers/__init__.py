@@ -1,5 +1,5 @@
-"""Importing from other programs: one module per memory tool reads its files.
+"""Importing from other programs.
 
-`files` opens the files of a tool, and `facts` adds what its reader finds to memory. `transcripts` reads the sessions of
-coding agents, and `conversations` adds their messages to a session.
+`memory_tools` reads the files of other memory tools, and `facts` adds what it finds to memory. `transcripts` reads the
+sessions of coding agents, and `conversations` adds their messages to a session.
 """

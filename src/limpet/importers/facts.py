@@ -35,7 +35,7 @@ class Unread(NamedTuple):
     why: str
 
 
-class File(NamedTuple):
+class SourceFile(NamedTuple):
     """A file of a folder: its relative path, with slashes, and its bytes, or why they were not read."""
 
     path: str
@@ -47,7 +47,7 @@ class Reader(NamedTuple):
 
     tool: str
     folder: bool
-    read: Callable[[bytes], Iterator[Fact | Unread]] | Callable[[Iterable[File]], Iterator[Fact | Unread]]
+    read: Callable[[bytes], Iterator[Fact | Unread]] | Callable[[Iterable[SourceFile]], Iterator[Fact | Unread]]
 
 
 def fact(tool: str, name: str, text: str, tags: Iterable[str] = ()) -> Fact | Unread:
@@ -79,10 +79,6 @@ def a_few(tags: Iterable[str]) -> tuple[str, ...]:
         if name and len(name) <= limits.TAG_MAX_CHARS and not safe.problem(name):
             names.setdefault(name.casefold(), name)
     return tuple(names.values())[: limits.NOTE_MAX_TAGS]
-
-
-def a_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def texts_of(value: object) -> list[str]:

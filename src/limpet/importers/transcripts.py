@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from limpet import clients, limits
-from limpet.clients.base import Client, a_text
+from limpet.clients.base import CodingAgent, a_text
 from limpet.window.formats import anthropic, openai_responses
 from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Call, Media, Message, Part, Result, Text
 
@@ -150,7 +150,7 @@ def _placeholder(media: Media) -> Text:
 
 
 def _transcript(
-    client: Client, records: Sequence[tuple[int, Record]], lines: int, unread: Sequence[UnreadLine]
+    client: CodingAgent, records: Sequence[tuple[int, Record]], lines: int, unread: Sequence[UnreadLine]
 ) -> Transcript:
     skipped = list(unread)
     session = folder = ""
@@ -172,7 +172,7 @@ def _transcript(
     return Transcript(client.name, session, folder, ordered, lines, tuple(sorted(skipped)))
 
 
-def _writer(candidates: Sequence[Client], records: Sequence[Record]) -> Client | None:
+def _writer(candidates: Sequence[CodingAgent], records: Sequence[Record]) -> CodingAgent | None:
     """The agent that wrote most of the records."""
     votes = [(sum(map(client.is_record, records)), client) for client in candidates]
     most, client = max(votes, key=lambda vote: vote[0])

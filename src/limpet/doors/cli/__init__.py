@@ -1,7 +1,7 @@
 """The command line: `main`.
 
-Commands are declared as data in commands/ and read by command.py. Most of them are one call of one operation (plain.py)
-whose reply is drawn by replies.py; the others name a function of their own.
+Commands are declared and read in commands/. Most of them are one call of one operation (plain.py) whose reply is drawn
+by replies.py; the others name a function of their own.
 
 Modules are imported by name here, when it is clear which ones the words need: agents wait for every hook, and programs
 ask for the version again and again.

@@ -8,18 +8,16 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from limpet import __version__, prompts
-from limpet.catalogue.operation import Operation, Param
+from limpet import __version__
+from limpet.catalogue.operation import Operation
 from limpet.catalogue.table import COMMANDS
-from limpet.doors.cli import command as declared
 from limpet.doors.cli import commands, render
-from limpet.doors.cli.command import Misuse, Parameter, as_number, is_option, shared
-from limpet.doors.cli.commands import function
-from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.commands import Misuse, Parameter, as_number, function, is_option, shared
+from limpet.doors.cli.plain import filled
+from limpet.doors.cli.run import Invocation
 
 MARK = "\0"  # no argument of a process can hold it
 INTERRUPTED = 130
-_KINDS = {"integer": declared.NUMBER, "boolean": declared.FLAG, "strings": declared.LIST}
 COMPLETE_VARIABLE = "_LIMPET_COMPLETE"  # the name click derives from the program's
 ABOUT = """Working memory for AI agents: notes, notepad, memory and handoff that outlive the context window.
 
@@ -46,7 +44,7 @@ def run(args: list[str], cli: Invocation, *, as_json: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
-def refuse(command: declared.Command, message: str, *, as_json: bool) -> int:
+def refuse(command: commands.Command, message: str, *, as_json: bool) -> int:
     """Show a mistake that the command found itself, with its usage."""
     root = program()
     context = click.Context(root, info_name="limpet", **root.context_settings)
@@ -81,7 +79,7 @@ def program(operations: Mapping[str, Operation] = COMMANDS) -> ClickGroup:
     groups = {"": root}
     for row in commands.every():
         parent, _, name = row.words.rpartition(" ")
-        if isinstance(row, declared.Group):
+        if isinstance(row, commands.Group):
             groups[row.words] = ClickGroup(name, help=row.help, short_help=row.short_help)
             groups[parent].add_command(groups[row.words])
             _run_alone(groups[row.words], row.default)
@@ -92,33 +90,9 @@ def program(operations: Mapping[str, Operation] = COMMANDS) -> ClickGroup:
         if group not in groups:
             groups[group] = ClickGroup(group)
             root.add_command(groups[group])
-        groups[group].add_command(ClickCommand(_generated(words, operations[words]), name, operations[words]))
+        row = filled(commands.Command(words, ""), operations[words], with_help=True)
+        groups[group].add_command(ClickCommand(row, name, operations[words]))
     return root
-
-
-def _generated(words: str, operation: Operation) -> declared.Command:
-    """A command for an operation that has words in the catalogue but no declaration.
-
-    Required texts are arguments in their order, everything else is an option. Help is what agents read.
-    """
-    params = tuple(_generated_parameter(operation, param) for param in operation.params)
-    arguments = "".join(f" {param.name.upper()}" for param in params if not param.flags)
-    return declared.Command(
-        words,
-        f"limpet {words}{arguments}",
-        params=params,
-        session=operation.in_session,
-        calls_for=declared.READING if operation.every_session else declared.WRITING,
-    )
-
-
-def _generated_parameter(operation: Operation, param: Param) -> Parameter:
-    kind = _KINDS.get(param.type, declared.TEXT)
-    if param.required and kind == declared.TEXT:
-        return Parameter(param.name, required=True)
-    flag = f"--{param.name.replace('_', '-')}"
-    help_text = prompts.tool(operation.name).params.get(param.name, "")
-    return Parameter(param.name, kind, flag, help=help_text, required=param.required and kind != declared.FLAG)
 
 
 def _run_alone(group: ClickGroup, default: str) -> None:
@@ -139,7 +113,7 @@ def _run_alone(group: ClickGroup, default: str) -> None:
 class ClickCommand(click.Command):
     """A declared command. Its help is that of its operation, then its own, then the example."""
 
-    def __init__(self, row: declared.Command, name: str, operation: Operation | None) -> None:
+    def __init__(self, row: commands.Command, name: str, operation: Operation | None) -> None:
         description = operation.description() if operation else ""
         example = "\n".join(f"  {line}" for line in row.example.split("\n"))
         about = " ".join(part for part in (description, row.help) if part)
@@ -190,7 +164,7 @@ class ClickGroup(click.Group):
                     formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
 
 
-def _callback(row: declared.Command) -> Callable[..., int | None]:
+def _callback(row: commands.Command) -> Callable[..., int | None]:
     @click.pass_context
     def call(context: click.Context, /, **values: Any) -> int | None:
         if row.standalone:
@@ -218,12 +192,12 @@ _NUMBER = _Number()
 
 
 def _parameter(param: Parameter) -> click.Parameter:
-    if param.kind == declared.CONFIRM:
+    if param.kind == commands.CONFIRM:
         confirmed = click.confirmation_option(param.flags, prompt=param.help)(lambda: None)
         return confirmed.__click_params__[0]  # type: ignore[attr-defined,no-any-return]
     default = {} if param.default is None else {"default": param.default}
     if not param.flags:
-        nargs = -1 if param.kind == declared.REST else 1
+        nargs = -1 if param.kind == commands.REST else 1
         return click.Argument(
             [param.name],
             type=_type(param),
@@ -233,16 +207,16 @@ def _parameter(param: Parameter) -> click.Parameter:
             **default,
         )
     names = [param.flags, param.name]
-    if param.kind == declared.FLAG and param.value is True:
+    if param.kind == commands.FLAG and param.value is True:
         return click.Option(names, is_flag=True, help=param.help)
-    if param.kind == declared.FLAG:
+    if param.kind == commands.FLAG:
         return click.Option(names, flag_value=param.value, default=None, help=param.help)
-    if param.kind == declared.SWITCH:
+    if param.kind == commands.SWITCH:
         return click.Option(names, default=None, help=param.help)
     return click.Option(
         names,
         type=_type(param),
-        multiple=param.kind == declared.LIST,
+        multiple=param.kind == commands.LIST,
         metavar=param.metavar or None,
         help=param.help,
         required=param.required,
@@ -252,13 +226,13 @@ def _parameter(param: Parameter) -> click.Parameter:
 
 def _type(param: Parameter) -> click.ParamType[Any] | None:
     types: dict[str, Callable[[], click.ParamType[Any]]] = {
-        declared.NUMBER: lambda: _NUMBER,
-        declared.COUNT: lambda: click.IntRange(param.low, param.high),
-        declared.CHOICE: lambda: click.Choice(param.choices),
-        declared.PATH: click.Path,
-        declared.FILE: lambda: click.Path(exists=True, dir_okay=False, allow_dash=True),
-        declared.FOLDER: lambda: click.Path(file_okay=False),
-        declared.REST: lambda: click.UNPROCESSED,
+        commands.NUMBER: lambda: _NUMBER,
+        commands.COUNT: lambda: click.IntRange(param.low, param.high),
+        commands.CHOICE: lambda: click.Choice(param.choices),
+        commands.PATH: click.Path,
+        commands.FILE: lambda: click.Path(exists=True, dir_okay=False, allow_dash=True),
+        commands.FOLDER: lambda: click.Path(file_okay=False),
+        commands.REST: lambda: click.UNPROCESSED,
     }
     return types[param.kind]() if param.kind in types else None
 
@@ -270,7 +244,7 @@ def _remembered(param: Parameter) -> click.Option:
         if value is not None:
             ctx.ensure_object(Invocation).take({param.name: _unmarked(value)})
 
-    is_flag = param.kind == declared.FLAG
+    is_flag = param.kind == commands.FLAG
     return click.Option(
         [param.flags],
         is_flag=is_flag or None,

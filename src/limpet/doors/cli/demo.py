@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from limpet import wiring
 from limpet.api import Limpet
-from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.render import Screen
+from limpet.doors.cli.run import Invocation
 from limpet.text import tokens
 
 BEGIN_MS = 1_772_445_600_000  # 2026-03-02 10:00 UTC; a clock of its own makes the story the same every time
@@ -101,7 +101,7 @@ class Lost(Exception):
     """Words that the story relies on are not in the window."""
 
 
-class Model:
+class ScriptedModel:
     """Follows the script as long as the window holds the words it relies on."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
@@ -172,7 +172,7 @@ class _Story:
             self._say("", f"  window: rebuilt from the store, about {tokens.count(context):,} tokens:")
             for line in context.splitlines():
                 self._say("dim", f"  | {line}")
-        model = Model(act.turns)
+        model = ScriptedModel(act.turns)
         while turn := model.reply(window):
             session.used()  # the window has served a model call, and with it the handoff
             answer = json.dumps(tools[turn.tool].handler(turn.arguments), ensure_ascii=False)

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from limpet import __version__, errors, settings
-from limpet.doors.cli.command import Misuse
-from limpet.doors.cli.invocation import BY, OWN_SESSION, Invocation
+from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import exists, file_of, shown_place
+from limpet.doors.cli.run import BY, OWN_SESSION, Invocation
 from limpet.errors import LimpetError
 from limpet.model import milliseconds
 from limpet.settings import Bounds, OutputRules, WindowRules

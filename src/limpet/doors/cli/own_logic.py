@@ -1,14 +1,38 @@
-"""Commands that call one operation but have to work out its arguments first."""
+"""Commands with logic of their own: they work out the arguments of an operation first, or call more than one part.
+
+The modules that one command needs are imported by that command: people wait for every start.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
 
-from limpet.doors.cli import replies
-from limpet.doors.cli.command import Misuse
-from limpet.doors.cli.invocation import BY, Invocation
+from limpet.catalogue.late import LateModule
+from limpet.doors.cli import render
+from limpet.doors.cli.commands import ACTIVE, WRITING, Misuse
+from limpet.doors.cli.render import Screen
+from limpet.doors.cli.run import BY, Invocation
+from limpet.errors import LimpetError
+
+if TYPE_CHECKING:
+    from limpet.api import Limpet
+    from limpet.catalogue import table
+    from limpet.doors.cli import replies
+    from limpet.journal import recover as journal_recovery
+    from limpet.protocol import jsonrpc, mcp_server
+    from limpet.text import tokens
+    from limpet.upkeep import access_tokens
+else:
+    table, replies, tokens = map(LateModule, ("catalogue.table", "doors.cli.replies", "text.tokens"))
+    jsonrpc, mcp_server = map(LateModule, ("protocol.jsonrpc", "protocol.mcp_server"))
+    journal_recovery, access_tokens = map(LateModule, ("journal.recover", "upkeep.access_tokens"))
+
+Json = dict[str, Any]
+LEVELS = (1, 2, 3)  # of the journal
 
 
 def update_note(
@@ -71,3 +95,190 @@ def _inputs(text: str) -> Any:
         return json.loads(text)
     except ValueError as problem:
         raise Misuse(f"--inputs is no JSON: {problem}.") from None
+
+
+# --- a notepad or a system prompt: replace or delete a passage, or open the person's editor ---------------------------
+
+
+# The operations on a text, and which session they are called for. No NamedTuple: making one takes a millisecond.
+PAD = {"read": "read_notepad", "write": "write_notepad", "edit": "update_notepad", "calls_for": ACTIVE}
+PROMPT = {
+    "read": "read_system_prompt",
+    "write": "write_system_prompt",
+    "edit": "edit_system_prompt",
+    "calls_for": WRITING,
+}
+
+
+def edit_pad(cli: Invocation, /, **options: Any) -> int:
+    return _edit(cli, PAD, **options)
+
+
+def edit_prompt(cli: Invocation, /, **options: Any) -> int:
+    return _edit(cli, PROMPT, **options)
+
+
+def _edit(
+    cli: Invocation,
+    document: dict[str, str],
+    find: str | None,
+    replace: str | None,
+    delete: str | None,
+    everywhere: bool,
+    expected_version: int | None,
+) -> int:
+    change: dict[str, Any] = {"replace_all": everywhere or None, "expected_version": expected_version}
+    if delete is not None and (find is not None or replace is not None):
+        raise Misuse("--delete stands alone: leave --find and --replace out.")
+    if delete is not None:
+        return _change(
+            cli, document["edit"], {"operation": "delete", "content": delete, **change}, document["calls_for"]
+        )
+    if find is not None or replace is not None:
+        change |= {"operation": "find_replace", "find": find, "replace": replace}
+        return _change(cli, document["edit"], change, document["calls_for"])
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return _edit_by_hand(cli, document)
+    raise Misuse("Give --find and --replace, or --delete; on a terminal, nothing opens your editor.")
+
+
+def _change(cli: Invocation, operation: str, arguments: dict[str, Any], calls_for: str) -> int:
+    return replies.show(cli, operation, cli.call(operation, arguments, cli.session_for(calls_for)), arguments)
+
+
+def _edit_by_hand(cli: Invocation, document: dict[str, str]) -> int:
+    """Open the person's editor on a private file. If the result cannot be saved the file stays: no work is lost."""
+    session = cli.session_for(document["calls_for"])
+    before = cli.call(document["read"], {}, session)
+    path = _private_file(before["content"])
+    saved = True
+    try:
+        import click  # late: most commands need neither an editor nor click
+
+        click.edit(filename=path)
+        with open(path, "rb") as file:
+            after = file.read().decode("utf-8", "surrogateescape")
+        # Editors end the last line; that alone is no change.
+        if after in (before["content"], before["content"] + "\n"):
+            cli.notice("nothing was changed.")
+            return 0
+        arguments = {"content": after, "expected_version": before["version"]}
+        return replies.show(cli, document["write"], cli.call(document["write"], arguments, session), arguments)
+    except LimpetError:
+        saved = False
+        cli.notice(f"your text was not saved; it is kept in {path}.")
+        raise
+    finally:
+        if saved:
+            os.unlink(path)
+
+
+def _private_file(content: str) -> str:
+    import tempfile
+
+    handle, path = tempfile.mkstemp(prefix="limpet-notepad-", suffix=".md")  # readable by its owner alone
+    with os.fdopen(handle, "wb") as file:
+        file.write(content.encode())
+    return path
+
+
+# --- the journal without a store: hooks run it at every start ---------------------------------------------------------
+
+
+def recover_journal(cli: Invocation, level: int | str | None, query: str | None) -> int:
+    if cli.json or isinstance(level, str) or level not in (None, *LEVELS) or not (query or "").isprintable():
+        # The operation checks its arguments and renders its reply, which takes a store and longer.
+        reply = cli.call("recover_notes", {"level": level, "query": query})
+        cli.answer(reply, lambda screen: screen.block(reply["text"]))
+        return 0
+    journal = journal_recovery.Journal(cli.settings.root, cli.settings.bounds.journal)
+    render.PlainScreen().block(journal_recovery.recovered(journal, level or 1, query or "", datetime.now(UTC)).text)
+    return 0
+
+
+# --- what an agent's window begins with, and the tokens it costs ------------------------------------------------------
+
+
+def tools(cli: Invocation, profile: str | None) -> None:
+    profiles = {name: costs(name) for name in ((profile,) if profile else table.PROFILES)}
+    cli.answer({"tokenizer": tokens.NAME, "profiles": profiles}, lambda screen: _draw_costs(screen, profiles))
+    if not cli.json:
+        cli.notice(f"tokens are counted by {tokens.NAME}; bytes are those of the whole reply to tools/list.")
+
+
+def costs(profile: str) -> Json:
+    """Every tool of a profile as a client gets it from the newest revision of the protocol, with its cost."""
+    # Listing tools uses no store, and looking at prices must not create one.
+    surface = mcp_server.Surface(cast("Limpet", None), profile)
+    method, revision = "tools/list", mcp_server.MODERN[-1]
+    listed = surface.handler(method, {}, revision)({}, mcp_server.ClientState(), revision)
+    reply = mcp_server.finished(method, listed, revision)
+    rows = [
+        {"name": tool["name"], "tokens": tokens.count(jsonrpc.dumps(tool)), "bytes": len(jsonrpc.encode(tool))}
+        for tool in cast(list[Json], reply["tools"])
+    ]
+    return {"tools": rows, "tokens": tokens.count(jsonrpc.dumps(reply)), "bytes": len(jsonrpc.encode(reply))}
+
+
+def _draw_costs(screen: Screen, profiles: dict[str, Json]) -> None:
+    rows: list[tuple[object, ...]] = []
+    for name, profile in profiles.items():
+        rows += [(name, tool["name"], tool["tokens"], tool["bytes"]) for tool in profile["tools"]]
+        rows.append((name, "(total)", profile["tokens"], profile["bytes"]))
+    screen.table(("profile", "tool", "tokens", "bytes"), rows)
+
+
+def context(cli: Invocation, line: str) -> None:
+    # Without --session it is a session that does not exist, and looking does not create it.
+    text = cli.hold.session(cli.session or f"new-{os.urandom(6).hex()}", by=BY).context(line)
+    reply = {"context": text, "tokens": tokens.count(text), "tokenizer": tokens.NAME}
+    cli.answer(reply, lambda screen: screen.block(text))
+    if not cli.json:
+        cli.notice(f"about {reply['tokens']:,} tokens, by {tokens.NAME}.")
+
+
+# --- access tokens of the HTTP server of this store -------------------------------------------------------------------
+
+
+def create_token(
+    cli: Invocation, name: str, scope: str, also: tuple[str, ...], tenant: str | None, expires: str
+) -> None:
+    now = cli.hold.clock()
+    projects = (cli.settings.project, *also)
+    request = access_tokens.token_request(name, tenant or cli.settings.tenant, scope, projects, expires, now)
+    created = access_tokens.create(cli.hold.store, request, by=BY, now=now)
+    reply = {**access_tokens.token_json(created.token, now), "token": created.secret}
+    cli.answer(reply, lambda screen: _explain_token(screen, reply))
+
+
+def list_tokens(cli: Invocation, tenant: str | None) -> None:
+    now = cli.hold.clock()
+    tokens = [access_tokens.token_json(token, now) for token in access_tokens.listed(cli.hold.store, tenant)]
+    columns = ("id", "name", "tenant", "scope", "projects", "state", "expires", "last used")
+    rows = [
+        (
+            *(token["id"], token["name"], token["tenant"], token["scope"], ", ".join(token["projects"])),
+            *(token["state"], token["expires_at"] or "never", token["used_at"] or "never"),
+        )
+        for token in tokens
+    ]
+    cli.answer({"tokens": tokens}, lambda screen: screen.table(columns, rows))
+
+
+def revoke_token(cli: Invocation, id: str) -> None:
+    now = cli.hold.clock()
+    reply = access_tokens.token_json(access_tokens.revoke(cli.hold.store, id, tenant=None, by=BY, now=now), now)
+    cli.answer(reply, lambda screen: screen.line(f"{reply['id']} ({reply['name']}) is revoked"))
+
+
+def token_history(cli: Invocation, tenant: str | None) -> None:
+    rows = [access_tokens.change_json(event) for event in access_tokens.history(cli.hold.store, tenant)]
+    columns = ("at", "by", "operation", "id", "name", "tenant")
+    cli.answer({"events": rows}, lambda screen: screen.table(columns, [tuple(row.values()) for row in rows]))
+
+
+def _explain_token(screen: Screen, reply: dict[str, Any]) -> None:
+    screen.line(reply["token"], "bold")
+    until = f"until {reply['expires_at']}" if reply["expires_at"] else "without an end"
+    screen.line(f"{reply['name']} may {reply['scope']} in {', '.join(reply['projects'])} {until}")
+    screen.line("This is the only time it is shown. `limpet serve --team` lets it in.", "yellow")

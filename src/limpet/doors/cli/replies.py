@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from limpet.doors.cli import render
-from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.render import Screen
+from limpet.doors.cli.run import Invocation
 from limpet.window.plan import gauge
 
 Json = dict[str, Any]

@@ -15,10 +15,10 @@ from limpet import errors, telemetry, wiring
 from limpet.api import wall_clock
 from limpet.catalogue.table import profile as check_profile
 from limpet.doors.cli import render
-from limpet.doors.cli.command import Misuse
+from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.commands.connect import DEFAULT_PROFILE, PORT
-from limpet.doors.cli.invocation import Invocation
 from limpet.doors.cli.render import shown_place
+from limpet.doors.cli.run import Invocation
 
 try:
     from limpet.doors.dashboard.sign_in import signed

@@ -11,11 +11,11 @@ from typing import Any
 
 from limpet import clients, errors, settings
 from limpet.clients import install as installer
-from limpet.clients.base import Client
-from limpet.clients.edits import Target, has_hooks
-from limpet.doors.cli.command import Misuse
-from limpet.doors.cli.invocation import Invocation
+from limpet.clients.base import CodingAgent
+from limpet.clients.edits import InstallTarget, has_hooks
+from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, exists, shown_place
+from limpet.doors.cli.run import Invocation
 
 Json = dict[str, Any]
 TWICE = (
@@ -106,7 +106,7 @@ def _change(
         raise errors.unknown_client(name, [*clients.names(), "generic"])
     client = clients.find(name)
     data = settings.data_folder()
-    target = Target(*_places(user), _start())
+    target = InstallTarget(*_places(user), _start())
     if not takes_out and installer.plugin_enabled(client, _places(False)[1], _places(True)[1]):
         raise errors.plugin_installed(client.title)
     if takes_out:
@@ -142,11 +142,11 @@ def status(cli: Invocation) -> None:
     cli.answer({"clients": statuses}, lambda screen: screen.table(titles, rows))
 
 
-def _client_status(client: Client) -> Json:
+def _client_status(client: CodingAgent) -> Json:
     row: Json = {"client": client.name, "title": client.title}
     row["used_here"] = os.path.isdir(os.path.join(os.path.expanduser("~"), client.home_folder))
     for user in (False, True):
-        target = Target(*_places(user), _start())
+        target = InstallTarget(*_places(user), _start())
         try:
             row[target.scope] = installer.is_installed(client, target)
         except errors.BadInput as problem:

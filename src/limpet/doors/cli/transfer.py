@@ -17,15 +17,14 @@ from typing import Any, BinaryIO
 
 from limpet import clients, errors, limits
 from limpet.doors.cli import render
-from limpet.doors.cli.command import Misuse
-from limpet.doors.cli.invocation import Invocation
+from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, shown_place
-from limpet.importers import conversations, facts
-from limpet.importers import files as memory_files
+from limpet.doors.cli.run import Invocation
+from limpet.importers import conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
 
 Json = dict[str, Any]
-TOOLS = tuple(memory_files.READERS)
+TOOLS = tuple(memory_tools.READERS)
 CLIENTS = {client.name: client for client in clients.every() if client.has_transcripts}
 PROGRESS_AFTER_SECONDS = 0.5  # shorter work is over before a person wonders
 PROGRESS_EVERY_SECONDS = 0.2
@@ -297,7 +296,7 @@ def _beginning(file: BinaryIO) -> Iterator[str]:
 
 def _import_memory(cli: Invocation, tool: str, source: str, *, dry_run: bool) -> None:
     """Take what another memory tool keeps into this project's memory."""
-    memory = memory_files.read(memory_files.READERS[tool], source)
+    memory = memory_tools.read(memory_tools.READERS[tool], source)
     progress = Progress()
     added = facts.add_facts(
         cli.hold.context(by="import/peer"),

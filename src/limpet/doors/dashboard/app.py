@@ -8,38 +8,43 @@ the name of a signed-in person. A problem is shown as a page too, with the sente
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
 
+import anyio
 import anyio.to_thread
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from limpet import limits
+from limpet.catalogue.table import find
 from limpet.doors.dashboard import frame, html
-from limpet.doors.dashboard.actions import ACTIONS, MOST_FIELDS, arguments
 from limpet.doors.dashboard.html import el
-from limpet.doors.dashboard.live import Live
 from limpet.doors.dashboard.pages import NAVIGATION, PAGES
-from limpet.doors.dashboard.view import Page, View
+from limpet.doors.dashboard.view import DrawnPage, View
 from limpet.doors.http import refusals
 from limpet.doors.http.principal import ANY_PROJECT
 from limpet.errors import LimpetError
+from limpet.upkeep import paging
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
     from limpet.api import Clock
+    from limpet.catalogue.operation import Context
     from limpet.doors.dashboard.sign_in import People
     from limpet.doors.http.gate import Visit
+    from limpet.doors.http.principal import Principal
     from limpet.store import Store
 
 Handler = Callable[["Request", "Visit"], Awaitable["ASGIApp"]]
 NOTICE = "limpet-notice"  # a cookie that carries one sentence over a redirect
-_log = logging.getLogger("limpet.dashboard")
+MOST_FIELDS = 24
+RETRY_MS = 3_000  # after which a browser opens the stream again
+ALIVE_SECONDS = 15  # a comment so often keeps proxies from closing a stream in which nothing happens
 
 
 class Dashboard:
@@ -47,7 +52,7 @@ class Dashboard:
         self._store = store
         self._people = people
         self._clock = clock
-        self._live = Live(stopping)
+        self._live = LivePages(stopping)
 
     def handlers(self) -> dict[str, Handler]:
         """By the names of the policy's routes."""
@@ -217,6 +222,131 @@ def _unquoted(cookie: str) -> str:
     return text if text in notices else ""
 
 
+# --- what people can change -------------------------------------------------------------------------------------------
+
+
+class Action(NamedTuple):
+    """A row of the table: one operation, so that checks and history are as everywhere.
+
+    A form is sent to /do/<action>. `session` names the field that says which session the operation works in; the other
+    fields are the arguments of the operation, by name. Texts come with the line ends of forms and are stored with ours.
+    """
+
+    operation: str
+    fields: tuple[str, ...]
+    notice: str  # what is shown afterwards
+    session: str = ""
+    fixed: Mapping[str, Any] = {}
+
+
+ACTIONS: Mapping[str, Action] = {
+    "add_note": Action("add_note", ("content", "tags"), "The note is kept.", "session"),
+    "edit_note": Action("update_note", ("id", "content", "tags"), "The note was changed."),
+    "finish_note": Action("update_note", ("id",), "The note is done.", fixed={"done": True}),
+    "reopen_note": Action("update_note", ("id",), "The note is open again.", fixed={"done": False}),
+    "delete_note": Action("delete_note", ("id",), "The note was deleted; the history can bring it back."),
+    "write_notepad": Action("write_notepad", ("content", "expected_version"), "The notepad was saved.", "session"),
+    "restore_notepad": Action("restore_notepad", ("version",), "That version is the notepad again.", "session"),
+    "write_memory": Action("write_memory", ("key", "content"), "Memory was saved."),
+    "pin_memory": Action("pin_memory", ("key",), "It is pinned: every session sees it first.", fixed={"pinned": True}),
+    "unpin_memory": Action("pin_memory", ("key",), "It is not pinned any more.", fixed={"pinned": False}),
+    "write_handoff": Action("write_session_handoff", ("content", "line"), "The handoff was left.", "session"),
+    "pin_text": Action("pin_text", ("content",), "It is pinned: every window of the session holds it.", "session"),
+    "unpin_text": Action("unpin_text", ("id",), "It is not pinned any more.", "session"),
+    "archive_session": Action("archive_session", ("id",), "The session was archived."),
+    "resume_session": Action("begin_session", (), "The session is active again.", "session"),
+    "uncompact": Action("uncompact", ("first", "last"), "These messages are back in the window.", "session"),
+    "delete_output": Action("delete_output", ("id",), "The output was deleted; what it was stays on record."),
+    "undo": Action("undo", ("seq",), "The change was undone."),
+}
+
+
+def arguments(action: Action, form: Mapping[str, str]) -> dict[str, Any]:
+    """The operation's arguments out of a form. What is no number stays a text, for the operation to refuse."""
+    kinds = {param.name: param.type for param in find(action.operation).params}
+    values: dict[str, Any] = dict(action.fixed)
+    for name in action.fields:
+        if name in form:
+            values[name] = _value(kinds[name], form[name].replace("\r\n", "\n"))
+    return values
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind == "integer":
+        number = text.strip()
+        return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else text
+    if kind == "strings":
+        return [part for part in (part.strip() for part in text.replace("\n", ",").split(",")) if part]
+    return text
+
+
+# --- open pages -------------------------------------------------------------------------------------------------------
+
+
+class LivePages:
+    """Server-sent events: tells an open page that something in its project changed. The page then reloads itself.
+
+    A message says that there is a change and nothing about it: what may be seen is decided where pages are made. A
+    stream ends when its visitor is not let in any more, when the server stops, and after some minutes anyway; browsers
+    open it again by themselves.
+    """
+
+    def __init__(self, stopping: Callable[[], bool]) -> None:
+        self._stopping = stopping
+        self._open: dict[str, int] = {}  # streams of each principal
+
+    def stream(
+        self,
+        context: Callable[[], Context],
+        principal: Principal,
+        who: Callable[[], Awaitable[Principal | None]],
+        *,
+        seconds: int = limits.LIVE_STREAM_SECONDS,
+    ) -> Response:
+        """`who` says who the visitor is now; the stream ends when that changes.
+
+        With `seconds=0` it tells how things are now, and ends.
+        """
+        if sum(self._open.values()) >= limits.LIVE_STREAMS or self._open.get(principal.id, 0) >= limits.LIVE_EACH:
+            # 204 tells browsers not to ask again: the page stays as it is until it is reloaded.
+            return Response(status_code=204, headers=dict(frame.HEADERS))
+        kind = "text/event-stream; charset=utf-8"
+        return StreamingResponse(
+            self._events(context, principal, who, seconds), headers={**frame.HEADERS, "content-type": kind}
+        )
+
+    async def _events(
+        self,
+        context: Callable[[], Context],
+        principal: Principal,
+        who: Callable[[], Awaitable[Principal | None]],
+        seconds: int,
+    ) -> AsyncIterator[bytes]:
+        self._open[principal.id] = self._open.get(principal.id, 0) + 1
+        try:
+            yield f"retry: {RETRY_MS}\n\n".encode()
+            last_number, until, spoke = "", time.monotonic() + seconds, time.monotonic()
+            while not (last_number and time.monotonic() >= until) and not self._stopping():
+                if await who() != principal:
+                    yield b"event: over\ndata: signed out\n\n"
+                    return
+                try:
+                    number = await anyio.to_thread.run_sync(lambda: paging.change_number(context()))
+                except LimpetError:
+                    return  # the browser comes back, and perhaps the store has too
+                if number != last_number:
+                    yield f"event: {'change' if last_number else 'now'}\ndata: {number}\n\n".encode()
+                    last_number, spoke = number, time.monotonic()
+                elif time.monotonic() - spoke > ALIVE_SECONDS:
+                    yield b": still here\n\n"
+                    spoke = time.monotonic()
+                if seconds:
+                    await anyio.sleep(limits.LIVE_POLL_SECONDS)
+        finally:
+            if left := self._open.pop(principal.id) - 1:
+                self._open[principal.id] = left
+
+
 # --- pages without a project ------------------------------------------------------------------------------------------
 
 
@@ -259,7 +389,7 @@ def _problem(title: str, words: str) -> str:
     return frame.bare(title, el("p", words), el("p", el("a", "To the dashboard", href="/")))
 
 
-def _trouble(words: str, form: Mapping[str, str] | None = None) -> Page:
+def _trouble(words: str, form: Mapping[str, str] | None = None) -> DrawnPage:
     """The problem as a page. Text typed into the form is shown again, so that it is not lost."""
     typed = (form or {}).get("content")
     typed_again = None
@@ -271,4 +401,4 @@ def _trouble(words: str, form: Mapping[str, str] | None = None) -> Page:
     main = el(
         "section", el("h1", "That did not work"), el("p", words, class_="wrong", role="alert"), again, typed_again
     )
-    return Page("Trouble", main, "", live=False)
+    return DrawnPage("Trouble", main, "", live=False)

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from limpet.doors.dashboard import html
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Listed, Page, View
+from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 
 # Nothing comes from elsewhere, nothing inline runs, no page is framed, and no script can turn a text into markup.
 CSP = (
@@ -77,7 +77,7 @@ def static(name: str) -> Response | None:
     return Response(_bytes(name), headers={**HEADERS, **headers})
 
 
-def draw(view: View, page: Page, navigation: Sequence[Listed], *, notice: str = "") -> str:
+def draw(view: View, page: DrawnPage, navigation: Sequence[PageRow], *, notice: str = "") -> str:
     """A page of a project with everything around it. `notice` says what the last change did."""
     project = view.hold.scope.project
     body = el(
@@ -98,7 +98,7 @@ def bare(title: str, *content: html.Child) -> str:
     return html.page(f"{title} · Limpet", head(), el("body", card, class_="bare"))
 
 
-def _main(page: Page, notice: str) -> Html:
+def _main(page: DrawnPage, notice: str) -> Html:
     note = el("p", notice, class_="said", role="status") if notice else None
     live = el("div", page.main, data_region="page")
     return el("main", note, live, id="main", tabindex=-1)
@@ -140,8 +140,8 @@ def _top(view: View, project: str) -> Html:
     )
 
 
-def _navigation(view: View, current: str, pages: Sequence[Listed]) -> Html:
-    def entry(page: Listed) -> Html:
+def _navigation(view: View, current: str, pages: Sequence[PageRow]) -> Html:
+    def entry(page: PageRow) -> Html:
         path = f"/{page.name}"
         marked = "page" if path == current else None
         return el("li", el("a", page.menu, href=view.link(path), aria_current=marked, data_key=page.letter))
@@ -149,7 +149,7 @@ def _navigation(view: View, current: str, pages: Sequence[Listed]) -> Html:
     return el("nav", el("ul", [entry(page) for page in pages]), aria_label="Pages")
 
 
-def _help(navigation: Sequence[Listed]) -> Html:
+def _help(navigation: Sequence[PageRow]) -> Html:
     def row(keys: str, does: str) -> Html:
         return el("div", el("dt", [el("kbd", key) for key in keys.split()]), el("dd", does))
 

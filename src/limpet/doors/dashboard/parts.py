@@ -155,6 +155,14 @@ def button(
     return form(view, action, el("button", label, class_=class_), class_="inline", back=back, **hidden)
 
 
+def edit(view: View, operation: str, action: str, /, *fields: Child, words: str = "Edit", **hidden: Value) -> Html:
+    """A form that is closed at first; nothing for those who may not."""
+    if not view.may(operation):
+        return html.many()
+    save = form(view, action, *fields, el("button", "Save"), back="", class_="stack", **hidden)
+    return el("details", el("summary", words), save, class_="edit")
+
+
 def pager(view: View, newest: str | None, older: str | None, words: str = "") -> Html:
     links = [
         el("a", "← Newest", href=newest, rel="first") if newest else None,

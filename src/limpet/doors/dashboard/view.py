@@ -18,7 +18,7 @@ BY = "person/dashboard"  # who changes something here, in the history
 SESSION = "dashboard"  # where changes belong that no session of an agent is meant by
 
 
-class Page(NamedTuple):
+class DrawnPage(NamedTuple):
     """What a page shows, for frame.py to put a frame around."""
 
     title: str
@@ -27,11 +27,11 @@ class Page(NamedTuple):
     live: bool = True  # whether it is redrawn when something changes
 
 
-class Listed(NamedTuple):
+class PageRow(NamedTuple):
     """A page as its file lists it. The route is /<name>."""
 
     name: str
-    draw: Callable[[View], Page]
+    draw: Callable[[View], DrawnPage]
     menu: str = ""  # its words in the navigation; empty: reached by links
     letter: str = ""  # the key that goes there after g
     place: int = 0  # the order in the navigation

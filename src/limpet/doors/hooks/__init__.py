@@ -2,5 +2,5 @@
 
 `process` is the process around a hook: it answers in time whatever happens. The agent's file in `clients/` reads the
 event and writes the answer. `triage` decides what to do about an event without opening the store; most hooks end there.
-The work is in `actions/`, one module per action, which is imported when it is needed.
+The work is in `actions`, one function per action.
 """

@@ -17,14 +17,14 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from limpet import clients, limits, settings
-from limpet.clients.base import Client, read
+from limpet.clients.base import CodingAgent, read
 from limpet.doors.hooks.triage import TRIAGE, Hook, Outcome
 
 START_SECONDS = 15.0  # the time limit until the settings are read, which name another
 POLL_SECONDS = 0.05
 
 
-class Job:
+class HookRun:
     """One run of a hook and its time limit."""
 
     def __init__(self, client: str | None, event: str) -> None:
@@ -69,7 +69,7 @@ class Job:
 
 
 def main(client: str | None, event: str) -> NoReturn:
-    job = Job(client, event)
+    job = HookRun(client, event)
     reply, outcome = job.within(job.answer) or ({}, None)
     if _written(reply) and outcome is not None and outcome.after is not None:
         job.within(outcome.after)
@@ -97,11 +97,12 @@ def log(line: str) -> None:
 def _act(hook: Hook) -> Outcome:
     outcome = Outcome(next_action=TRIAGE[hook.event.name](hook))
     while outcome.next_action:
-        outcome = import_module(f"limpet.doors.hooks.actions.{outcome.next_action}").run(hook)
+        # Imported now: most hooks have nothing to do.
+        outcome = getattr(import_module("limpet.doors.hooks.actions"), outcome.next_action)(hook)
     return outcome
 
 
-def _has_hooks(client: Client, root: str) -> bool:
+def _has_hooks(client: CodingAgent, root: str) -> bool:
     """Whether installed hooks answer too; then those of the plugin are silent."""
     edits = import_module("limpet.clients.edits")  # only the hooks of a plugin need it
     return bool(edits.has_hooks(client, root, os.path.expanduser("~")))

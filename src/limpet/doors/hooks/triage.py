@@ -1,7 +1,7 @@
 """Which action an event calls for: pure decisions that need neither the store nor any module that uses it.
 
-An agent waits for every hook, and most hooks have nothing to do. An action is a module of `actions/` with a function
-`run(hook)`; its outcome may name another action to go on with.
+An agent waits for every hook, and most hooks have nothing to do. An action is a function of `actions`; its outcome may
+name another action to go on with.
 """
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.

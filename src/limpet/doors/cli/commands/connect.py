@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limpet.doors.cli.command import (
+from limpet.doors.cli.commands import (
     CHOICE,
     COUNT,
     FOLDER,
@@ -18,6 +18,7 @@ from limpet.doors.cli.command import (
 )
 
 SETUP = "limpet.doors.cli.setup"
+ON_STDIO = "limpet.doors.cli.stdio_servers"
 DEFAULT_PROFILE = "core"
 PORT = 7438
 WORKERS_MAX = 64  # processes; more than any one machine has use for
@@ -74,7 +75,7 @@ SERVERS = (
     Command("mcp", "limpet mcp --profile full",
         "Speak MCP on standard input and output, for a client that starts it. One process is one session.",
         (PROFILE, flag("--no-handoff", "Leave the handoff to the client's hooks, which give it too."), LOG_JSON,
-            TRACES), session=True, run="limpet.doors.cli.mcp:mcp"),
+            TRACES), session=True, run=f"{ON_STDIO}:mcp"),
     Command("serve", "limpet serve --port 7438 --profile full\nlimpet serve --team --workers 4 --log-json",
         "Speak MCP over HTTP, on this machine unless you say otherwise, behind a token, and print how to connect.",
         (option("--host", "ADDRESS", "Where to listen. [default: 127.0.0.1]", default="127.0.0.1"),
@@ -94,7 +95,7 @@ SERVERS = (
             flag("--no-open", "Only print the address.")), run="limpet.doors.cli.serve:dashboard"),
     Command("tools", "limpet tools --profile core", "List the tools of a profile, or of all, and the tokens they cost.",
         (option("--profile", "NAME", "core or full. Both when not given."),),
-        run="limpet.doors.cli.window_costs:tools"),
+        run="limpet.doors.cli.own_logic:tools"),
 )
 
 PROXIES = (
@@ -108,7 +109,7 @@ PROXIES = (
             repeated("--header-env", "NAME=VARIABLE",
                 "The same with the value from an environment variable, so that no secret is seen in `ps`."),
             option("--name", "NAME", "What the server is called. [default: its command or address]"), *KEEPING,
-            optional("server", REST, metavar="[-- COMMAND...]")), session=True, run="limpet.doors.cli.proxies:wrap"),
+            optional("server", REST, metavar="[-- COMMAND...]")), session=True, run=f"{ON_STDIO}:wrap"),
     Command("gateway", "limpet gateway --config servers.json",
         "Stand in front of many MCP servers at once, for a client on standard input and output. Their tools are named "
         "server__tool; one server that is dead or hangs touches only its own. Big results are kept, as with `wrap`. "
@@ -118,12 +119,12 @@ PROXIES = (
             option("--wait", "SECONDS",
                 "How long a server may take to start or to list before the others are shown without it. [default: 8]",
                 COUNT, bounds=(1, None)),
-            *KEEPING), session=True, run="limpet.doors.cli.proxies:gateway"),
+            *KEEPING), session=True, run=f"{ON_STDIO}:gateway"),
     Group("seals", "Tools of other MCP servers, sealed as they were first seen."),
     Command("seals list", "limpet seals list\nlimpet seals list files", params=(optional("server"),)),
     Command("seals approve", "limpet seals approve files\nlimpet seals approve files read_file",
         "Look at what the server says about its tools first: an agent believes it.",
-        (argument("server"), optional("tool"))),
+        ("server", optional("tool"))),
 )
 
 COMMANDS = (*CONFIGURATION, *SERVERS, *PROXIES)

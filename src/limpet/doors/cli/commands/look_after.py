@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from limpet.doors.cli.command import (
-    ARGUMENT,
+from limpet.doors.cli.commands import (
     PATH,
     Command,
     Group,
@@ -16,7 +15,7 @@ from limpet.doors.cli.command import (
 )
 
 TRANSFER = "limpet.doors.cli.transfer"
-TOKENS = "limpet.doors.cli.access_tokens"
+OWN = "limpet.doors.cli.own_logic"
 EXPIRES = "30d"
 TENANT = option("--tenant", "NAME", "Only those of this tenant. [default: all]")
 
@@ -30,16 +29,12 @@ CARE = (
             option("--token", "TOKEN", "For --url. LIMPET_TOKEN keeps it out of `ps`.")),
         run="limpet.doors.cli.doctor:doctor"),
     Command("audit", "limpet audit\nlimpet audit --only secret --json",
-        params=(repeated("--only", "WHAT", "secret, duplicate, unread or stale; may be repeated."),
-            number("--stale-days", "N", "Unchanged for so many days is stale; 90 unless given."),
-            number("--limit", "N", "At most so many of each."))),
+        params=("only", number("--stale-days", "N", "Unchanged for so many days is stale; 90 unless given."), "limit")),
     Command("purge",
         "limpet purge --origin import --since 7d --dry-run\nlimpet purge --origin 'tool/web_*'\nlimpet undo",
         "Look with --dry-run first. With --session only what this session wrote goes.",
         (option("--origin", "WHO", "agent, person, import, tool, tool/NAME or agent/mcp.", required=True),
-            option("--since", "WHEN", "A day (2026-03-02), a time, or an age (12h, 7d, 2w)."),
-            flag("--dry-run", "Only say what would go."),
-            flag("--forever", "Out of history too; nothing brings it back.")), session=True, calls_for=ARGUMENT),
+            "since", "dry_run", "forever")),
 )
 
 COPIES = (
@@ -86,13 +81,13 @@ ACCESS = (
             repeated("--also", "PROJECT", "Another project it is for, beside that of --project."),
             option("--tenant", "NAME", "Whose projects these are. [default: the tenant of the settings]"),
             option("--expires", "TIME", f"12h, 30d, 8w or never. [default: {EXPIRES}]", default=EXPIRES)),
-        run=f"{TOKENS}:create"),
+        run=f"{OWN}:create_token"),
     Command("token list", "limpet token list", "The tokens there are, and when each was last used, to the hour.",
-        (TENANT,), run=f"{TOKENS}:list_tokens"),
+        (TENANT,), run=f"{OWN}:list_tokens"),
     Command("token revoke", "limpet token revoke 3f9a1c2b77e0", "Close a token for good; servers notice in a second.",
-        (argument("id"),), run=f"{TOKENS}:revoke"),
+        (argument("id"),), run=f"{OWN}:revoke_token"),
     Command("token history", "limpet token history", "Who made and revoked tokens, and when; newest first.", (TENANT,),
-        run=f"{TOKENS}:history"),
+        run=f"{OWN}:token_history"),
 )
 
 COMMANDS = (*CARE, *COPIES, *ACCESS)

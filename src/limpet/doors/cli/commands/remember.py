@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from limpet.doors.cli.command import (
+from limpet.doors.cli.commands import (
     ACTIVE,
-    LIMIT,
     LINE,
     LINES,
-    READING,
     SWITCH,
+    WRITING,
     Command,
     Group,
     argument,
@@ -21,49 +20,40 @@ from limpet.doors.cli.command import (
 
 OWN = "limpet.doors.cli.own_logic"
 FROM_INPUT = "Without a text, or with -, it is read from standard input."
-TEXT = optional("content", LINE, metavar="[TEXT]")
-ALL = flag("--all", "Finished notes too.", to="include_done")
-LINE_OF_WORK = option("--line", "NAME", "The line of work, if there are several.")
 
 # One paragraph per command, laid out by hand: a formatter would need twice the lines.
 # fmt: off
 NOTES = (
     Group("note", "Short tagged texts that agents write down and find again."),
     Command("note add",
-        "limpet note add 'Casts break LL(1)' --tag grammar --tag parser\ngit log -3 | limpet note add -", FROM_INPUT,
-        (TEXT, repeated("--tag", "TAG", "A word to find it by; may be repeated.", to="tags")), session=True),
+        "limpet note add 'Casts break LL(1)' --tag grammar --tag parser\ngit log -3 | limpet note add -", FROM_INPUT),
     Command("note update", "limpet note update note_1772445300000 --done", "Give - as the text to read it.",
         (argument("id"), optional("text"),
             repeated("--tag", "TAG", "Replaces all its tags; may be repeated.", to="tags"),
             flag("--no-tags", "Take all its tags away."),
             flag("--done/--open", "Mark it done (hidden, not lost), or open again.", SWITCH)),
         run=f"{OWN}:update_note"),
-    Command("note delete", "limpet note delete note_1772445300000", "`limpet undo` brings it back.", (argument("id"),)),
-    Command("note list", "limpet note list --tag grammar --limit 50",
-        params=(option("--tag", "TAG", "Only notes with this tag."), ALL, LIMIT), session=True, calls_for=READING),
+    Command("note delete", "limpet note delete note_1772445300000", "`limpet undo` brings it back.", session=False),
+    Command("note list", "limpet note list --tag grammar --limit 50"),
     Command("note search", "limpet note search 'LL(1)' --tag grammar",
-        params=(argument("query", default=""),
-            repeated("--tag", "TAG", "Only notes with all of these; may be repeated.", to="tags"), ALL, LIMIT),
-        session=True, calls_for=READING),
+        params=(argument("query", default=""), "tags", "include_done", "limit")),
 )
 
 MEMORY = (
     Group("memory", "What a project keeps under keys."),
-    Command("memory search", "limpet memory search 'release steps' --limit 3",
-        params=(argument("query"), number("--limit", "N", "At most so many, from 1 to 50."))),
-    Command("memory show", "limpet memory show release", params=(argument("key"),)),
+    Command("memory search", "limpet memory search 'release steps' --limit 3"),
+    Command("memory show", "limpet memory show release"),
     Command("memory write",
         "limpet memory write release 'Tag, then make dist'\nlimpet memory write release - --append < steps.txt",
         FROM_INPUT,
-        (argument("key"), TEXT,
-            flag("--append", "Add to what is there instead of replacing it.", to="mode", value="append")),
-        session=True),
-    Command("memory pin", "limpet memory pin release", params=(argument("key"),), fixed={"pinned": True}),
-    Command("memory unpin", "limpet memory unpin release", params=(argument("key"),), fixed={"pinned": False}),
+        ("key", "content",
+            flag("--append", "Add to what is there instead of replacing it.", to="mode", value="append"))),
+    Command("memory pin", "limpet memory pin release", session=False, fixed={"pinned": True}),
+    Command("memory unpin", "limpet memory unpin release", session=False, fixed={"pinned": False}),
     Group("handoff", "What one session leaves for the next."),
     Command("handoff write", "limpet handoff write 'Parser done. Next: casts, see the notepad of session parser.'",
-        FROM_INPUT, (TEXT, LINE_OF_WORK), session=True),
-    Command("handoff show", "limpet handoff show", params=(LINE_OF_WORK,)),
+        FROM_INPUT),
+    Command("handoff show", "limpet handoff show"),
 )
 
 EXPECTED = number("--if-version", "N", "Only if this is still its version.", to="expected_version")
@@ -72,11 +62,8 @@ WHOLE_LINES = optional("content", LINES, metavar="[TEXT]")
 
 def _sheet(word: str, title: str, *, in_session: bool) -> tuple[Command, ...]:
     """The commands for a text that is edited in place: a session's notepad, a project's system prompt."""
-    calls_for = ACTIVE if in_session else "writing"
-    history = (
-        number("--diff", "N", "Show what changed since version N.", to="version"),
-        number("--limit", "N", "At most so many versions."),
-    )
+    calls_for = ACTIVE if in_session else WRITING
+    history = (number("--diff", "N", "Show what changed since version N.", to="version"), "limit")
     edit = (
         option("--find", "TEXT", "The text to replace, once."),
         option("--replace", "TEXT", "What to put in its place."),
@@ -85,22 +72,20 @@ def _sheet(word: str, title: str, *, in_session: bool) -> tuple[Command, ...]:
         EXPECTED,
     )
     return (
-        Command(f"{word} show", f"limpet {word} show", session=in_session, calls_for=calls_for),
-        Command(f"{word} history", f"limpet {word} history --diff 3", params=history, session=in_session,
-            calls_for=calls_for),
-        Command(f"{word} restore", f"limpet {word} restore 3", params=(argument("version", "number"),), session=True,
-            calls_for=calls_for),
+        Command(f"{word} show", f"limpet {word} show", calls_for=calls_for),
+        Command(f"{word} history", f"limpet {word} history --diff 3", params=history, calls_for=calls_for),
+        Command(f"{word} restore", f"limpet {word} restore 3", calls_for=calls_for),
         Command(f"{word} write", f"limpet {word} write '# Plan'\nlimpet {word} write - < plan.md",
-            "Standard input is taken exactly as it is; an argument is made a whole line.", (WHOLE_LINES, EXPECTED),
-            session=True, calls_for=calls_for),
+            "Standard input is taken exactly as it is; an argument is made a whole line.",
+            (WHOLE_LINES, "expected_version"), calls_for=calls_for),
         *(
             Command(f"{word} {name}", f"limpet {word} {name} '- [ ] casts'", f"This adds text {where}.",
-                (WHOLE_LINES, EXPECTED), session=True, calls_for=calls_for, fixed={"operation": name})
+                (WHOLE_LINES, "expected_version"), calls_for=calls_for, fixed={"operation": name})
             for name, where in (("append", "at the end"), ("prepend", "at the beginning"))
         ),
         Command(f"{word} edit", f"limpet {word} edit --find '- [ ] casts' --replace '- [x] casts'\nlimpet {word} edit",
             f"Without options your editor opens; if the {title} changed meanwhile, nothing is overwritten.", edit,
-            session=True, run=f"limpet.doors.cli.editor:edit_{word}"),
+            session=True, run=f"{OWN}:edit_{word}"),
     )
 
 
@@ -117,27 +102,28 @@ SHEETS = (
 
 STATE = (
     Group("state", "JSON values that agents keep by key, for the whole project."),
-    Command("state get", "limpet state get build", params=(argument("key"),), fixed={"action": "get"}),
-    Command("state keys", "limpet state keys build.", params=(optional("prefix"),), fixed={"action": "keys"}),
+    Command("state get", "limpet state get build", params=(argument("key"),), session=False,
+        fixed={"action": "get"}),
+    Command("state keys", "limpet state keys build.", params=(optional("prefix"),), session=False,
+        fixed={"action": "keys"}),
     Command("state set", "limpet state set build '{\"number\": 7}'\nlimpet state set owner Ada --text",
         "Without a value, or with -, it is read from standard input.",
         (argument("key"), optional("value"), flag("--text", "The value is a text as it stands, not JSON."),
             number("--if-version", "N", "Only if this is its version.", to="expected_version")), session=True,
         run=f"{OWN}:set_state"),
-    Command("state delete", "limpet state delete build", params=(argument("key"),), session=True,
-        fixed={"action": "delete"}),
+    Command("state delete", "limpet state delete build", params=(argument("key"),), fixed={"action": "delete"}),
 )
 
 SKILLS = (
     Group("skill", "Know-how in SKILL.md folders that every session finds."),
     Command("skill list", "limpet skill list"),
-    Command("skill show", "limpet skill show deploy", params=(argument("name"),)),
+    Command("skill show", "limpet skill show deploy"),
     Command("skill promote",
         "limpet skill promote deploy --section 'Deploy steps' --description 'How to deploy, when a release is due.'",
-        params=(argument("name"),
+        params=("name",
             option("--section", "HEADING", "The heading of the section of the notepad.", required=True),
-            option("--description", "TEXT", "What it is for and when to use it.", required=True),
-            flag("--replace", "If there is one of that name.")), session=True, calls_for=ACTIVE),
+            option("--description", "TEXT", "What it is for and when to use it.", required=True), "replace"),
+        calls_for=ACTIVE),
 )
 
 ABOUT_JOURNAL = """The project's NOTES.md: where the work stands, what was decided and why, what is open.
@@ -187,10 +173,10 @@ def _items() -> tuple[Group | Command, ...]:
         path = f"journal {name}"
         commands += [
             Group(path, help_text),
-            Command(f"{path} add", f"limpet {path} add {_quoted(text)}", params=(JOURNAL_TEXT, *options), session=True,
+            Command(f"{path} add", f"limpet {path} add {_quoted(text)}", params=(JOURNAL_TEXT, *options),
                 fixed={"section": name}),
-            Command(f"{path} done", f"limpet {path} done {_quoted(text.split()[1])}", params=(argument("text"),),
-                session=True, fixed={"section": name, "done": True}),
+            Command(f"{path} done", f"limpet {path} done {_quoted(text.split()[1])}", params=("text",),
+                fixed={"section": name, "done": True}),
         ]
     return tuple(commands)
 
@@ -204,40 +190,34 @@ JOURNAL = (
     Command("journal recover", "limpet journal recover\nlimpet journal recover --level 2 --query 'why one bank'",
         "Hooks run this at the start of a session: it needs no store.",
         (number("--level", "N", "1, 2 or 3. 1 when not given."),
-            option("--query", "TEXT", "For level 2: what you need to know.")), run="limpet.doors.cli.journal:recover"),
-    Command("journal lint", "limpet journal lint --fix", "The exit code is 2 when something is left to mend.",
-        (flag("--fix", "Add missing sections; write paths from the project's root."),)),
-    Command("journal verify", "limpet journal verify --check", "The exit code is 2 when evidence no longer stands.",
-        (flag("--check", "Only look; write nothing into the journal."),
-            flag("--fix", "Write where things that moved are now."))),
+            option("--query", "TEXT", "For level 2: what you need to know.")), run=f"{OWN}:recover_journal"),
+    Command("journal lint", "limpet journal lint --fix", "The exit code is 2 when something is left to mend."),
+    Command("journal verify", "limpet journal verify --check", "The exit code is 2 when evidence no longer stands."),
     Command("journal init", "limpet journal init"),
-    Command("journal heal", "limpet journal heal --check", params=(flag("--check", "Only say what would be done."),)),
-    Command("journal rotate", "limpet journal rotate --force",
-        params=(flag("--force", "Also when the journal is not long yet."),)),
+    Command("journal heal", "limpet journal heal --check"),
+    Command("journal rotate", "limpet journal rotate --force"),
     Group("journal decision", "What was decided, with reason, evidence and test scenarios."),
     Command("journal decision add",
         "limpet journal decision add 'Rates belong to the invoice' --decision 'Copy the rate' "
         "--rationale 'Reports show what was paid'\\\n    --evidence src/rates.py:7 "
         "--scenario 'kept' --scenario 'home currency' --scenario 'no rate: refused'",
-        params=(argument("title"), option("--decision", "TEXT", "What was decided."),
+        params=("title", option("--decision", "TEXT", "What was decided."),
             option("--rationale", "TEXT", "Why."),
             repeated("--evidence", "PLACE", "path:line or path:first-last; may be repeated."),
-            repeated("--scenario", "TEXT", "A test scenario; give three.", to="scenarios")), session=True),
+            repeated("--scenario", "TEXT", "A test scenario; give three.", to="scenarios"))),
     *_items(),
     Group("journal identifier", "Places in files that are worth finding again."),
     Command("journal identifier add", "limpet journal identifier add src/rates.py:7-20 --note 'Rate of the day'",
-        params=(argument("text"), option("--note", "TEXT", "What is there.")), session=True,
-        fixed={"section": "identifier"}),
+        params=("text", option("--note", "TEXT", "What is there.")), fixed={"section": "identifier"}),
     Group("journal set", "The work at hand, and where it stands."),
     *(
         Command(f"journal set {name}", f"limpet journal set {name} 'Rounding of totals is next'",
-            params=(JOURNAL_TEXT,), session=True, fixed={"section": name})
+            params=(JOURNAL_TEXT,), fixed={"section": name})
         for name in ("task", "state")
     ),
     Command("journal checkpoint", "limpet journal checkpoint 'Rates are stored' --state 'Rounding of totals is next'",
-        params=(optional("summary", LINE), option("--state", "TEXT", "Where it stands and what is next."),
-            option("--task", "TEXT", "The work at hand, if it changed."),
-            option("--agent", "NAME", "Who did it. The session when not given."), LINE_OF_WORK), session=True),
+        params=(optional("summary", LINE), "state", "task",
+            option("--agent", "NAME", "Who did it. The session when not given."), "line")),
 )
 
 COMMANDS = (*NOTES, *MEMORY, *SHEETS, *STATE, *SKILLS, *JOURNAL)

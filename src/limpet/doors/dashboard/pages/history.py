@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Listed, Page, View
+from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import JOURNAL, KINDS, SESSION, Event, moment
 from limpet.store import EventQuery
 from limpet.upkeep import paging
 
 
-def history(view: View) -> Page:
+def history(view: View) -> DrawnPage:
     filters = {name: view.param(name) or None for name in ("kind", "key", "session", "operation")}
     kind = filters["kind"] if filters["kind"] in KINDS else None
     query = EventQuery(
@@ -35,7 +35,7 @@ def history(view: View) -> Page:
         el("div", body, class_="log"),
         parts.pager(view, newest, older),
     )
-    return Page("History", main, "/history")
+    return DrawnPage("History", main, "/history")
 
 
 def _filters(view: View, kind: str) -> Html:
@@ -86,7 +86,7 @@ def undo_button(view: View, event: Event, class_: str = "quiet") -> Html:
     return html.many() if never else parts.button(view, "undo", "undo", "Undo", seq=event.seq, class_=class_)
 
 
-def change(view: View) -> Page:
+def change(view: View) -> DrawnPage:
     event = paging.change(view.context(), view.number("seq") or 0)
     href = parts.leads(view, event.kind, event.key, event.session)
     facts = (
@@ -102,7 +102,7 @@ def change(view: View) -> Page:
         el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts], class_="facts"),
         parts.panel("What changed", what(event)),
     )
-    return Page(f"Change {event.seq}", main, "/history", live=False)
+    return DrawnPage(f"Change {event.seq}", main, "/history", live=False)
 
 
 def what(event: Event) -> Html:
@@ -145,6 +145,6 @@ def steps(view: View, events: Iterable[Event]) -> Html:
 
 
 PAGES = (
-    Listed("history", history, menu="History", letter="a", place=90),
-    Listed("change", change),
+    PageRow("history", history, menu="History", letter="a", place=90),
+    PageRow("change", change),
 )

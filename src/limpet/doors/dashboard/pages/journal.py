@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Listed, Page, View
+from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.errors import LimpetError
 
 FRESH = "fresh"
 
 
-def journal(view: View) -> Page:
+def journal(view: View) -> DrawnPage:
     title = parts.heading("Journal", sub="NOTES.md, which people and agents share")
     if view.visit.project is None or not view.visit.project.has_folder:
         words = "The journal is a file in the project's folder, and that folder is not on this server."
-        return Page("Journal", html.many(title, parts.nothing(words)), "/journal")
+        return DrawnPage("Journal", html.many(title, parts.nothing(words)), "/journal")
     try:
         recovered = view.run("recover_notes", level=3)
     except LimpetError as problem:
-        return Page("Journal", html.many(title, parts.nothing(problem.message)), "/journal")
+        return DrawnPage("Journal", html.many(title, parts.nothing(problem.message)), "/journal")
     marks: dict[int, list[str]] = {}
     side = el("aside", _findings(view, marks), _verdicts(view, marks), class_="side")
     main = html.many(title, el("div", _text(recovered.text, marks), side, class_="with-side"))
-    return Page("Journal", main, "/journal")
+    return DrawnPage("Journal", main, "/journal")
 
 
 def _text(text: str, marks: dict[int, list[str]]) -> Html:
@@ -73,4 +73,4 @@ def _verdicts(view: View, marks: dict[int, list[str]]) -> Html:
     return parts.panel("Evidence", el("ul", rows, class_="rows"))
 
 
-PAGES = (Listed("journal", journal, menu="Journal", letter="j", place=60),)
+PAGES = (PageRow("journal", journal, menu="Journal", letter="j", place=60),)

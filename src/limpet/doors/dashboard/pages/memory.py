@@ -6,13 +6,13 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.pages.history import steps
-from limpet.doors.dashboard.view import SESSION, Listed, Page, View
+from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
 from limpet.model import HANDOFF, MEMORY, Entry, Memory, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
 
 
-def memory(view: View) -> Page:
+def memory(view: View) -> DrawnPage:
     query = view.param("q")
     left = 0
     if query.strip():
@@ -46,7 +46,7 @@ def memory(view: View) -> Page:
             class_="with-side",
         ),
     )
-    return Page("Memory", main, "/memory")
+    return DrawnPage("Memory", main, "/memory")
 
 
 def _at(memory_: Memory) -> int:
@@ -88,7 +88,7 @@ def _new(view: View) -> Html:
     return parts.panel("New entry", form)
 
 
-def remembered(view: View) -> Page:
+def remembered(view: View) -> DrawnPage:
     key = view.param("key")
     entry = view.run("read_memory", key=key)
     events, _ = paging.changes(view.context(), EventQuery(MEMORY, entry.key, limit=limits.DASHBOARD_PAGE))
@@ -103,10 +103,10 @@ def remembered(view: View) -> Page:
         _edit(view, "write_memory", "write_memory", entry.content, key=entry.key),
         parts.panel("History", steps(view, events)),
     )
-    return Page(parts.clip(entry.key, 60), main, "/memory")
+    return DrawnPage(parts.clip(entry.key, 60), main, "/memory")
 
 
-def handoffs(view: View) -> Page:
+def handoffs(view: View) -> DrawnPage:
     waiting = paging.handoffs(view.context())
     rows = [_handoff(view, entry) for entry in waiting]
     body = el("ul", rows, class_="rows cards") if rows else parts.nothing("No session has left a handoff yet.")
@@ -123,7 +123,7 @@ def handoffs(view: View) -> Page:
             session=SESSION,
         ),
     )
-    return Page("Handoffs", main, "/handoffs")
+    return DrawnPage("Handoffs", main, "/handoffs")
 
 
 def _handoff(view: View, entry: Entry) -> Html:
@@ -145,7 +145,7 @@ def _handoff(view: View, entry: Entry) -> Html:
     )
 
 
-def handoff(view: View) -> Page:
+def handoff(view: View) -> DrawnPage:
     reply = view.run("read_handoff", line=view.param("line"))
     events, _ = paging.changes(view.context(), EventQuery(HANDOFF, reply.line, limit=limits.DASHBOARD_PAGE))
     by = el("a", parts.clip(reply.written_by, 60), href=view.link("/session", id=reply.written_by))
@@ -161,27 +161,18 @@ def handoff(view: View) -> Page:
         _edit(view, "write_session_handoff", "write_handoff", reply.content, **fields),
         parts.panel("History", steps(view, events)),
     )
-    return Page(f"Handoff {parts.clip(reply.line, 40)}", main, "/handoffs")
+    return DrawnPage(f"Handoff {parts.clip(reply.line, 40)}", main, "/handoffs")
 
 
 def _edit(view: View, operation: str, action: str, content: str, *, words: str = "Edit", **hidden: str) -> Html:
-    if not view.may(operation):
-        return html.many()
-    form = parts.form(
-        view,
-        action,
-        el("label", "Text", for_="content"),
-        html.area(content, id="content", name="content", rows=10, required=True),
-        el("button", "Save"),
-        class_="stack",
-        **hidden,
-    )
-    return el("details", el("summary", words), form, class_="edit")
+    area = html.area(content, id="content", name="content", rows=10, required=True)
+    label = el("label", "Text", for_="content")
+    return parts.edit(view, operation, action, label, area, words=words, **hidden)
 
 
 PAGES = (
-    Listed("memory", memory, menu="Memory", letter="m", place=30),
-    Listed("remembered", remembered),
-    Listed("handoffs", handoffs, menu="Handoffs", letter="h", place=40),
-    Listed("handoff", handoff),
+    PageRow("memory", memory, menu="Memory", letter="m", place=30),
+    PageRow("remembered", remembered),
+    PageRow("handoffs", handoffs, menu="Handoffs", letter="h", place=40),
+    PageRow("handoff", handoff),
 )

@@ -8,7 +8,7 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.pages.history import steps
-from limpet.doors.dashboard.view import SESSION, Listed, Page, View
+from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
 from limpet.model import NOTE, Entry, Note, TagCount, as_note, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -16,7 +16,7 @@ from limpet.upkeep import paging
 TAGS_SHOWN = 40
 
 
-def notes(view: View) -> Page:
+def notes(view: View) -> DrawnPage:
     tag, query, session = view.param("tag"), view.param("q"), view.param("session")
     done = view.param("done") == "yes"
     counted = view.run("list_tags", session or "*")
@@ -43,7 +43,7 @@ def notes(view: View) -> Page:
         _filters(view, query, session, tag, done),
         el("div", el("div", body, parts.pager(view, newest, older), more), aside, class_="with-side"),
     )
-    return Page("Notes", main, "/notes")
+    return DrawnPage("Notes", main, "/notes")
 
 
 def _search(
@@ -147,7 +147,7 @@ def _add(view: View, session: str) -> Html:
     return parts.panel("New note", form)
 
 
-def note(view: View) -> Page:
+def note(view: View) -> DrawnPage:
     id = view.param("id")
     entry = paging.note(view.context(), id)
     events, _ = paging.changes(view.context(), EventQuery(NOTE, id, limit=limits.DASHBOARD_PAGE))
@@ -164,7 +164,7 @@ def note(view: View) -> Page:
         _edit(view, entry),
         parts.panel("History", steps(view, events)),
     )
-    return Page("Note", main, "/notes")
+    return DrawnPage("Note", main, "/notes")
 
 
 def _buttons(view: View, entry: Entry) -> Html:
@@ -176,23 +176,19 @@ def _buttons(view: View, entry: Entry) -> Html:
 
 
 def _edit(view: View, entry: Entry) -> Html:
-    if not view.may("update_note"):
-        return html.many()
-    form = parts.form(
+    return parts.edit(
         view,
+        "update_note",
         "edit_note",
         el("label", "Text", for_="content"),
         html.area(entry.content, id="content", name="content", rows=8, required=True),
         el("label", "Tags, with commas", for_="tags"),
         html.field(", ".join(entry.tags), id="tags", name="tags"),
-        el("button", "Save"),
-        class_="stack",
         id=entry.key,
     )
-    return el("details", el("summary", "Edit"), form, class_="edit")
 
 
 PAGES = (
-    Listed("notes", notes, menu="Notes", letter="n", place=20),
-    Listed("note", note),
+    PageRow("notes", notes, menu="Notes", letter="n", place=20),
+    PageRow("note", note),
 )

@@ -1,19 +1,28 @@
-"""Outputs: big results of tools, kept whole. A list, and a reader for lines and for places where a text stands."""
+"""Outputs: big results of tools, kept whole: a list, a reader, and what they did not cost the window."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Listed, Page, View
-from limpet.model import Output
+from limpet.doors.dashboard.view import DrawnPage, PageRow, View
+from limpet.model import Output, moment
+from limpet.store import Savings
 from limpet.upkeep import paging
 
 LINES = 200  # of an output on one page
 AROUND = 2  # lines around a place that was found
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1060, 240, 52, 26, 12
+DAYS = 60  # drawn at most
+DAYS_LEAST = 14  # and at least, so that a first day is seen as one
+ROWS = 40  # of a table
 
 
-def outputs(view: View) -> Page:
+def outputs(view: View) -> DrawnPage:
     page = view.number("page") or 0
     limit = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
     reply = view.run("scratchpad_list", limit=limit)
@@ -29,7 +38,7 @@ def outputs(view: View) -> Page:
     stats = reply.stats
     sub = f"{stats.entries:,} kept, {parts.size(stats.total_bytes)}, {parts.size(stats.stored_bytes)} on disk"
     main = html.many(parts.heading("Outputs", sub=sub), el("div", body, class_="log"), parts.pager(view, newest, older))
-    return Page("Outputs", main, "/outputs")
+    return DrawnPage("Outputs", main, "/outputs")
 
 
 def _row(view: View, output_: Output) -> list[html.Child]:
@@ -48,7 +57,7 @@ def _row(view: View, output_: Output) -> list[html.Child]:
     ]
 
 
-def output(view: View) -> Page:
+def output(view: View) -> DrawnPage:
     id, sought = view.param("id"), view.param("find")
     regex = view.param("regex") == "yes"
     first = max(1, view.number("from") or 1)
@@ -77,7 +86,7 @@ def output(view: View) -> Page:
         _reader(view, output_.id, first, sought, regex),
         body,
     )
-    return Page(f"Output {output_.id}", main, "/outputs", live=False)
+    return DrawnPage(f"Output {output_.id}", main, "/outputs", live=False)
 
 
 def _reader(view: View, id: str, first: int, sought: str, regex: bool) -> Html:
@@ -125,7 +134,166 @@ def _matches(content: str, note: str) -> Html:
     )
 
 
+# --- savings ----------------------------------------------------------------------------------------------------------
+
+
+class Day(NamedTuple):
+    name: str
+    saved: int
+    total: int  # of this day and all before
+
+
+def savings(view: View) -> DrawnPage:
+    saved = view.run("savings")
+    total = saved.total
+    sessions, _ = paging.sessions(view.context(), include_archived=True, limit=limits.LIST_MAX)
+    began = {session.key: session.created_at for session in sessions}
+    days = by_day(saved.rows, began)
+    figures = el(
+        "dl",
+        parts.figure(f"{total.saved:,}", "Tokens saved", f"counted as {total.tokenizer}"),
+        parts.figure(f"{total.observed:,}", "Would have entered", f"{total.calls:,} big results"),
+        parts.figure(f"{total.returned:,}", "Shown instead"),
+        parts.figure(f"{total.read_back:,}", "Read back later", f"{total.reads:,} reads"),
+        class_="figures",
+    )
+    plot = chart(days) if days else parts.nothing("Nothing was saved yet: no big result has come by.")
+    main = html.many(
+        parts.heading(
+            "Savings", sub="Observed, less what was shown instead, less what was read back. It may be below zero."
+        ),
+        figures,
+        parts.panel("By the day a session began", plot),
+        el(
+            "div",
+            parts.panel("By tool", _table(view, saved.rows, "tool")),
+            parts.panel("By session", _table(view, saved.rows, "session")),
+            class_="split even",
+        ),
+    )
+    return DrawnPage("Savings", main, "/savings")
+
+
+def by_day(rows: Sequence[Savings], began: dict[str, int]) -> list[Day]:
+    """One entry per day, also for days without sessions, so that the picture is true to time."""
+    sums: dict[str, int] = {}
+    for row in rows:
+        if row.session in began:
+            name = f"{moment(began[row.session]):%Y-%m-%d}"
+            sums[name] = sums.get(name, 0) + row.saved
+    if not sums:
+        return []
+    last = max(sums)
+    at = datetime.fromisoformat(min(sums)).replace(tzinfo=UTC)
+    at = min(at, datetime.fromisoformat(last).replace(tzinfo=UTC) - timedelta(days=DAYS_LEAST - 1))
+    days: list[Day] = []
+    total = 0
+    while True:
+        name = f"{at:%Y-%m-%d}"
+        total += sums.get(name, 0)
+        days.append(Day(name, sums.get(name, 0), total))
+        if name >= last:
+            return days[-DAYS:]
+        at += timedelta(days=1)
+
+
+def chart(days: Sequence[Day]) -> Html:
+    """Bars for each day and a line for the sum, drawn on the server."""
+    top = max(1, *(day.total for day in days), *(day.saved for day in days))
+    low = min(0, *(day.total for day in days), *(day.saved for day in days))
+    high = HEIGHT - BOTTOM - TOP
+
+    def y(value: int) -> float:
+        return TOP + high * (top - value) / (top - low)
+
+    step = (WIDTH - LEFT - 8) / len(days)
+    bars = [_bar(day, LEFT + at * step, step, y) for at, day in enumerate(days)]
+    points = " ".join(f"{LEFT + (at + 0.5) * step:.1f},{y(day.total):.1f}" for at, day in enumerate(days))
+    grid = []
+    for part in range(5):
+        value = low + (top - low) * part // 4
+        grid.append(el("line", x1=LEFT, x2=WIDTH - 8, y1=f"{y(value):.1f}", y2=f"{y(value):.1f}", class_="grid"))
+        grid.append(el("text", short(value), x=LEFT - 8, y=f"{y(value) + 4:.1f}", text_anchor="end"))
+    every = max(1, -(-len(days) // 8))
+    names = [
+        el("text", day.name[5:], x=f"{LEFT + (at + 0.5) * step:.1f}", y=HEIGHT - 8, text_anchor="middle")
+        for at, day in enumerate(days)
+        if at % every == 0
+    ]
+    dots = (
+        [
+            el("circle", cx=f"{LEFT + (at + 0.5) * step:.1f}", cy=f"{y(day.total):.1f}", r=3, class_="dot")
+            for at, day in enumerate(days)
+            if day.saved
+        ]
+        if len(days) <= 31
+        else []
+    )
+    label = f"Tokens saved, {days[0].name} to {days[-1].name}: {days[-1].total:,} in all"
+    drawing = el(
+        "svg",
+        grid,
+        bars,
+        el("polyline", points=points, class_="sum"),
+        dots,
+        names,
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        class_="plot",
+        role="img",
+        aria_label=label,
+    )
+    key = el(
+        "p",
+        el("span", "", class_="dot c0"),
+        " saved in the sessions of that day ",
+        el("span", "", class_="dot c1"),
+        " in all",
+        class_="dim",
+    )
+    return html.many(drawing, key)
+
+
+def _bar(day: Day, x: float, step: float, y: Callable[[int], float]) -> Html:
+    above, below = y(max(0, day.saved)), y(min(0, day.saved))
+    wide = max(1.0, min(28.0, step * 0.7))
+    return el(
+        "rect",
+        el("title", f"{day.name}: {day.saved:,} saved"),
+        x=f"{x + (step - wide) / 2:.1f}",
+        y=f"{above:.1f}",
+        width=f"{wide:.1f}",
+        height=f"{max(0.5, below - above):.1f}",
+        rx=2,
+        class_="bar",
+    )
+
+
+def short(value: int) -> str:
+    if abs(value) >= 1_000_000:
+        return f"{value / 1_000_000:.1f}M"
+    return f"{value / 1_000:.0f}k" if abs(value) >= 1_000 else str(value)
+
+
+def _table(view: View, rows: Sequence[Savings], name: str) -> Html:
+    sums: dict[str, list[int]] = {}
+    for row in rows:
+        sums_of_row = sums.setdefault(getattr(row, name), [0, 0, 0])
+        for at, value in enumerate((row.calls, row.observed, row.saved)):
+            sums_of_row[at] += value
+    ordered = sorted(sums.items(), key=lambda item: -item[1][2])[:ROWS]
+    if not ordered:
+        return parts.nothing("Nothing yet.")
+
+    def cell(value: str) -> html.Child:
+        text = parts.clip(value, 44)
+        return el("a", text, href=view.link("/session", id=value)) if name == "session" else text
+
+    lines = [[cell(key), *figures] for key, figures in ordered]
+    return parts.table((name.capitalize(), "Results", "Observed", "Saved"), lines, frozenset((1, 2, 3)))
+
+
 PAGES = (
-    Listed("outputs", outputs, menu="Outputs", letter="u", place=50),
-    Listed("output", output),
+    PageRow("outputs", outputs, menu="Outputs", letter="u", place=50),
+    PageRow("output", output),
+    PageRow("savings", savings, menu="Savings", letter="s", place=80),
 )

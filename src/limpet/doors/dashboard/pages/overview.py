@@ -8,7 +8,7 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Listed, Page, View
+from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import FOLD, NOTEPAD, Entry, Event, as_session
 from limpet.upkeep import paging
 
@@ -22,7 +22,7 @@ class Alert(NamedTuple):
     weight: str = "note"  # or "warn"
 
 
-def overview(view: View) -> Page:
+def overview(view: View) -> DrawnPage:
     ctx = view.context()
     every = view.param("archived") != "no"
     sessions, left = paging.sessions(ctx, include_archived=every, limit=limits.DASHBOARD_SESSIONS)
@@ -52,7 +52,7 @@ def overview(view: View) -> Page:
             class_="split",
         ),
     )
-    return Page("Overview", main, "/overview")
+    return DrawnPage("Overview", main, "/overview")
 
 
 def _attention(alerts: Sequence[Alert]) -> Html:
@@ -183,4 +183,4 @@ def _left(left: int) -> Html:
     )
 
 
-PAGES = (Listed("overview", overview, menu="Overview", letter="o", place=10),)
+PAGES = (PageRow("overview", overview, menu="Overview", letter="o", place=10),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
-from limpet.doors.dashboard.view import Listed, Page, View
+from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import MESSAGE, NOTEPAD, OUTPUT
 from limpet.recall.recall import CHOICES, CLOSE, OPEN, Hit
 
@@ -13,7 +13,7 @@ MONO = (OUTPUT, NOTEPAD, MESSAGE)  # kinds whose columns and indents say somethi
 TOKENS = 6_000  # of snippets: a page, not a window
 
 
-def recall(view: View) -> Page:
+def recall(view: View) -> DrawnPage:
     query, kind = view.param("q"), view.param("kind")
     options = [el("option", "everything", value="")]
     options += [el("option", name, value=name, selected=name == kind) for name in CHOICES]
@@ -35,7 +35,7 @@ def recall(view: View) -> Page:
         words = f"{len(reply.hits):,} found" + (f", {reply.left_out:,} weaker ones left out" if reply.left_out else "")
         rows = [_hit(view, hit) for hit in reply.hits]
         body = el("ol", rows, class_="rows cards") if rows else parts.nothing("Nothing that is kept says this.")
-    return Page("Recall", html.many(parts.heading("Recall", sub=words), form, body), "/recall", live=False)
+    return DrawnPage("Recall", html.many(parts.heading("Recall", sub=words), form, body), "/recall", live=False)
 
 
 def _hit(view: View, hit: Hit) -> Html:
@@ -81,4 +81,4 @@ def lit(snippet: str) -> list[html.Child]:
     return pieces
 
 
-PAGES = (Listed("recall", recall, menu="Recall", letter="r", place=70),)
+PAGES = (PageRow("recall", recall, menu="Recall", letter="r", place=70),)

@@ -1,4 +1,4 @@
-"""A session's story on a time line: everything it wrote, kept, dropped and brought back, newest first."""
+"""A session: its story on a time line, newest first, its messages, and its notepad with every version."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Child, Html, el
 from limpet.doors.dashboard.pages.history import undo_button, what
-from limpet.doors.dashboard.view import Listed, Page, View
-from limpet.model import FOLD, NOTE, NOTEPAD, OUTPUT, TASK, Entry, Event, Output, as_session
+from limpet.doors.dashboard.view import DrawnPage, PageRow, View
+from limpet.model import FOLD, NOTE, NOTEPAD, OUTPUT, TASK, Entry, Event, Notepad, Output, as_session
 from limpet.session.records import SessionRecord, TaskRecord
 from limpet.store import EventQuery
 from limpet.upkeep import paging
@@ -41,7 +41,7 @@ class Step(NamedTuple):
     body: Html
 
 
-def session(view: View) -> Page:
+def session(view: View) -> DrawnPage:
     id = view.param("id")
     entry = paging.session(view.context(), id)
     kind, before = view.param("kind"), view.number("before")
@@ -67,7 +67,7 @@ def session(view: View) -> Page:
         _head(view, entry),
         el("div", el("div", story), el("aside", _beside(view, id), class_="side"), class_="with-side"),
     )
-    return Page(f"Session {parts.clip(id, 40)}", main, "/overview")
+    return DrawnPage(f"Session {parts.clip(id, 40)}", main, "/overview")
 
 
 def _within(outputs: Sequence[Output], events: Sequence[Event], *, first: bool, last: bool) -> list[Output]:
@@ -302,7 +302,7 @@ def _pins(view: View, id: str) -> Html:
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-def messages(view: View) -> Page:
+def messages(view: View) -> DrawnPage:
     id = view.param("session")
     first = max(1, view.number("first") or 1)
     last = max(first, view.number("last") or first + MESSAGES_SHOWN - 1)
@@ -340,10 +340,66 @@ def messages(view: View) -> Page:
         el("ol", rows, class_="rows cards") if rows else parts.nothing("There are no such messages."),
         pager,
     )
-    return Page("Messages", main, "/overview", live=False)
+    return DrawnPage("Messages", main, "/overview", live=False)
+
+
+# --- the notepad ------------------------------------------------------------------------------------------------------
+
+
+def notepad(view: View) -> DrawnPage:
+    id = view.param("session")
+    pad = view.run("read_notepad", id)
+    query = EventQuery(NOTEPAD, id, before_seq=view.number("before"), limit=limits.DASHBOARD_PAGE)
+    events, following = paging.changes(view.context(id), query)
+    rows = [_version(view, id, event, pad.version) for event in events]
+    newest = view.with_query(before=None) if view.param("before") else None
+    older = view.with_query(before=following) if following else None
+    main = html.many(
+        parts.heading(
+            "Notepad",
+            sub=html.many(
+                el("a", id, href=view.link("/session", id=id)), f" · version {pad.version:,} · {pad.tokens:,} tokens"
+            ),
+        ),
+        el("pre", pad.content, class_="text big mono") if pad.content else parts.nothing("It is empty."),
+        _edit_notepad(view, id, pad),
+        parts.panel("Versions", el("ol", rows, class_="rows cards") if rows else parts.nothing("None yet.")),
+        parts.pager(view, newest, older),
+    )
+    return DrawnPage("Notepad", main, "/overview")
+
+
+def _version(view: View, id: str, event: Event, now: int) -> Html:
+    restore = html.many()
+    if event.version != now and event.after is not None:
+        restore = parts.button(
+            view, "restore_notepad", "restore_notepad", "Restore", class_="plain", session=id, version=event.version
+        )
+    head = el(
+        "div",
+        el("strong", f"version {event.version:,}"),
+        el("span", f"{parts.verb(event)} · {event.by} · ", parts.when(event.at, view.now), class_="dim"),
+        restore,
+        class_="meta",
+    )
+    return el("li", head, what(event), class_="item", data_item=True, tabindex=-1)
+
+
+def _edit_notepad(view: View, id: str, pad: Notepad) -> Html:
+    return parts.edit(
+        view,
+        "write_notepad",
+        "write_notepad",
+        el("label", "The whole notepad", for_="content"),
+        html.area(pad.content, id="content", name="content", rows=14),
+        el("p", "If an agent changes it in the meantime, nothing is overwritten: you are told.", class_="dim"),
+        session=id,
+        expected_version=pad.version,
+    )
 
 
 PAGES = (
-    Listed("session", session),
-    Listed("messages", messages),
+    PageRow("session", session),
+    PageRow("messages", messages),
+    PageRow("notepad", notepad),
 )

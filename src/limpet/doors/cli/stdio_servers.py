@@ -1,0 +1,85 @@
+"""`limpet mcp`, `wrap` and `gateway`: serve one client on standard input and output until it goes away.
+
+The client waits for every start, so each of them imports what it serves with and nothing of the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limpet import settings, wiring
+from limpet.catalogue.late import LateModule
+from limpet.catalogue.table import profile as check_profile
+from limpet.doors.cli.commands import Misuse
+from limpet.doors.cli.run import Invocation
+
+if TYPE_CHECKING:
+    from limpet import telemetry
+    from limpet.doors import stdio
+    from limpet.doors.proxy import backend as backends
+    from limpet.doors.proxy import gateway as gateways
+    from limpet.doors.proxy import gateway_servers, http_rules, upstream, upstream_http, wrapper
+else:
+    # OpenTelemetry takes longer to import than a server; a server that is a process needs no HTTP client.
+    telemetry, stdio, wrapper = map(LateModule, ("telemetry", "doors.stdio", "doors.proxy.wrapper"))
+    backends, upstream = map(LateModule, ("doors.proxy.backend", "doors.proxy.upstream"))
+    http_rules, upstream_http = map(LateModule, ("doors.proxy.http_rules", "doors.proxy.upstream_http"))
+    gateways, gateway_servers = map(LateModule, ("doors.proxy.gateway", "doors.proxy.gateway_servers"))
+
+
+def mcp(cli: Invocation, profile: str, no_handoff: bool, log_json: bool, traces: bool) -> int:
+    check_profile(profile)  # a wrong name must not create a store
+    with wiring.open_with(cli.settings, session=cli.session) as hold:
+        if log_json or traces:
+            if traces:
+                telemetry.send_spans()
+            telemetry.watch(hold, [telemetry.log_line] if log_json else [], traces=traces)
+        stdio.serve(hold, profile, cli.session, handoff=not no_handoff)
+    return 0
+
+
+def wrap(
+    cli: Invocation,
+    url: str | None,
+    header: tuple[str, ...],
+    header_env: tuple[str, ...],
+    name: str | None,
+    threshold: int | None,
+    strict: bool,
+    server: tuple[str, ...],
+) -> int:
+    """Pass everything between the client and one server; its exit code."""
+    if bool(server) == (url is not None):
+        raise Misuse("Name one server: its command after --, or its address with --url.")
+    if url is None and (header or header_env):
+        raise Misuse("--header and --header-env go with --url.")
+    backend = _backend(cli, threshold, strict)
+    if url is None:
+        title = name or " ".join(server)
+        return wrapper.serve(lambda events: upstream.ProcessLink(server, title, events), backend)
+    address = http_rules.address_of(url)
+    pairs = [line.partition(":")[::2] for line in header]
+    for line in header_env:
+        header_name, _, variable = line.partition("=")
+        pairs.append((header_name, settings.variable(variable)))
+    headers = dict(http_rules.header(*pair) for pair in pairs)
+    title = name or address.shown
+    return wrapper.serve(lambda events: upstream_http.HttpLink(address, headers, title, events), backend)
+
+
+def gateway(cli: Invocation, config: str, wait: int | None, threshold: int | None, strict: bool) -> int:
+    """The same for many servers, whose tools get the server's name as a prefix."""
+    specs = gateway_servers.load(config)
+    seconds = gateways.WAIT_SECONDS if wait is None else float(wait)
+    return wrapper.serve(lambda events: gateways.Gateway(specs, events, seconds), _backend(cli, threshold, strict))
+
+
+def _backend(cli: Invocation, threshold: int | None, strict: bool) -> backends.Backend:
+    def load() -> settings.Settings:
+        chosen = settings.load(cli.store, cli.project)
+        if threshold is None:
+            return chosen
+        outputs = chosen.bounds.outputs._replace(threshold_bytes=threshold)
+        return chosen._replace(bounds=chosen.bounds._replace(outputs=outputs))
+
+    return backends.Backend(load, cli.session, strict=strict)

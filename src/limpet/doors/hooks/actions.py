@@ -1,0 +1,196 @@
+"""What hooks do: one function per action. `triage` chooses the first, and an outcome may name the next one.
+
+An action takes the hook and returns an outcome. The modules that some actions need are imported by those actions: an
+agent waits for every hook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from limpet import limits
+from limpet.catalogue.late import LateModule
+from limpet.catalogue.operation import Context, session_name
+from limpet.clients import session_id
+from limpet.clients.base import HookAnswer, HookEvent
+from limpet.doors.hooks.triage import OWN_PREFIX, Hook, Outcome, end_action, keep_action
+from limpet.errors import LimpetError, NotFound
+from limpet.model import AGENT, FILE, Scope
+
+if TYPE_CHECKING:
+    from limpet import wiring
+    from limpet.catalogue import table
+    from limpet.doors.hooks import fitting, summary
+    from limpet.journal import recover
+    from limpet.memory import digest, handoff
+    from limpet.outputs import keep as outputs
+    from limpet.session import hook_state, notepad, pins, records, sessions
+    from limpet.text import safe
+else:
+    wiring, table = map(LateModule, ("wiring", "catalogue.table"))
+    outputs, recover = map(LateModule, ("outputs.keep", "journal.recover"))
+    fitting, summary = map(LateModule, ("doors.hooks.fitting", "doors.hooks.summary"))
+    digest, handoff, safe = map(LateModule, ("memory.digest", "memory.handoff", "text.safe"))
+    hook_state, notepad, pins = map(LateModule, ("session.hook_state", "session.notepad", "session.pins"))
+    records, sessions = map(LateModule, ("session.records", "session.sessions"))
+
+BY = "agent/hook"
+NEW_SESSION = ("startup", "clear", "new", "")  # sources of a session's start; "" where the agent does not name one
+
+
+def opened(hook: Hook) -> Context:
+    """The store of the project, opened once for a hook."""
+    if hook.context is None:
+        chosen = hook.settings
+        session = hook.event.session or chosen.session or session_id() or "hooks"
+        hook.context = Context(
+            wiring.choose_store(chosen.store),
+            Scope(chosen.tenant, chosen.project),
+            session_name(session),
+            BY,
+            time.time_ns() // 1_000_000,
+            chosen.bounds,
+            chosen.skills,
+            chosen.root,
+        )
+    return hook.context
+
+
+# --- the context of the model -----------------------------------------------------------------------------------------
+
+
+def restore(hook: Hook) -> Outcome:
+    """Give the model the session's context at a start or after a compaction: handoff, pins, notepad, tasks and memory.
+
+    The handoff is for a new session; it is marked as used when the agent has the answer.
+    """
+    event = hook.event
+    # A sub-agent is part of a session that goes on: the handoff is not for it.
+    new = event.name == "session-start" and event.source in NEW_SESSION and not event.subagent
+    ctx = opened(hook)
+    waiting = hook_state.handoff_for(ctx, new=new)
+    pad = notepad.read_notepad(ctx)
+    tasks = [f"Open task: {task.content}" for task in records.open_tasks(ctx)]
+    pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
+    state = hook_state.read(ctx)
+    checkpoint = "" if new else safe.as_data(state.checkpoint, state.source or AGENT)
+    section = fitting.ContextSection
+    sections = (
+        section(handoff.section(waiting), 2_600, "`limpet handoff show` prints all of it"),
+        section(pins.section(pinned), 1_600, "`limpet window pins` and search_memory give all of it"),
+        section(notepad.section(pad) if pad.content.strip() else "", 2_400, "read_notepad gives all of it"),
+        section("\n".join(tasks), 400, "`limpet task list` prints all of it"),
+        section(checkpoint, 1_000, "recall and the transcript have the rest"),
+        section(_journal(ctx), 500, "`limpet journal recover --level 3` prints all of it"),
+        section(digest.digest(ctx).text, 700, "search_memory reads the rest"),
+        section(_session_name(event, ctx), 300, ""),
+    )
+    text = fitting.fitted(sections, limits.HOOK_CONTEXT_CHARS, fitting.measure_of(event.client))
+
+    def after() -> None:
+        if new and waiting is not None:
+            handoff.use_handoff(ctx, waiting)
+        hook_state.mark_shown(ctx, pad.version)
+
+    return Outcome(HookAnswer(text), after)
+
+
+def _session_name(event: HookEvent, ctx: Context) -> str:
+    """For agents that do not give a server the session: the model has to."""
+    if not event.client.hides_session or not event.session:
+        return ""
+    return f'This session is "{ctx.session}": give it as session_id to the tools of Limpet.'
+
+
+def _journal(ctx: Context) -> str:
+    """Level 1 of the journal, if there is one. An unreadable journal must not hold back the rest."""
+    if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
+        return ""
+    try:
+        return safe.quoted(recover.recover_notes(ctx, 1).text, FILE)
+    except LimpetError:
+        return ""
+
+
+def restore_late(hook: Hook) -> Outcome:
+    """For agents that announce no compaction: give the context back with the next result of a tool."""
+    return Outcome(next_action="restore" if hook_state.take(opened(hook)) else keep_action(hook))
+
+
+def prompt(hook: Hook) -> Outcome:
+    """Before a prompt: see whether a compaction removed the context, or somebody else changed the notepad."""
+    ctx = opened(hook)
+    if hook_state.take(ctx):
+        return Outcome(next_action="restore")
+    return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
+
+
+def show_notepad(hook: Hook) -> Outcome:
+    """Show the model the notepad after somebody else changed it."""
+    ctx = opened(hook)
+    pad = notepad.read_notepad(ctx)
+    text = f"The notepad was changed by somebody else.\n\n{notepad.section(pad)}"
+    section = fitting.ContextSection(text, 9_000, "read_notepad gives all of it")
+    answer = fitting.fitted([section], limits.HOOK_CONTEXT_CHARS, fitting.measure_of(hook.event.client))
+    return Outcome(HookAnswer(answer), lambda: hook_state.mark_shown(ctx, pad.version))
+
+
+# --- calls of tools ---------------------------------------------------------------------------------------------------
+
+
+def name_session(hook: Hook) -> Outcome:
+    """For agents that do not give a server the session: add it to the arguments of a call of Limpet's own tools."""
+    event = hook.event
+    arguments = json.loads(event.arguments or "{}")
+    try:
+        operation = table.find(event.tool.rpartition(OWN_PREFIX)[2])
+    except LimpetError:
+        return Outcome()  # another server's tool
+    if not operation.in_session or arguments.get("session_id"):
+        return Outcome()
+    return Outcome(HookAnswer(arguments={**arguments, "session_id": event.session}))
+
+
+def keep(hook: Hook) -> Outcome:
+    """Keep a big result: the model gets a preview and a reference in its place."""
+    event = hook.event
+    kept = outputs.keep_output(opened(hook), event.tool or "tool", event.result or "", event.arguments)
+    return Outcome() if kept.output is None else Outcome(HookAnswer(output=kept.text))
+
+
+# --- compactions and ends ---------------------------------------------------------------------------------------------
+
+
+def checkpoint(hook: Hook) -> Outcome:
+    """Before a compaction: keep a summary of the conversation, and note that the context has to be given back."""
+    text, source = summary.checkpoint(hook.event.transcript)
+    if text or hook.store_exists():
+        hook_state.before_compact(opened(hook), text, source)
+    return Outcome()
+
+
+def stop(hook: Hook) -> Outcome:
+    """After a turn: see whether a handoff must be drafted. Agents do not announce every end of a session."""
+    needed = not hook.store_exists() or hook_state.can_draft(opened(hook))
+    return Outcome(next_action="draft" if needed else end_action(hook))
+
+
+def draft(hook: Hook) -> Outcome:
+    """Draft a handoff for a session that did some work and wrote none."""
+    ctx = opened(hook)
+    text, source = summary.draft(ctx, hook.event.transcript)
+    if text:
+        hook_state.draft_handoff(ctx, text, source)
+    return Outcome(next_action=end_action(hook))
+
+
+def archive(hook: Hook) -> Outcome:
+    """At the end of a session: archive it."""
+    ctx = opened(hook)
+    with suppress(NotFound):  # a session without a write has no entry
+        sessions.archive_session(ctx, ctx.session)
+    return Outcome()
