@@ -149,7 +149,7 @@ def repeated(flags: str, metavar: str, help: str, *, to: str = "") -> Parameter:
 
 LIMIT = number("--limit", "N", "At most so many.")
 STORE = option("--store", "PLACE", "A path or a postgresql:// address. Otherwise that of the project you are in.")
-PROJECT = option("--project", "NAME", "The project, in a store that holds several.")
+PROJECT = option("--project", "NAME", "A project by its name or id. Otherwise the one you are in.")
 SESSION = option("--session", "ID", "The session. Notes are looked for in every session unless you name one.")
 JSON = flag("--json", "Answer in one line of JSON; errors too, on standard error.")
 SHARED = (STORE, PROJECT, SESSION, JSON)  # before the command or after it; the last one counts

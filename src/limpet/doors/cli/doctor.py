@@ -21,6 +21,7 @@ from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.invocation import BY, OWN_SESSION, Invocation
 from limpet.doors.cli.render import exists, file_of, shown_place
 from limpet.errors import LimpetError
+from limpet.home.load import load
 from limpet.model import milliseconds
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.stores.sqlite.database import SCHEMA
@@ -83,7 +84,8 @@ def _settings(cli: Invocation) -> list[Diagnosis]:
     return [
         Diagnosis(INFO, "store place", f"{shown_place(chosen.store)} (from: {_origin(cli, 'store')})"),
         *replica,
-        Diagnosis(INFO, "project", f"{chosen.project} (from: {_origin(cli, 'project')})"),
+        Diagnosis(INFO, "project", f"{chosen.name if chosen.own_store else chosen.project}, in {chosen.root}"),
+        *(Diagnosis(INFO, "repository", remark) for remark in chosen.remarks),
         Diagnosis(INFO, "session", described),
         Diagnosis(INFO, "bounds", _values(chosen.bounds)),
         Diagnosis(INFO, "outputs", _values(chosen.bounds.outputs)),
@@ -97,22 +99,22 @@ def _origin(cli: Invocation, name: str) -> str:
         return f"--{name}"
     store = cli.store if name == "project" else None
     chosen = getattr(cli.settings, name)
-    if getattr(settings.load(store, environment={}), name) != chosen:
+    paths = ("HOME", "USERPROFILE", "LIMPET_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA", "APPDATA")
+    plain = settings.environment(paths, own=True)
+    if getattr(load(store, environment=plain), name) != chosen:
         return "environment"
-    root = settings.project_root(os.getcwd())
-    default = os.path.join(root, settings.FOLDER, "limpet.db") if root else chosen
-    if name == "store":
-        return "default" if chosen == default else f"{settings.FOLDER}/config.toml"
-    plain = {"default", os.path.basename(root) if root else "default"}
-    return "default" if chosen in plain else f"{settings.FOLDER}/config.toml"
+    if cli.settings.own_store or name == "project":
+        return "default"
+    return "configuration"
 
 
 def _permissions(path: str) -> list[Diagnosis]:
     """Memory can hold anything an agent has seen, so other users of the machine must not be able to read it."""
     rules = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock")]
     folder = os.path.dirname(path)
-    if os.path.basename(folder) in (settings.FOLDER, "limpet"):
-        rules.append((folder, PRIVATE_FOLDER))
+    data = settings.data_folder()
+    if path.startswith(data + os.sep):
+        rules += [(folder, PRIVATE_FOLDER), (data, PRIVATE_FOLDER)]
     findings = []
     for place, most in rules if os.name == "posix" else ():
         try:

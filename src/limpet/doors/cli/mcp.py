@@ -10,7 +10,7 @@ from limpet.doors.cli.invocation import Invocation
 
 def mcp(cli: Invocation, profile: str, no_handoff: bool, log_json: bool, traces: bool) -> int:
     check_profile(profile)  # a wrong name must not create a store
-    with wiring.open_with(cli.settings, session=cli.session) as hold:
+    with wiring.open_with(cli.settings, session=cli.session, even_broken=True) as hold:
         if log_json or traces:
             from limpet import telemetry  # late: OpenTelemetry takes longer to import than the server
 

@@ -52,7 +52,7 @@ def gateway(cli: Invocation, config: str, wait: int | None, threshold: int | Non
 
 def _backend(cli: Invocation, threshold: int | None, strict: bool) -> Backend:
     def load() -> settings.Settings:
-        chosen = settings.load(cli.store, cli.project)
+        chosen = cli.settings
         if threshold is None:
             return chosen
         outputs = chosen.bounds.outputs._replace(threshold_bytes=threshold)

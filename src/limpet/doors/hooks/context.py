@@ -19,7 +19,7 @@ def opened(hook: Hook) -> Context:
         chosen = hook.settings
         session = hook.event.session or chosen.session or session_id() or "hooks"
         hook.context = Context(
-            wiring.choose_store(chosen.store),
+            wiring.choose_store(chosen.store, data=chosen.data if chosen.own_store else None),
             Scope(chosen.tenant, chosen.project),
             a_name("session_id", session, limits.SESSION_MAX_CHARS),
             BY,
@@ -27,5 +27,6 @@ def opened(hook: Hook) -> Context:
             chosen.bounds,
             chosen.skills,
             chosen.root,
+            data=chosen.data,
         )
     return hook.context

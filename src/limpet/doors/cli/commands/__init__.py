@@ -17,8 +17,8 @@ HEADINGS = {
     "find": ("recall", "tags", "context"),
     "look": ("session", "history", "undo", "window", "task", "output", "savings", "sandbox", "demo"),
     "connect": (
-        *("init", "install", "uninstall", "status", "mcp", "serve", "dashboard", "wrap", "gateway", "hook", "off"),
-        *("on", "tools", "seals", "completion"),
+        *("init", "install", "uninstall", "status", "trust", "untrust", "project", "mcp", "serve", "dashboard", "wrap"),
+        *("gateway", "hook", "off", "on", "tools", "seals", "completion"),
     ),
     "look_after": ("doctor", "audit", "purge", "export", "import", "backup", "restore", "token"),
 }
