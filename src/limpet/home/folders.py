@@ -243,6 +243,7 @@ def write_private(path: str, text: str) -> None:
     try:
         handle = os.open(temporary, flags, 0o600)
         try:
+            os.fchmod(handle, 0o600)  # a umask can also take rights from the owner
             os.write(handle, text.encode("utf-8", "surrogateescape"))
             os.fsync(handle)
         finally:

@@ -137,7 +137,17 @@ def status(cli: Invocation) -> None:
         for row in statuses
     ]
     titles = ("client", "used here", "project", "user", "beside")
-    cli.answer({"clients": statuses}, lambda screen: screen.table(titles, rows))
+    chosen = cli.settings
+    name = chosen.name if chosen.own_store else chosen.project
+    project = {"name": name, "folder": chosen.root, "store": shown_place(chosen.store), "exists": exists(chosen.store)}
+
+    def draw(screen: Screen) -> None:
+        screen.line(f"{name}, in {chosen.root}: {project['store'] if project['exists'] else 'nothing is kept yet'}")
+        for remark in chosen.remarks:
+            screen.line(remark)
+        screen.table(titles, rows)
+
+    cli.answer({"project": project, "remarks": list(chosen.remarks), "clients": statuses}, draw)
 
 
 def _client_status(client: Client) -> Json:
