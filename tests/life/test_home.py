@@ -87,7 +87,14 @@ def test_looking_makes_no_store_and_a_typing_mistake_is_an_error(computer: Compu
     """A newcomer looks around before writing anything, and mistypes a name."""
     project = computer.repository("parser")
     before = listing(project)
-    for words in (["note", "list"], ["recall", "anything"], ["context"], ["status"], ["memory", "search", "x"], ["tags"]):
+    for words in (
+        ["note", "list"],
+        ["recall", "anything"],
+        ["context"],
+        ["status"],
+        ["memory", "search", "x"],
+        ["tags"],
+    ):
         computer.limpet(*words, where=project)
     hook(computer, "session-start", project)
     assert listing(project) == before
@@ -125,7 +132,13 @@ def test_a_hostile_repository_gets_nothing_and_is_told_about(computer: Computer)
     diary, brought = listing(victim), listing(clone / ".limpet")
 
     said = "".join(hook(computer, event, clone) for event in EVENTS)
-    for words in (["note", "add", "PRIVATE-NOTE"], ["journal", "init"], ["context"], ["skill", "list"], ["recall", "evil"]):
+    for words in (
+        ["note", "add", "PRIVATE-NOTE"],
+        ["journal", "init"],
+        ["context"],
+        ["skill", "list"],
+        ["recall", "evil"],
+    ):
         said += computer.limpet(*words, where=clone)
 
     assert "evil" not in said

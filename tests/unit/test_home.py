@@ -262,7 +262,10 @@ def test_of_a_repository_the_harmless_keys_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        *(("journal.file", name) for name in ("../NOTES.md", "/etc/NOTES.md", ".git/x.md", "a/.hidden/x.md", "x.txt", "")),
+        *(
+            ("journal.file", name)
+            for name in ("../NOTES.md", "/etc/NOTES.md", ".git/x.md", "a/.hidden/x.md", "x.txt", "")
+        ),
         *(("name", name) for name in ("", "x" * 61, "two\nlines", "\x1b[31m", "<b>", "a`b`", 7)),
         *(("outputs.preview_length", number) for number in (0, 49, 1_001, True, "200")),
     ],
@@ -362,7 +365,9 @@ def test_a_folder_can_be_made_a_project_of_its_own(tmp_path: Path) -> None:
     assert load(folder=str(main), environment=env).store != inside.store
 
 
-def test_a_server_started_nowhere_works_in_the_personal_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_started_nowhere_works_in_the_personal_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = environment(tmp_path)
     monkeypatch.chdir(tmp_path / "home")
     chosen = load(environment=env, server=True)

@@ -240,4 +240,5 @@ def _remarks(belief: trust.Belief, own: ProjectFolder, is_personal: bool) -> Ite
         names = ", ".join(belief.ignored[:8]) + (" …" if len(belief.ignored) > 8 else "")
         yield f"{folder} is {why}, so this does not count: {names}. `limpet trust --show` shows it."
     if belief.store:
-        yield f"{os.path.join(folder, 'limpet.db')} came with the folder and is not used."
+        store = os.path.join(folder, "limpet.db")
+        yield f"{store} came with the folder and is not used; `limpet import store {store}` takes it in as data."

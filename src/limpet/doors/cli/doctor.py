@@ -16,12 +16,13 @@ from importlib import metadata
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from limpet import __version__, errors, settings
+from limpet import __version__, errors, limits, settings
 from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.invocation import BY, OWN_SESSION, Invocation
 from limpet.doors.cli.render import exists, file_of, shown_place
 from limpet.errors import LimpetError
 from limpet.home.load import load
+from limpet.home.place import read_small
 from limpet.model import milliseconds
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.stores.sqlite.database import SCHEMA
@@ -29,6 +30,8 @@ from limpet.stores.sqlite.database import SCHEMA
 OK, PROBLEM, INFO = "ok", "problem", "info"
 PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # the version of apsw starts with SQLite's
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+LOG_BYTES = 2 * limits.HOOK_LOG_BYTES
+LOG_SECONDS = 86_400  # older failures were seen, or do not matter any more
 SECONDS = 10  # for one reply; a slower server is of no use to an agent
 BODY_BYTES = 8 << 20  # read of a reply: many times the description of the routes
 SKEW_SECONDS = 30  # expiry times of access tokens may be off by so much
@@ -64,6 +67,7 @@ def examine(cli: Invocation) -> list[Diagnosis]:
         findings += _settings(cli)
     except LimpetError as problem:
         return [*findings, Diagnosis(PROBLEM, "settings", problem.message)]
+    findings += _hooks()
     store = cli.settings.store
     path = file_of(store)
     if not exists(store):
@@ -74,6 +78,16 @@ def examine(cli: Invocation) -> list[Diagnosis]:
     if path:
         findings += _permissions(path)
     return findings + _health(cli)
+
+
+def _hooks() -> list[Diagnosis]:
+    """What went wrong in hooks lately: they answer an agent whatever happens, so nobody else sees it."""
+    lines = (read_small(os.path.join(settings.data_folder(), "hooks.log"), LOG_BYTES) or "").splitlines()
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - LOG_SECONDS))
+    recent = [line for line in lines if line > since]
+    if not recent:
+        return []
+    return [Diagnosis(PROBLEM, "hooks", f"{len(recent)} failed within a day, the last one: {recent[-1]}")]
 
 
 def _settings(cli: Invocation) -> list[Diagnosis]:
