@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
+from person import trusted
+
 TO_STORE = 4  # frames of ours before the store is called
 TO_INSERT = 9  # frames of ours, those of the store included
 TO_INSERT_FROM_MAIN = 10  # the same on the command line, where its own frames come first
@@ -115,7 +117,7 @@ def test_from_mcp_over_stdio(tmp_path: Path) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "frames", "version": "1"}}
     call = {"name": "add_note", "arguments": {"content": "traced"}}
     lines = request(1, "initialize", hello) + request(2, "tools/call", call)
-    stack = traced(tmp_path, COMMAND, "mcp", "--store", str(tmp_path / "a.db"), stdin=lines)
+    stack = traced(tmp_path, COMMAND, "mcp", *trusted(tmp_path / "a.db"), stdin=lines)
     handler = max(at for at, (module, _) in enumerate(stack) if module == "limpet.doors.stdio")
     check(Trace(names(stack[handler:])))
 

@@ -69,7 +69,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.unknown_operation("forget", "Those that exist: add_note."),
     errors.store_spread("postgresql://db.example.org/limpet", 6, 7),
     errors.bad_setting("note_max_chars", "many", "it must be a whole number above 0"),
-    errors.unknown_setting("outputs.max_ages", "outputs.max_age"),
+    errors.unknown_setting("outputs.max_ages", "outputs.max_age", "LIMPET_SET"),
     errors.bad_import(3, "it is not a JSON object"),
     errors.no_such_extra("Cursor", "guidance", "user"),
     errors.plugin_installed("Claude Code"),

@@ -217,7 +217,7 @@ unknown_profile = BadInput.says("there is no profile {name!r}. Choose one of {kn
 unknown_operation = BadInput.says("there is no operation {name!r}. {known}")
 bad_setting = BadInput.says("the setting {name} is {value!r}; {rule}. Correct it and start again.")
 unknown_setting = BadInput.says(
-    "there is no setting {key!r}; the nearest is {nearest}. Correct LIMPET_SET and start again; "
+    "there is no setting {key!r}; the nearest is {nearest}. Correct {place} and start again; "
     "docs/settings.md lists all keys."
 )
 bad_import = BadInput.says("line {line} of the import cannot be read: {why}. Nothing was imported; correct the line.")

@@ -12,7 +12,7 @@ that cannot be changed are in limits.py.
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -221,12 +221,27 @@ def check_tenant(name: str) -> str:
     return name
 
 
-def check_keys(keys: Iterable[str]) -> None:
+def check_keys(keys: Iterable[str], place: str) -> None:
     """Refuse a key that does not exist, because it can only be a mistake."""
     known = all_keys()
     for key in keys:
-        if key not in known and not key.startswith("outputs.tools."):
-            raise errors.unknown_setting(key, _nearest(key, known))
+        if key not in known:
+            raise errors.unknown_setting(key, _nearest(key, known), place)
+
+
+def check_file(config: Mapping[str, Any], path: str) -> None:
+    """The same for the keys of a config file. What stands in place of a table, or of a tool's rules, is refused later."""
+    tables = {key.partition(".")[0] for key in all_keys() if "." in key}
+    check_keys((key for key, _ in flat(config) if key not in tables and not key.startswith("outputs.tools.")), path)
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key of a configuration with its value, tables as `table.key`."""
+    for name, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def skill_folders(value: object, base: str) -> tuple[Folder, ...]:
@@ -246,7 +261,7 @@ def overrides(text: str) -> dict[str, Any]:
             raise errors.bad_setting("LIMPET_SET", item, "each of its parts must be key=value, with ; between them")
         path = _tool_path(key) if key.startswith("outputs.tools.") else tuple(key.split("."))
         if len(path) < 4:
-            check_keys([key] if len(path) != 2 or path != ("outputs", "tools") else ["outputs.tools"])
+            check_keys([key], "LIMPET_SET")
         table = config
         for name in path[:-1]:
             table = table.setdefault(name, {})

@@ -19,6 +19,7 @@ from doors.http_upstream import Handler, Request, result, serving, text, welcome
 from doors.mcp_client import Lines, Reply
 from doors.upstream import words
 from doors.wrap_kit import BIG, LIMPET, MASK, UPSTREAM, ask, id_in, read_back, shown
+from person import trusted
 
 NAMES = ("one", "two")
 
@@ -40,7 +41,7 @@ class Place:
 
     def command(self, servers: dict[str, Any], *options: str) -> list[str]:
         self.config.write_text(json.dumps({"mcpServers": servers}))
-        return [*LIMPET, "gateway", "--config", str(self.config), "--store", str(self.store), *options]
+        return [*LIMPET, "gateway", "--config", str(self.config), *trusted(self.store), *options]
 
     @contextmanager
     def open(self, servers: dict[str, Any], *options: str, env: dict[str, str] | None = None) -> Iterator[Lines]:

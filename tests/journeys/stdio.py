@@ -9,6 +9,7 @@ import sys
 from typing import Any, Self
 
 from limpet.clients import session_variables
+from person import trusted
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 
@@ -19,7 +20,7 @@ def environment() -> dict[str, str]:
 
 
 def command(store: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--store", store, *more]
+    return [sys.executable, "-m", "limpet", "mcp", "--profile", "full", *trusted(store), *more]
 
 
 class Server:

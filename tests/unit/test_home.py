@@ -13,6 +13,7 @@ from limpet.home import trust
 from limpet.home.folders import ID_FILE, Home, ProjectFolder, Record
 from limpet.home.load import load
 from limpet.home.place import FOLDER, GIT, Place, common_directory, locate
+from person import configure
 
 
 @pytest.fixture
@@ -325,9 +326,7 @@ def test_the_configuration_of_another_owner_is_ignored(tmp_path: Path) -> None:
 
 def person(tmp_path: Path, text: str) -> dict[str, str]:
     env = environment(tmp_path)
-    file = tmp_path / "home" / ".config" / "limpet" / "config.toml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    configure(text, env)
     return env
 
 

@@ -174,8 +174,8 @@ def read_person(path: str) -> Person:
     tables = config.pop("projects", {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise errors.bad_setting("projects", tables, "it must be a table for each project")
-    keys = [key for part in (config, *tables.values()) for key, _ in trust.flat(part)]
-    settings.check_keys(key for key in keys if key != OWN)
+    for part in (config, *tables.values()):
+        settings.check_file({key: value for key, value in part.items() if key != OWN}, path)
     return Person(path, config, {os.path.expanduser(name): table for name, table in tables.items()})
 
 

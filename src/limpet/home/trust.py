@@ -11,10 +11,10 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from limpet import errors
+from limpet import errors, settings
 from limpet.home.folders import STORE, Home, write_private
 from limpet.home.place import Place, read_small
 from limpet.model import EMPTY
@@ -97,7 +97,7 @@ def sift(config: Mapping[str, Any]) -> tuple[Config, tuple[str, ...]]:
     """The harmless part of a configuration, and the names of the other keys."""
     harmless: Config = {}
     ignored: list[str] = []
-    for key, value in flat(config):
+    for key, value in settings.flat(config):
         rule = HARMLESS.get(key)
         if rule is None or not rule[0](value):
             ignored.append(key)
@@ -108,15 +108,6 @@ def sift(config: Mapping[str, Any]) -> tuple[Config, tuple[str, ...]]:
             table = table.setdefault(name, {})
         table[last] = value
     return harmless, tuple(ignored)
-
-
-def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key of a configuration with its value, tables as `table.key`."""
-    for name, value in config.items():
-        if isinstance(value, dict) and value:
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 # --- what the person has trusted --------------------------------------------------------------------------------------
