@@ -174,6 +174,9 @@ unknown_project = NotFound.says(
     "there is no project {name!r}. {nearest}`limpet project list` shows those that exist, and `limpet init --project "
     "NAME` makes one."
 )
+no_project_in_store = NotFound.says(
+    "there is no project {name!r} in {place}. {nearest}The first thing that is written to a project begins it."
+)
 no_store = NotFound.says(
     "there is no store at {place}. {nearest}Check the name; `limpet init --store PATH` makes a store there."
 )

@@ -230,7 +230,7 @@ def check_keys(keys: Iterable[str], place: str) -> None:
 
 
 def check_file(config: Mapping[str, Any], path: str) -> None:
-    """The same for the keys of a config file. What stands in place of a table, or of a tool's rules, is refused later."""
+    """The same for the keys of a config file. A value in place of a table, or in a tool's rules, is refused later."""
     tables = {key.partition(".")[0] for key in all_keys() if "." in key}
     check_keys((key for key, _ in flat(config) if key not in tables and not key.startswith("outputs.tools.")), path)
 

@@ -450,15 +450,14 @@ def test_it_can_be_switched_off_for_a_project_a_client_and_a_tool(place: Place) 
         hold.session("one").notepad.write("- [ ] casts")
     start = started("claude-code", "one")
     assert place.hook("claude-code", "session-start", start)
-    child(place.project, "off")
+    child(place.project, "off", env=place.environment())
     assert place.hook("claude-code", "session-start", start) == {}
-    child(place.project, "on")
+    child(place.project, "on", env=place.environment())
     assert place.hook("claude-code", "session-start", start)
-    config = place.project / ".limpet" / "config.toml"
-    config.write_text('[hooks]\noff_clients = ["claude-code"]\noff_tools = ["mcp__*"]\n')
+    place.configure('[hooks]\noff_clients = ["claude-code"]\noff_tools = ["mcp__*"]\n')
     assert place.hook("claude-code", "session-start", start) == {}
     assert place.hook("codex", "session-start", started("codex", "one"))
     assert place.hook("codex", "after-tool", ran("codex", "one", "mcp__files__list", BIG)) == {}
     assert place.hook("codex", "after-tool", ran("codex", "one", "shell", BIG))
-    config.write_text("[hooks]\nenabled = false\n")
+    place.configure("[hooks]\nenabled = false\n")
     assert place.hook("codex", "session-start", started("codex", "one")) == {}

@@ -90,13 +90,12 @@ def kept(place: Place) -> tuple[int, int, str]:
 @pytest.mark.parametrize("client", clients.names())
 @pytest.mark.parametrize("how", ["limpet off", "this client", "this project"])
 def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str, how: str) -> None:
-    config = place.project / ".limpet" / "config.toml"
     if how == "limpet off":
-        assert child(place.project, "off").returncode == 0
+        assert child(place.project, "off", env=place.environment()).returncode == 0
     elif how == "this client":
-        config.write_text(f'[hooks]\noff_clients = ["{client}"]\n')
+        place.configure(f'[hooks]\noff_clients = ["{client}"]\n')
     else:
-        config.write_text("[hooks]\nenabled = false\n")
+        place.configure("[hooks]\nenabled = false\n")
     before = kept(place)
     for event, payload in events(client).items():
         assert place.hook(client, event, payload) == {}, event
@@ -106,7 +105,6 @@ def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str,
 
 @pytest.mark.parametrize("client", clients.names())
 def test_a_tool_that_is_switched_off_keeps_its_result_and_the_rest_goes_on(place: Place, client: str) -> None:
-    config = place.project / ".limpet" / "config.toml"
-    config.write_text('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*"]\n')
+    place.configure('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*"]\n')
     assert place.hook(client, "after-tool", events(client)["after-tool"]) == {}
     assert context(place.hook(client, "session-start", started(client, "one")))

@@ -113,6 +113,7 @@ def test_a_shared_store_is_divided_by_a_name_for_each_folder(root: Path, tmp_pat
     names = {load(root, "/somewhere/shared.db").project, load(root / "src", LIMPET_STORE="postgresql://db/x").project}
     assert names == {project_folder(root).label}
     assert re.fullmatch("project-[0-9a-f]{8}", names.pop())
+    assert load(tmp_path, str(store_of(root))).project == "default", "a project's own store, by its path"
     (tmp_path / "elsewhere" / "project").mkdir(parents=True)
     assert load(tmp_path / "elsewhere" / "project", "/somewhere/shared.db").project != project_folder(root).label
 

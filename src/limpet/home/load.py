@@ -68,7 +68,7 @@ def load(
         own = named_project(home, own, project)
     return Settings(
         store or own.store,
-        (project or own.label) if store else "default",
+        (project or _default_project(home, own, store)) if store else "default",
         settings.check_tenant(env.get("LIMPET_TENANT") or settings.TENANT),
         env.get("LIMPET_SESSION") or None,
         env.get("LIMPET_TOKEN") or None,
@@ -192,6 +192,12 @@ def _absolute(config: dict[str, Any], base: str) -> dict[str, Any]:
     if (value := config.get("skills")) is not None:
         changed["skills"] = [folder.path for folder in settings.skill_folders(value, base)]
     return changed
+
+
+def _default_project(home: Home, own: ProjectFolder, store: str) -> str:
+    """A store in the data folder belongs to one project, also when its path is given."""
+    is_ours = os.path.abspath(store).startswith(os.path.join(home.path, "projects") + os.sep)
+    return "default" if is_ours else own.label
 
 
 def _named_store(config: Mapping[str, Any], of_repository: Mapping[str, Any], root: str) -> object:

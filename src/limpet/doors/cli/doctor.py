@@ -21,8 +21,9 @@ from limpet.doors.cli.command import Misuse
 from limpet.doors.cli.invocation import BY, OWN_SESSION, Invocation
 from limpet.doors.cli.render import exists, file_of, shown_place
 from limpet.errors import LimpetError
+from limpet.home.folders import Home, ProjectFolder
 from limpet.home.load import load
-from limpet.home.place import read_small
+from limpet.home.place import locate, read_small
 from limpet.model import milliseconds
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.stores.sqlite.database import SCHEMA
@@ -94,11 +95,12 @@ def _settings(cli: Invocation) -> list[Diagnosis]:
     chosen = cli.settings
     session = cli.session or chosen.session
     described = f"{session} (named)" if session else f"none named: notes go to {OWN_SESSION}, every session is searched"
+    project = chosen.name if chosen.own_store else chosen.project
     replica = [Diagnosis(INFO, "replica place", shown_place(chosen.store_replica))] if chosen.store_replica else []
     return [
         Diagnosis(INFO, "store place", f"{shown_place(chosen.store)} (from: {_origin(cli, 'store')})"),
         *replica,
-        Diagnosis(INFO, "project", f"{chosen.name if chosen.own_store else chosen.project}, in {chosen.root}"),
+        Diagnosis(INFO, "project", f"{project} (from: {_origin(cli, 'project')}), in {chosen.root}"),
         *(Diagnosis(INFO, "repository", remark) for remark in chosen.remarks),
         Diagnosis(INFO, "session", described),
         Diagnosis(INFO, "bounds", _values(chosen.bounds)),
@@ -112,14 +114,14 @@ def _origin(cli: Invocation, name: str) -> str:
     if getattr(cli, name):
         return f"--{name}"
     store = cli.store if name == "project" else None
-    chosen = getattr(cli.settings, name)
+    chosen = cli.settings
     paths = ("HOME", "USERPROFILE", "LIMPET_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA", "APPDATA")
     plain = settings.environment(paths, own=True)
-    if getattr(load(store, environment=plain), name) != chosen:
+    if load(store, cli.project, environment=plain)[:2] != chosen[:2]:
         return "environment"
-    if cli.settings.own_store or name == "project":
-        return "default"
-    return "configuration"
+    here = ProjectFolder(Home(settings.data_folder()), locate(os.getcwd(), settings.paths(plain).shared))
+    is_default = chosen.own_store if name == "store" else here.store == chosen.store or here.label == chosen.project
+    return "default" if is_default else "configuration"
 
 
 def _permissions(path: str) -> list[Diagnosis]:

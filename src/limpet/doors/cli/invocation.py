@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from limpet import clients, errors, settings, wiring
+from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import render
 from limpet.doors.cli.command import ACTIVE, READING, Command
 from limpet.errors import NotFound
@@ -83,11 +84,15 @@ class Invocation:
             raise errors.unknown_project(self.project, nearest(self.project, project_names()))
 
     def _refuse_unknown_project(self, hold: Limpet) -> None:
-        if self.command.words in MAKING or not self.project or self.settings.own_store:
+        """The same in a store that several projects share. There, the first write begins a project."""
+        operation = COMMANDS.get(self.command.words)
+        writes = operation is not None and not operation.read_only
+        if writes or self.command.words in MAKING or not self.project or self.settings.own_store:
             return
         known = hold.store.projects(hold.scope.tenant)
         if known and self.project not in known:
-            raise errors.unknown_project(self.project, nearest(self.project, known))
+            place = render.shown_place(hold.store.place)
+            raise errors.no_project_in_store(self.project, place, nearest(self.project, known))
 
     def close(self) -> None:
         if self._hold is not None:

@@ -203,7 +203,7 @@ def _place(cli: Invocation) -> Place:
 
 def _rows(brought: trusting.Repository) -> Iterator[tuple[str, str, str]]:
     _, ignored = trusting.sift(brought.config)
-    for key, value in trusting.flat(brought.config):
+    for key, value in settings.flat(brought.config):
         yield key, json.dumps(value, ensure_ascii=False), "after trust" if key in ignored else "always"
     for name in brought.skills:
         yield "skill", name, "after trust"
