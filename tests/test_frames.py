@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+import limpet
 from person import trusted
 
 TO_STORE = 4  # frames of ours before the store is called
@@ -101,7 +102,10 @@ def test_from_the_library(tmp_path: Path) -> None:
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
-    stack = traced(tmp_path, COMMAND, "note", "add", "traced", "--store", str(tmp_path / "a.db"))
+    store = str(tmp_path / "a.db")
+    with limpet.open(store) as hold:
+        hold.store.create()
+    stack = traced(tmp_path, COMMAND, "note", "add", "traced", "--store", store)
     handler = next(at for at, (module, _) in enumerate(stack) if not module.startswith("limpet.doors."))
     trace = Trace(names(stack))
     print(trace)

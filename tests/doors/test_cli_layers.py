@@ -60,7 +60,7 @@ def test_skills(folder: Path) -> None:
 
 
 def test_skills_of_other_directories(folder: Path) -> None:
-    configure(f'skills = ["know-how", "{folder}/.claude/skills"]\n')
+    base = configure(f'skills = ["know-how", "{folder}/.claude/skills"]\n').parent
     theirs = folder / ".claude" / "skills" / "review"
     theirs.mkdir(parents=True)
     (theirs / "SKILL.md").write_text("---\nname: review\ndescription: How to review.\n---\nRead it all.\n")
@@ -68,8 +68,8 @@ def test_skills_of_other_directories(folder: Path) -> None:
     says(folder, "skill", "promote", "deploy", "--section", "Deploy", "--description", "D.", "--session", "s")
     listed = json.loads(says(folder, "skill", "list", "--json"))
     assert [(skill["name"], skill["folder"]) for skill in listed["skills"]] == [
-        ("deploy", "know-how/deploy"),
-        ("review", ".claude/skills/review"),
+        ("deploy", f"{base}/know-how/deploy"),
+        ("review", str(theirs)),
     ]
     configure("skills = 7\n")
     assert "it must be a directory or a list of them" in limpet(folder, "skill", "list").stderr
