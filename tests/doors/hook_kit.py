@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import limpet
-from doors.cli_runner import COMMAND, environment
+from doors.cli_runner import COMMAND, child, environment
 from limpet import clients, wiring
 from limpet.home.load import load
 from person import configure, store_of
@@ -57,6 +57,10 @@ class Place:
     def configure(self, text: str) -> None:
         """Write the person's config file."""
         configure(text, self.environment())
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        """A command of the person in the project."""
+        return child(self.project, *words, env=self.environment())
 
     def open(self) -> limpet.Limpet:
         return wiring.open_with(load(folder=str(self.project), environment=self.environment()))

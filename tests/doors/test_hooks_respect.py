@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from doors.cli_runner import child
 from doors.hook_kit import Json, Place, context, ran, started
 from limpet import clients
 from limpet.doors.hooks.fitting import CLOSE, LEAD, OPEN
@@ -91,7 +90,7 @@ def kept(place: Place) -> tuple[int, int, str]:
 @pytest.mark.parametrize("how", ["limpet off", "this client", "this project"])
 def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str, how: str) -> None:
     if how == "limpet off":
-        assert child(place.project, "off", env=place.environment()).returncode == 0
+        assert place.run("off").returncode == 0
     elif how == "this client":
         place.configure(f'[hooks]\noff_clients = ["{client}"]\n')
     else:

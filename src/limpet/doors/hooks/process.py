@@ -78,12 +78,12 @@ class Job:
     def trouble(self) -> dict[str, Any]:
         """The answer when there is none: the person is told why, once per session, where the agent passes it on."""
         event = self.asked
-        if event is None or not event.client.takes_messages:
+        if event is None or event.name not in TRIAGE or not event.client.takes_messages:
             return {}
         told = tell_once(Home(settings.data_folder()), f"trouble {event.client.name} {event.session}")
         if not (told if told is not None else event.name == "session-start"):
             return {}
-        text = f"Limpet cannot keep or give back anything in this session: {self.problem}. `limpet doctor` says more."
+        text = f"A hook of Limpet failed in this session: {self.problem}. `limpet doctor` says more."
         return event.client.write(event, HookAnswer(message=text.replace("..", ".")))
 
 

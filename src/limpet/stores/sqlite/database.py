@@ -126,8 +126,10 @@ class Database:
             raise errors.sqlite_too_old(apsw.sqlite_lib_version())
         self._folder = folder
         self._missing = True  # there is no file; reads see an empty store
+        self._opening = threading.RLock()  # held by the thread that looks for the file or makes it
         self._move(os.path.abspath(path))
         self._free: list[Connection] = []
+        self._empty: list[Connection] = []  # to empty stores in memory
         self._jobs: deque[_Job] = deque()
         self._turn = threading.Lock()
         self._connections = 0  # open ones, free or in use
@@ -146,42 +148,59 @@ class Database:
 
     def _exists(self) -> bool:
         """Whether there is a file now. One that another process has made since is opened."""
-        if self._missing:
-            folder = self._folder.path if self._folder else None
-            if folder is not None and os.path.dirname(self.path) != folder:
-                self._move(os.path.join(folder, os.path.basename(self.path)))
-            self._refuse_orphan_log()
-            if os.path.exists(self.path):
-                self._prepare()
-        return not self._missing
+        if not self._missing:
+            return True
+        with self._opening:
+            if self._missing:
+                folder = self._folder.path if self._folder else None
+                if folder is not None and os.path.dirname(self.path) != folder:
+                    self._move(os.path.join(folder, os.path.basename(self.path)))
+                self._refuse_orphan_log()
+                if os.path.exists(self.path):
+                    self._prepare()
+            return not self._missing
 
     def _make(self) -> None:
         """Make the file, before the first write."""
-        if not self._exists():
-            if self._folder is not None:
-                self._move(os.path.join(self._folder.make(), os.path.basename(self.path)))
-            self._create()
-            self._prepare()
+        with self._opening:
+            if not self._exists():
+                if self._folder is not None:
+                    self._move(os.path.join(self._folder.make(), os.path.basename(self.path)))
+                self._create()
+                self._prepare()
 
     def _prepare(self) -> None:
-        self._missing = False
-        con = self.take()
+        con = self._connect()
         try:
             version = self._identify(con)
             if version < SCHEMA:
                 self._migrate(con)
+            self._missing = False  # other threads may use it from here on
         except apsw.Error as problem:
             raise self.translate(problem) from problem
         finally:
             self.give(con)
 
-    def _empty(self) -> Connection:
+    def _take_empty(self) -> Connection:
         """An empty store in memory, to read from while there is no file."""
-        con = self._configured(Connection(":memory:"))
+        try:
+            return self._empty.pop()
+        except IndexError:
+            con = self._configured(Connection(":memory:"))
         for number in range(1, SCHEMA + 1):
             con.execute(migration(number))
         con.in_memory = True
         return con
+
+    def _on_empty(self, work: Callable[[Connection], T]) -> T:
+        """Run work on an empty store, and forget what it changes."""
+        con = self._take_empty()
+        try:
+            con.execute("BEGIN")
+            return work(con)
+        finally:
+            con.execute("ROLLBACK")
+            self.give(con)
 
     def _refuse_orphan_log(self) -> None:
         """A log without its database holds commits that SQLite would discard on opening."""
@@ -269,14 +288,16 @@ class Database:
         if self._closed:
             raise errors.store_gone(self.path, "it was closed")
         if self._missing and not self._exists():
-            return self._empty()
+            return self._take_empty()
         try:
             return self._free.pop()
         except IndexError:
             return self._connect()
 
     def give(self, con: Connection) -> None:
-        if con.in_memory:
+        if con.in_memory and self._missing and not self._closed:
+            self._empty.append(con)
+        elif con.in_memory:
             con.close()
         elif self._closed:
             con.close()
@@ -301,6 +322,7 @@ class Database:
     def after_fork_in_child(self) -> None:
         self._jobs = deque()  # those of the parent's threads, which do not exist here
         self._turn = threading.Lock()
+        self._opening = threading.RLock()
         self._lock.forget()
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
@@ -346,7 +368,7 @@ class Database:
         lose it, as a unit.
         """
         if not durable and not self._exists():
-            return self.read(work)  # what only accompanies a read makes no store
+            return self._on_empty(work)  # what only accompanies a read makes no store
         job = _Job(work, durable)
         self._jobs.append(job)
         with self._turn:
@@ -486,6 +508,8 @@ class Database:
             self._lock.release()
 
     def _close_all(self) -> None:
+        while self._empty:
+            self._empty.pop().close()
         while self._free:
             self._free.pop().close()
             self._connections -= 1
