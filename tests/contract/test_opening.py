@@ -133,7 +133,8 @@ def test_reading_makes_no_store(tmp_path: Path, scope: Scope) -> None:
     for _ in range(2):
         assert store.entries.list(scope, NOTES).entries == ()
         assert store.projects(scope.tenant) == ()
-        store.outputs.touch(scope, "0" * 12, 1)
+        store.calls.record_read(scope, ReadRecord("s", "t", "0" * 12, [], 1, "t", 1))
+        assert store.calls.savings(scope) == ()
     assert not path.parent.exists()
     other = choose_store(str(path))
     put(other, scope, "k", "text")

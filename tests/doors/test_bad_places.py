@@ -149,10 +149,11 @@ def test_a_folder_without_rights(mounted_or_shared: Path) -> None:
 
 
 @pytest.fixture
-def mounted_or_shared() -> Iterator[Path]:
-    """A folder that everybody can reach; those of pytest are closed to others."""
+def mounted_or_shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that everybody can reach, and the home; those of pytest are closed to others."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
+        monkeypatch.setenv("HOME", name)
         yield Path(name)
 
 
@@ -239,13 +240,14 @@ def test_a_new_store_on_a_full_disk_says_that_it_is_full(mounted: Path) -> None:
         while True:
             rest.write(b"x" * 1_024)
     os.truncate(ballast, ballast.stat().st_size - 60 * 1_024)  # room to begin with, and not for all of it
-    with pytest.raises(errors.StoreFull):
-        limpet.open(str(mounted / "limpet.db"))
+    with limpet.open(str(mounted / "limpet.db")) as hold, pytest.raises(errors.StoreFull):
+        hold.session().notes.add("x")
 
 
 def test_a_store_that_may_not_grow(tmp_path: Path) -> None:
     """What can be shown of a full disk without one: SQLite is told how many pages it may have."""
     with limpet.open(str(tmp_path / "limpet.db"), session="one") as hold:
+        hold.store.create()
         con = hold.store._db.take()  # type: ignore[attr-defined]
         con.execute("PRAGMA max_page_count = 60").fetchall()
         hold.store._db.give(con)  # type: ignore[attr-defined]
