@@ -12,10 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-import limpet
 from bench.corpus import notes
 from bench.figures import compare
-from bench.measure import OUT, Sizes, clean_environment, percentile, ratio, span, table, verdict
+from bench.measure import OUT, Sizes, clean_environment, percentile, ratio, repository, span, table, verdict
+from limpet import wiring
+from limpet.home.load import load
 
 GOAL = 4.0  # times the interpreter
 SESSION = "bench"
@@ -35,9 +36,9 @@ CALLS: dict[str, dict[str, object]] = {
 def run(sizes: Sizes) -> None:
     folder = OUT / "hooks"
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / ".git").mkdir(parents=True)
     count = sizes.pick(10_000, 200)
-    with limpet.open(folder=str(folder)) as hold:
+    chosen = load(folder=str(repository(folder)), environment=clean_environment())
+    with wiring.open_with(chosen) as hold:
         session = hold.session(SESSION)
         for note in notes(count):
             session.notes.add(note.content, note.tags)

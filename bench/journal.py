@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from bench.figures import alone, compare
-from bench.measure import OUT, ROOT, Sizes, clean_environment, in_turns, ratio, span, table, verdict
+from bench.measure import OUT, ROOT, Sizes, clean_environment, in_turns, ratio, repository, span, table, verdict
 from limpet.journal import file as journal_file
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Decision, Evidence, Item, Ref
@@ -35,9 +35,7 @@ def run(sizes: Sizes) -> None:
 
 
 def _place(name: str) -> JournalFile:
-    folder = OUT / name
-    (folder / ".limpet").mkdir(parents=True, exist_ok=True)  # which makes it a project
-    return find(str(folder), "NOTES.md", ".limpet")
+    return find(str(repository(OUT / name)), "NOTES.md", ".limpet")
 
 
 def _long(size: int) -> str:

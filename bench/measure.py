@@ -92,7 +92,14 @@ def best(samples: Sequence[Sample]) -> Sample:
 def clean_environment() -> dict[str, str]:
     """The environment without anything that would change what a Limpet process does or how fast it starts."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LIMPET_", "COVERAGE_"))}
-    return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "LIMPET_HOME": str(OUT / "home")}
+
+
+def repository(folder: Path) -> Path:
+    """Make a folder a git repository. Without that, one below OUT belongs to the project of this checkout."""
+    (folder / ".git" / "objects").mkdir(parents=True, exist_ok=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    return folder
 
 
 def cpu_of(pid: int) -> float | None:

@@ -122,8 +122,12 @@ def ours() -> Contestant:
     command = Path(sys.executable).with_name("limpet")
     if find_spec("limpet.doors.cli") and command.exists():
         # The project of the stores that are filled beforehand: in another one the server would find nothing.
-        start = [str(command), "mcp", "--project", "bench", "--store"]
-        return Contestant("limpet mcp", lambda path: [*start, str(path)], "read_notepad")
+        return Contestant(
+            "limpet mcp",
+            lambda path: [str(command), "mcp"],
+            "read_notepad",
+            lambda path: {"LIMPET_STORE": str(path), "LIMPET_PROJECT": "bench"},
+        )
     by_hand = Contestant("serve(), by hand", lambda path: [sys.executable, "-c", BY_HAND, str(path)], "read_notepad")
     remark("The `limpet` command is not there: the stdio server is started by hand.")
     return by_hand

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent.parent
+NOTE = {"name": "add_note", "arguments": {"content": "casts"}}
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 STEPS = "".join(f"2026-03-03 12:00:00 INFO step {n} of the build, file src/{n % 97}.c\n" for n in range(2000))
 TRANSCRIPT = "transcript.jsonl"
@@ -65,8 +66,8 @@ FILL = (
 )
 STDIO = """
 import subprocess, sys, time, json, os
-server = subprocess.Popen([sys.executable, "-m", sys.argv[1], "mcp", "--store", os.path.join(sys.argv[2], "bench.db")],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+server = subprocess.Popen([sys.executable, "-m", sys.argv[1], "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True)
 def ask(line):
     server.stdin.write(line); server.stdin.flush()
     return server.stdout.readline()
@@ -74,6 +75,7 @@ def used():
     fields = open(f"/proc/{server.pid}/stat").read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 ask(HELLO)
+ask(NOTE)  # reading makes no store
 params = {"name": "list_tags", "arguments": {}}
 line = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
 for n in range(50): ask(line + "\\n")
@@ -82,6 +84,7 @@ for n in range(2000): ask(line + "\\n")
 print((time.perf_counter() - began) / 2000, (used() - cpu) / 2000)
 server.stdin.close(); server.wait()
 """
+STDIO = STDIO.replace("HELLO", repr(rpc(1, "initialize", HELLO))).replace("NOTE", repr(rpc(3, "tools/call", NOTE)))
 
 
 class Subject(NamedTuple):
@@ -120,7 +123,7 @@ SUBJECTS = (
     hook("at session end", "session-end", "SessionEnd", *CONTENT, reason="exit"),
     Subject("start: note list", ("note", "list")),
     Subject("start: --version", ("--version",)),
-    Subject("a trivial call over stdio", program=STDIO.replace("HELLO", repr(rpc(1, "initialize", HELLO)))),
+    Subject("a trivial call over stdio", program=STDIO),
     library("add a note", "session.notes.add(f'A note about casts and number {n}', tags=['grammar'])", 300, FILL),
     library("search notes", "session.notes.search(words[n % 14] + ' ' + words[(n * 3) % 14])", 300, FILL),
     library("recall", "hold.recall('which ' + words[n % 14] + ' and ' + words[(n * 3) % 14] + ' number')", 100, FILL),

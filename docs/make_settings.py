@@ -12,6 +12,7 @@ import tokenize
 from typing import Any
 
 from limpet import settings
+from limpet.home import trust
 
 HERE = pathlib.Path(__file__).parent
 HEAD = """# Settings
@@ -20,14 +21,26 @@ Generated from `src/limpet/settings.py` by `make docs`. A value comes from, in t
 
 1. an argument of `limpet.open` or an option of the command line (`--store`, `--project`, …),
 2. a variable of the environment (below), or a key in `LIMPET_SET`,
-3. `.limpet/config.toml` in the project's folder,
-4. the default.
+3. your settings file: `~/.config/limpet/config.toml` (`$XDG_CONFIG_HOME` moves it), on macOS
+   `~/Library/Application Support/limpet/config.toml`, on Windows `%APPDATA%\\limpet\\config.toml`,
+4. `.limpet/config.toml` in the repository, as far as it counts,
+5. the default.
 
-In the file a key is written `note_max_chars = 2000`, the keys of a table below `[outputs]`. `LIMPET_SET` takes the
+In a file a key is written `note_max_chars = 2000`, the keys of a table below `[outputs]`. `LIMPET_SET` takes the
 same keys with a dot: `LIMPET_SET="outputs.max_age=30d;outputs.enabled=off;hooks.off_tools=Read,Grep"`. Switches take
 `true` or `false` (also `on`, `off`, `yes`, `no`, `1`, `0`), lists of names are separated by commas, and durations (keys
-in seconds) take a unit: `90s`, `15m`, `12h`, `30d`. A value that cannot be used, or an unknown key in `LIMPET_SET`, is
-refused at the start with the rule it breaks.
+in seconds) take a unit: `90s`, `15m`, `12h`, `30d`. A value that cannot be used, or an unknown key in `LIMPET_SET`
+or your settings file, is refused at the start with the rule it breaks.
+
+A table `[projects."/path/of/a/project"]` in your settings file has keys for that project alone; its name or its id does
+as well (`limpet project list`). Relative paths are relative to the file that has them.
+
+A repository's file comes with every clone, so these are the keys that count in it as they are:
+
+{harmless}
+
+Other keys, and skills in `.limpet/skills`, count after `limpet trust`, which shows them and asks. After a change they
+do not count until you trust them again.
 
 ## Variables of the environment
 
@@ -59,18 +72,22 @@ def comments() -> dict[tuple[str, str], tuple[str, str]]:
 
 def document() -> str:
     fields, tables = comments(), settings.Bounds()._asdict()
-    lines = [HEAD + "\n".join(f"| `{name}` | {purpose} |" for name, purpose in settings.VARIABLES.items())]
+    harmless = "\n".join(f"- `{key}`: {reason}" for key, (_, reason) in trust.HARMLESS.items())
+    variables = "\n".join(f"| `{name}` | {purpose} |" for name, purpose in settings.VARIABLES.items())
+    lines = [HEAD.replace("{harmless}", harmless) + variables]
     lines += [
         "",
         "## Top-level keys",
         "",
-        "In the file, in `LIMPET_SET`, or where a variable is named, also there.",
+        "In a file, in `LIMPET_SET`, or where a variable is named, also there.",
         "",
     ]
     lines += ["| key | unit | default | why | variable |", "|---|---|---|---|---|"]
     for name in settings.TOP_KEYS:
         default = settings.Settings._field_defaults.get(name)
-        lines.append(f"{_row(name, *fields['Settings', name], default)} `LIMPET_{name.upper()}` |")
+        variable = f"LIMPET_{name.upper()}"
+        named = f" `{variable}` |" if variable in settings.VARIABLES else " |"
+        lines.append(_row(name, *fields["Settings", name], default) + named)
     single = {name: value for name, value in tables.items() if not hasattr(value, "_fields")}
     lines += [f"{_row(name, *fields['Bounds', name], value)} |" for name, value in single.items()]
     for table, rules in tables.items():

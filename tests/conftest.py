@@ -77,9 +77,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         run.end()
 
 
-@pytest.fixture(scope="session")
-def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("homes")
+@pytest.fixture(scope="session", autouse=True)
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of all homes. It is the home of fixtures that several tests share."""
+    folder = tmp_path_factory.mktemp("homes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        yield folder
 
 
 @pytest.fixture(autouse=True)

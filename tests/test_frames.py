@@ -16,6 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
+import limpet
+from person import trusted
+
 TO_STORE = 4  # frames of ours before the store is called
 TO_INSERT = 9  # frames of ours, those of the store included
 TO_INSERT_FROM_MAIN = 10  # the same on the command line, where its own frames come first
@@ -99,7 +102,10 @@ def test_from_the_library(tmp_path: Path) -> None:
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
-    stack = traced(tmp_path, COMMAND, "note", "add", "traced", "--store", str(tmp_path / "a.db"))
+    store = str(tmp_path / "a.db")
+    with limpet.open(store) as hold:
+        hold.store.create()
+    stack = traced(tmp_path, COMMAND, "note", "add", "traced", "--store", store)
     handler = next(at for at, (module, _) in enumerate(stack) if not module.startswith("limpet.doors."))
     trace = Trace(names(stack))
     print(trace)
@@ -115,7 +121,7 @@ def test_from_mcp_over_stdio(tmp_path: Path) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "frames", "version": "1"}}
     call = {"name": "add_note", "arguments": {"content": "traced"}}
     lines = request(1, "initialize", hello) + request(2, "tools/call", call)
-    stack = traced(tmp_path, COMMAND, "mcp", "--store", str(tmp_path / "a.db"), stdin=lines)
+    stack = traced(tmp_path, COMMAND, "mcp", *trusted(tmp_path / "a.db"), stdin=lines)
     handler = max(at for at, (module, _) in enumerate(stack) if module == "limpet.doors.stdio")
     check(Trace(names(stack[handler:])))
 

@@ -17,7 +17,7 @@ from limpet.catalogue.operation import EVERY, Context, Operation, checked, sessi
 from limpet.catalogue.table import WITH_WINDOW, find, guidance, operation_of, profile
 from limpet.memory import handoff
 from limpet.memory.handoff import MAIN as MAIN_LINE
-from limpet.model import Event, Folder, Handoff, Scope, SessionInfo
+from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo
 from limpet.settings import Bounds
 from limpet.store import Finding, Progress, Restored, Store, no_progress
 
@@ -90,7 +90,7 @@ class Instructions(NamedTuple):
 class Limpet:
     """A project's memory. Close it, or use it in a `with` statement."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what wiring chooses
         self,
         store: Store,
         scope: Scope,
@@ -100,9 +100,11 @@ class Limpet:
         clock: Clock = wall_clock,
         skills: tuple[Folder, ...] = (),
         root: str = ".",
+        data: DataFolder | None = None,
         embeddings: Embeddings | None = None,
     ) -> None:
         self.root = root
+        self.data = data
         self._embeddings = embeddings
         self.store = store
         self.scope = scope
@@ -166,8 +168,18 @@ class Limpet:
 
     def context(self, session: str | None = None, by: str = LIBRARY) -> Context:
         name = self.default_session if session is None else session_name(session)
-        now = self.clock()
-        return Context(self.store, self.scope, name, by, now, self._bounds, self._skills, self.root, self._embeddings)
+        return Context(
+            self.store,
+            self.scope,
+            name,
+            by,
+            self.clock(),
+            self._bounds,
+            self._skills,
+            self.root,
+            self._embeddings,
+            self.data,
+        )
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 

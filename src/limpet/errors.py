@@ -147,6 +147,39 @@ too_many_children = Conflict.says(
 )
 not_a_child = BadInput.says("session {id!r} has no parent to report to. Answer in your reply, or leave a handoff.")
 session_over = Conflict.says("session {id!r} has already ended ({outcome}). Spawn a new one for more work.")
+foreign_home = BadInput.says(
+    "the data folder would be in {path}, which belongs to user {owner}, but this runs as user {me}. Nothing was read "
+    "or written; run it as that user, or name a folder of your own with LIMPET_HOME."
+)
+home_unusable = StoreReadOnly.says(
+    "{path} cannot be made or written: {why}. Nothing was changed; LIMPET_HOME moves the data folder to another place."
+)
+not_ours = BadInput.says(
+    "{path} is not used: {why}. Nothing was read or written through it; remove it, or put a folder of your own there."
+)
+untrusted_option = BadInput.says(
+    "{option} is not used, because a client's configuration can come with a repository. If you chose it, run "
+    "`{command}` once in a terminal; otherwise take it out of the configuration."
+)
+memory_in_the_way = Conflict.says(
+    "{folder} has a memory of its own already. Nothing was changed; `limpet export` saves it and "
+    "`limpet project forget {id}` deletes it, then call again."
+)
+needs_a_person = BadInput.says(
+    "{what} is a person's decision, and nobody said yes. Nothing was changed; look with `{command}`, then run it in a "
+    "terminal, or with --yes."
+)
+ambiguous_project = BadInput.says("several projects are called {name!r}. Name one by its id: {ids}.")
+unknown_project = NotFound.says(
+    "there is no project {name!r}. {nearest}`limpet project list` shows those that exist, and `limpet init --project "
+    "NAME` makes one."
+)
+no_project_in_store = NotFound.says(
+    "there is no project {name!r} in {place}. {nearest}The first thing that is written to a project begins it."
+)
+no_store = NotFound.says(
+    "there is no store at {place}. {nearest}Check the name; `limpet init --store PATH` makes a store there."
+)
 bad_config_file = BadInput.says(
     "{path} was left as it is: {why}. Correct the file or name another one, then call again."
 )
@@ -187,7 +220,7 @@ unknown_profile = BadInput.says("there is no profile {name!r}. Choose one of {kn
 unknown_operation = BadInput.says("there is no operation {name!r}. {known}")
 bad_setting = BadInput.says("the setting {name} is {value!r}; {rule}. Correct it and start again.")
 unknown_setting = BadInput.says(
-    "there is no setting {key!r}; the nearest is {nearest}. Correct LIMPET_SET and start again; "
+    "there is no setting {key!r}; the nearest is {nearest}. Correct {place} and start again; "
     "docs/settings.md lists all keys."
 )
 bad_import = BadInput.says("line {line} of the import cannot be read: {why}. Nothing was imported; correct the line.")

@@ -8,7 +8,7 @@ checksum are implemented once for all of them.
 # Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 NOTE = "note"  # key: note_<ms>; session: where it was written
 NOTEPAD = "notepad"  # key: the session's id
@@ -50,6 +50,17 @@ class Folder(NamedTuple):
 
     path: str
     label: str
+
+
+class DataFolder(Protocol):
+    """A project's folder in the person's data folder. It is made by the first write; reading makes nothing."""
+
+    @property
+    def path(self) -> str | None:
+        """Where it is, None if it was not made yet."""
+
+    def make(self) -> str:
+        """Make it if it is not there, and say where it is."""
 
 
 class Entry(NamedTuple):

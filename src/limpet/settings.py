@@ -1,7 +1,8 @@
 """Settings: the reader of the environment and of config files, and every key that people may change.
 
-A value comes from, in this order: an argument, a variable of the environment, `.limpet/config.toml` of the project, the
-default. Variables exist for what belongs to a process (VARIABLES); LIMPET_SET serves every key of the config file:
+A value comes from, in this order: an argument, a variable of the environment, the person's config file, what counts of
+`.limpet/config.toml` in the project, the default; home/load.py puts them together. Variables exist for what belongs to
+a process (VARIABLES); LIMPET_SET serves every key of the config file:
 LIMPET_SET="outputs.max_age=30d;window.limit=128000".
 
 The comment of each field is `unit: reason`; docs/make_settings.py writes docs/settings.md from these comments. Numbers
@@ -11,17 +12,14 @@ that cannot be changed are in limits.py.
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar, cast
 
 from limpet import errors, limits
-from limpet.model import Folder
+from limpet.model import DataFolder, Folder
 
-FOLDER = ".limpet"
-ROOT_MARKS = (FOLDER, ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 TENANT = "local"
-OFF = "off"  # a file of this name beside the store: hooks do nothing in the project
 SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 DURATIONS = ("outputs.max_age", "hooks.seconds", "sandbox_seconds")  # keys that take 90s, 15m, 12h and 30d too
@@ -29,6 +27,7 @@ PREFIX = "LIMPET_"
 
 # Every variable that is read, with what it sets. Other programs that Limpet starts get none of them.
 VARIABLES = {
+    "LIMPET_HOME": "the data folder, where every project's memory is kept",
     "LIMPET_STORE": "the store: a path or a postgresql:// address",
     "LIMPET_STORE_REPLICA": "a streaming replica of the store, for searches: a postgresql:// address",
     "LIMPET_PROJECT": "the project's name in the store",
@@ -144,10 +143,10 @@ class Bounds(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The settings of one process. `store`, `project`, `store_replica`, `skills` and `strict` are keys of the file."""
+    """The settings of one process. Those in TOP_KEYS are keys of the config file."""
 
-    store: str  # address: a path or a postgresql:// address; by default a file in the project's .limpet folder
-    project: str  # name: of the project in the store; the folder's name where a store is shared
+    store: str  # address: a path or a postgresql:// address; by default a file in the person's data folder
+    project: str  # name: of the project in the store, where several share it
     tenant: str = TENANT  # name: of the tenant, on a store that several share
     session: str | None = None  # name: of the session that calls belong to, unless they name one
     token: str | None = None  # text: what HTTP clients must send
@@ -156,9 +155,14 @@ class Settings(NamedTuple):
     strict: bool = False  # switch: blocks tools of other servers that changed since they were pinned
     root: str = "."  # path: the project's folder, where the journal is
     store_replica: str | None = None  # address: a streaming replica of the store, for searches
+    name: str = ""  # name: of the project for people, at most 60 plain characters; by default its folder's
+    data: DataFolder | None = None  # the project's folder in the data folder
+    own_store: bool = False  # the store is the default one, in that folder
+    ignored: tuple[str, ...] = ()  # keys of the repository's configuration that do not count
+    remarks: tuple[str, ...] = ()  # for the person: what was ignored and why, that a repository was moved
 
 
-TOP_KEYS = ("store", "project", "store_replica", "skills", "strict")  # of Settings, in the config file
+TOP_KEYS = ("store", "project", "store_replica", "skills", "strict", "name")  # of Settings, in the config file
 
 
 def all_keys() -> dict[str, Any]:
@@ -179,109 +183,85 @@ def _is_table(value: object) -> bool:
 # --- reading them -----------------------------------------------------------------------------------------------------
 
 
-def load(
-    store: str | None = None,
-    project: str | None = None,
-    *,
-    folder: str | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Settings:
-    """Settings for work in a folder. Arguments win over everything."""
-    env = os.environ if environment is None else environment
-    start = folder or env.get("LIMPET_FOLDER") or os.getcwd()  # a client may start us anywhere
-    root = project_root(start)
-    config = _config(os.path.join(root, FOLDER, "config.toml")) if root else {}
-    if overrides := env.get("LIMPET_SET"):
-        config = _merged(config, _overrides(overrides))
-    place = store or env.get("LIMPET_STORE") or _text("store", config.get("store")) or _default_store(root, env)
-    name = project or env.get("LIMPET_PROJECT") or _text("project", config.get("project"))
-    return Settings(
-        place,
-        name or _default_project(root, place),
-        _tenant(env.get("LIMPET_TENANT") or TENANT),
-        env.get("LIMPET_SESSION") or None,
-        env.get("LIMPET_TOKEN") or None,
-        _switched(_rules(Bounds(), config), root, env),
-        _skills(config, env, root),
-        _switch("strict", env.get("LIMPET_STRICT") or config.get("strict", False)),
-        root or os.path.abspath(start),
-        env.get("LIMPET_STORE_REPLICA") or _text("store_replica", config.get("store_replica")) or None,
-    )
+class Paths(NamedTuple):
+    """Where things are by default on this system, before anything is looked at."""
+
+    home: str  # the person's home folder
+    data: str  # the person's data folder
+    config: str  # the person's config file
+    shared: tuple[str, ...]  # folders that hold projects and are none
 
 
-def project_root(folder: str) -> str | None:
-    """The nearest folder upwards that looks like a project; one with a .limpet folder wins over all others."""
-    path, marked = os.path.abspath(folder), None
-    while True:
-        if os.path.isdir(os.path.join(path, FOLDER)):
-            return path
-        if marked is None and any(os.path.exists(os.path.join(path, mark)) for mark in ROOT_MARKS):
-            marked = path
-        above = os.path.dirname(path)
-        if above == path:
-            return marked
-        path = above
+def process_environment() -> Mapping[str, str]:
+    return os.environ
 
 
-def _tenant(name: str) -> str:
+def paths(env: Mapping[str, str], platform: str = sys.platform) -> Paths:
+    home = env.get("HOME") or env.get("USERPROFILE") or os.path.expanduser("~")
+    if platform == "win32":
+        data = os.path.join(env.get("LOCALAPPDATA") or home, "limpet")
+        config = os.path.join(env.get("APPDATA") or home, "limpet")
+    elif platform == "darwin":
+        data = config = os.path.join(home, "Library", "Application Support", "limpet")
+    else:
+        data = os.path.join(env.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "limpet")
+        config = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "limpet")
+    temporary = ("/tmp", "/var/tmp", *(env.get(name) or "/tmp" for name in ("TMPDIR", "TEMP", "TMP")))  # noqa: S108
+    return Paths(home, env.get("LIMPET_HOME") or data, os.path.join(config, "config.toml"), (home, *temporary))
+
+
+def data_folder(environment: Mapping[str, str] | None = None) -> str:
+    """Where the data of whoever runs this is."""
+    return paths(os.environ if environment is None else environment).data
+
+
+def check_tenant(name: str) -> str:
     if name.startswith("."):
         raise errors.bad_setting("tenant", name, "names that begin with a dot are reserved for Limpet")
     return name
 
 
-def _default_store(root: str | None, env: Mapping[str, str]) -> str:
-    folder = data_folder(env) if root is None else os.path.join(root, FOLDER)
-    return os.path.join(folder, "limpet.db")
+def check_keys(keys: Iterable[str], place: str) -> None:
+    """Refuse a key that does not exist, because it can only be a mistake."""
+    known = all_keys()
+    for key in keys:
+        if key not in known:
+            raise errors.unknown_setting(key, _nearest(key, known), place)
 
 
-def _default_project(root: str | None, store: str) -> str:
-    # A store inside the project serves that project alone, wherever the folder is moved to. A shared one needs names.
-    inside = root is not None and os.path.abspath(store).startswith(os.path.join(root, FOLDER) + os.sep)
-    return "default" if root is None or inside else os.path.basename(root) or "default"
+def check_file(config: Mapping[str, Any], path: str) -> None:
+    """The same for the keys of a config file. A value in place of a table, or in a tool's rules, is refused later."""
+    tables = {key.partition(".")[0] for key in all_keys() if "." in key}
+    check_keys((key for key, _ in flat(config) if key not in tables and not key.startswith("outputs.tools.")), path)
 
 
-def _switched(bounds: Bounds, root: str | None, env: Mapping[str, str]) -> Bounds:
-    if not os.path.exists(_off_file(root, env)):
-        return bounds
-    return bounds._replace(hooks=bounds.hooks._replace(enabled=False))
+def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key of a configuration with its value, tables as `table.key`."""
+    for name, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
-def _skills(config: Mapping[str, Any], env: Mapping[str, str], root: str | None) -> tuple[Folder, ...]:
-    """The directories of `skills`, relative to the project's root; by default one beside the store."""
-    variable = env.get("LIMPET_SKILLS")
-    value = variable.split(os.pathsep) if variable else config.get("skills")
+def skill_folders(value: object, base: str) -> tuple[Folder, ...]:
+    """The directories of `skills`, relative to the folder of the file that names them."""
     folders = [value] if isinstance(value, str) else value
-    if folders is None:
-        folders = [f"{FOLDER}/skills" if root else "skills"]
     if not isinstance(folders, list) or not all(isinstance(item, str) and item.strip() for item in folders):
         raise errors.bad_setting("skills", value, "it must be a directory or a list of them")
-    base = root or data_folder(env)
     return tuple(Folder(os.path.join(base, os.path.expanduser(item)), item) for item in folders)
 
 
-def _config(path: str) -> dict[str, Any]:
-    if not os.path.isfile(path):
-        return {}
-    import tomllib  # only projects that have a config file pay for it
-
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except ValueError as problem:  # not TOML, or not even UTF-8
-        raise errors.bad_setting("file " + path, "unreadable", f"it must be TOML ({problem})") from None
-
-
-def _overrides(text: str) -> dict[str, Any]:
+def overrides(text: str) -> dict[str, Any]:
     """LIMPET_SET in the shape of a config file. An unknown key is refused, because it can only be a mistake."""
-    known = all_keys()
     config: dict[str, Any] = {}
     for item in filter(None, map(str.strip, text.split(";"))):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             raise errors.bad_setting("LIMPET_SET", item, "each of its parts must be key=value, with ; between them")
         path = _tool_path(key) if key.startswith("outputs.tools.") else tuple(key.split("."))
-        if key not in known and len(path) < 4:
-            raise errors.unknown_setting(key, _nearest(key, known))
+        if len(path) < 4:
+            check_keys([key], "LIMPET_SET")
         table = config
         for name in path[:-1]:
             table = table.setdefault(name, {})
@@ -302,15 +282,16 @@ def _nearest(key: str, known: Iterable[str]) -> str:
     return next(iter(difflib.get_close_matches(key, known, 1, 0)))
 
 
-def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(config)
-    for name, value in overrides.items():
-        below = merged.get(name)
+def merged(config: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with another one laid over it."""
+    result = dict(config)
+    for name, value in above.items():
+        below = result.get(name)
         if isinstance(value, dict) and isinstance(below, dict):
-            merged[name] = _merged(below, value)
+            result[name] = merged(below, value)
         elif not isinstance(value, dict) or below is None:  # a table that is no table in the file is refused later
-            merged[name] = value
-    return merged
+            result[name] = value
+    return result
 
 
 # --- checking them ----------------------------------------------------------------------------------------------------
@@ -318,14 +299,14 @@ def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
 R = TypeVar("R", bound=tuple[Any, ...])
 
 
-def _rules(defaults: R, config: Mapping[str, Any], prefix: str = "") -> R:
+def rules_of(defaults: R, config: Mapping[str, Any], prefix: str = "") -> R:
     """The tuple of settings with the values of a table, each of the type of its default."""
     chosen: dict[str, Any] = {}
     fields = cast(Any, defaults)
     for name, default in fields._asdict().items():
         key, value = prefix + name, config.get(name)
         if _is_table(default):
-            chosen[name] = _rules(default, _table(key, config.get(name, {})), key + ".")
+            chosen[name] = rules_of(default, _table(key, config.get(name, {})), key + ".")
         elif key == "outputs.tools":
             chosen[name] = _tool_rules(config.get(name, {}))
         elif value is not None:
@@ -335,12 +316,12 @@ def _rules(defaults: R, config: Mapping[str, Any], prefix: str = "") -> R:
 
 def _value(key: str, value: object, default: object) -> object:
     if isinstance(default, bool):
-        return _switch(key, value)
+        return switch_value(key, value)
     if isinstance(default, int):
         return _whole(key, value)
     if isinstance(default, tuple):
         return _names(key, value)
-    return _text(key, value)
+    return text_value(key, value)
 
 
 def _table(key: str, value: object) -> dict[str, Any]:
@@ -365,16 +346,16 @@ def _tool_rule(pattern: str, table: Mapping[str, Any]) -> ToolRule:
     threshold = 0
     if "threshold_bytes" in table:
         threshold = _whole(f"threshold_bytes of {pattern}", table["threshold_bytes"])
-    return ToolRule(pattern, keep, threshold, _switch(f"redact of {pattern}", table.get("redact", True)))
+    return ToolRule(pattern, keep, threshold, switch_value(f"redact of {pattern}", table.get("redact", True)))
 
 
-def _text(key: str, value: object) -> str | None:
+def text_value(key: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise errors.bad_setting(key, value, "it must be a string")
     return value
 
 
-def _switch(key: str, value: object) -> bool:
+def switch_value(key: str, value: object) -> bool:
     switch = SWITCH.get(value.lower()) if isinstance(value, str) else value
     if not isinstance(switch, bool):
         raise errors.bad_setting(key, value, "it must be true or false")
@@ -419,9 +400,9 @@ def variable(name: str, environment: Mapping[str, str] | None = None) -> str:
     return value
 
 
-def environment(names: Iterable[str]) -> dict[str, str]:
-    """Those of the named variables that are set, without the variables of Limpet."""
-    return {name: os.environ[name] for name in names if name in os.environ and not name.startswith(PREFIX)}
+def environment(names: Iterable[str], *, own: bool = False) -> dict[str, str]:
+    """Those of the named variables that are set, without the variables of Limpet unless `own`."""
+    return {name: os.environ[name] for name in names if name in os.environ and (own or not name.startswith(PREFIX))}
 
 
 def child_environment() -> dict[bytes, bytes]:
@@ -444,22 +425,3 @@ def first_set(names: Iterable[str], environment: Mapping[str, str] | None = None
 def any_variable_ends_with(suffix: str) -> bool:
     """Whether the name of a variable ends so."""
     return any(name.endswith(suffix) for name in os.environ)
-
-
-def data_folder(environment: Mapping[str, str] | None = None) -> str:
-    """Where a user's data is when there is no project."""
-    env = os.environ if environment is None else environment
-    if base := env.get("XDG_DATA_HOME"):
-        return os.path.join(base, "limpet")
-    if os.name == "nt":
-        return os.path.join(env.get("LOCALAPPDATA") or os.path.expanduser("~"), "limpet")
-    return os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "share", "limpet")
-
-
-def off_file(folder: str, environment: Mapping[str, str] | None = None) -> str:
-    """The file that switches hooks off in the project of a folder."""
-    return _off_file(project_root(folder), os.environ if environment is None else environment)
-
-
-def _off_file(root: str | None, env: Mapping[str, str]) -> str:
-    return os.path.join(data_folder(env) if root is None else os.path.join(root, FOLDER), OFF)

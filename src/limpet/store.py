@@ -483,9 +483,16 @@ def no_progress(count: int) -> None:
 
 
 class Store(Protocol):
-    """A database with four parts. `place` names it in messages, without its password."""
+    """A database with four parts. `place` names it in messages, without its password.
 
-    place: str
+    One that does not exist is empty, and the first write makes it.
+    """
+
+    @property
+    def place(self) -> str: ...
+
+    def create(self) -> None:
+        """Make the store now, if it does not exist."""
 
     @property
     def entries(self) -> Entries: ...

@@ -20,6 +20,7 @@ import pytest
 from clients.install import installed
 from clients.node import node
 from limpet.catalogue.table import PROFILES
+from person import trusted
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 STABLE, NEXT = "0.1.16", "0.2.0-alpha.12"  # the second knows 2026-07-28
@@ -140,7 +141,7 @@ def test_the_product_itself_conforms(version: str, words: tuple[str, ...], least
 def test_the_inspector_finds_no_schema_that_some_client_refuses(profile: str, era: str, tmp_path: Path) -> None:
     pattern = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     inspector = installed("@modelcontextprotocol/inspector", INSPECTOR, pattern)
-    server = [sys.executable, "-m", "limpet", "mcp", "--store", str(tmp_path / "store.db"), "--profile", profile]
+    server = [sys.executable, "-m", "limpet", "mcp", *trusted(tmp_path / "store.db"), "--profile", profile]
     how = ["--method", "tools/list", "--strict", "--protocol-era", era]
     command = [node(), str(inspector), "--cli", *server, *how]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

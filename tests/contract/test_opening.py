@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import psycopg
 import pytest
@@ -123,6 +125,41 @@ def test_a_closed_store_says_so(store_url: str, scope: Scope) -> None:
 def test_a_store_that_was_never_used_can_be_closed(new_store_url: str) -> None:
     choose_store(new_store_url).close()
     choose_store(new_store_url).close()
+
+
+def test_reading_makes_no_store(tmp_path: Path, scope: Scope) -> None:
+    path = tmp_path / "new" / "limpet.db"
+    store = choose_store(str(path))
+    for _ in range(2):
+        assert store.entries.list(scope, NOTES).entries == ()
+        assert store.projects(scope.tenant) == ()
+        store.calls.record_read(scope, ReadRecord("s", "t", "0" * 12, [], 1, "t", 1))
+        assert store.calls.savings(scope) == ()
+    assert not path.parent.exists()
+    other = choose_store(str(path))
+    put(other, scope, "k", "text")
+    assert store.entries.read(scope, NOTE, "k") is not None, "it was made by another process since"
+    store.close()
+    other.close()
+
+
+def test_threads_that_read_while_the_store_is_made_see_nothing_or_all(tmp_path: Path, scope: Scope) -> None:
+    def read(_: int) -> set[str]:
+        begin.wait()
+        return {entry.key for _ in range(20) for entry in store.entries.list(scope, NOTES).entries}
+
+    def write(number: int) -> set[str]:
+        begin.wait()
+        put(store, scope, f"k{number}", "text")
+        return set()
+
+    for turn in range(10):
+        store, begin = choose_store(str(tmp_path / str(turn) / "limpet.db")), Barrier(8)
+        with ThreadPoolExecutor(8) as threads:
+            jobs = [threads.submit(write if number < 2 else read, number) for number in range(8)]
+            assert set().union(*(job.result() for job in jobs)) <= {"k0", "k1"}
+        assert {entry.key for entry in store.entries.list(scope, NOTES).entries} == {"k0", "k1"}
+        store.close()
 
 
 def test_a_backup_is_a_store_of_its_own(store_url: str, tmp_path: Path, scope: Scope) -> None:

@@ -24,6 +24,7 @@ import pytest
 
 from limpet.clients import session_variables
 from limpet.doors.cli import main
+from person import store_of
 
 COMMAND = (sys.executable, "-m", "limpet")
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
@@ -52,9 +53,12 @@ class Cli:
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        self.store = folder / ".limpet" / "limpet.db"
         self._capsys = capsys
         self._monkeypatch = monkeypatch
+
+    @property
+    def store(self) -> Path:
+        return store_of(self.folder)
 
     def __call__(self, *args: str, stdin: str | bytes = "") -> Ran:
         data = stdin.encode() if isinstance(stdin, str) else stdin

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import limpet
-from doors.cli_runner import COMMAND, environment
-from limpet import clients
+from doors.cli_runner import COMMAND, child, environment
+from limpet import clients, wiring
+from limpet.home.load import load
+from person import configure, store_of
 
 Json = dict[str, Any]
 
@@ -20,7 +22,6 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.project = folder / "project"
         self.home = folder / "home"
-        self.store = self.project / ".limpet" / "limpet.db"
         (self.project / ".git").mkdir(parents=True)
         self.home.mkdir()
 
@@ -49,8 +50,20 @@ class Place:
     def hook(self, client: str | None, event: str, payload: Json, **env: str) -> Json:
         return self.raw(client, event, json.dumps({"cwd": str(self.project), **payload}).encode(), **env)
 
+    @property
+    def store(self) -> Path:
+        return store_of(self.project, self.environment())
+
+    def configure(self, text: str) -> None:
+        """Write the person's config file."""
+        configure(text, self.environment())
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        """A command of the person in the project."""
+        return child(self.project, *words, env=self.environment())
+
     def open(self) -> limpet.Limpet:
-        return limpet.open(folder=str(self.project))
+        return wiring.open_with(load(folder=str(self.project), environment=self.environment()))
 
     @property
     def log(self) -> str:

@@ -20,6 +20,8 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from person import trusted
+
 HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN = "2026-07-28"
 REVISIONS = [*HANDSHAKE, MODERN]
@@ -39,7 +41,7 @@ Reply = dict[str, Any]
 
 
 def stdio_command(store: str, profile: str = "full", session: str = "") -> list[str]:
-    command = [sys.executable, "-m", "limpet", "mcp", "--store", store, "--profile", profile]
+    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), "--profile", profile]
     return [*command, "--session", session] if session else command
 
 

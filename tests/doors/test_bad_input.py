@@ -204,7 +204,7 @@ def hold(store: str) -> Iterator[Limpet]:
 
 @pytest.fixture(scope="module")
 def server(hold: Limpet, store: str) -> Iterator[Server]:
-    with Server(store, "--project", "demo", "--session", "one") as running:
+    with Server(store, "--session", "one") as running:
         yield running
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import limpet
 from doors.cli_runner import Ran, run, run_child, sentence
-from journeys.stdio import Server, command, environment
+from journeys.stdio import Server
 from limpet import errors
 from limpet.api import Limpet
 
@@ -32,9 +32,27 @@ def cannot_be_opened(store: str) -> errors.StoreProblem:
         ran = run("--store", store, "--project", "demo", "--json", *args)
         assert (ran.code, sentence(ran)) == (5, problem.message)
     assert run_child("--store", store, "note", "list") == Ran(5, "", f"limpet: {problem.message}\n")
-    # There is no protocol to speak before there is a store; a client shows what a server says when it cannot start.
-    told = subprocess.run(command(store), input=b"", capture_output=True, env=environment(), timeout=60, check=False)
-    assert (told.returncode, told.stdout, told.stderr.decode()) == (5, b"", f"limpet: {problem.message}\n")
+    # Few clients show why a server did not start. All of them show what a tool answers.
+    with Server(store) as server:
+        assert server.refusal("list_notes", {}) == server.refusal("add_note", {"content": "x"}) == problem.message
+    return problem
+
+
+def cannot_be_made(store: str) -> errors.StoreProblem:
+    """Nothing is there to read, and the problem that a write reports at every door."""
+    with limpet.open(store, project="demo") as hold:
+        assert not hold.session().notes.list()
+        with pytest.raises(errors.StoreProblem) as caught:
+            hold.session().notes.add("x")
+    problem = caught.value
+    for args in (("init",), ("note", "add", "x")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LIMPET_STORE", store)
+            ran = run("--json", *args)
+        assert (ran.code, sentence(ran)) == (5, problem.message)
+    assert run("--store", store, "note", "add", "x").code == 3
+    with Server(store) as server:
+        assert server.refusal("add_note", {"content": "x"}) == problem.message
     return problem
 
 
@@ -121,20 +139,21 @@ def without_rights(folder: Path) -> Iterator[None]:
 def test_a_folder_without_rights(mounted_or_shared: Path) -> None:
     path = mounted_or_shared / "limpet.db"
     with without_rights(mounted_or_shared):
-        with pytest.raises(errors.StoreReadOnly) as caught:
-            limpet.open(str(path))
+        with limpet.open(str(path)) as hold, pytest.raises(errors.StoreReadOnly) as caught:
+            hold.session().notes.add("x")
         assert caught.value.code == "store_read_only"
         assert "Permission denied" in caught.value.message
-        ran = run("--store", str(path), "--json", "note", "add", "x")
+        ran = run("init", "--store", str(path), "--json")
         assert (ran.code, sentence(ran)) == (5, caught.value.message)
     assert not path.exists()
 
 
 @pytest.fixture
-def mounted_or_shared() -> Iterator[Path]:
-    """A folder that everybody can reach; those of pytest are closed to others."""
+def mounted_or_shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that everybody can reach, and the home; those of pytest are closed to others."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
+        monkeypatch.setenv("HOME", name)
         yield Path(name)
 
 
@@ -164,7 +183,7 @@ def test_a_read_only_file_system(mounted: Path) -> None:
         hold.session().notes.add("kept")
     content = path.read_bytes()
     assert _mount("-o", "remount,ro", str(mounted)) == 0
-    assert cannot_be_opened(str(mounted / "new" / "limpet.db")).code == "store_read_only"
+    assert cannot_be_made(str(mounted / "new" / "limpet.db")).code == "store_read_only"
     with pytest.raises(errors.StoreProblem) as caught, limpet.open(str(path), project="demo", session="one") as hold:
         hold.session().notes.add("lost")
     assert caught.value.code == "store_read_only"
@@ -192,7 +211,7 @@ def test_a_full_disk(mounted: Path) -> None:
     path = str(mounted / "limpet.db")
     here = ("--project", "demo", "--session", "one")
     ballast = mounted / "ballast"
-    with limpet.open(path, project="demo", session="one") as hold, Server(path, *here) as server:
+    with limpet.open(path, project="demo", session="one") as hold, Server(path, "--session", "one") as server:
         assert server.call("list_notes")["note_count"] == 0
         ballast.write_bytes(b"x" * 900_000)
         kept, problem = fill(hold)
@@ -221,13 +240,14 @@ def test_a_new_store_on_a_full_disk_says_that_it_is_full(mounted: Path) -> None:
         while True:
             rest.write(b"x" * 1_024)
     os.truncate(ballast, ballast.stat().st_size - 60 * 1_024)  # room to begin with, and not for all of it
-    with pytest.raises(errors.StoreFull):
-        limpet.open(str(mounted / "limpet.db"))
+    with limpet.open(str(mounted / "limpet.db")) as hold, pytest.raises(errors.StoreFull):
+        hold.session().notes.add("x")
 
 
 def test_a_store_that_may_not_grow(tmp_path: Path) -> None:
     """What can be shown of a full disk without one: SQLite is told how many pages it may have."""
     with limpet.open(str(tmp_path / "limpet.db"), session="one") as hold:
+        hold.store.create()
         con = hold.store._db.take()  # type: ignore[attr-defined]
         con.execute("PRAGMA max_page_count = 60").fetchall()
         hold.store._db.give(con)  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from limpet.clients import session_variables
 from limpet.doors.cli.commands import recognise
 from limpet.doors.cli.run import ended_by
 from limpet.errors import LimpetError
+from person import store_of
 
 
 @pytest.fixture
@@ -99,11 +100,16 @@ def test_notes_are_written_to_one_session_and_looked_for_in_all(cli: Cli, monkey
 
 def test_options_may_stand_on_either_side_and_the_later_one_counts(cli: Cli, tmp_path: Path) -> None:
     other = str(tmp_path / "other.db")
+    cli.ok("init", "--store", other)
     cli.ok("--store", other, "--project", "a", "note", "add", "one")
     cli.ok("note", "add", "two", "--store", other, "--project", "b")
     assert not cli.store.exists()
     assert cli.ask("--project", "a", "note", "list", "--store", other)["note_count"] == 1
-    assert cli.ask("--project", "a", "note", "list", "--store", other, "--project", "none")["note_count"] == 0
+    ran = cli("--project", "a", "note", "list", "--store", other, "--project", "none")
+    assert (ran.code, ran.err) == (
+        3,
+        f"limpet: there is no project 'none' in {other}. The first thing that is written to a project begins it.\n",
+    )
     assert json.loads(cli.ok("--json", "--store", other, "--project", "b", "note", "list"))["note_count"] == 1
 
 
@@ -356,27 +362,28 @@ def test_bad_settings_are_explained(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
 # --- setting up -------------------------------------------------------------------------------------------------------
 
 
-def test_init_makes_a_private_store_that_git_does_not_see(cli: Cli) -> None:
+def test_init_makes_a_private_store_outside_of_the_folder(cli: Cli) -> None:
     ran = cli("init")
     assert ran.code == 0
     assert f"{cli.store} is ready" in ran.out
     assert '"args": [' in ran.out
     assert stat.S_IMODE(cli.store.stat().st_mode) == 0o600
     assert stat.S_IMODE(cli.store.parent.stat().st_mode) == 0o700
-    assert (cli.store.parent / ".gitignore").read_text().endswith("\n*\n")
+    assert sorted(os.listdir(cli.folder)) == [".git"]
     assert "was there already" in cli.ok("init")
     assert cli.ask("init")["made"] is False
 
 
 def test_init_in_a_folder_of_no_project_makes_it_one(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lonely = tmp_path / "lonely"
-    lonely.mkdir()
+    lonely, below = tmp_path / "lonely", tmp_path / "lonely" / "below"
+    below.mkdir(parents=True)
     monkeypatch.chdir(lonely)
-    assert cli.ask("init")["store"] == str(lonely / ".limpet" / "limpet.db")
-    below = lonely / "below"
-    below.mkdir()
-    assert cli.ask("init", str(below))["store"] == str(below / ".limpet" / "limpet.db")
+    for words, folder in (([], lonely), ([str(below)], below)):
+        reply = cli.ask("init", *words)
+        assert (reply["store"], reply["folder"], reply["project"]) == (str(store_of(folder)), str(folder), folder.name)
+        assert store_of(folder).exists()
     assert cli("init", str(tmp_path / "not there")).code == 2
+    assert not list(below.iterdir())
 
 
 def test_tools_have_their_price(cli: Cli) -> None:
@@ -464,4 +471,4 @@ def test_a_wrong_profile_makes_no_store(cli: Cli) -> None:
 
 def test_files_are_not_left_behind(cli: Cli) -> None:
     cli.ok("note", "add", "x")
-    assert sorted(os.listdir(cli.folder)) == [".git", ".limpet"]
+    assert sorted(os.listdir(cli.folder)) == [".git"]

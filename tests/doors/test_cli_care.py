@@ -14,6 +14,7 @@ from doors.cli_runner import Cli
 from limpet.clients import session_variables
 from limpet.doors.cli.render import shown_place
 from limpet.stores.sqlite.database import SCHEMA
+from person import configure, project_folder
 
 ODD = "bell \x07, clear \x1b[2J, C1 \x9b31m, right-to-left \u202e, delete \x7f, NEL \x85, 🙂 ü \u2028 end"
 
@@ -78,7 +79,7 @@ def test_an_export_to_a_file_is_private_whole_and_overwrites_nothing(filled: Cli
     filled.ok("export", "out.jsonl", "--force")
     assert target.read_bytes() != before
     assert filled("export", "no/such/folder.jsonl").code == 5
-    assert sorted(os.listdir(filled.folder)) == [".git", ".limpet", "out.jsonl"]
+    assert sorted(os.listdir(filled.folder)) == [".git", "out.jsonl"]
 
 
 def test_an_import_from_a_file_is_all_or_nothing(filled: Cli, tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_an_import_from_a_file_is_all_or_nothing(filled: Cli, tmp_path: Path) ->
     assert broken.code == 2
     assert broken.error["code"] == "bad_import"
     assert "line 4" in broken.error["message"]
-    assert filled.ask("note", "list", "--project", "fresh")["notes"] == []
+    assert filled("note", "list", "--project", "fresh").code == 3, "nothing was made"
     filled.ok("import", "out.jsonl", "--project", "fresh")
     assert filled.ask("note", "list", "--project", "fresh") == filled.ask("note", "list")
     for args in (["missing.jsonl"], ["-"]):
@@ -103,6 +104,7 @@ def test_an_import_from_a_file_is_all_or_nothing(filled: Cli, tmp_path: Path) ->
 
 def test_a_merge_adds_what_is_new_and_stops_at_what_differs(filled: Cli) -> None:
     exported = filled.ok("export")
+    filled.ok("init", "--project", "two")
     filled.ok("memory", "write", "other", "kept", "--project", "two")
     assert filled.ask("import", "-", "--merge", "--project", "two", stdin=exported)["imported"] > 4
     assert filled.ok("memory", "show", "other", "--project", "two") == "kept\n"
@@ -163,17 +165,19 @@ def test_a_store_that_is_not_there_is_not_made(cli: Cli, tmp_path: Path, monkeyp
 
 
 def test_settings_name_their_origin(cli: Cli) -> None:
-    (cli.folder / ".limpet").mkdir(mode=0o700)
-    (cli.folder / ".limpet" / "config.toml").write_text('store = "elsewhere.db"\nproject = "shared"\n')
+    path = configure('store = "elsewhere.db"\nproject = "shared"\n')
     _, found = findings(cli)
-    assert found["store place"][1].endswith("elsewhere.db (from: .limpet/config.toml)")
-    assert found["project"][1] == "shared (from: .limpet/config.toml)"
+    assert found["store place"][1] == f"{path.parent / 'elsewhere.db'} (from: configuration)"
+    assert found["project"][1] == f"shared (from: configuration), in {cli.folder}"
     _, found = findings(cli, "--project", "mine")
-    assert found["project"][1] == "mine (from: --project)"
+    assert found["project"][1] == f"mine (from: --project), in {cli.folder}"
+    configure("")
+    _, found = findings(cli)
+    assert found["project"][1] == f"project (from: default), in {cli.folder}"
 
 
 def test_a_file_that_is_no_store_is_left_alone(cli: Cli) -> None:
-    cli.store.parent.mkdir(mode=0o700)
+    project_folder(cli.folder).make()
     for data in (b"this is not a database, but it is long enough to look like one" * 20, b"short"):
         cli.store.write_bytes(data)
         code, found = findings(cli)
@@ -184,7 +188,7 @@ def test_a_file_that_is_no_store_is_left_alone(cli: Cli) -> None:
 
 
 def test_the_database_of_another_program_is_left_alone(cli: Cli) -> None:
-    cli.store.parent.mkdir(mode=0o700)
+    project_folder(cli.folder).make()
     foreign = apsw.Connection(str(cli.store))
     foreign.execute("CREATE TABLE theirs(x)")
     foreign.close()
@@ -249,7 +253,9 @@ def test_a_postgresql_store_is_looked_after_in_the_same_way(cli: Cli, postgres_u
     assert cli.ok("pad", "show", *place) == "# Plan\n"
     exported = cli.ok("export", *place)
     cli.ok("import", "-", "--project", "p", stdin=exported)  # into SQLite
-    assert cli.ok("export", "--project", "p") == exported
+    header, *kept = cli.ok("export", "--project", "p").splitlines()
+    assert json.loads(header)["project"] == "default", "a store of its own has one project"
+    assert kept == exported.splitlines()[1:]
     code, found = findings(cli, *place)
     assert code == 0
     assert found["checksums"][0] == "ok"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from person import configure, store_of
+
 
 def limpet(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
     run = [sys.executable, "-m", "limpet", *words]
@@ -37,7 +39,7 @@ def test_a_note_that_is_there_already_is_named(folder: Path) -> None:
     assert reply(folder, "note", "add", "Casts break the grammar")["duplicate_of"]
     reply(folder, "memory", "write", "one", "Casts break the grammar")
     assert reply(folder, "memory", "write", "two", "Casts break the grammar")["duplicate_of"] == "one"
-    (folder / ".limpet" / "config.toml").write_text("report_duplicates = false\n")
+    configure("report_duplicates = false\n")
     assert "duplicate_of" not in reply(folder, "note", "add", "Casts break the grammar")
 
 
@@ -75,7 +77,7 @@ def test_purge_shows_takes_out_and_is_undone(folder: Path) -> None:
     assert [hit["kind"] for hit in reply(folder, "recall", "quince")["hits"]] == ["note"]
     gone = reply(folder, "purge", "--origin", "person", "--forever")
     assert gone["erased"] >= 1
-    assert b"quince" not in (folder / ".limpet" / "limpet.db").read_bytes()
+    assert b"quince" not in store_of(folder).read_bytes()
     assert limpet(folder, "purge").returncode != 0
     reply(folder, "note", "add", "one", "--session", "a")
     reply(folder, "note", "add", "two", "--session", "b")

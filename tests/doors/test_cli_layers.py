@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from person import configure, store_of
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -43,22 +45,22 @@ def test_the_system_prompt(folder: Path) -> None:
 def test_skills(folder: Path) -> None:
     says(folder, "pad", "write", "-", "--session", "s", text="# Deploy\n1. tag\n")
     promote = ("skill", "promote", "deploy", "--section", "Deploy", "--description", "How to.", "--session", "s")
-    assert says(folder, *promote) == "deploy is in .limpet/skills/deploy\n"
-    written = folder / ".limpet" / "skills" / "deploy" / "SKILL.md"
+    assert says(folder, *promote) == "deploy is in skills/deploy\n"
+    skills = store_of(folder).parent / "skills"
+    written = skills / "deploy" / "SKILL.md"
     assert written.read_text() == '---\nname: deploy\ndescription: "How to."\n---\n\n# Deploy\n1. tag\n'
     assert limpet(folder, *promote).returncode == 4
     says(folder, *promote, "--replace")
-    (folder / ".limpet" / "skills" / "broken").mkdir()
+    (skills / "broken").mkdir()
     listed = limpet(folder, "skill", "list")
     assert "deploy" in listed.stdout
-    assert ".limpet/skills/broken cannot be used: it has no SKILL.md." in listed.stderr
+    assert "skills/broken cannot be used: it has no SKILL.md." in listed.stderr
     assert says(folder, "skill", "show", "deploy") == "# Deploy\n1. tag\n"
     assert limpet(folder, "skill", "show", "../deploy").returncode == 3
 
 
 def test_skills_of_other_directories(folder: Path) -> None:
-    (folder / ".limpet").mkdir()
-    (folder / ".limpet" / "config.toml").write_text('skills = ["know-how", ".claude/skills"]\n')
+    base = configure(f'skills = ["know-how", "{folder}/.claude/skills"]\n').parent
     theirs = folder / ".claude" / "skills" / "review"
     theirs.mkdir(parents=True)
     (theirs / "SKILL.md").write_text("---\nname: review\ndescription: How to review.\n---\nRead it all.\n")
@@ -66,10 +68,10 @@ def test_skills_of_other_directories(folder: Path) -> None:
     says(folder, "skill", "promote", "deploy", "--section", "Deploy", "--description", "D.", "--session", "s")
     listed = json.loads(says(folder, "skill", "list", "--json"))
     assert [(skill["name"], skill["folder"]) for skill in listed["skills"]] == [
-        ("deploy", "know-how/deploy"),
-        ("review", ".claude/skills/review"),
+        ("deploy", f"{base}/know-how/deploy"),
+        ("review", str(theirs)),
     ]
-    (folder / ".limpet" / "config.toml").write_text("skills = 7\n")
+    configure("skills = 7\n")
     assert "it must be a directory or a list of them" in limpet(folder, "skill", "list").stderr
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from doors.cli_runner import COMMAND, assert_quiet, child, environment
 from doors.mcp_client import Lines, hello
+from person import store_of, trusted
 
 PAYLOAD = (
     "bell \x07 title \x1b]0;owned\x07 clear \x1b[2J red \x1b[31m C1 \x9b31m \x90q\x9c backspace \x08 return \r "
@@ -50,7 +51,8 @@ def test_what_one_process_writes_another_reads(folder: Path) -> None:
         (["note", "add", "--no-such-option"], 2),
         (["note", "delete", "note_1"], 3),
         (["pad", "write", "x", "--if-version", "3"], 4),
-        (["note", "list", "--store", "/dev/null/x.db"], 5),
+        (["note", "list", "--store", "/dev/null/x.db"], 3),
+        (["init", "--store", "/dev/null/x.db"], 5),
         (["doctor", "--store", "nowhere.db"], 5),
     ],
 )
@@ -115,7 +117,7 @@ def test_well_formed_commands_and_plain_output_need_neither_click_nor_rich(folde
 
 
 def test_mcp_speaks_on_standard_output(folder: Path) -> None:
-    place = ("--store", str(folder / "mcp.db"), "--project", "p")
+    place = trusted(folder / "mcp.db", "p")
     for extra in ((), ("--profile", "full"), ("--json",)):  # the last one is unusual, so click reads the options
         with Lines([*COMMAND, "mcp", *place, "--session", "agent", *extra], env=environment()) as client:
             client.open(hello("2025-06-18")["protocolVersion"])
@@ -195,7 +197,7 @@ def test_an_interrupted_command_says_nothing_and_exits_130(folder: Path) -> None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.strip()) == (130, b"", b"")
-    assert not (folder / ".limpet" / "limpet.db").exists()
+    assert not store_of(folder).exists()
 
 
 def test_a_terminal_without_unicode_gets_escapes(folder: Path) -> None:

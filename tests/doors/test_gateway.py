@@ -19,6 +19,7 @@ from doors.http_upstream import Handler, Request, result, serving, text, welcome
 from doors.mcp_client import Lines, Reply
 from doors.upstream import words
 from doors.wrap_kit import BIG, LIMPET, MASK, UPSTREAM, ask, id_in, read_back, shown
+from person import configure, trusted
 
 NAMES = ("one", "two")
 
@@ -40,7 +41,7 @@ class Place:
 
     def command(self, servers: dict[str, Any], *options: str) -> list[str]:
         self.config.write_text(json.dumps({"mcpServers": servers}))
-        return [*LIMPET, "gateway", "--config", str(self.config), "--store", str(self.store), *options]
+        return [*LIMPET, "gateway", "--config", str(self.config), *trusted(self.store), *options]
 
     @contextmanager
     def open(self, servers: dict[str, Any], *options: str, env: dict[str, str] | None = None) -> Iterator[Lines]:
@@ -386,8 +387,7 @@ def test_a_change_of_each_server_is_told_though_they_change_alike(place: Place, 
 
 
 def test_rules_for_tools_of_one_server(place: Place, tmp_path: Path) -> None:
-    (tmp_path / ".limpet").mkdir()
-    (tmp_path / ".limpet" / "config.toml").write_text('[outputs.tools."one__*"]\nkeep = "never"\n')
+    configure('[outputs.tools."one__*"]\nkeep = "never"\n')
     command = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *place.command(two())]
     with Lines(command) as client:
         client.open("2025-11-25")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from doors.cli_runner import child
 from doors.hook_kit import Json, Place, context, ran, started
 from limpet import clients
 
@@ -289,7 +288,7 @@ def test_a_notepad_that_somebody_else_changed_is_shown_once(place: Place) -> Non
     with place.open() as hold:
         hold.session("one").notepad.write("- [ ] casts")
     assert place.hook("claude-code", "prompt", asked) == {}  # the agent wrote it itself
-    child(place.project, "pad", "append", "- [ ] from a person", "--session", "one")
+    place.run("pad", "append", "- [ ] from a person", "--session", "one")
     text = context(place.hook("claude-code", "prompt", asked))
     assert "changed by somebody else" in text
     assert "- [ ] from a person" in text
@@ -450,15 +449,14 @@ def test_it_can_be_switched_off_for_a_project_a_client_and_a_tool(place: Place) 
         hold.session("one").notepad.write("- [ ] casts")
     start = started("claude-code", "one")
     assert place.hook("claude-code", "session-start", start)
-    child(place.project, "off")
+    place.run("off")
     assert place.hook("claude-code", "session-start", start) == {}
-    child(place.project, "on")
+    place.run("on")
     assert place.hook("claude-code", "session-start", start)
-    config = place.project / ".limpet" / "config.toml"
-    config.write_text('[hooks]\noff_clients = ["claude-code"]\noff_tools = ["mcp__*"]\n')
+    place.configure('[hooks]\noff_clients = ["claude-code"]\noff_tools = ["mcp__*"]\n')
     assert place.hook("claude-code", "session-start", start) == {}
     assert place.hook("codex", "session-start", started("codex", "one"))
     assert place.hook("codex", "after-tool", ran("codex", "one", "mcp__files__list", BIG)) == {}
     assert place.hook("codex", "after-tool", ran("codex", "one", "shell", BIG))
-    config.write_text("[hooks]\nenabled = false\n")
+    place.configure("[hooks]\nenabled = false\n")
     assert place.hook("codex", "session-start", started("codex", "one")) == {}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from doors.cli_runner import child
 from doors.hook_kit import Json, Place, context, ran, started
 from limpet import clients
 from limpet.doors.hooks.fitting import CLOSE, LEAD, OPEN
@@ -90,13 +89,12 @@ def kept(place: Place) -> tuple[int, int, str]:
 @pytest.mark.parametrize("client", clients.names())
 @pytest.mark.parametrize("how", ["limpet off", "this client", "this project"])
 def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str, how: str) -> None:
-    config = place.project / ".limpet" / "config.toml"
     if how == "limpet off":
-        assert child(place.project, "off").returncode == 0
+        assert place.run("off").returncode == 0
     elif how == "this client":
-        config.write_text(f'[hooks]\noff_clients = ["{client}"]\n')
+        place.configure(f'[hooks]\noff_clients = ["{client}"]\n')
     else:
-        config.write_text("[hooks]\nenabled = false\n")
+        place.configure("[hooks]\nenabled = false\n")
     before = kept(place)
     for event, payload in events(client).items():
         assert place.hook(client, event, payload) == {}, event
@@ -106,7 +104,6 @@ def test_switched_off_no_event_says_or_keeps_anything(place: Place, client: str,
 
 @pytest.mark.parametrize("client", clients.names())
 def test_a_tool_that_is_switched_off_keeps_its_result_and_the_rest_goes_on(place: Place, client: str) -> None:
-    config = place.project / ".limpet" / "config.toml"
-    config.write_text('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*"]\n')
+    place.configure('[hooks]\noff_tools = ["sh*", "Bash", "MCP:*"]\n')
     assert place.hook(client, "after-tool", events(client)["after-tool"]) == {}
     assert context(place.hook(client, "session-start", started(client, "one")))

@@ -11,8 +11,10 @@ import pytest
 
 from doors.hook_kit import Place, context, ran, started
 from limpet import limits
+from person import project_folder
 
 BIG = "\n".join(f"line {number} of a long result" for number in range(400))
+FAILED = "A hook of Limpet failed in this session: {}. `limpet doctor` says more."
 EVENTS = (
     "session-start",
     "prompt",
@@ -81,32 +83,60 @@ def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
             place.hook("claude-code", "session-start", begun, LIMPET_SET="hooks.seconds=1")
         )
         done = ran("claude-code", "one", "Bash", BIG)
-        assert place.hook("claude-code", "after-tool", done, LIMPET_SET="hooks.seconds=1") == {}
+        told = place.hook("claude-code", "after-tool", done, LIMPET_SET="hooks.seconds=1")
+        assert told == {"systemMessage": FAILED.format("gave up after 1 seconds")}
         assert place.hook("claude-code", "before-compact", {"session_id": "one"}, LIMPET_SET="hooks.seconds=1") == {}
         assert place.hook("claude-code", "session-end", {"session_id": "one"}, LIMPET_SET="hooks.seconds=1") == {}
     assert place.log.count("gave up after 1 seconds") >= 3
     assert "Casts come next." in context(place.hook("claude-code", "session-start", started("claude-code", "two")))
 
 
-def test_a_folder_that_cannot_be_written(place: Place) -> None:
+def test_a_data_folder_that_cannot_be_written(place: Place) -> None:
+    data = place.home / ".local" / "share" / "limpet"
+    data.mkdir(parents=True)
     if os.geteuid() == 0:
         # Nothing stops this user from writing, so a file stands where the folder would be.
-        (place.project / ".limpet").write_text("in the way")
+        (data / "projects").write_text("in the way")
     else:
-        place.project.chmod(0o500)
+        data.chmod(0o500)
     assert place.hook("claude-code", "session-start", started("claude-code", "one")) == {}
-    assert place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", BIG)) == {}
-    assert "after-tool: " in place.log
+    done = ran("claude-code", "one", "Bash", BIG)
+    told = place.hook("claude-code", "after-tool", done)
+    assert told == {} or str(data / "projects") in told["systemMessage"]
+    assert place.hook("claude-code", "after-tool", done) == {}, "once per session"
+    assert os.geteuid() != 0 or "after-tool: " in place.log
+
+
+def test_what_stands_in_place_of_a_repository_s_folder_is_told_once(place: Place) -> None:
+    (place.project / ".limpet").write_text("in the way")
+    told = place.hook("claude-code", "session-start", started("claude-code", "one"))
+    assert told == {
+        "systemMessage": f"Limpet: {place.project}/.limpet is not read: .limpet is a link, or cannot be read."
+    }
+    assert place.hook("claude-code", "session-start", started("claude-code", "two")) == {}
+    assert place.hook("gemini", "session-start", started("gemini", "three")) == {}
+    assert "cached" in json.dumps(place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", BIG)))
+    assert place.log == ""
 
 
 def test_a_store_that_is_none_and_settings_that_cannot_be_read(place: Place) -> None:
-    place.store.parent.mkdir()
+    project_folder(place.project, place.environment()).make()
     place.store.write_bytes(b"this is no database at all" * 100)
-    assert place.hook("claude-code", "session-start", started("claude-code", "one")) == {}
+    for client in ("claude-code", "codex", "gemini"):
+        told = place.hook(client, "session-start", started(client, "one"))
+        if client == "gemini":  # nothing that it would show
+            assert told == {}
+        else:
+            assert (
+                f"A hook of Limpet failed in this session: {place.store} is not a Limpet store" in told["systemMessage"]
+            )
+            assert told["systemMessage"].endswith("`limpet doctor` says more.")
+        assert place.hook(client, "session-start", started(client, "one")) == {}, "once per session"
     assert "NotAStore" in place.log
     place.store.unlink()
-    (place.store.parent / "config.toml").write_text("[hooks\n")
-    assert place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", BIG)) == {}
+    place.configure("[hooks\n")
+    told = place.hook("claude-code", "after-tool", ran("claude-code", "two", "Bash", BIG))
+    assert "it must be TOML" in told["systemMessage"]
     assert "BadInput" in place.log
 
 

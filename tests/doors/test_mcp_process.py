@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from doors.mcp_client import MODERN, Lines, meta, stdio_command
+from person import trusted
 
 MODERN_FIELDS = {"resultType", "ttlMs", "cacheScope", "_meta"}
 CORE_MAX_BYTES = 4096  # what the core profile may cost a client's window at most
@@ -257,7 +258,7 @@ def test_the_handoff_can_be_left_to_a_clients_hooks(store: str, options: list[st
 
     with limpet.open(store) as hold:
         hold.session("earlier").handoff.write("Casts come next.")
-    command = [sys.executable, "-m", "limpet", "mcp", "--store", store, *options]
+    command = [sys.executable, "-m", "limpet", "mcp", *trusted(store), *options]
     asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with Lines(command) as lines:
         told = lines.ask("initialize", asked)["instructions"]

@@ -13,6 +13,7 @@ import limpet
 from doors.mcp_client import MODERN, REVISIONS, Lines, Reply, hello, meta
 from doors.upstream import words
 from doors.wrap_kit import BIG, LIMPET, MASK, UPSTREAM, ask, id_in, opened, read_back, shown, wrapped
+from person import trusted
 
 
 @pytest.fixture
@@ -227,7 +228,7 @@ def test_a_tool_of_the_upstream_keeps_its_name(store: Path) -> None:
 
 def test_a_wrapper_in_front_of_a_wrapper(store: Path, tmp_path: Path) -> None:
     inner = wrapped(tmp_path / "inner.db")
-    command = [*LIMPET, "wrap", "--store", str(store), "--", *inner]
+    command = [*LIMPET, "wrap", *trusted(store), "--", *inner]
     with Lines(command) as client:
         assert "limpet_scratchpad_read" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
         result = ask(client, "text", size=BIG)

@@ -13,6 +13,7 @@ import limpet
 from doors.mcp_client import MODERN, Lines
 from doors.upstream import words
 from doors.wrap_kit import BIG, LIMPET, MASK, ask, id_in, opened, read_back, shown, wrapped
+from person import configure
 
 FREE = "limpet/freeTokens"
 
@@ -45,8 +46,7 @@ def seals(store: Path, *args: str) -> Any:
 
 def test_rules_for_single_tools(tmp_path: Path, store: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-    (tmp_path / ".limpet").mkdir()
-    (tmp_path / ".limpet" / "config.toml").write_text(
+    configure(
         '[outputs.tools."te*"]\nkeep = "never"\n[outputs.tools.echo]\nkeep = "always"\nredact = false\n'
         "[outputs.tools.fail]\nthreshold_bytes = 50\n"
     )

@@ -11,6 +11,7 @@ import pytest
 import limpet
 from doors.mcp_client import Lines
 from doors.upstream import words
+from person import trusted
 
 UPSTREAM = str(Path(__file__).with_name("upstream.py"))
 BIG = 20_000
@@ -23,7 +24,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(store: Path) -> Iterator[Lines]:
-    ours = [sys.executable, "-m", "limpet", "wrap", "--store", str(store), "--session", "work", "--"]
+    ours = [sys.executable, "-m", "limpet", "wrap", *trusted(store), "--session", "work", "--"]
     with Lines([*ours, sys.executable, UPSTREAM, "serve"]) as lines:
         lines.open("2025-11-25")
         yield lines

@@ -20,6 +20,7 @@ from mcp.client.stdio import stdio_client
 from doors.mcp_client import MODERN, sdk_session
 from doors.sdk_story import Story, tell
 from doors.wrap_kit import LIMPET, MASK
+from person import trusted
 
 SERVER = str(Path(__file__).with_name("sdk_upstream.py"))
 LONG = "\n".join(f'line {number}: the quick brown fox, é and "quotes"' for number in range(200))
@@ -83,7 +84,7 @@ def test_every_answer_is_the_same_over_http(
     url: str = request.getfixturevalue(kind)
     story = [*STORY, ("broken", {})] if kind == "streams" and revision != MODERN else STORY
     direct, none = told(revision, story, url=url)
-    command = [*LIMPET, "wrap", "--store", str(tmp_path / "a.db"), "--url", url]
+    command = [*LIMPET, "wrap", *trusted(tmp_path / "a.db"), "--url", url]
     ours, kept = told(revision, story, command=command)
     assert none == 0
     assert kept >= 3
@@ -93,7 +94,7 @@ def test_every_answer_is_the_same_over_http(
 def gateway(tmp_path: Path, servers: dict[str, Any]) -> list[str]:
     config = tmp_path / "servers.json"
     config.write_text(json.dumps({"mcpServers": servers}))
-    return [*LIMPET, "gateway", "--config", str(config), "--store", str(tmp_path / "a.db"), "--wait", "60"]
+    return [*LIMPET, "gateway", "--config", str(config), *trusted(tmp_path / "a.db"), "--wait", "60"]
 
 
 def test_every_answer_is_the_same_through_the_gateway(streams: str, tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_questions_of_servers_reach_the_user_and_come_back(streams: str, tmp_pat
     async def main() -> None:
         near = {"command": sys.executable, "args": [SERVER, "stdio"]}
         through = gateway(tmp_path, {"near": near, "far": {"url": streams}})
-        straight = [*LIMPET, "wrap", "--store", str(tmp_path / "b.db"), "--url", streams]
+        straight = [*LIMPET, "wrap", *trusted(tmp_path / "b.db"), "--url", streams]
         for command, prefixes in ((through, ("near__", "far__")), (straight, ("",))):
             server = stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
             async with (
@@ -151,6 +152,6 @@ def test_a_client_that_chooses_by_itself_gets_along(streams: str, tmp_path: Path
             assert isinstance(result.content[0], types.TextContent)
             assert result.content[0].text.startswith(MASK)
 
-    straight = [*LIMPET, "wrap", "--store", str(tmp_path / "b.db"), "--url", streams]
+    straight = [*LIMPET, "wrap", *trusted(tmp_path / "b.db"), "--url", streams]
     anyio.run(main, straight, "text", MODERN)
     anyio.run(main, gateway(tmp_path, {"far": {"url": streams}}), "far__text", "2025-11-25")

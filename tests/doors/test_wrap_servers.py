@@ -17,6 +17,7 @@ import pytest
 from doors.mcp_client import sdk_session
 from doors.sdk_story import Story, dumped, tell
 from doors.wrap_kit import MASK
+from person import trusted
 
 SERVERS = ("memory", "everything", "filesystem")
 LONG = "\n".join(f'line {number}: the quick brown fox, é and "quotes"' for number in range(2_000))
@@ -51,7 +52,7 @@ def compared(direct: list[str], story: Story, tmp_path: Path, before: Callable[[
         async with sdk_session(command=line, revision="2025-11-25") as session:
             runs.append(await tell(session, story))
 
-    ours = [sys.executable, "-m", "limpet", "wrap", "--store", str(tmp_path / "limpet.db"), "--", *direct]
+    ours = [sys.executable, "-m", "limpet", "wrap", *trusted(tmp_path / "limpet.db"), "--", *direct]
     anyio.run(main, direct)
     anyio.run(main, ours)
     (plain, none), (answers, kept) = runs
@@ -134,7 +135,7 @@ def test_progress_and_references_with_everything(servers: Path, tmp_path: Path) 
         seen.append(done)
 
     async def main() -> None:
-        line = [sys.executable, "-m", "limpet", "wrap", "--store", str(tmp_path / "a.db"), "--"]
+        line = [sys.executable, "-m", "limpet", "wrap", *trusted(tmp_path / "a.db"), "--"]
         async with sdk_session(command=[*line, *command(servers, "everything")], revision="2025-11-25") as session:
             call: Callable[..., Awaitable[Any]] = session.call_tool
             arguments = {"duration": 1, "steps": 4}

@@ -20,6 +20,7 @@ import limpet
 from doors.mcp_client import Lines, Reply
 from doors.upstream import words
 from doors.wrap_kit import BIG, LIMPET, MASK, UPSTREAM, ask, id_in, opened, read_back, shown, wrapped
+from person import configure
 
 
 @pytest.fixture
@@ -70,8 +71,7 @@ def test_a_bad_setting_does_not_keep_the_upstream_from_working(store: Path) -> N
 
 
 def test_outputs_that_are_switched_off_pass(store: Path, tmp_path: Path) -> None:
-    (tmp_path / ".limpet").mkdir()
-    (tmp_path / ".limpet" / "config.toml").write_text("[outputs]\nenabled = false\n")
+    configure("[outputs]\nenabled = false\n")
     # The settings are those of the folder the client starts us in.
     command = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *wrapped(store)]
     with Lines(command) as client:

@@ -16,10 +16,11 @@ from doors.http_upstream import Handler, Request, Scripted, result, serving, tex
 from doors.mcp_client import MODERN, REVISIONS, Lines, meta
 from doors.upstream import words
 from doors.wrap_kit import BIG, LIMPET, MASK, ask, id_in, opened, read_back, shown
+from person import trusted
 
 
 def at(url: str, store: Path, *options: str) -> list[str]:
-    return [*LIMPET, "wrap", "--store", str(store), "--url", url, *options]
+    return [*LIMPET, "wrap", *trusted(store), "--url", url, *options]
 
 
 @pytest.fixture
@@ -347,7 +348,7 @@ def test_a_command_line_that_cannot_be_right_is_refused(args: list[str], word: s
 
 def test_click_knows_the_options_too(store: Path) -> None:
     with serving(plain) as server:
-        command = [*LIMPET, "--json", "wrap", "--url", server.url, "--header=X-Team: red", "--store", str(store)]
+        command = [*LIMPET, "--json", "wrap", "--url", server.url, "--header=X-Team: red", *trusted(store)]
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}})
         done = subprocess.run(command, capture_output=True, timeout=20, check=True, input=line.encode() + b"\n")
         assert json.loads(done.stdout)["id"] == 1

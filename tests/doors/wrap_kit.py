@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from doors.mcp_client import Lines, Reply
+from person import trusted
 
 UPSTREAM = str(Path(__file__).with_name("upstream.py"))
 BIG = 20_000
@@ -16,7 +17,7 @@ LIMPET = (sys.executable, "-m", "limpet")
 
 
 def wrapped(store: str | Path, *upstream: str, options: Sequence[str] = ()) -> list[str]:
-    ours = [*LIMPET, "wrap", "--store", str(store), *options, "--"]
+    ours = [*LIMPET, "wrap", *trusted(store), *options, "--"]
     return [*ours, sys.executable, UPSTREAM, *(upstream or ("serve",))]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from limpet.clients import session_variables
 
+PROJECT = "demo"
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 
 
@@ -18,20 +19,16 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("LIMPET_SESSION", *session_variables())}
 
 
-def command(store: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "limpet", "mcp", "--profile", "full", "--store", store, *more]
-
-
 class Server:
-    """`limpet mcp` in a process of its own, and what it answers."""
+    """`limpet mcp` in a process of its own, on the project `demo` of a store, and what it answers."""
 
     def __init__(self, store: str, *more: str) -> None:
         self.process = subprocess.Popen(
-            command(store, *more),
+            [sys.executable, "-m", "limpet", "mcp", "--profile", "full", *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(),
+            env={**environment(), "LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT},
         )
         self.asked = 0
         hello = self.request("initialize", HELLO)

@@ -49,7 +49,7 @@ def kill_library(store: str, name: str, delay: float) -> dict[str, str]:
 
 def kill_server(store: str, name: str, delay: float) -> dict[str, str]:
     """The same through the MCP server, with calls piled up so that it is always in the middle of one."""
-    server = Server(store, "--project", "demo", "--session", name)
+    server = Server(store, "--session", name)
     texts = {}
     for number in range(300):
         text = f"{name} {number}"

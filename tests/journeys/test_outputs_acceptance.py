@@ -69,7 +69,7 @@ def outputs(given: Set) -> SessionOutputs:
 
 @pytest.fixture
 def agent(store: str) -> Iterator[Server]:
-    with Server(store, "--project", "demo", "--session", "work") as server:
+    with Server(store, "--session", "work") as server:
         yield server
 
 

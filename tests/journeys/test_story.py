@@ -27,8 +27,7 @@ def cli(store: str, *args: str) -> str:
 
 
 def test_two_sessions(store_url: str) -> None:
-    here = ("--project", "demo", "--session")
-    with Server(store_url, *here, "monday") as agent:
+    with Server(store_url, "--session", "monday") as agent:
         assert HEADING not in agent.instructions
         agent.call("add_note", content="Casts break LL(1): '(a)(b)' is ambiguous", tags=["grammar"])
         agent.call("write_notepad", content="# Plan\n- [x] lexer\n- [ ] casts\n")
@@ -40,7 +39,7 @@ def test_two_sessions(store_url: str) -> None:
     shown = cli(store_url, "context")
     assert shown.startswith(f"{HEADING}The lexer is done.")
 
-    with Server(store_url, *here, "tuesday") as agent:
+    with Server(store_url, "--session", "tuesday") as agent:
         assert agent.instructions.startswith(f"{HEADING}The lexer is done. Next: casts")
         found = agent.call("search_notes", query="LL(1)")
         assert found["related"][0]["content"].startswith("Casts break LL(1)")
@@ -51,7 +50,7 @@ def test_two_sessions(store_url: str) -> None:
 
     with limpet.open(store_url, project="demo", session="tuesday") as again:
         assert again.session().context().startswith(HEADING)
-    with Server(store_url, *here, "wednesday") as agent:
+    with Server(store_url, "--session", "wednesday") as agent:
         assert HEADING not in agent.instructions
     assert not cli(store_url, "context").startswith(HEADING)
     assert "The lexer is done." in cli(store_url, "handoff", "show")
@@ -62,17 +61,17 @@ def test_a_client_that_only_connects_does_not_use_the_handoff_up(tmp_path: Path)
     with limpet.open(store, project="demo", session="monday") as hold:
         hold.session().handoff.write("read me")
     for name in ("looks", "looks-too"):
-        with Server(store, "--project", "demo", "--session", name) as agent:
+        with Server(store, "--session", name) as agent:
             assert agent.instructions.startswith(HEADING)
             assert agent.leave() == 0
-    with Server(store, "--project", "demo", "--session", "works") as agent:
+    with Server(store, "--session", "works") as agent:
         agent.call("read_notepad")
-    with Server(store, "--project", "demo", "--session", "late") as agent:
+    with Server(store, "--session", "late") as agent:
         assert HEADING not in agent.instructions
 
 
 def test_mistakes_are_taken_back_from_another_process(store_url: str) -> None:
-    with Server(store_url, "--project", "demo", "--session", "one") as agent:
+    with Server(store_url, "--session", "one") as agent:
         id = agent.call("add_note", content="precious", tags=["keep"])["note_id"]
         agent.call("delete_note", id=id)
     cli(store_url, "undo")

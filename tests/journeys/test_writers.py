@@ -235,7 +235,7 @@ def test_a_fork_in_the_middle_of_a_write_repeats_and_blocks_nothing(tmp_path: Pa
 
 
 def test_a_hundred_calls_piled_up_are_all_kept(store_url: str) -> None:
-    with Server(store_url, "--project", "demo", "--session", "one") as server:
+    with Server(store_url, "--session", "one") as server:
         numbers = [
             server.ask("tools/call", {"name": "add_note", "arguments": {"content": f"call {n}"}}) for n in range(100)
         ]
@@ -250,7 +250,7 @@ def test_a_hundred_calls_piled_up_are_all_kept(store_url: str) -> None:
 
 def test_a_client_that_goes_away_loses_nothing_it_was_told_of(tmp_path: Path) -> None:
     store = str(tmp_path / "limpet.db")
-    with Server(store, "--project", "demo") as server:
+    with Server(store) as server:
         for number in range(100):
             server.ask("tools/call", {"name": "add_note", "arguments": {"content": f"call {number}"}})
         assert server.leave() == 0

@@ -60,6 +60,22 @@ class Computer:
     def limpet(self, *words: str, where: Path, stdin: str = "") -> str:
         return self.run(*COMMAND, *words, where=where, stdin=stdin)
 
+    def refused(self, *words: str, where: Path, exit_code: int | None = None) -> str:
+        """What a command says that must fail."""
+        done = subprocess.run(
+            [*COMMAND, *words],
+            cwd=where,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert done.returncode not in (0, 1), f"{words} did not fail as it should:\n{done.stdout}{done.stderr}"
+        assert exit_code in (None, done.returncode)
+        return done.stdout + done.stderr
+
     def repository(self, name: str, files: dict[str, str] | None = None) -> Path:
         """A new git repository with these files in its first commit."""
         place = self.folder / name
@@ -114,6 +130,14 @@ class Agent:
         assert isinstance(content, types.TextContent)
         assert not result.is_error, content.text
         return json.loads(content.text)
+
+    async def refusal(self, tool: str, **arguments: object) -> str:
+        """The error of a call that must fail."""
+        result = await self._session.call_tool(tool, arguments)
+        (content,) = result.content
+        assert isinstance(content, types.TextContent)
+        assert result.is_error, content.text
+        return content.text
 
     async def recall(self, query: str) -> list[str]:
         """The texts of the hits, without the marks around the words that were found."""

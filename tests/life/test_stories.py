@@ -44,7 +44,6 @@ def test_what_one_writes_all_who_work_there_find(computer: Computer) -> None:
     assert texts[0] == fact
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a cloned config.toml chooses the store; issue 2/9")
 def test_a_cloned_repository_does_not_decide_where_its_reader_keeps_things(computer: Computer) -> None:
     """Somebody clones a repository whose author has put a configuration into it, and works there as always."""
     collected = computer.folder / "of-the-author" / "collected.db"

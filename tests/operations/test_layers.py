@@ -12,6 +12,7 @@ from limpet import errors, limits
 from limpet.api import Limpet, Session
 from limpet.text import tokens
 from operations.conftest import Opener
+from person import project_folder
 
 
 @pytest.fixture
@@ -20,8 +21,8 @@ def work(hold: Limpet) -> Session:
 
 
 @pytest.fixture
-def folder(home: Path) -> Path:
-    return home / ".local" / "share" / "limpet" / "skills"
+def folder(tmp_path: Path) -> Path:
+    return Path(project_folder(tmp_path).make()) / "skills"
 
 
 def skill(folder: Path, name: str, text: str) -> None:
@@ -219,7 +220,6 @@ def test_of_many_who_promote_one_name_one_wins(opened: Opener, folder: Path) -> 
 
 
 def test_a_directory_that_cannot_be_written_is_said(work: Session, folder: Path) -> None:
-    folder.parent.mkdir(parents=True)
     folder.write_text("a file where the directory should be\n")
     work.notepad.write("# A\n")
     with pytest.raises(errors.StoreReadOnly, match="the skill 'deploy' could not be written"):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import limpet
 from limpet import errors
 from limpet.api import Limpet, Session, wall_clock
-from limpet.settings import load
+from limpet.home.load import load
 from limpet.wiring import open_with
 from profiles import fewer_examples
 

@@ -21,7 +21,7 @@ from limpet.catalogue.table import OPERATIONS
 from limpet.recall import embedding_model
 from operations.test_tools import CALLS
 from torture.kills import post, serve
-from torture.kit import PROJECT, Outcome, Tally, opened, sound
+from torture.kit import Outcome, Tally, opened, sound
 from torture.lanes import Made, Share, in_memory, spread
 
 # One waits on purpose and one runs programs of its own accord: they have tests of their own.
@@ -163,7 +163,7 @@ def stdio(folder: Path, calls: int) -> Outcome:
 
 def _stdio(share: Share) -> Made:
     tally = Tally()
-    with Server(str(share.folder / "limpet.db"), "--project", PROJECT, "--session", "fuzz") as server:
+    with Server(str(share.folder / "limpet.db"), "--session", "fuzz") as server:
 
         def send(name: str, given: dict[str, Any]) -> str:
             reply = server.request("tools/call", {"name": name, "arguments": given})

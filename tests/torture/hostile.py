@@ -32,8 +32,9 @@ class Door:
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.said = open(folder / "said", "wb+")  # noqa: SIM115 - closed with the door
+        env = surroundings() | {"LIMPET_STORE": str(folder / "limpet.db")}
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, env=surroundings(), cwd=folder
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, env=env, cwd=folder
         )
         self._rest = b""
         self.ask("initialize", HELLO)
@@ -99,15 +100,12 @@ def _harmed(share: Share) -> Made:
     ways = [list(HARM)[at % len(HARM)] for at in range(share.cases)]
     chance.shuffle(ways)
     half = (len(ways) + share.seed % 2) // 2
-    store = ["--store", str(share.folder / "limpet.db")]
     config = share.folder / "servers.json"
     servers = {name: {"command": sys.executable, "args": [SERVER]} for name in ("bad", "good")}
     config.write_text(json.dumps({"mcpServers": servers}))
     config.chmod(0o600)
-    _through([*LIMPET, "wrap", *store, "--", sys.executable, SERVER], ("", ""), ways[:half], share.folder, tally)
-    _through(
-        [*LIMPET, "gateway", "--config", str(config), *store], ("bad__", "good__"), ways[half:], share.folder, tally
-    )
+    _through([*LIMPET, "wrap", "--", sys.executable, SERVER], ("", ""), ways[:half], share.folder, tally)
+    _through([*LIMPET, "gateway", "--config", str(config)], ("bad__", "good__"), ways[half:], share.folder, tally)
     return Made(tally.counts, tally.words, {"cases": len(ways)})
 
 

@@ -97,7 +97,7 @@ def library(folder: Path, kills: int) -> Outcome:
 
 def _stdio(store: str, name: str, chance: random.Random) -> tuple[int, Lines]:
     """Calls are piled up, so that the server is always in the middle of one."""
-    server = Server(store, "--project", PROJECT, "--session", name)
+    server = Server(store, "--session", name)
     texts = {}
     for number in range(100):
         text = f"{name} {number}"
@@ -121,10 +121,11 @@ def _cli(store: str, name: str, chance: random.Random) -> tuple[int, Lines]:
     told: Lines = []
     cut = 0
     began, took = time.monotonic(), 0.0
+    here = surroundings() | {"LIMPET_STORE": store, "LIMPET_PROJECT": PROJECT}
     for number in range(4):
         text = f"{name} {number}"
-        command = [sys.executable, "-m", "limpet", "--store", store, "--project", PROJECT, "--session", name]
-        process = subprocess.Popen([*command, "--json", "note", "add", text], **pipes())  # type: ignore[call-overload]
+        command = [sys.executable, "-m", "limpet", "--session", name, "--json", "note", "add", text]
+        process = subprocess.Popen(command, **(pipes() | {"env": here}))  # type: ignore[call-overload]
         started.append((process, text))
         if not number:
             process.wait(60)

@@ -1,15 +1,22 @@
-"""Settings: where the project is, and which of environment, config file and default decides."""
+"""Settings: which of arguments, environment, the person's config file and default decides, and what values may be.
+
+Which project a folder belongs to, and what of a repository counts, is in test_home.py.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import limpet
 from docs import make_settings
 from limpet import errors, settings
+from limpet.home import load as home_load
+from person import configure, project_folder, store_of
 
 
 @pytest.fixture
@@ -20,77 +27,70 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def config(root: Path, text: str) -> None:
-    (root / ".limpet" / "config.toml").write_text(text, encoding="utf-8")
-
-
 def overrides(**keys: object) -> str:
     """LIMPET_SET; a double underscore is a dot."""
     return ";".join(f"{key.replace('__', '.')}={value}" for key, value in keys.items())
 
 
 def load(folder: Path, store: str | None = None, project: str | None = None, **env: str) -> settings.Settings:
-    return settings.load(store, project, folder=str(folder), environment={"HOME": "/home/somebody", **env})
+    return home_load.load(store, project, folder=str(folder), environment={"HOME": os.environ["HOME"], **env})
 
 
-# --- walking up -------------------------------------------------------------------------------------------------------
+# --- where the store is -----------------------------------------------------------------------------------------------
 
 
 def test_the_project_is_found_from_deep_inside(root: Path) -> None:
     found = load(root / "src" / "deep")
-    assert found.store == str(root / ".limpet" / "limpet.db")
-    assert found.project == "default"
-    assert found.tenant == "local"
+    assert (found.root, found.store) == (str(root), str(store_of(root)))
+    assert (found.project, found.tenant) == ("default", "local")
 
 
-@pytest.mark.parametrize("mark", [".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod"])
-def test_any_sign_of_a_project_is_enough(tmp_path: Path, mark: str) -> None:
-    inside = tmp_path / "project" / "a" / "b"
-    inside.mkdir(parents=True)
-    (tmp_path / "project" / mark).touch()
-    assert settings.project_root(str(inside)) == str(tmp_path / "project")
-    assert load(inside).store == str(tmp_path / "project" / ".limpet" / "limpet.db")
+def test_the_store_is_in_the_data_folder_of_the_person(root: Path, home: Path, tmp_path: Path) -> None:
+    id = str(project_folder(root).id)
+    assert load(root).store == str(home / ".local" / "share" / "limpet" / "projects" / id / "limpet.db")
+    base = tmp_path / "data"
+    assert load(root, XDG_DATA_HOME=str(base)).store == str(base / "limpet" / "projects" / id / "limpet.db")
+    assert load(root, LIMPET_HOME=str(base)).store == str(base / "projects" / id / "limpet.db")
 
 
-def test_the_nearest_sign_counts_but_a_store_further_up_wins(root: Path) -> None:
+def test_the_nearest_sign_of_a_project_counts(root: Path) -> None:
     inner = root / "src" / "deep"
+    assert load(inner).root == str(root)
     (inner / "pyproject.toml").touch()
-    assert settings.project_root(str(inner)) == str(root)
-    (inner / ".limpet").mkdir()
-    assert settings.project_root(str(inner)) == str(inner)
+    assert load(inner).root == str(inner)
+    assert load(inner).store != load(root).store
 
 
-def test_a_file_of_that_name_is_no_folder_of_ours(tmp_path: Path) -> None:
-    (tmp_path / "project").mkdir()
+def test_files_in_place_of_folders_are_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "project" / "sub").mkdir(parents=True)
     (tmp_path / "project" / ".git").touch()
-    (tmp_path / "project" / "sub").mkdir()
     (tmp_path / "project" / "sub" / ".limpet").touch()
-    root = settings.project_root(str(tmp_path / "project" / "sub"))
-    assert root in (str(tmp_path / "project"), str(tmp_path / "project" / "sub"))
-
-
-def test_without_a_project_the_data_folder_of_the_user(tmp_path: Path) -> None:
-    if settings.project_root(str(tmp_path)) is not None:
-        pytest.skip("The folder for temporary files lies inside a project here.")
-    assert load(tmp_path).store == "/home/somebody/.local/share/limpet/limpet.db"
-    assert load(tmp_path, XDG_DATA_HOME="/data").store == "/data/limpet/limpet.db"
-    assert load(tmp_path).project == "default"
+    assert load(tmp_path / "project" / "sub").root == str(tmp_path / "project" / "sub")
 
 
 def test_the_current_folder_and_environment_are_the_default(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root / "src")
+    assert home_load.load().store == str(store_of(root))
+    monkeypatch.setenv("LIMPET_STORE", str(root / "shared.db"))
     monkeypatch.setenv("LIMPET_PROJECT", "named")
-    assert settings.load().project == "named"
-    assert settings.load().store == str(root / ".limpet" / "limpet.db")
+    assert home_load.load()[:2] == (str(root / "shared.db"), "named")
+
+
+def test_a_name_without_a_store_is_a_project_of_its_own_in_the_data_folder(root: Path) -> None:
+    named = load(root, project="papers")
+    assert (named.name, named.project, named.own_store) == ("papers", "default", True)
+    assert named.store not in (load(root).store, load(root, project="other").store)
+    assert load(root / "src", LIMPET_PROJECT="papers").store == named.store
+    assert load(root, project="project").store == load(root).store, "this project, by its name"
 
 
 # --- who decides ------------------------------------------------------------------------------------------------------
 
 
 def test_arguments_win_over_environment_over_config_over_default(root: Path) -> None:
-    config(root, 'store = "from-config.db"\nproject = "from-config"\nnote_max_chars = 11\nnotepad_budget_tokens = 12\n')
+    path = configure('store = "mine.db"\nproject = "mine"\nnote_max_chars = 11\nnotepad_budget_tokens = 12\n')
     found = load(root)
-    assert (found.store, found.project) == ("from-config.db", "from-config")
+    assert (found.store, found.project) == (str(path.parent / "mine.db"), "mine")
     assert found.bounds == settings.Bounds(note_max_chars=11, notepad_budget_tokens=12)
     env = {"LIMPET_STORE": "from-env.db", "LIMPET_PROJECT": "from-env", "LIMPET_SET": "note_max_chars=21"}
     found = load(root, **env)
@@ -101,18 +101,21 @@ def test_arguments_win_over_environment_over_config_over_default(root: Path) -> 
 
 
 def test_an_empty_variable_is_as_good_as_none(root: Path) -> None:
-    config(root, 'store = "from-config.db"\nnote_max_tags = 3\n')
+    configure('store = "/mine.db"\nnote_max_tags = 3\n')
     found = load(
         root, LIMPET_STORE="", LIMPET_PROJECT="", LIMPET_TENANT="", LIMPET_TOKEN="", LIMPET_SET="note_max_tags="
     )
-    assert (found.store, found.tenant, found.token) == ("from-config.db", "local", None)
+    assert (found.store, found.tenant, found.token) == ("/mine.db", "local", None)
     assert found.bounds.note_max_tags == 3
 
 
-def test_a_shared_store_is_divided_by_the_name_of_the_project(root: Path) -> None:
-    assert load(root, "/somewhere/shared.db").project == "project"
-    assert load(root, LIMPET_STORE="postgresql://db/limpet").project == "project"
-    assert load(root, str(root / ".limpet" / "other.db")).project == "default"
+def test_a_shared_store_is_divided_by_a_name_for_each_folder(root: Path, tmp_path: Path) -> None:
+    names = {load(root, "/somewhere/shared.db").project, load(root / "src", LIMPET_STORE="postgresql://db/x").project}
+    assert names == {project_folder(root).label}
+    assert re.fullmatch("project-[0-9a-f]{8}", names.pop())
+    assert load(tmp_path, str(store_of(root))).project == "default", "a project's own store, by its path"
+    (tmp_path / "elsewhere" / "project").mkdir(parents=True)
+    assert load(tmp_path / "elsewhere" / "project", "/somewhere/shared.db").project != project_folder(root).label
 
 
 def test_the_session_comes_from_the_environment(root: Path) -> None:
@@ -127,7 +130,7 @@ def test_tenant_and_token_come_from_the_environment(root: Path) -> None:
 
 def test_every_bound_can_be_set_both_ways(root: Path) -> None:
     names = [name for name, value in settings.Bounds()._asdict().items() if type(value) is int]
-    config(root, "\n".join(f"{name} = 7" for name in names))
+    configure("\n".join(f"{name} = 7" for name in names))
     make: Any = settings.Bounds
     assert load(root).bounds == make(**dict.fromkeys(names, 7))
     env = overrides(**dict.fromkeys(names, 9))
@@ -136,11 +139,11 @@ def test_every_bound_can_be_set_both_ways(root: Path) -> None:
 
 def test_every_rule_for_the_window_can_be_set_both_ways(root: Path) -> None:
     names = settings.WindowRules._fields
-    config(root, "\n".join(["[window]", *(f"{name} = 7" for name in names)]))
+    configure("\n".join(["[window]", *(f"{name} = 7" for name in names)]))
     assert load(root).bounds.window == settings.WindowRules(*[7] * len(names))
     env = overrides(**{f"window.{name}": 9 for name in names})
     assert load(root, LIMPET_SET=env).bounds.window == settings.WindowRules(*[9] * len(names))
-    config(root, "window = 3")
+    configure("window = 3")
     with pytest.raises(errors.BadInput, match="it must be a table of settings"):
         load(root)
 
@@ -149,7 +152,7 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
     numbers = [name for name, value in settings.OutputRules()._asdict().items() if type(value) is int]
     switches = [name for name, value in settings.OutputRules()._asdict().items() if type(value) is bool]
     lines = [f"{name} = 7" for name in numbers] + [f"{name} = false" for name in switches]
-    config(root, "\n".join(["[outputs]", *lines]))
+    configure("\n".join(["[outputs]", *lines]))
     make: Any = settings.OutputRules  # which field is of which type was worked out above
     wanted = make(**dict.fromkeys(numbers, 7), **dict.fromkeys(switches, False))
     assert load(root).bounds.outputs == wanted
@@ -157,7 +160,7 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
     wanted = make(**dict.fromkeys(numbers, 9), **dict.fromkeys(switches, True))
     assert load(root, LIMPET_SET=env).bounds.outputs == wanted
     for bad in ("outputs = 3", "[outputs]\nenabled = 1", "[outputs]\nmax_age = true"):
-        config(root, bad)
+        configure(bad)
         with pytest.raises(errors.BadInput):
             load(root)
 
@@ -165,7 +168,7 @@ def test_every_rule_for_outputs_can_be_set_both_ways(root: Path) -> None:
 def test_meaning_can_be_switched_off_both_ways(root: Path) -> None:
     assert load(root).bounds.recall.meaning is True
     assert load(root, LIMPET_SET="recall.meaning=no").bounds.recall.meaning is False
-    config(root, "[recall]\nmeaning = false")
+    configure("[recall]\nmeaning = false")
     assert load(root).bounds.recall.meaning is False
     assert load(root, LIMPET_SET="recall.meaning=yes").bounds.recall.meaning is True
 
@@ -179,7 +182,7 @@ def test_rules_for_tools(root: Path) -> None:
     keep = "never"
     redact = false
     """
-    config(root, text)
+    configure(text)
     assert load(root).strict is True
     assert load(root, LIMPET_STRICT="no").strict is False
     assert load(root).bounds.outputs.tools == (
@@ -202,7 +205,7 @@ def test_rules_for_tools(root: Path) -> None:
     ],
 )
 def test_rules_for_tools_that_cannot_be_meant(root: Path, bad: str) -> None:
-    config(root, bad)
+    configure(bad)
     with pytest.raises(errors.BadInput, match="the setting "):
         load(root)
 
@@ -218,13 +221,13 @@ def test_variables_that_hold_secrets_of_others() -> None:
 
 def test_every_rule_for_the_journal_can_be_set_both_ways(root: Path) -> None:
     numbers = [name for name, value in settings.JournalRules()._asdict().items() if type(value) is int]
-    config(root, "\n".join(["[journal]", 'file = "docs/notes.md"', *(f"{name} = 7" for name in numbers)]))
+    configure("\n".join(["[journal]", 'file = "docs/notes.md"', *(f"{name} = 7" for name in numbers)]))
     make: Any = settings.JournalRules
     assert load(root).bounds.journal == make("docs/notes.md", **dict.fromkeys(numbers, 7))
     env = overrides(journal__file="x.md", **{f"journal.{name}": 9 for name in numbers})
     assert load(root, LIMPET_SET=env).bounds.journal == make("x.md", **dict.fromkeys(numbers, 9))
     for bad in ("journal = 3", "[journal]\nfile = 1", "[journal]\nkeep_log_rows = true"):
-        config(root, bad)
+        configure(bad)
         with pytest.raises(errors.BadInput):
             load(root)
 
@@ -233,7 +236,7 @@ def test_the_folder_of_the_project_is_known_and_can_be_named(root: Path, tmp_pat
     assert load(root).root == str(root)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert settings.load(environment={"LIMPET_FOLDER": str(elsewhere)}).root == str(elsewhere)
+    assert home_load.load(environment={"LIMPET_FOLDER": str(elsewhere)}).root == str(elsewhere)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +244,7 @@ def test_the_folder_of_the_project_is_known_and_can_be_named(root: Path, tmp_pat
 )
 def test_a_duration_may_have_a_unit(root: Path, text: str, seconds: int) -> None:
     assert load(root, LIMPET_SET=f"outputs.max_age={text}").bounds.outputs.max_age == seconds
-    config(root, f'[outputs]\nmax_age = "{text}"')
+    configure(f'[outputs]\nmax_age = "{text}"')
     assert load(root).bounds.outputs.max_age == seconds
 
 
@@ -253,13 +256,13 @@ def test_every_key_of_the_config_file_can_be_set_by_one_variable(root: Path) -> 
             assert loaded != load(root) or key == "strict", key
     tools = "outputs.tools.files.read_*.keep=never;outputs.tools.files.read_*.threshold_bytes=9"
     assert load(root, LIMPET_SET=tools).bounds.outputs.tools == (settings.ToolRule("files.read_*", "never", 9),)
-    config(root, '[outputs.tools."files.read_*"]\nredact = false\n[outputs]\nmax_age = 5')
+    configure('[outputs.tools."files.read_*"]\nredact = false\n[outputs]\nmax_age = 5')
     both = load(root, LIMPET_SET=tools).bounds.outputs
     assert (both.tools, both.max_age) == ((settings.ToolRule("files.read_*", "never", 9, False),), 5)
 
 
 def test_the_variable_named_after_a_key_wins_over_the_one_for_all_keys(root: Path) -> None:
-    loaded = load(root, LIMPET_SET="project=all;strict=on", LIMPET_PROJECT="named", LIMPET_STRICT="off")
+    loaded = load(root, "x.db", LIMPET_SET="project=all;strict=on", LIMPET_PROJECT="named", LIMPET_STRICT="off")
     assert (loaded.project, loaded.strict) == ("named", False)
 
 
@@ -314,21 +317,30 @@ def test_a_bad_part_of_the_variable_for_all_keys(root: Path, text: str, words: s
 
 @pytest.mark.parametrize("value", ["0", "-1", '"many"', "1.5", "true", "[1]", "{}"])
 def test_a_bound_in_the_config_is_a_whole_number_above_nothing(root: Path, value: str) -> None:
-    config(root, f"note_max_chars = {value}\n")
+    configure(f"note_max_chars = {value}\n")
     with pytest.raises(errors.BadInput, match="the setting note_max_chars is"):
         load(root)
 
 
+def test_a_key_that_does_not_exist_names_the_file_that_has_it(root: Path) -> None:
+    path = configure("[projects.x.outputs]\nmax_ages = 5\n")
+    with pytest.raises(errors.BadInput) as caught:
+        load(root)
+    assert f"the nearest is outputs.max_age. Correct {path} and start again" in caught.value.message
+    configure("[outputs]\n[outputs.tools]\n[window]\n[projects.x]\n")
+    assert load(root).bounds == settings.Bounds(), "empty tables say nothing"
+
+
 @pytest.mark.parametrize("name", ["store", "project"])
 def test_a_name_in_the_config_is_a_text(root: Path, name: str) -> None:
-    config(root, f"{name} = 7\n")
+    configure(f"{name} = 7\n")
     with pytest.raises(errors.BadInput, match=f"the setting {name} is 7; it must be a string"):
         load(root)
 
 
 @pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"a = 1\na = 2\n"])
 def test_a_config_that_is_not_toml_names_its_file(root: Path, content: bytes) -> None:
-    (root / ".limpet" / "config.toml").write_bytes(content)
+    configure(content)
     with pytest.raises(errors.BadInput) as caught:
         load(root)
     assert caught.value.code == "bad_setting"
@@ -336,8 +348,6 @@ def test_a_config_that_is_not_toml_names_its_file(root: Path, content: bytes) ->
 
 
 def test_an_address_that_is_no_store(root: Path) -> None:
-    import limpet
-
     for address in ("mysql://db/x", "https://example.test/x"):
         with pytest.raises(errors.BadInput, match="it must be a path or a postgresql:// address"):
             limpet.open(address, folder=str(root))
@@ -345,9 +355,9 @@ def test_an_address_that_is_no_store(root: Path) -> None:
 
 def test_the_replica_of_a_store_comes_from_environment_or_file(root: Path) -> None:
     assert load(root).store_replica is None
-    config(root, 'store_replica = "postgresql://two/limpet"\n')
+    configure('store_replica = "postgresql://two/limpet"\n')
     assert load(root).store_replica == "postgresql://two/limpet"
     assert load(root, LIMPET_STORE_REPLICA="postgresql://three/limpet").store_replica == "postgresql://three/limpet"
-    config(root, "store_replica = 1\n")
+    configure("store_replica = 1\n")
     with pytest.raises(errors.BadInput, match="store_replica"):
         load(root)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Proto
 
 from limpet import errors, limits, prompts, settings
 from limpet.catalogue.late import resolve
-from limpet.model import EMPTY, Folder, Scope, Stamp, trusted
+from limpet.model import EMPTY, DataFolder, Folder, Scope, Stamp, trusted
 from limpet.store import Store
 from limpet.text import safe
 
@@ -36,6 +36,7 @@ class Context(NamedTuple):
     skills: tuple[Folder, ...] = ()  # where skills are looked for; new ones go to the first
     root: str = "."  # the project's folder
     embeddings: Embeddings | None = None  # what recall knows of what texts are about
+    data: DataFolder | None = None  # the project's folder in the person's data folder
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""

@@ -69,6 +69,7 @@ class CodingAgent:
     plugin_variable = ""  # set for the hooks of a plugin
 
     # Hooks
+    takes_messages = False  # whether a hook can say something to the person: `systemMessage`
     cap_in_bytes = False  # whether the limit of a hook's text is in bytes, not characters
     silent_compaction = False  # no event follows a compaction: the context waits for the next event that can carry it
     hides_session = False  # neither MCP servers nor tool calls are given the session: the model has to name it
@@ -155,6 +156,7 @@ class HookAnswer(NamedTuple):
     context: str = ""  # text for the model
     output: str | None = None  # shown to the model in place of the tool's result
     arguments: Json | None = None  # given to the tool in place of the model's arguments
+    message: str = ""  # for the person, where the client shows it
 
 
 def read(client: CodingAgent, name: str, payload: Mapping[str, Any]) -> HookEvent:
@@ -265,6 +267,11 @@ def _failed(response: Any) -> bool:
 
 def hook_output(event: HookEvent, **members: Any) -> Json:
     return {"hookSpecificOutput": {"hookEventName": event.client_name, **members}}
+
+
+def with_message(reply: Json, answer: HookAnswer) -> Json:
+    """The reply with what the person is to be told."""
+    return {**reply, "systemMessage": answer.message} if answer.message else reply
 
 
 def context_output(event: HookEvent, answer: HookAnswer) -> Json:

@@ -19,6 +19,7 @@ from limpet.clients.base import (
     response_of,
     text_name,
     with_failure,
+    with_message,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class ClaudeCode(CodingAgent):
     name = "claude-code"
     title = "Claude Code"
 
+    takes_messages = True
     home_folder = ".claude"
     project_guidance = ("CLAUDE.md",)
     user_guidance = (".claude", "CLAUDE.md")
@@ -66,7 +68,7 @@ class ClaudeCode(CodingAgent):
         if answer.output is not None:
             # Claude Code silently drops an output that does not have the shape of the tool's own result.
             return hook_output(event, updatedToolOutput=_shaped(event, answer.output))
-        return context_output(event, answer)
+        return with_message(context_output(event, answer), answer)
 
     def is_record(self, record: Mapping[str, Any]) -> bool:
         return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)

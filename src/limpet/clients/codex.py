@@ -16,6 +16,7 @@ from limpet.clients.base import (
     a_text,
     context_output,
     with_failure,
+    with_message,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Codex(CodingAgent):
     name = "codex"
     title = "Codex CLI"
 
+    takes_messages = True
     home_folder = ".codex"
     advice = "Start codex, type /hooks and trust the hooks of limpet."
     project_guidance = ("AGENTS.md",)
@@ -51,7 +53,7 @@ class Codex(CodingAgent):
         if answer.output is not None:
             # The turn goes on: Codex shows the reason as the result.
             return {"continue": False, "stopReason": "kept by limpet", "reason": with_failure(event, answer.output)}
-        return context_output(event, answer)
+        return with_message(context_output(event, answer), answer)
 
     def is_record(self, record: Mapping[str, Any]) -> bool:
         return record.get("type") in ("response_item", "session_meta") and isinstance(record.get("payload"), dict)

@@ -69,7 +69,7 @@ class Promoted(NamedTuple):
 def summary(ctx: Context, budget: int | None = None) -> Digest:
     """The prompt section about skills, empty when there are none. Its bytes stay the same as long as the skills do."""
     most = limits.SKILLS_BUDGET_TOKENS if budget is None else budget
-    skills = scan(ctx.skills).skills
+    skills = scan(folders(ctx)).skills
     lines: list[str] = []
     left_out: list[str] = []
     used = tokens.count(HEADING)
@@ -101,12 +101,19 @@ def _assembled(summaries: list[str], left_out: list[str]) -> str:
     return "\n".join(lines)
 
 
+def folders(ctx: Context) -> tuple[Folder, ...]:
+    """The directories to look in. The project's own one may not have been made yet."""
+    path = ctx.data.path if ctx.data else None
+    own = [Folder(os.path.join(path, folder.label), folder.label) for folder in ctx.skills if path and not folder.path]
+    return (*own, *(folder for folder in ctx.skills if folder.path))
+
+
 def list_skills(ctx: Context) -> SkillList:
-    return scan(ctx.skills)
+    return scan(folders(ctx))
 
 
 def read_skill(ctx: Context, name: str) -> Body:
-    skills = scan(ctx.skills).skills
+    skills = scan(folders(ctx)).skills
     skill = next((skill for skill in skills if skill.name == name), None)
     if skill is None:
         names = ", ".join(existing.name for existing in skills[:NAMES_SHOWN])
@@ -134,6 +141,8 @@ def promote_skill(ctx: Context, name: str, description: str, section: str, repla
         rule = f"the notepad holds text from {pad.origin}, and a person has to judge that before agents follow it"
         raise errors.bad_name("section", section, rule)
     folder = ctx.skills[0]
+    if not folder.path and ctx.data is not None:
+        folder = folder._replace(path=os.path.join(ctx.data.make(), folder.label))
     save(folder, name, skill_text(name, purpose, body), replace=replace)
     return Promoted(name, f"{folder.label}/{name}", tokens.count(body))
 

@@ -16,11 +16,14 @@ from importlib import metadata
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from limpet import __version__, errors, settings
+from limpet import __version__, errors, limits, settings
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import exists, file_of, shown_place
 from limpet.doors.cli.run import BY, OWN_SESSION, Invocation
 from limpet.errors import LimpetError
+from limpet.home.folders import Home, ProjectFolder
+from limpet.home.load import load
+from limpet.home.place import locate, read_small
 from limpet.model import milliseconds
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.stores.sqlite.database import SCHEMA
@@ -28,6 +31,8 @@ from limpet.stores.sqlite.database import SCHEMA
 OK, PROBLEM, INFO = "ok", "problem", "info"
 PACKAGES = ("apsw", "PyStemmer", "psycopg", "mcp", "click", "rich")  # the version of apsw starts with SQLite's
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+LOG_BYTES = 2 * limits.HOOK_LOG_BYTES
+LOG_SECONDS = 86_400  # older failures were seen, or do not matter any more
 SECONDS = 10  # for one reply; a slower server is of no use to an agent
 BODY_BYTES = 8 << 20  # read of a reply: many times the description of the routes
 SKEW_SECONDS = 30  # expiry times of access tokens may be off by so much
@@ -63,6 +68,7 @@ def examine(cli: Invocation) -> list[Diagnosis]:
         findings += _settings(cli)
     except LimpetError as problem:
         return [*findings, Diagnosis(PROBLEM, "settings", problem.message)]
+    findings += _hooks()
     store = cli.settings.store
     path = file_of(store)
     if not exists(store):
@@ -75,15 +81,27 @@ def examine(cli: Invocation) -> list[Diagnosis]:
     return findings + _health(cli)
 
 
+def _hooks() -> list[Diagnosis]:
+    """What went wrong in hooks lately: they answer an agent whatever happens, so nobody else sees it."""
+    lines = (read_small(os.path.join(settings.data_folder(), "hooks.log"), LOG_BYTES) or "").splitlines()
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - LOG_SECONDS))
+    recent = [line for line in lines if line > since]
+    if not recent:
+        return []
+    return [Diagnosis(PROBLEM, "hooks", f"{len(recent)} failed within a day, the last one: {recent[-1]}")]
+
+
 def _settings(cli: Invocation) -> list[Diagnosis]:
     chosen = cli.settings
     session = cli.session or chosen.session
     described = f"{session} (named)" if session else f"none named: notes go to {OWN_SESSION}, every session is searched"
+    project = chosen.name if chosen.own_store else chosen.project
     replica = [Diagnosis(INFO, "replica place", shown_place(chosen.store_replica))] if chosen.store_replica else []
     return [
         Diagnosis(INFO, "store place", f"{shown_place(chosen.store)} (from: {_origin(cli, 'store')})"),
         *replica,
-        Diagnosis(INFO, "project", f"{chosen.project} (from: {_origin(cli, 'project')})"),
+        Diagnosis(INFO, "project", f"{project} (from: {_origin(cli, 'project')}), in {chosen.root}"),
+        *(Diagnosis(INFO, "repository", remark) for remark in chosen.remarks),
         Diagnosis(INFO, "session", described),
         Diagnosis(INFO, "bounds", _values(chosen.bounds)),
         Diagnosis(INFO, "outputs", _values(chosen.bounds.outputs)),
@@ -96,23 +114,23 @@ def _origin(cli: Invocation, name: str) -> str:
     if getattr(cli, name):
         return f"--{name}"
     store = cli.store if name == "project" else None
-    chosen = getattr(cli.settings, name)
-    if getattr(settings.load(store, environment={}), name) != chosen:
+    chosen = cli.settings
+    paths = ("HOME", "USERPROFILE", "LIMPET_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA", "APPDATA")
+    plain = settings.environment(paths, own=True)
+    if load(store, cli.project, environment=plain)[:2] != chosen[:2]:
         return "environment"
-    root = settings.project_root(os.getcwd())
-    default = os.path.join(root, settings.FOLDER, "limpet.db") if root else chosen
-    if name == "store":
-        return "default" if chosen == default else f"{settings.FOLDER}/config.toml"
-    plain = {"default", os.path.basename(root) if root else "default"}
-    return "default" if chosen in plain else f"{settings.FOLDER}/config.toml"
+    here = ProjectFolder(Home(settings.data_folder()), locate(os.getcwd(), settings.paths(plain).shared))
+    is_default = chosen.own_store if name == "store" else here.store == chosen.store or here.label == chosen.project
+    return "default" if is_default else "configuration"
 
 
 def _permissions(path: str) -> list[Diagnosis]:
     """Memory can hold anything an agent has seen, so other users of the machine must not be able to read it."""
     rules = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock")]
     folder = os.path.dirname(path)
-    if os.path.basename(folder) in (settings.FOLDER, "limpet"):
-        rules.append((folder, PRIVATE_FOLDER))
+    data = settings.data_folder()
+    if path.startswith(data + os.sep):
+        rules += [(folder, PRIVATE_FOLDER), (data, PRIVATE_FOLDER)]
     findings = []
     for place, most in rules if os.name == "posix" else ():
         try:

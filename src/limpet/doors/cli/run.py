@@ -13,10 +13,12 @@ from contextlib import closing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from limpet import clients, settings, wiring
+from limpet import clients, errors, settings, wiring
+from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import render
 from limpet.doors.cli.commands import ACTIVE, READING, Command, Misuse, function
 from limpet.errors import LimpetError, NotFound
+from limpet.home.load import load, nearest, project_names
 
 if TYPE_CHECKING:
     from limpet.api import Limpet
@@ -25,6 +27,10 @@ BY = "person/cli"
 OWN_SESSION = "cli"  # where a person's writes go when no session is named
 EVERY = "*"
 LOOK_BACK = 1_000  # changes that are searched for the session that was active last
+FOR_CLIENTS = ("mcp", "wrap", "gateway")  # a client's configuration names their options, and starts them anywhere
+SERVERS = (*FOR_CLIENTS, "serve")
+# Commands that may name a store or project that is not there yet.
+MAKING = (*SERVERS, "init", "restore", "import", "dashboard", "demo", "trust", "untrust")
 
 Draw = Callable[[render.Screen], None]
 INTERRUPTED = 130
@@ -52,15 +58,42 @@ class Invocation:
     @property
     def settings(self) -> settings.Settings:
         if self._settings is None:
-            chosen = settings.load(self.store, self.project)
+            words = self.command.words
+            chosen = load(self.store, self.project, server=words in SERVERS, by_client=words in FOR_CLIENTS)
             self._settings = chosen._replace(session=chosen.session or clients.session_id())
+            for remark in chosen.remarks if words in SERVERS else ():
+                self.notice(remark)
         return self._settings
 
     @property
     def hold(self) -> Limpet:
         if self._hold is None:
+            self._refuse_mistyped()
             self._hold = wiring.open_with(self.settings, session=self.writing())
+            self._refuse_unknown_project(self._hold)
         return self._hold
+
+    def _refuse_mistyped(self) -> None:
+        """A store or project that somebody names must exist, or a typing mistake would be an empty answer."""
+        if self.command.words in MAKING:
+            return
+        if self.store and not render.exists(self.store):
+            folder, name = os.path.split(os.path.abspath(self.store))
+            raise errors.no_store(self.store, nearest(name, os.listdir(folder) if os.path.isdir(folder) else ()))
+        data = self.settings.data
+        if self.project and self.settings.own_store and (data is None or data.path is None):
+            raise errors.unknown_project(self.project, nearest(self.project, project_names()))
+
+    def _refuse_unknown_project(self, hold: Limpet) -> None:
+        """The same in a store that several projects share. There, the first write begins a project."""
+        operation = COMMANDS.get(self.command.words)
+        writes = operation is not None and not operation.read_only
+        if writes or self.command.words in MAKING or not self.project or self.settings.own_store:
+            return
+        known = hold.store.projects(hold.scope.tenant)
+        if known and self.project not in known:
+            place = render.shown_place(hold.store.place)
+            raise errors.no_project_in_store(self.project, place, nearest(self.project, known))
 
     def close(self) -> None:
         if self._hold is not None:

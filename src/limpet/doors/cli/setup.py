@@ -16,6 +16,8 @@ from limpet.clients.edits import InstallTarget, has_hooks
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, exists, shown_place
 from limpet.doors.cli.run import Invocation
+from limpet.home.folders import OFF
+from limpet.home.place import locate
 
 Json = dict[str, Any]
 TWICE = (
@@ -33,45 +35,41 @@ def _start() -> tuple[str, ...]:
 
 
 def init(cli: Invocation, folder: str | None) -> None:
-    if folder is not None and cli.store:
-        raise Misuse("--store and a folder cannot both be given.")
-    store = _store_place(cli, folder)
-    cli.store = store
-    existed = exists(store)
+    if folder is not None:
+        if cli.store:
+            raise Misuse("--store and a folder cannot both be given.")
+        if not os.path.isdir(folder):
+            raise errors.bad_name("folder", folder, "there is no such folder")
+        os.chdir(folder)
+    existed = exists(cli.settings.store)
+    cli.hold.store.create()
     start = [*_start(), "mcp"]
-    reply = {"store": shown_place(store), "project": cli.settings.project, "made": not existed, "mcp": start}
-    _ = cli.hold
+    reply = {
+        "store": shown_place(cli.hold.store.place),
+        "project": cli.settings.name if cli.settings.own_store else cli.settings.project,
+        "folder": cli.settings.root,
+        "made": not existed,
+        "mcp": start,
+    }
     cli.answer(reply, lambda screen: _explain(screen, reply, start))
-
-
-def _store_place(cli: Invocation, folder: str | None) -> str:
-    """Where the store goes: where settings say, but into this very folder when it belongs to no project yet."""
-    if folder is None and (cli.store or settings.project_root(os.getcwd())):
-        return cli.settings.store
-    base = os.path.abspath(folder or os.getcwd())
-    if not os.path.isdir(base):
-        raise errors.bad_name("folder", base, "there is no such folder")
-    chosen = settings.load(None, cli.project, folder=base)
-    named = chosen.store != settings.load(None, cli.project, folder=base, environment={}).store
-    return chosen.store if named and folder is None else os.path.join(base, settings.FOLDER, "limpet.db")
 
 
 def _explain(screen: Screen, reply: Json, start: list[str]) -> None:
     screen.line(f"{reply['store']} {'is ready' if reply['made'] else 'was there already'}", "bold")
-    elsewhere = [*start, "--store", str(reply["store"]), "--project", str(reply["project"])]
+    screen.line(f"It is the memory of {reply['folder']}.")
     screen.line("")
     screen.line("Next, give it to an agent. In the project's MCP configuration (.mcp.json or the like):")
     screen.line(f"  {json.dumps(_entry(start), ensure_ascii=False)}")
     screen.line("or, for Claude Code:")
     screen.line(f"  claude mcp add limpet -- {' '.join(start)}")
     screen.line("A client that does not start in the project needs to be told where it is:")
-    screen.line(f"  {json.dumps(_entry(elsewhere), ensure_ascii=False)}")
+    screen.line(f"  {json.dumps(_entry(start, {'LIMPET_FOLDER': reply['folder']}), ensure_ascii=False)}")
     screen.line("")
     screen.line("`limpet context` shows what a new session begins with, `limpet doctor` whether all is well.")
 
 
-def _entry(start: list[str]) -> Json:
-    return {"mcpServers": {"limpet": {"command": start[0], "args": start[1:]}}}
+def _entry(start: list[str], env: dict[str, str] | None = None) -> Json:
+    return {"mcpServers": {"limpet": {"command": start[0], "args": start[1:], **({"env": env} if env else {})}}}
 
 
 # --- install, uninstall and status ------------------------------------------------------------------------------------
@@ -96,7 +94,7 @@ def _places(user: bool) -> tuple[str, str]:
     """The scope and its folder."""
     if user:
         return "user", os.path.expanduser("~")
-    return "project", settings.project_root(os.getcwd()) or os.getcwd()
+    return "project", locate(os.getcwd(), settings.paths(settings.process_environment()).shared).root
 
 
 def _change(
@@ -139,7 +137,17 @@ def status(cli: Invocation) -> None:
         for row in statuses
     ]
     titles = ("client", "used here", "project", "user", "beside")
-    cli.answer({"clients": statuses}, lambda screen: screen.table(titles, rows))
+    chosen = cli.settings
+    name = chosen.name if chosen.own_store else chosen.project
+    project = {"name": name, "folder": chosen.root, "store": shown_place(chosen.store), "exists": exists(chosen.store)}
+
+    def draw(screen: Screen) -> None:
+        screen.line(f"{name}, in {chosen.root}: {project['store'] if project['exists'] else 'nothing is kept yet'}")
+        for remark in chosen.remarks:
+            screen.line(remark)
+        screen.table(titles, rows)
+
+    cli.answer({"project": project, "remarks": list(chosen.remarks), "clients": statuses}, draw)
 
 
 def _client_status(client: CodingAgent) -> Json:
@@ -181,16 +189,16 @@ def switch_on(cli: Invocation) -> None:
 
 
 def _switch(cli: Invocation, *, on: bool) -> None:
-    path = settings.off_file(os.getcwd())
-    try:
-        if on:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-        else:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            with open(path, "a", encoding="utf-8"):
-                pass
-    except OSError as problem:
-        raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
+    data = cli.settings.data
+    if data is not None and not (on and data.path is None):
+        path = os.path.join(data.make(), OFF)
+        try:
+            if on:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+            else:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        except OSError as problem:
+            raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
     word = "on" if on else "off"
     cli.answer({"hooks": word}, lambda screen: screen.line(f"The hooks of coding agents are {word} in this project."))

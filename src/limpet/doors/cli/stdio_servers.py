@@ -29,7 +29,7 @@ else:
 
 def mcp(cli: Invocation, profile: str, no_handoff: bool, log_json: bool, traces: bool) -> int:
     check_profile(profile)  # a wrong name must not create a store
-    with wiring.open_with(cli.settings, session=cli.session) as hold:
+    with wiring.open_with(cli.settings, session=cli.session, even_broken=True) as hold:
         if log_json or traces:
             if traces:
                 telemetry.send_spans()
@@ -76,7 +76,7 @@ def gateway(cli: Invocation, config: str, wait: int | None, threshold: int | Non
 
 def _backend(cli: Invocation, threshold: int | None, strict: bool) -> backends.Backend:
     def load() -> settings.Settings:
-        chosen = settings.load(cli.store, cli.project)
+        chosen = cli.settings
         if threshold is None:
             return chosen
         outputs = chosen.bounds.outputs._replace(threshold_bytes=threshold)

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from limpet import clients, errors, limits
+from limpet import clients, errors, limits, settings, wiring
+from limpet.api import Limpet
 from limpet.doors.cli import render
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, shown_place
 from limpet.doors.cli.run import Invocation
 from limpet.importers import conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
+from limpet.model import Scope
 
 Json = dict[str, Any]
 TOOLS = tuple(memory_tools.READERS)
@@ -54,6 +58,11 @@ def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: 
             raise Misuse("import transcript takes a file or an agent's name, and no --merge.")
         _import_transcripts(cli, source, every=every, dry_run=dry_run)
         return
+    if file == "store" and source is not None:
+        if merge or every or cli.session or dry_run:
+            raise Misuse("import store takes the file of a store, and nothing else.")
+        _import_store(cli, source)
+        return
     if file in TOOLS and (source is not None or not os.path.exists(file)):
         if merge or every or cli.session or source is None:
             raise Misuse(f"import {file} takes the place where it keeps things, and at most --dry-run.")
@@ -66,6 +75,23 @@ def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: 
         count = hold.import_lines(lines, merge=merge)
     reply = {"imported": count, "project": hold.scope.project}
     cli.answer(reply, lambda screen: screen.line(f"{count:,} entries imported into project {hold.scope.project}"))
+
+
+def _import_store(cli: Invocation, source: str) -> None:
+    """Take the entries of another store in as data. It may come from a stranger, so a private copy is opened."""
+    with tempfile.TemporaryDirectory(prefix="limpet-") as folder:
+        copy = os.path.join(folder, "store.db")
+        try:
+            shutil.copyfile(source, copy)
+        except OSError as problem:
+            raise errors.bad_import(1, f"{source} cannot be read ({problem.strerror})") from None
+        count = 0
+        with closing(wiring.choose_store(copy)) as other:
+            for project in other.projects(settings.TENANT):
+                lines = Limpet(other, Scope(settings.TENANT, project)).export_lines()
+                count += cli.hold.import_lines(lines, merge=True)
+    reply = {"imported": count, "project": cli.settings.name}
+    cli.answer(reply, lambda screen: screen.line(f"{count:,} entries of {source} taken in, with the origin import"))
 
 
 def _source(file: str) -> AbstractContextManager[BinaryIO]:

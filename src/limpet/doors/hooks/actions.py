@@ -48,7 +48,7 @@ def opened(hook: Hook) -> Context:
         chosen = hook.settings
         session = hook.event.session or chosen.session or session_id() or "hooks"
         hook.context = Context(
-            wiring.choose_store(chosen.store),
+            wiring.choose_store(chosen.store, data=chosen.data if chosen.own_store else None),
             Scope(chosen.tenant, chosen.project),
             session_name(session),
             BY,
@@ -56,6 +56,7 @@ def opened(hook: Hook) -> Context:
             chosen.bounds,
             chosen.skills,
             chosen.root,
+            data=chosen.data,
         )
     return hook.context
 

@@ -17,8 +17,11 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from limpet import clients, limits, settings
-from limpet.clients.base import CodingAgent, read
+from limpet.clients.base import CodingAgent, HookAnswer, HookEvent, read
 from limpet.doors.hooks.triage import TRIAGE, Hook, Outcome
+from limpet.home.folders import Home
+from limpet.home.load import load
+from limpet.home.trust import tell_once
 
 START_SECONDS = 15.0  # the time limit until the settings are read, which name another
 POLL_SECONDS = 0.05
@@ -32,6 +35,8 @@ class HookRun:
         self.event = event
         self.seconds = START_SECONDS
         self.began = time.monotonic()
+        self.problem = ""  # why there is no answer
+        self.asked: HookEvent | None = None
 
     def within(self, work: Callable[[], Any]) -> Any:
         """The result of the work, or None if it fails or takes too long."""
@@ -42,13 +47,15 @@ class HookRun:
             try:
                 results.append(work())
             except BaseException as problem:
+                self.problem = str(problem) or type(problem).__name__
                 log(f"{self.client} {self.event}: {type(problem).__name__}: {problem}")
             done.set()
 
         threading.Thread(target=run, daemon=True).start()
         while not done.wait(POLL_SECONDS):
             if time.monotonic() - self.began > self.seconds:
-                log(f"{self.client} {self.event}: gave up after {self.seconds:g} seconds")
+                self.problem = f"gave up after {self.seconds:g} seconds"
+                log(f"{self.client} {self.event}: {self.problem}")
                 return None
         return results[0] if results else None
 
@@ -58,19 +65,31 @@ class HookRun:
         from_plugin = self.client is None and clients.run_by_plugin()
         client = clients.detect(payload) if self.client is None else clients.find(self.client)
         self.client = client.name
-        event = read(client, self.event, payload)
-        chosen = settings.load(folder=event.folder or None)
+        event = self.asked = read(client, self.event, payload)
+        chosen = load(folder=event.folder or None)
         rules = chosen.bounds.hooks
         self.seconds = min(rules.seconds, limits.HOOK_END_SECONDS) if event.name == "session-end" else rules.seconds
         if not rules.enabled or client.name in rules.off_clients or (from_plugin and _has_hooks(client, chosen.root)):
             return {}, Outcome()
         outcome = _act(Hook(event, chosen))
-        return client.write(event, outcome.answer), outcome
+        message = _remarks(chosen.remarks) if event.name == "session-start" and client.takes_messages else ""
+        return client.write(event, outcome.answer._replace(message=message)), outcome
+
+    def trouble(self) -> dict[str, Any]:
+        """The answer when there is none: the person is told why, once per session, where the agent passes it on."""
+        event = self.asked
+        if event is None or event.name not in TRIAGE or not event.client.takes_messages:
+            return {}
+        told = tell_once(Home(settings.data_folder()), f"trouble {event.client.name} {event.session}")
+        if not (told if told is not None else event.name == "session-start"):
+            return {}
+        text = f"A hook of Limpet failed in this session: {self.problem}. `limpet doctor` says more."
+        return event.client.write(event, HookAnswer(message=text.replace("..", ".")))
 
 
 def main(client: str | None, event: str) -> NoReturn:
     job = HookRun(client, event)
-    reply, outcome = job.within(job.answer) or ({}, None)
+    reply, outcome = job.within(job.answer) or (job.trouble(), None)
     if _written(reply) and outcome is not None and outcome.after is not None:
         job.within(outcome.after)
     os._exit(0)
@@ -92,6 +111,12 @@ def log(line: str) -> None:
             os.close(handle)
     except OSError:
         return
+
+
+def _remarks(remarks: tuple[str, ...]) -> str:
+    """Those that this person has not been told yet."""
+    home = Home(settings.data_folder())
+    return " ".join(f"Limpet: {remark}" for remark in remarks if tell_once(home, remark))
 
 
 def _act(hook: Hook) -> Outcome:

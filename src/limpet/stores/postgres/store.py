@@ -35,6 +35,9 @@ class PostgresStore:
         self.calls = SqlCallLog(transactions)
         self.vectors = SqlVectors(transactions, "doc")
 
+    def create(self) -> None:
+        """The tables are made when the store is opened."""
+
     def load(
         self,
         scope: Scope,

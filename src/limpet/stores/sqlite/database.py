@@ -28,7 +28,7 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from limpet import errors, limits
-from limpet.model import Scope
+from limpet.model import DataFolder, Scope
 from limpet.stores.shared.sql import Proof, Row
 from limpet.text import words
 
@@ -99,6 +99,8 @@ class WriteLock:
 
 
 class Connection(apsw.Connection):
+    in_memory = False
+
     def rows(self, sql: str, values: Any = ()) -> list[Row]:
         return cast("list[Row]", self.execute(sql, values).fetchall())
 
@@ -118,12 +120,16 @@ class _Job:
 
 
 class Database:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, folder: DataFolder | None = None) -> None:
+        """Open the file, if it exists: the first write makes it. `folder` is where it belongs, if that can change."""
         if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
             raise errors.sqlite_too_old(apsw.sqlite_lib_version())
-        self.path = os.path.abspath(path)
-        self._lock = WriteLock(self.path + ".lock", path)
+        self._folder = folder
+        self._missing = True  # there is no file; reads see an empty store
+        self._opening = threading.RLock()  # held by the thread that looks for the file or makes it
+        self._move(os.path.abspath(path))
         self._free: list[Connection] = []
+        self._empty: list[Connection] = []  # to empty stores in memory
         self._jobs: deque[_Job] = deque()
         self._turn = threading.Lock()
         self._connections = 0  # open ones, free or in use
@@ -132,22 +138,68 @@ class Database:
         self._wrote = False
         self._closed = False
         _open.add(self)
-        self._prepare()
+        self._exists()
 
     # --- opening ------------------------------------------------------------------------------------------------------
 
+    def _move(self, path: str) -> None:
+        self.path = path
+        self._lock = WriteLock(path + ".lock", path)
+
+    def _exists(self) -> bool:
+        """Whether there is a file now. One that another process has made since is opened."""
+        if not self._missing:
+            return True
+        with self._opening:
+            if self._missing:
+                folder = self._folder.path if self._folder else None
+                if folder is not None and os.path.dirname(self.path) != folder:
+                    self._move(os.path.join(folder, os.path.basename(self.path)))
+                self._refuse_orphan_log()
+                if os.path.exists(self.path):
+                    self._prepare()
+            return not self._missing
+
+    def _make(self) -> None:
+        """Make the file, before the first write."""
+        with self._opening:
+            if not self._exists():
+                if self._folder is not None:
+                    self._move(os.path.join(self._folder.make(), os.path.basename(self.path)))
+                self._create()
+                self._prepare()
+
     def _prepare(self) -> None:
-        self._refuse_orphan_log()
-        if not os.path.exists(self.path):
-            self._create()
-        con = self.take()
+        con = self._connect()
         try:
             version = self._identify(con)
             if version < SCHEMA:
                 self._migrate(con)
+            self._missing = False  # other threads may use it from here on
         except apsw.Error as problem:
             raise self.translate(problem) from problem
         finally:
+            self.give(con)
+
+    def _take_empty(self) -> Connection:
+        """An empty store in memory, to read from while there is no file."""
+        try:
+            return self._empty.pop()
+        except IndexError:
+            con = self._configured(Connection(":memory:"))
+        for number in range(1, SCHEMA + 1):
+            con.execute(migration(number))
+        con.in_memory = True
+        return con
+
+    def _on_empty(self, work: Callable[[Connection], T]) -> T:
+        """Run work on an empty store, and forget what it changes."""
+        con = self._take_empty()
+        try:
+            con.execute("BEGIN")
+            return work(con)
+        finally:
+            con.execute("ROLLBACK")
             self.give(con)
 
     def _refuse_orphan_log(self) -> None:
@@ -200,7 +252,15 @@ class Database:
 
     def _connect(self) -> Connection:
         try:
-            con = Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            con = self._configured(Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE))
+            con.set_wal_hook(self._after_commit)  # also disables SQLite's automatic checkpoints
+        except apsw.Error as problem:
+            raise self.translate(problem) from problem
+        self._connections += 1
+        return con
+
+    def _configured(self, con: Connection) -> Connection:
+        try:
             con.set_busy_timeout(limits.SQLITE_BUSY_MS)
             con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
             con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -213,10 +273,8 @@ class Database:
                 f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
             ).fetchall()
             con.create_scalar_function("fold", _fold, 1, deterministic=True)
-            con.set_wal_hook(self._after_commit)  # also disables SQLite's automatic checkpoints
         except apsw.Error as problem:
             raise self.translate(problem) from problem
-        self._connections += 1
         return con
 
     def _after_commit(self, con: apsw.Connection, name: str, pages: int) -> int:
@@ -229,13 +287,19 @@ class Database:
         """A connection for the calling thread, until it is given back."""
         if self._closed:
             raise errors.store_gone(self.path, "it was closed")
+        if self._missing and not self._exists():
+            return self._take_empty()
         try:
             return self._free.pop()
         except IndexError:
             return self._connect()
 
     def give(self, con: Connection) -> None:
-        if self._closed:
+        if con.in_memory and self._missing and not self._closed:
+            self._empty.append(con)
+        elif con.in_memory:
+            con.close()
+        elif self._closed:
             con.close()
             self._connections -= 1
         else:
@@ -258,6 +322,7 @@ class Database:
     def after_fork_in_child(self) -> None:
         self._jobs = deque()  # those of the parent's threads, which do not exist here
         self._turn = threading.Lock()
+        self._opening = threading.RLock()
         self._lock.forget()
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
@@ -302,12 +367,15 @@ class Database:
         A write that is not `durable` is synced with the next one that is; until then a power cut, and nothing less, can
         lose it, as a unit.
         """
+        if not durable and not self._exists():
+            return self._on_empty(work)  # what only accompanies a read makes no store
         job = _Job(work, durable)
         self._jobs.append(job)
         with self._turn:
             if not job.done:
                 jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
                 try:
+                    self._make()
                     with self._transaction(durable=any(queued.durable for queued in jobs)) as con:
                         if len(jobs) == 1:
                             job.result = work(con)
@@ -440,6 +508,8 @@ class Database:
             self._lock.release()
 
     def _close_all(self) -> None:
+        while self._empty:
+            self._empty.pop().close()
         while self._free:
             self._free.pop().close()
             self._connections -= 1

@@ -10,7 +10,7 @@ import apsw
 
 from limpet import errors
 from limpet.catalogue.late import LateModule
-from limpet.model import Entry, Scope
+from limpet.model import DataFolder, Entry, Scope
 from limpet.store import Finding, Incoming, Progress, Restored, Usage, no_progress
 from limpet.stores.shared.call_log import SqlCallLog
 from limpet.stores.shared.outputs import import_outputs
@@ -30,14 +30,20 @@ T = TypeVar("T")
 
 
 class SqliteStore:
-    def __init__(self, path: str) -> None:
-        self._db = Database(path)
-        self.place = self._db.path
+    def __init__(self, path: str, folder: DataFolder | None = None) -> None:
+        self._db = Database(path, folder)
         transactions = SqliteTransactions(self._db)
         self.entries = SqliteEntries(self._db)
         self.outputs = SqliteOutputs(transactions)
         self.calls = SqlCallLog(transactions)
         self.vectors = SqlVectors(transactions, "rowid")
+
+    @property
+    def place(self) -> str:
+        return self._db.path
+
+    def create(self) -> None:
+        self._db.write(lambda con: None)
 
     def load(
         self,

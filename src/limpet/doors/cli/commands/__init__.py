@@ -20,8 +20,8 @@ HEADINGS = {
     "find": ("recall", "tags", "context"),
     "look": ("session", "history", "undo", "window", "task", "output", "savings", "sandbox", "demo"),
     "connect": (
-        *("init", "install", "uninstall", "status", "mcp", "serve", "dashboard", "wrap", "gateway", "hook", "off"),
-        *("on", "tools", "seals", "completion"),
+        *("init", "install", "uninstall", "status", "trust", "untrust", "project", "mcp", "serve", "dashboard", "wrap"),
+        *("gateway", "hook", "off", "on", "tools", "seals", "completion"),
     ),
     "look_after": ("doctor", "audit", "purge", "export", "import", "backup", "restore", "token"),
 }
@@ -166,7 +166,7 @@ def repeated(flags: str, metavar: str, help: str, *, to: str = "") -> Parameter:
 
 LIMIT = number("--limit", "N", "At most so many.")
 STORE = option("--store", "PLACE", "A path or a postgresql:// address. Otherwise that of the project you are in.")
-PROJECT = option("--project", "NAME", "The project, in a store that holds several.")
+PROJECT = option("--project", "NAME", "A project by its name or id. Otherwise the one you are in.")
 SESSION = option("--session", "ID", "The session. Notes are looked for in every session unless you name one.")
 JSON = flag("--json", "Answer in one line of JSON; errors too, on standard error.")
 SHARED = (STORE, PROJECT, SESSION, JSON)  # before the command or after it; the last one counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from limpet.doors.cli.commands import (
     CHOICE,
+    CONFIRM,
     COUNT,
     FOLDER,
     REST,
@@ -19,6 +20,7 @@ from limpet.doors.cli.commands import (
 
 SETUP = "limpet.doors.cli.setup"
 ON_STDIO = "limpet.doors.cli.stdio_servers"
+PROJECT = "limpet.doors.cli.projects"
 DEFAULT_PROFILE = "core"
 PORT = 7438
 WORKERS_MAX = 64  # processes; more than any one machine has use for
@@ -59,6 +61,13 @@ CONFIGURATION = (
         (argument("client"), SCOPE, DRY_RUN), run=f"{SETUP}:uninstall"),
     Command("status", "limpet status", "Show which coding agents have Limpet, here and in your home folder.",
         run=f"{SETUP}:status"),
+    Command("trust", "limpet trust --show\nlimpet trust\nlimpet trust --store postgresql://db.example.org/limpet",
+        "Show what the repository you are in wants to decide (.limpet/config.toml and .limpet/skills), and let it "
+        "count. A change asks again. With --store or --project, let a client's configuration name it.",
+        (flag("--show", "Show it and change nothing."), flag("--yes", "Do not ask.")),
+        run="limpet.doors.cli.projects:trust"),
+    Command("untrust", "limpet untrust", "Take trust in the repository, or with --store in a store, back.",
+        run="limpet.doors.cli.projects:untrust"),
     Command("hook", "limpet hook --client claude-code session-start",
         "Answer one event of a coding agent: a JSON object on standard input, one on standard output. The agents call "
         "this themselves. It ends with 0 whatever happens; what goes wrong is in hooks.log in your data folder.",
@@ -127,4 +136,23 @@ PROXIES = (
         ("server", optional("tool"))),
 )
 
-COMMANDS = (*CONFIGURATION, *SERVERS, *PROXIES)
+PROJECTS = (
+    Group("project", "The projects that have memory in your data folder.", default="project list"),
+    Command("project list", "limpet project list", "List them, with their folders.", run=f"{PROJECT}:list_projects"),
+    Command("project show", "limpet project show", "Show the project you are in, or the one with this id or name.",
+        (optional("id"),), run=f"{PROJECT}:show"),
+    Command("project where", "limpet project where", "Print the folder where this project's memory is.",
+        run=f"{PROJECT}:where"),
+    Command("project adopt", "limpet project adopt 3f2a9c1d",
+        "Take over the memory of another project, for a folder that was moved or restored. It must not have a memory "
+        "of its own yet.", (argument("id"),), run=f"{PROJECT}:adopt"),
+    Command("project split", "limpet project split\nlimpet project split packages/app",
+        "Make a folder or worktree a project of its own, in your settings file. What it shared so far stays where it "
+        "is.", (optional("folder", FOLDER),), run=f"{PROJECT}:split"),
+    Command("project forget", "limpet project forget 3f2a9c1d",
+        "Delete everything that is kept of a project. It cannot be undone; `limpet export` first.",
+        (argument("id"), flag("--yes", "Delete the memory of this project for good?", CONFIRM)),
+        run=f"{PROJECT}:forget"),
+)
+
+COMMANDS = (*CONFIGURATION, *PROJECTS, *SERVERS, *PROXIES)

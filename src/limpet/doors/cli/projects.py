@@ -1,0 +1,222 @@
+"""`limpet project …`, `trust` and `untrust`: which memory a folder has, and what of a repository counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from limpet import errors, settings
+from limpet.doors.cli.render import Screen, shown_place
+from limpet.doors.cli.run import Invocation
+from limpet.home import trust as trusting
+from limpet.home.folders import ID_FILE, STORE, Home, ProjectFolder, Record, write_private
+from limpet.home.load import OWN, named_project, nearest, option_text, project_names, read_person
+from limpet.home.place import FOLDER, GIT, NAMED, Place, locate, read_small
+
+Json = dict[str, Any]
+SHORT = 8  # characters of an id that people see
+
+
+def _home() -> Home:
+    return Home(settings.data_folder())
+
+
+def _here(cli: Invocation) -> ProjectFolder:
+    data = cli.settings.data
+    if not isinstance(data, ProjectFolder):
+        raise errors.bad_name("project", cli.settings.project, "it has no folder here")
+    return data
+
+
+def _row(home: Home, record: Record) -> Json:
+    store = os.path.join(home.folder(record.id), STORE)
+    size = os.path.getsize(store) if os.path.exists(store) else 0
+    is_gone = record.kind in (GIT, FOLDER) and not os.path.exists(record.path)
+    return {
+        "id": record.id,
+        "name": record.name,
+        "kind": record.kind,
+        "path": record.path,
+        "gone": is_gone,
+        "bytes": size,
+        "folder": home.folder(record.id),
+    }
+
+
+# --- projects ---------------------------------------------------------------------------------------------------------
+
+
+def list_projects(cli: Invocation) -> None:
+    home = _home()
+    rows = [_row(home, record) for record in home.records() if not record.see]
+
+    def draw(screen: Screen) -> None:
+        if not rows:
+            screen.line("No project has a memory yet. The first note, or anything else that is kept, makes one.")
+            return
+        cells = [(row["id"][:SHORT], row["name"], f"{row['bytes']:,}", _place_of(row)) for row in rows]
+        screen.table(("id", "name", "bytes", "folder"), cells)
+
+    cli.answer({"projects": rows}, draw)
+
+
+def _place_of(row: Json) -> str:
+    return f"{row['path']} (gone: `limpet project adopt` takes its memory over)" if row["gone"] else str(row["path"])
+
+
+def show(cli: Invocation, id: str | None) -> None:
+    home = _home()
+    own = _here(cli) if id is None else _named(cli, id)
+    record = home.record(own.id) if own.id else None
+    reply: Json = _row(home, record) if record else {"id": None, "name": own.place.name, "path": own.place.key}
+    reply["root"] = own.place.root
+    reply["store"] = shown_place(cli.settings.store) if id is None and not cli.settings.own_store else own.store
+    reply["remarks"] = list(cli.settings.remarks) if id is None else []
+
+    def draw(screen: Screen) -> None:
+        screen.table(("", ""), [(name, str(value)) for name, value in reply.items() if name != "remarks"])
+        for remark in reply["remarks"]:
+            screen.line(remark)
+        if record is None:
+            screen.line("Nothing was kept here yet.")
+
+    cli.answer(reply, draw)
+
+
+def where(cli: Invocation) -> int:
+    path = _here(cli).path
+    cli.answer({"folder": path}, lambda screen: screen.line(path or "Nothing was kept here yet."))
+    return 0 if path else errors.NotFound.exit_code
+
+
+def adopt(cli: Invocation, id: str) -> None:
+    here, other = _here(cli), _named(cli, id)
+    if here.id == other.id:
+        raise errors.bad_name("project", id, "it is the one you are in")
+    if os.path.exists(here.store):
+        raise errors.memory_in_the_way(here.place.root, (here.id or "")[:SHORT])
+    here.make()
+    home = _home()
+    home.write(Record(str(here.id), here.place.key, here.place.kind, here.place.name, str(other.id)))
+    reply = {"adopted": other.id, "folder": here.place.root}
+    cli.answer(reply, lambda screen: screen.line(f"{here.place.root} has the memory of {other.place.key} now."))
+
+
+def split(cli: Invocation, folder: str | None) -> None:
+    paths = settings.paths(settings.process_environment())
+    path = os.path.realpath(folder or locate(os.getcwd(), paths.shared).root)
+    person = read_person(paths.config)
+    if person.projects.get(path, {}).get(OWN):
+        raise errors.bad_name("folder", path, "it is a project of its own already")
+    if path in person.projects:
+        raise errors.bad_config_file(person.path, f"it has a table for {path}; add `own = true` to it")
+    text = read_small(person.path, 1 << 20) or ""
+    table = f"[projects.{json.dumps(path, ensure_ascii=False)}]\nown = true\n"
+    os.makedirs(person.folder, mode=0o700, exist_ok=True)
+    write_private(person.path, f"{text.rstrip()}\n\n{table}" if text.strip() else table)
+    reply = {"folder": path, "settings": person.path}
+    cli.answer(reply, lambda screen: screen.line(f"{path} is a project of its own from now on ({person.path})."))
+
+
+def forget(cli: Invocation, id: str) -> None:
+    home, own = _home(), _named(cli, id)
+    record = home.record(str(own.id))
+    shutil.rmtree(home.folder(str(own.id)))
+    for other in list(home.records()):
+        if other.see == own.id:
+            shutil.rmtree(home.folder(other.id))
+    if record and record.kind == GIT:
+        path = os.path.join(record.path, ID_FILE)
+        if (read_small(path) or "").strip() == record.id:
+            os.unlink(path)
+    cli.answer({"forgot": own.id}, lambda screen: screen.line(f"Everything kept of {own.place.name} was deleted."))
+
+
+def _named(cli: Invocation, name: str) -> ProjectFolder:
+    home, here = _home(), _here(cli)
+    own = named_project(home, here, os.path.realpath(name) if os.path.isdir(name) else name)
+    if own.id is None or home.record(own.id) is None:
+        raise errors.unknown_project(name, nearest(name, project_names()))
+    return own
+
+
+# --- trust ------------------------------------------------------------------------------------------------------------
+
+
+def trust(cli: Invocation, show: bool, yes: bool) -> None:
+    home = _home()
+    if options := _options(cli):
+        for option in options if not show else ():
+            trusting.trust_store(home, option, trusted=True)
+        reply = {"trusted": trusting.trusted_stores(home)}
+        cli.answer(reply, lambda screen: screen.block("\n".join(reply["trusted"])))
+        return
+    place = _place(cli)
+    brought = trusting.read(place.root)
+    trusted = trusting.trusted_digest(home, place) == brought.digest != ""
+    rows = list(_rows(brought))
+    if rows and not show and not trusted:
+        _ask(cli, yes, place.root, rows)
+        trusting.trust(home, place, brought.digest)
+        trusted = True
+    reply_rows = [dict(zip(("key", "value", "counts"), row, strict=True)) for row in rows]
+    answer = {"root": place.root, "trusted": trusted, "problem": brought.problem, "settings": reply_rows}
+
+    def draw(screen: Screen) -> None:
+        if brought.problem:
+            screen.line(f"Not read: {brought.problem}.")
+        if not rows:
+            screen.line(f"{place.root} brings no settings and no skills.")
+            return
+        screen.table(("key", "value", "counts"), rows)
+        screen.line("All of it counts." if trusted else "`limpet trust` lets all of it count.")
+
+    cli.answer(answer, draw)
+
+
+def untrust(cli: Invocation) -> None:
+    home = _home()
+    if options := _options(cli):
+        for option in options:
+            trusting.trust_store(home, option, trusted=False)
+        cli.answer({"untrusted": options}, lambda screen: screen.line("Clients may not name it any more."))
+        return
+    place = _place(cli)
+    was = trusting.untrust(home, place)
+    word = "is not trusted any more" if was else "was not trusted"
+    cli.answer({"root": place.root, "untrusted": was}, lambda screen: screen.line(f"{place.root} {word}."))
+
+
+def _options(cli: Invocation) -> list[str]:
+    named = (("store", cli.store), ("project", cli.project))
+    return [option_text(option, value) for option, value in named if value]
+
+
+def _place(cli: Invocation) -> Place:
+    place = _here(cli).place
+    return place if place.kind != NAMED else Place(cli.settings.root, FOLDER, cli.settings.root)
+
+
+def _rows(brought: trusting.Repository) -> Iterator[tuple[str, str, str]]:
+    _, ignored = trusting.sift(brought.config)
+    for key, value in settings.flat(brought.config):
+        yield key, json.dumps(value, ensure_ascii=False), "after trust" if key in ignored else "always"
+    for name in brought.skills:
+        yield "skill", name, "after trust"
+
+
+def _ask(cli: Invocation, yes: bool, root: str, rows: list[tuple[str, str, str]]) -> None:
+    """A person decides this: an agent that runs commands must not be talked into it by the repository."""
+    if yes:
+        return
+    if cli.json or not sys.stdin.isatty():
+        raise errors.needs_a_person(f"trust in {root}", "limpet trust --show")
+    for key, value, counts in rows:
+        cli.notice(f"{key} = {value} ({counts})")
+    cli.notice(f"Let all of this count in {root}? Type yes:")
+    if sys.stdin.readline().strip().lower() not in ("yes", "y"):
+        raise errors.needs_a_person(f"trust in {root}", "limpet trust --show")

@@ -1,0 +1,250 @@
+"""Settings for work in a folder: arguments, then the environment, the person's config file, the repository's, defaults.
+
+Stores and projects that a client's configuration names (`limpet mcp --store …`) count after `limpet trust`, because
+repositories ship such configurations too.
+"""
+
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from limpet import errors, settings
+from limpet.home import place as places
+from limpet.home import trust
+from limpet.home.folders import OFF, Home, ProjectFolder, Record
+from limpet.home.place import FOLDER, NAMED, Place
+from limpet.model import Folder
+from limpet.settings import Bounds, Settings, text_value
+
+CONFIG_BYTES = 1 << 20
+OWN = "own"  # in a table [projects."PATH"] of the person's file: this folder is a project of its own
+OWN_SKILLS = Folder("", "skills")  # in the project's folder, wherever that will be
+
+
+class Person(NamedTuple):
+    """The person's config file."""
+
+    path: str
+    config: dict[str, Any]
+    projects: dict[str, dict[str, Any]]  # by path, id or name
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(self.path)
+
+
+def load(
+    store: str | None = None,
+    project: str | None = None,
+    *,
+    folder: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    server: bool = False,
+    by_client: bool = False,
+) -> Settings:
+    """Settings for work in a folder. Arguments win over everything.
+
+    `server`: a program that clients start anywhere. `by_client`: the arguments are those of a client's configuration.
+    """
+    env = settings.process_environment() if environment is None else environment
+    paths = settings.paths(env)
+    home = Home(paths.data)
+    home.check(paths.home)
+    person = read_person(paths.config)
+    place, is_personal = _place(folder or env.get("LIMPET_FOLDER"), paths, person, server)
+    if by_client:
+        _refuse_untrusted(home, place, store, project)
+    store = store or env.get("LIMPET_STORE")
+    project = project or env.get("LIMPET_PROJECT")
+    own = ProjectFolder(home, place)
+    belief = trust.believe(home, place)
+    table = _table(person, own)
+    layers = [belief.config, _absolute(person.config, person.folder), _absolute(table, person.folder)]
+    config = _merged([*layers, settings.overrides(env.get("LIMPET_SET") or "")])
+    store = store or text_value("store", _named_store(config, belief.config, place.root))
+    project = project or text_value("project", config.get("project"))
+    if project and not store:
+        own = named_project(home, own, project)
+    return Settings(
+        store or own.store,
+        (project or _default_project(home, own, store)) if store else "default",
+        settings.check_tenant(env.get("LIMPET_TENANT") or settings.TENANT),
+        env.get("LIMPET_SESSION") or None,
+        env.get("LIMPET_TOKEN") or None,
+        _switched(settings.rules_of(Bounds(), config), own),
+        _skills(config, belief, env, place.root),
+        settings.switch_value("strict", env.get("LIMPET_STRICT") or config.get("strict", False)),
+        place.root,
+        env.get("LIMPET_STORE_REPLICA") or text_value("store_replica", config.get("store_replica")) or None,
+        text_value("name", config.get("name")) or own.place.name,
+        own,
+        not store,
+        belief.ignored,
+        tuple(_remarks(belief, own, is_personal)),
+    )
+
+
+def off_file(own: ProjectFolder) -> str | None:
+    """The file that switches the hooks off in a project; None if the project has no folder yet."""
+    return own.path and os.path.join(own.path, OFF)
+
+
+# --- which project ----------------------------------------------------------------------------------------------------
+
+
+def _place(folder: str | None, paths: settings.Paths, person: Person, server: bool) -> tuple[Place, bool]:
+    start = folder or os.getcwd()
+    if server and folder is None and places.is_nowhere(start, paths.home):
+        return places.personal(os.path.realpath(start)), True
+    place = places.locate(start, paths.shared)
+    path = os.path.realpath(start)
+    while path != os.path.dirname(path):
+        if person.projects.get(path, {}).get(OWN):
+            return Place(path, FOLDER, path), False
+        if path == place.root:
+            break
+        path = os.path.dirname(path)
+    return place, False
+
+
+def named_project(home: Home, here: ProjectFolder, name: str) -> ProjectFolder:
+    """The project that somebody calls by its id, path or name; a new one of that name if there is none."""
+    records = list(home.records())
+    for record in records:
+        if name in (record.id, record.path) or (len(name) >= 8 and record.id.startswith(name)):
+            return _known(home, here, record)
+    if name == here.place.name:
+        return here
+    matches = [record for record in records if record.name == name]
+    if len(matches) > 1:
+        raise errors.ambiguous_project(name, [record.id for record in matches])
+    return _known(home, here, matches[0]) if matches else ProjectFolder(home, Place(here.place.root, NAMED, name))
+
+
+def _known(home: Home, here: ProjectFolder, record: Record) -> ProjectFolder:
+    return ProjectFolder(home, Place(here.place.root, record.kind, record.path), record.see or record.id)
+
+
+def project_names() -> list[str]:
+    """The names of the projects in the data folder."""
+    home = Home(settings.data_folder())
+    return sorted({record.name for record in home.records() if not record.see})
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence for a message that names what was probably meant."""
+    import difflib  # late: for mistakes
+
+    matches = difflib.get_close_matches(name, known, 3, 0.5)
+    return f"Did you mean {' or '.join(matches)}? " if matches else ""
+
+
+def _refuse_untrusted(home: Home, place: Place, store: str | None, project: str | None) -> None:
+    trusted = trust.trusted_stores(home)
+    for option, value in (("store", store), ("project", project)):
+        if value and option_text(option, value) not in trusted:
+            raise errors.untrusted_option(f"--{option} {value}", f"limpet trust --{option} {value}")
+
+
+def option_text(option: str, value: str) -> str:
+    """How trust in an option of a client's configuration is remembered."""
+    is_path = option == "store" and "://" not in value
+    return f"{option} {os.path.realpath(value) if is_path else value}"
+
+
+# --- the layers -------------------------------------------------------------------------------------------------------
+
+
+def read_person(path: str) -> Person:
+    """The person's config file. What is wrong with it is an error: nobody else wrote it."""
+    try:
+        with open(path, "rb") as file:
+            if os.name == "posix" and os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+                raise errors.not_ours(path, "it belongs to another user")
+            content = file.read(CONFIG_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return Person(path, {}, {})
+    except OSError as problem:
+        raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
+    try:
+        config = trust.parse(content)
+    except ValueError as problem:
+        raise errors.bad_setting("file " + path, "unreadable", f"it must be TOML ({problem})") from None
+    tables = config.pop("projects", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise errors.bad_setting("projects", tables, "it must be a table for each project")
+    for part in (config, *tables.values()):
+        settings.check_file({key: value for key, value in part.items() if key != OWN}, path)
+    return Person(path, config, {os.path.expanduser(name): table for name, table in tables.items()})
+
+
+def _table(person: Person, own: ProjectFolder) -> dict[str, Any]:
+    names = (own.place.name, own.id or "", own.place.key, own.place.root)
+    return _merged(person.projects.get(name, {}) for name in names)
+
+
+def _absolute(config: dict[str, Any], base: str) -> dict[str, Any]:
+    """The configuration with paths made absolute: a relative one is relative to the file that says it."""
+    changed = dict(config)
+    if isinstance(store := config.get("store"), str) and "://" not in store:
+        changed["store"] = os.path.join(base, os.path.expanduser(store))
+    if (value := config.get("skills")) is not None:
+        changed["skills"] = [folder.path for folder in settings.skill_folders(value, base)]
+    return changed
+
+
+def _default_project(home: Home, own: ProjectFolder, store: str) -> str:
+    """A store in the data folder belongs to one project, also when its path is given."""
+    is_ours = os.path.abspath(store).startswith(os.path.join(home.path, "projects") + os.sep)
+    return "default" if is_ours else own.label
+
+
+def _named_store(config: Mapping[str, Any], of_repository: Mapping[str, Any], root: str) -> object:
+    store = config.get("store")
+    if isinstance(store, str) and store == of_repository.get("store"):
+        return _absolute({"store": store}, os.path.join(root, trust.FOLDER))["store"]
+    return store
+
+
+def _merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    for layer in layers:
+        config = settings.merged(config, layer)
+    return config
+
+
+def _skills(config: Mapping[str, Any], belief: trust.Belief, env: Mapping[str, str], root: str) -> tuple[Folder, ...]:
+    """The directories with skills. By default the project's own, and the repository's once they are trusted."""
+    base = os.path.join(root, trust.FOLDER)
+    if variable := env.get("LIMPET_SKILLS"):
+        return settings.skill_folders(variable.split(os.pathsep), os.getcwd())
+    if config.get("skills") is not None:
+        return settings.skill_folders(config["skills"], base)
+    shipped = (Folder(os.path.join(base, trust.SKILLS), f"{trust.FOLDER}/{trust.SKILLS}"),) if belief.skills else ()
+    return (OWN_SKILLS, *shipped)
+
+
+def _switched(bounds: Bounds, own: ProjectFolder) -> Bounds:
+    path = off_file(own)
+    if path is None or not os.path.exists(path):
+        return bounds
+    return bounds._replace(hooks=bounds.hooks._replace(enabled=False))
+
+
+def _remarks(belief: trust.Belief, own: ProjectFolder, is_personal: bool) -> Iterable[str]:
+    """What the person should know about where this works and what was left out."""
+    folder = os.path.join(own.place.root, trust.FOLDER)
+    if is_personal:
+        yield "this was started in no project, so it works in the project named personal; LIMPET_FOLDER names a folder."
+    if own.moved_from:
+        yield f"this repository was at {own.moved_from} before; its memory came along."
+    if belief.problem:
+        yield f"{folder} is not read: {belief.problem}."
+    if belief.ignored:
+        why = "changed since it was trusted" if belief.changed else "not trusted"
+        names = ", ".join(belief.ignored[:8]) + (" …" if len(belief.ignored) > 8 else "")
+        yield f"{folder} is {why}, so this does not count: {names}. `limpet trust --show` shows it."
+    if belief.store:
+        store = os.path.join(folder, "limpet.db")
+        yield f"{store} came with the folder and is not used; `limpet import store {store}` takes it in as data."

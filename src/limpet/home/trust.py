@@ -1,0 +1,268 @@
+"""What a repository says, and how much of it is believed.
+
+`.limpet/config.toml` and the skills in `.limpet/skills` come with a clone. HARMLESS names the keys that count as they
+are. Everything else counts after the person has seen and trusted it; the hash of what was seen is remembered, so a
+change asks again. In a folder of another user all of it is ignored. Nothing is read through a link.
+"""
+
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from limpet import errors, settings
+from limpet.home.folders import STORE, Home, write_private
+from limpet.home.place import Place, read_small
+from limpet.model import EMPTY
+
+FOLDER = ".limpet"
+CONFIG = "config.toml"
+SKILLS = "skills"
+STORES = "stores.json"
+CONFIG_BYTES = 256 << 10  # of a configuration; a person has to read it before trusting it
+SKILL_FILES = 500  # of a repository, and no file larger than this is hashed as a whole:
+SKILL_BYTES = 1 << 20
+NAME_CHARS = 60
+PREVIEW_TOKENS = range(50, 1_001)
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+Config = dict[str, Any]
+
+
+def _plain_name(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(rf"[\w][\w .,+-]{{0,{NAME_CHARS - 1}}}", value) is not None
+
+
+def _journal_file(value: object) -> bool:
+    """A Markdown file inside the project: neither above it, nor in a folder that tools keep their own things in."""
+    if not isinstance(value, str) or not value.endswith(".md") or "\\" in value or ":" in value or "\0" in value:
+        return False
+    return not any(part in ("", "..") or part.startswith(".") for part in value.split("/"))
+
+
+def _preview_tokens(value: object) -> bool:
+    return type(value) is int and value in PREVIEW_TOKENS
+
+
+# Each with its check and why it does no harm, whatever its value is.
+HARMLESS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "name": (_plain_name, "a short name for people, of plain characters"),
+    "journal.file": (_journal_file, "a Markdown file inside the repository, which its author could write anyway"),
+    "outputs.preview_length": (_preview_tokens, "between 50 and 1,000 tokens: it costs little and hides nothing"),
+}
+
+
+class Repository(NamedTuple):
+    """What a repository brings."""
+
+    config: Mapping[str, Any] = EMPTY
+    digest: str = ""  # of everything below; "" when it brings nothing
+    skills: tuple[str, ...] = ()  # names of the folders in .limpet/skills
+    store: bool = False  # a store stands in .limpet; it is not used
+    problem: str = ""  # why nothing of it is read
+
+
+class Belief(NamedTuple):
+    """What counts of it."""
+
+    config: Mapping[str, Any] = EMPTY
+    skills: bool = False  # whether its skills are used
+    ignored: tuple[str, ...] = ()  # keys, and "skills"
+    changed: bool = False  # it was trusted, and is not what was trusted any more
+    digest: str = ""
+    problem: str = ""
+    store: bool = False
+
+
+def believe(home: Home, place: Place) -> Belief:
+    """What of the repository's files counts now."""
+    brought = read(place.root)
+    if not brought.digest:
+        return Belief(problem=brought.problem, store=brought.store)
+    trusted = trusted_digest(home, place)
+    if trusted == brought.digest:
+        return Belief(brought.config, bool(brought.skills), digest=brought.digest, store=brought.store)
+    harmless, ignored = sift(brought.config)
+    if brought.skills:
+        ignored = (*ignored, SKILLS)
+    return Belief(harmless, False, ignored, bool(trusted), brought.digest, brought.problem, brought.store)
+
+
+def sift(config: Mapping[str, Any]) -> tuple[Config, tuple[str, ...]]:
+    """The harmless part of a configuration, and the names of the other keys."""
+    harmless: Config = {}
+    ignored: list[str] = []
+    for key, value in settings.flat(config):
+        rule = HARMLESS.get(key)
+        if rule is None or not rule[0](value):
+            ignored.append(key)
+            continue
+        table = harmless
+        *tables, last = key.split(".")
+        for name in tables:
+            table = table.setdefault(name, {})
+        table[last] = value
+    return harmless, tuple(ignored)
+
+
+# --- what the person has trusted --------------------------------------------------------------------------------------
+
+
+def trusted_digest(home: Home, place: Place) -> str:
+    try:
+        value = json.loads(read_small(_record(home, place)) or "{}")
+        return str(value.get("digest", "")) if value.get("key") == place.key else ""
+    except (ValueError, AttributeError):
+        return ""
+
+
+def trust(home: Home, place: Place, digest: str) -> None:
+    home.make("trust")
+    write_private(_record(home, place), json.dumps({"key": place.key, "digest": digest}, indent=1) + "\n")
+
+
+def untrust(home: Home, place: Place) -> bool:
+    try:
+        os.unlink(_record(home, place))
+        return True
+    except FileNotFoundError:
+        return False
+
+
+def trusted_stores(home: Home) -> list[str]:
+    try:
+        value = json.loads(read_small(os.path.join(home.path, "trust", STORES)) or "[]")
+        return [str(item) for item in value] if isinstance(value, list) else []
+    except ValueError:
+        return []
+
+
+def trust_store(home: Home, named: str, *, trusted: bool) -> None:
+    """Remember that clients may be configured with this store or project, or forget it."""
+    rest = [known for known in trusted_stores(home) if known != named]
+    home.make("trust")
+    text = json.dumps([*rest, *([named] if trusted else [])], indent=1)
+    write_private(os.path.join(home.path, "trust", STORES), text + "\n")
+
+
+def tell_once(home: Home, what: str) -> bool | None:
+    """Whether this is told for the first time; None if that cannot be remembered. It counts as told from now on."""
+    mark = hashlib.sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    try:
+        folder = home.make("told")
+        os.close(os.open(os.path.join(folder, mark), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return True
+    except FileExistsError:
+        return False
+    except (OSError, errors.LimpetError):
+        return None
+
+
+def _record(home: Home, place: Place) -> str:
+    name = hashlib.sha256(place.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return os.path.join(home.path, "trust", f"{name}.json")
+
+
+# --- reading what is there --------------------------------------------------------------------------------------------
+
+
+def read(root: str) -> Repository:
+    """What stands in `.limpet` of a folder, read relative to open directories and through no link."""
+    if not os.path.lexists(os.path.join(root, FOLDER)):
+        return Repository()
+    handles: list[int] = []
+    try:
+        handles.append(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        handles.append(os.open(FOLDER, DIRECTORY, dir_fd=handles[0]))
+        for handle in handles:
+            if os.fstat(handle).st_uid != os.geteuid():
+                return Repository(problem="it belongs to another user")
+        return _read_folder(handles[-1])
+    except OSError:
+        return Repository(problem=f"{FOLDER} is a link, or cannot be read")
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _read_folder(folder: int) -> Repository:
+    digest = hashlib.sha256()
+    content = _content(folder, CONFIG, CONFIG_BYTES)
+    config: Mapping[str, Any] = EMPTY
+    problem = ""
+    if content is not None:
+        digest.update(b"config\0" + content)
+        try:
+            config = parse(content)
+        except ValueError as why:  # a stranger's mistake must not keep anybody from working here
+            problem = f"{CONFIG} is not TOML ({why})"
+    elif _is_there(folder, CONFIG):
+        problem = f"{CONFIG} is a link, belongs to another user, or is larger than {CONFIG_BYTES} bytes"
+    try:
+        skills = _skills(folder, digest)
+    except ValueError as why:
+        skills, problem = (), problem or str(why)
+    brings = bool(config or skills)
+    return Repository(config, digest.hexdigest() if brings else "", skills, _is_there(folder, STORE), problem)
+
+
+def parse(content: bytes) -> Config:
+    import tomllib  # late: most projects have no configuration
+
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _is_there(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return True
+    except OSError:
+        return False
+
+
+def _content(folder: int, name: str, most: int) -> bytes | None:
+    """A regular file of ours; None for anything else."""
+    try:
+        handle = os.open(name, FILE, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        info = os.fstat(handle)
+        is_plain = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and info.st_size <= most
+        return os.read(handle, most + 1) if is_plain else None
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _skills(folder: int, digest: Any) -> tuple[str, ...]:
+    """The names of the skills in `.limpet/skills`. Every file goes into the digest; ValueError if one cannot."""
+    if not _is_there(folder, SKILLS):
+        return ()
+    names: set[str] = set()
+    count = 0
+    try:
+        for path, folders, files, inside in os.fwalk(SKILLS, dir_fd=folder, follow_symlinks=False):
+            folders.sort()
+            for name in sorted(files):
+                count += 1
+                content = _content(inside, name, SKILL_BYTES)
+                if content is None or count > SKILL_FILES:
+                    raise ValueError(
+                        f"its skills have a link, over {SKILL_FILES} files or one of over {SKILL_BYTES} bytes"
+                    )
+                relative = os.path.join(path, name)[len(SKILLS) + 1 :]
+                digest.update(f"skill\0{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+                names.add(relative.partition(os.sep)[0])
+    except OSError as problem:
+        raise ValueError(f"its skills cannot be read ({problem.strerror})") from None
+    return tuple(sorted(names))
