@@ -136,6 +136,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.store_too_new("limpet.db", 7, 1),
     errors.store_read_only("limpet.db", "Permission denied"),
     errors.store_full("limpet.db"),
+    errors.over_quota(100_000, "entries", 100_000),
     errors.store_busy("limpet.db", 30.0),
     errors.store_damaged("limpet.db", "note 'note_1'"),
     errors.store_broken("limpet.db", "disk I/O error"),

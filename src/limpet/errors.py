@@ -283,6 +283,10 @@ store_read_only = StoreReadOnly.says(
 store_full = StoreFull.says(
     "there is no space left for {place}. Nothing was changed; free some disk space and call again."
 )
+over_quota = StoreFull.says(
+    "this tenant keeps {used:,} {what}; its limit on this server is {limit:,}. Nothing was changed; delete what is not "
+    "needed, or ask for a higher limit."
+)
 store_busy = StoreBusy.says(
     "another process has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, "
     "and if it lasts look for a stopped process that has it open."

@@ -22,7 +22,6 @@ SAID = [
     refusals.no_method("PUT", {"POST", "GET"}),
     refusals.too_often(7, "600 calls a minute"),
     refusals.too_many_at_once(12),
-    refusals.over_quota("entries", 100_000, 100_000),
     refusals.not_json("The message is not JSON: Expecting value: line 1 column 1 (char 0)."),
     refusals.not_json_type("text/plain"),
     refusals.store_away(),
@@ -32,6 +31,7 @@ SAID = [
     refusals.of(errors.version_moved("notepad", 1, 2)),
     refusals.of(errors.store_gone("postgresql://db", "connection refused")),
     refusals.of(errors.store_full("limpet.db")),
+    refusals.of(errors.over_quota(100_000, "entries", 100_000)),
 ]
 
 

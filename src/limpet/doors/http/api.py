@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from limpet.api import Clock
-    from limpet.doors.http.capacity import Quotas, Threads
+    from limpet.doors.http.capacity import Threads
     from limpet.store import Store
 
-BY = "agent/http"
-PERSON = "person/http"  # who makes and revokes tokens
+DOOR = "http"  # in the history
 
 
 class Unreadable(Exception):
@@ -42,15 +41,14 @@ class Unreadable(Exception):
 
 
 class Api:
-    def __init__(self, store: Store, clock: Clock, quotas: Quotas, threads: Threads) -> None:
+    def __init__(self, store: Store, clock: Clock, threads: Threads) -> None:
         self._store = store
-        self._quotas = quotas
         self._threads = threads
         self._clock = clock
 
     async def operation(self, request: Request, visit: Visit) -> ASGIApp:
         name, project = visit.parts["operation"], visit.project
-        if refusal := visit.may_call(name) or await self._quotas.refusal(visit, name):
+        if refusal := visit.may_call(name):
             return refusal
         try:
             arguments = await _arguments(request)
@@ -61,7 +59,7 @@ class Api:
         def call() -> dict[str, Any]:
             if project is None:
                 raise LookupError("an operation needs a project")
-            return project.hold.call(name, arguments, session=session, by=visit.principal.by(BY))
+            return project.hold.call(name, arguments, session=session, by=visit.by(DOOR))
 
         return _json(await self._threads.run(name, call))
 
@@ -105,7 +103,7 @@ class Api:
         if not within(visit, token_request.projects):
             return refusals.wrong_project(next(name for name in token_request.projects if not who.may_use(name)))
         created = await anyio.to_thread.run_sync(
-            lambda: access_tokens.create(self._store, token_request, by=who.by(PERSON), now=now)
+            lambda: access_tokens.create(self._store, token_request, by=visit.by(DOOR), now=now)
         )
         return _json({**access_tokens.token_json(created.token, now), "token": created.secret}, 201)
 
@@ -114,7 +112,7 @@ class Api:
 
         def work() -> access_tokens.Token:
             return access_tokens.revoke(
-                self._store, id, tenant=who.tenant, allowed=who.may_use, by=who.by(PERSON), now=now
+                self._store, id, tenant=who.tenant, allowed=who.may_use, by=visit.by(DOOR), now=now
             )
 
         return _json(access_tokens.token_json(await anyio.to_thread.run_sync(work), now))

@@ -16,20 +16,22 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
+from limpet import errors
 from limpet.doors.http import policy, refusals
-from limpet.doors.http.principal import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.responses import Response
 
-    from limpet.doors.http.gate import Visit
+    from limpet.api import Limpet, Run
+    from limpet.catalogue.operation import Operation
     from limpet.doors.http.principal import Principal
     from limpet.settings import ServerRules
     from limpet.store import Store, Usage
@@ -102,27 +104,41 @@ class Rates:
 
 
 class Quotas:
+    """Asked before every operation that a served project runs, so no route can forget it."""
+
     def __init__(self, store: Store, rules: ServerRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._limits = (("entries", rules.quota_entries), ("bytes of outputs", rules.quota_bytes))
+        self.any = any(limit for _, limit in self._limits)
         self._clock = clock
+        self._lock = Lock()
         self._usages: OrderedDict[str, tuple[Usage, float]] = OrderedDict()
 
-    async def refusal(self, visit: Visit, operation: str) -> Response | None:
-        """Why a tenant that is full may not do this. Reading and making room is always possible."""
-        writes = policy.OPERATIONS.get(operation, Level.ADMIN) > Level.READ and operation not in policy.FREEING
-        if not (writes and visit.principal.limited and any(limit for _, limit in self._limits)):
-            return None
-        usage = await self._usage(visit.principal.tenant)
-        for (what, limit), used in zip(self._limits, usage, strict=True):
-            if limit and used >= limit:
-                return refusals.over_quota(what, used, limit)
-        return None
+    def around(self, limpet: Limpet, run: Run) -> Run:
+        """For `Limpet.observe`. A tenant that is full can still read and make room."""
+        tenant = limpet.scope.tenant
 
-    async def _usage(self, tenant: str) -> Usage:
-        usage, until = self._usages.get(tenant, (None, 0.0))
-        if usage is None or self._clock() >= until:
-            usage = await anyio.to_thread.run_sync(self._store.usage, tenant)
+        def within(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+            if not (operation.read_only or operation.frees):
+                self._check(tenant)
+            return run(operation, arguments, session, by)
+
+        return within
+
+    def _check(self, tenant: str) -> None:
+        for (what, limit), used in zip(self._limits, self._usage(tenant), strict=True):
+            if limit and used >= limit:
+                raise errors.over_quota(used, what, limit)
+
+    def _usage(self, tenant: str) -> Usage:
+        with self._lock:
+            usage, until = self._usages.get(tenant, (None, 0.0))
+            if usage is not None and self._clock() < until:
+                return usage
+            if usage is not None:  # while it is counted again, others go by the old count
+                self._usages[tenant] = (usage, self._clock() + COUNTED_SECONDS)
+        usage = self._store.usage(tenant)
+        with self._lock:
             self._usages[tenant] = (usage, self._clock() + COUNTED_SECONDS)
             while len(self._usages) > TENANTS:
                 self._usages.popitem(last=False)

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from limpet.api import Instructions, Limpet
-    from limpet.doors.http.capacity import Quotas, Threads
+    from limpet.doors.http.capacity import Threads
 
 TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
 TRANSPORT_SESSIONS_MAX = 1_000  # open at once: far more than the agents of one person
 UNUSED_MAX = 1_000  # clients whose instructions are remembered until their first call
-BY = "agent/mcp"
+DOOR = "mcp"  # in the history
 
 _log = logging.getLogger("limpet.mcp_http")
 Kind = type[Surface]
@@ -115,9 +115,7 @@ class Answers:
             who = (visit.principal.id, *project.hold.scope, request.client)
             if request.method == CALL:
                 client.unused = self._unused.pop(who, None)
-            surface = self._surfaces[visit.principal.level, project.has_folder].over(
-                project.hold, visit.principal.by(BY)
-            )
+            surface = self._surfaces[visit.principal.level, project.has_folder].over(project.hold, visit.by(DOOR))
             handler = surface.handler(request.method, request.params, request.revision)
             reply = finished(request.method, handler(request.params, client, request.revision), request.revision)
             return (
@@ -189,12 +187,10 @@ class McpDoor:
         *,
         session: str | None,
         security: TransportSecuritySettings,
-        quotas: Quotas,
         threads: Threads,
         kind: Kind = Surface,
         stateless: bool = False,
     ) -> None:
-        self._quotas = quotas
         self._fast_path = FastPath(stateless=stateless)
         self._answers = Answers(home, profile, session, threads, kind, self._fast_path)
         server: Server[Any] = Server("limpet", version=__version__)
@@ -221,7 +217,7 @@ class McpDoor:
                 message = jsonrpc.decode(body)
             except jsonrpc.RpcError as problem:
                 return JSONResponse(jsonrpc.error(problem), status_code=400)
-            if refusal := await self._refusal(message, visit):
+            if refusal := self._refusal(message, visit):
                 return refusal
             # Half of a character is refused by the SDK in words of its own.
             if not jsonrpc.may_hold_halves(body) and (call := self._fast_path.call(request, message, owner(visit))):
@@ -241,7 +237,7 @@ class McpDoor:
         headers = {SESSION_ID: call.transport} if call.transport else None
         return Response(jsonrpc.encode(reply), headers=headers, media_type="application/json")
 
-    async def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
+    def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
         """Why the visitor may not send this message. What is no message the SDK refuses itself."""
         if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
             return None
@@ -251,7 +247,7 @@ class McpDoor:
         tool = params.get("name") if method == "tools/call" and isinstance(params, dict) else None
         if not isinstance(tool, str) or tool not in policy.OPERATIONS:
             return None
-        return visit.may_call(tool) or await self._quotas.refusal(visit, tool)
+        return visit.may_call(tool)
 
 
 def owner(visit: Visit) -> Owner:

@@ -95,14 +95,6 @@ def too_many_at_once(limit: int) -> Response:
     return refusal(429, "too_many_at_once", text, {"Retry-After": "1"}, retry_after=1)
 
 
-def over_quota(what: str, used: int, limit: int) -> Response:
-    text = (
-        f"this tenant keeps {used:,} {what}; its limit on this server is {limit:,}. Nothing was changed; "
-        "delete what is not needed, or ask whoever runs the server for more."
-    )
-    return refusal(507, "over_quota", text)
-
-
 def not_json(why: str) -> Response:
     return refusal(400, "not_json", f"the body cannot be read: {why} Send a JSON object with the arguments.")
 

@@ -93,12 +93,13 @@ def build_app(
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
     quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
+    if offer.team and quotas.any:
+        hold.observe(quotas.around)
     mcp = McpDoor(
         hold,
         profile,
         session=session,
         security=security,
-        quotas=quotas,
         threads=threads,
         kind=kind,
         stateless=running.stateless,
@@ -114,7 +115,7 @@ def build_app(
         "resource_metadata_mcp": metadata.metadata,
         "mcp": mcp.handle,
         "metrics": observed.Numbers(hold, running.metrics).handle,
-        **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
+        **api.handlers(api.Api(hold.store, hold.clock, threads)),
         **dashboard.handlers(),
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
