@@ -6,7 +6,14 @@ All of it through a real server process and real sockets.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -21,6 +28,25 @@ RUN_TOKEN = "a-token-for-tests-only"
 def form(http: httpx2.Client, action: str, token: str, **fields: str) -> httpx2.Response:
     """A program that sends a form of the dashboard with its token, where a browser would have a cookie."""
     return http.post(f"/do/{action}", data=fields, headers={"Authorization": f"Bearer {token}"})
+
+
+@contextmanager
+def local_server(store: str, folder: Path, *options: str, prefix: str = "") -> Iterator[Json]:
+    """`limpet serve` for one person; gives what it printed, and its process id as `pid`."""
+    command = [sys.executable, "-m", "limpet", "serve", "--store", store, "--project", PROJECT, "--port", "0", "--json"]
+    command = ["sh", "-c", f'{prefix} exec "$@"', "sh", *command, *options]
+    with (folder / "serve.log").open("w+", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder)
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            assert said, (folder / "serve.log").read_text(encoding="utf-8")
+            yield {**json.loads(said), "pid": process.pid}
+            assert process.poll() is None, "the server ended by itself"
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+    assert "Traceback" not in (folder / "serve.log").read_text(encoding="utf-8")
 
 
 # --- who wrote it -----------------------------------------------------------------------------------------------------
@@ -69,3 +95,35 @@ def test_a_full_tenant_writes_nothing_through_any_route(store_url: str, tmp_path
         notes = caller.call("list_notes", {"session_id": "*"}).json()["notes"]
         assert sorted(note["content"] for note in notes) == ["note 0", "note 1", "note 2"]
         assert form(caller.http, "delete_note", token, id=notes[0]["id"]).status_code == 303, "room can be made"
+
+
+# --- signing in and out -----------------------------------------------------------------------------------------------
+
+
+def test_a_code_signs_in_once_and_signing_out_ends_the_cookie_in_all_workers(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    with local_server(store, tmp_path, "--workers", "3", "--token", RUN_TOKEN) as reply:
+        url = reply["url"].removesuffix("/mcp")
+
+        def asked(path: str, **more: Any) -> httpx2.Response:
+            """Over a connection of its own, which any of the workers may accept."""
+            return httpx2.get(path, headers={"Accept": "text/html"}, timeout=30, **more)
+
+        with ThreadPoolExecutor(12) as pool:
+            tries = list(pool.map(asked, [reply["dashboard"]] * 24))
+        (entered,) = [answer for answer in tries if answer.status_code == 200]
+        cookies = {"limpet": entered.cookies["limpet"]}
+        assert [asked(f"{url}/overview", cookies=cookies).status_code for _ in range(12)] == [200] * 12
+
+        out = httpx2.post(f"{url}/sign-out", headers={"Origin": url}, cookies=cookies, timeout=30)
+        assert out.status_code == 303
+        assert [asked(f"{url}/overview", cookies=cookies).status_code for _ in range(24)] == [401] * 24
+
+
+def test_a_cookie_ends_with_the_run_although_the_token_stays(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    with local_server(store, tmp_path, "--token", RUN_TOKEN) as reply:
+        cookies = {"limpet": httpx2.get(reply["dashboard"], timeout=30).cookies["limpet"]}
+    with local_server(store, tmp_path, "--token", RUN_TOKEN) as reply:
+        url = reply["url"].removesuffix("/mcp")
+        assert httpx2.get(f"{url}/overview", cookies=cookies, timeout=30).status_code == 401

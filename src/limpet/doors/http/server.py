@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 
 from limpet.doors.dashboard.app import Dashboard
 from limpet.doors.dashboard.pages import PAGES
-from limpet.doors.dashboard.sign_in import People
+from limpet.doors.dashboard.sign_in import Marks, People
 from limpet.doors.http import api, policy, refusals
 from limpet.doors.http import metrics as observed
 from limpet.doors.http.capacity import Quotas, Rates, Threads
@@ -64,6 +64,7 @@ class Running(NamedTuple):
     metrics: Metrics | None = None
     listener: socket.socket | None = None  # already open, and shared
     stateless: bool = False
+    marks: Marks | None = None  # of sign-ins at a local server, shared by its processes
 
 
 class Site(NamedTuple):
@@ -107,7 +108,8 @@ def build_app(
     metadata = _Metadata(oauth, offer.url)
     local = _local(hold, offer)
     credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
-    people = People(hold.store, credentials, clock=hold.clock, local=local, secure=offer.url.startswith("https:"))
+    secure = offer.url.startswith("https:")
+    people = People(hold.store, credentials, clock=hold.clock, local=local, secure=secure, marks=running.marks)
     dashboard = Dashboard(hold.store, people, clock=hold.clock, stopping=stopping)
     handlers: dict[str, Handler] = {
         "health": _health,
