@@ -138,6 +138,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.store_full("limpet.db"),
     errors.over_quota(100_000, "entries", 100_000),
     errors.store_busy("limpet.db", 30.0),
+    errors.writes_waiting(6),
     errors.store_damaged("limpet.db", "note 'note_1'"),
     errors.store_broken("limpet.db", "disk I/O error"),
     errors.store_gone("postgresql://db", "connection refused"),

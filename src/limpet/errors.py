@@ -291,6 +291,10 @@ store_busy = StoreBusy.says(
     "another process has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, "
     "and if it lasts look for a stopped process that has it open."
 )
+writes_waiting = StoreBusy.says(
+    "{count} writes are waiting for the store already. Nothing was changed, and reading works; call again in a few "
+    "seconds, and if it lasts look for a stopped process that has the store open."
+)
 store_damaged = StoreDamaged.says(
     "{what} in {place} is not what was written (its checksum differs). It is not shown; run `limpet doctor` and "
     "restore it from history or a backup.",

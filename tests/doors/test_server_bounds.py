@@ -7,12 +7,16 @@ All of it through a real server process and real sockets.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import httpx2
@@ -127,3 +131,153 @@ def test_a_cookie_ends_with_the_run_although_the_token_stays(tmp_path: Path) -> 
     with local_server(store, tmp_path, "--token", RUN_TOKEN) as reply:
         url = reply["url"].removesuffix("/mcp")
         assert httpx2.get(f"{url}/overview", cookies=cookies, timeout=30).status_code == 401
+
+
+# --- a stopped process that holds the write lock ----------------------------------------------------------------------
+
+HOLDER = """
+import os, signal, sys
+from limpet.wiring import choose_store
+
+store = choose_store(sys.argv[1])
+
+def work(con):
+    print("inside", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+store._db.write(work)
+store.close()
+"""
+
+
+@contextmanager
+def stopped_writer(store: str) -> Iterator[Callable[[], None]]:
+    """A process that is stopped in the middle of its write. The function lets it go on."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, store], stdout=subprocess.PIPE, text=True)
+
+    def go_on() -> None:
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(timeout=30) == 0
+
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "inside\n"
+        yield go_on
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+def test_reads_are_answered_while_a_stopped_process_holds_the_write_lock(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    token = stored(store, "admin").secret
+    with team_server(store, tmp_path) as url, calling(url, token) as caller, ThreadPoolExecutor(12) as pool:
+        assert caller.call("add_note", {"content": "first"}).status_code == 200
+        with stopped_writer(store) as go_on:
+            began = time.monotonic()
+            writes = [pool.submit(caller.call, "add_note", {"content": f"note {n}"}) for n in range(8)]
+            writes += [pool.submit(form, caller.http, "add_note", token, content=f"form {n}") for n in range(4)]
+            time.sleep(0.5)
+            reads: list[Callable[[], httpx2.Response]] = [
+                lambda: caller.call("search_notes", {"query": "first", "session_id": "*"}),
+                lambda: caller.tool("list_notes"),
+                lambda: caller.http.get("/overview", headers={"Authorization": f"Bearer {token}"}),
+                lambda: caller.http.get("/health"),
+            ]
+            for _ in range(3):
+                for read in reads:
+                    at = time.monotonic()
+                    answer = read()
+                    took = time.monotonic() - at
+                    print(f"{answer.request.url.path}: {answer.status_code} in {took:.3f} s")
+                    assert took < 2, answer.request.url
+                    assert answer.status_code in (200, 503)
+            time.sleep(3)
+            health = caller.http.get("/health")
+            assert health.status_code == 503
+            assert (health.json()["reads"], health.json()["writes"]) == ("ok", "waiting")
+
+            ended, _ = wait(writes, timeout=20, return_when=FIRST_COMPLETED)
+            assert time.monotonic() - began < 20
+            refused = [write.result() for write in ended]
+            assert refused, "some writers were refused before the lock was free"
+            assert {answer.status_code for answer in refused} == {503}
+            assert "writes are waiting for the store already" in refused[0].text
+            go_on()
+            statuses = [write.result(timeout=30).status_code for write in writes]
+        kept = statuses.count(200) + statuses.count(303)
+        assert kept + statuses.count(503) == 12
+        assert kept, "those that waited in the store were written"
+        notes = caller.call("list_notes", {"session_id": "*"}).json()["notes"]
+        assert len(notes) == 1 + kept
+        deadline = time.monotonic() + 20
+        while caller.http.get("/health").status_code != 200:
+            assert time.monotonic() < deadline, "health does not recover"
+            time.sleep(0.2)
+
+
+@contextmanager
+def stdio_server(store: str, folder: Path) -> Iterator[tuple[Callable[..., None], Callable[[float], Json]]]:
+    """`limpet mcp`: a function that sends a request, and one that waits for the next reply."""
+    command = [sys.executable, "-m", "limpet", "mcp", "--store", store, "--project", PROJECT, "--profile", "full"]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder)
+    replies: SimpleQueue[Json] = SimpleQueue()
+
+    def send(id: int, method: str, **params: Any) -> None:
+        assert server.stdin is not None
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\n")
+        server.stdin.flush()
+
+    def read() -> None:
+        assert server.stdout is not None
+        for line in server.stdout:
+            replies.put(json.loads(line))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield send, lambda seconds: replies.get(timeout=seconds)
+        assert server.stdin is not None
+        server.stdin.close()
+        assert server.wait(timeout=30) == 0
+    finally:
+        server.kill()
+        reader.join()
+        with server:
+            pass
+
+
+def test_stdio_answers_reads_and_pings_while_a_write_waits_for_a_stopped_process(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    with wiring.open(store, project=PROJECT) as hold:
+        hold.session("earlier").handoff.write("Casts are next.")
+    with stdio_server(store, tmp_path) as (send, reply):
+        _talk_beside_a_stopped_writer(store, send, reply)
+
+
+def _talk_beside_a_stopped_writer(store: str, send: Callable[..., None], reply: Callable[[float], Json]) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    send(0, "initialize", **hello)
+    assert "Casts are next." in reply(60)["result"]["instructions"]
+    send(1, "tools/call", name="add_note", arguments={"content": "before"})
+    send(2, "tools/call", name="list_notes", arguments={})
+    assert reply(60)["id"] == 1
+    assert reply(60)["result"]["structuredContent"]["note_count"] == 1, "a read after a write sees it"
+    with wiring.open(store, project=PROJECT) as hold:
+        hold.session("earlier").handoff.write("Another one.")
+    with stopped_writer(store) as go_on:
+        send(3, "initialize", **hello)  # shows the handoff, which the next call uses up: that is a write as well
+        send(4, "tools/call", name="search_notes", arguments={"query": "before"})
+        send(5, "tools/call", name="add_note", arguments={"content": "during"})
+        send(6, "ping")
+        send(7, "tools/call", name="list_notes", arguments={})
+        send(8, "tools/call", name="add_note", arguments={"content": "during, too"})
+        send(9, "ping")
+        assert [reply(10)["id"] for _ in range(5)] == [3, 4, 6, 7, 9]
+        with pytest.raises(Empty):
+            reply(1)
+        go_on()
+        late = [reply(30), reply(30)]
+        assert [(answer["id"], answer["result"].get("isError")) for answer in late] == [(5, None), (8, None)]
+    send(10, "tools/call", name="list_notes", arguments={})
+    assert reply(30)["result"]["structuredContent"]["note_count"] == 3

@@ -16,6 +16,7 @@ import os
 import secrets
 import tempfile
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from limpet.api import Clock
+    from limpet.doors.http.capacity import Threads
     from limpet.doors.http.credentials import Credentials, Local
     from limpet.store import Store
 
@@ -53,7 +55,9 @@ class Marks:
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open as long as the server
+        with tempfile.TemporaryFile() as file:
+            self._file = os.dup(file.fileno())  # inherited by a fork, not by other programs
+        weakref.finalize(self, os.close, self._file)
         fcntl.fcntl(self._file, fcntl.F_SETFL, fcntl.fcntl(self._file, fcntl.F_GETFL) | os.O_APPEND)
         self._claims: dict[bytes, bytes] = {}  # the first of each mark that was used
         self._read = 0
@@ -75,12 +79,12 @@ class Marks:
         if not self.good(purpose, mark, now):
             return False
         claim = secrets.token_bytes(CLAIM_BYTES)
-        os.write(self._file.fileno(), _digest(mark) + claim)
+        os.write(self._file, _digest(mark) + claim)
         return self._known()[_digest(mark)] == claim
 
     def _known(self) -> Mapping[bytes, bytes]:
         """The marks that were used, after reading what other workers have added."""
-        while data := os.pread(self._file.fileno(), RECORD_BYTES << 10, self._read):
+        while data := os.pread(self._file, RECORD_BYTES << 10, self._read):
             for at in range(0, len(data) - RECORD_BYTES + 1, RECORD_BYTES):
                 self._claims.setdefault(data[at : at + DIGEST_BYTES], data[at + DIGEST_BYTES : at + RECORD_BYTES])
             self._read += len(data)
@@ -105,12 +109,14 @@ class People:
         clock: Clock,
         local: Local | None,
         secure: bool,
+        threads: Threads,
         marks: Marks | None = None,
     ) -> None:
         self._store = store
         self._credentials = credentials
         self._clock = clock
         self._local = local
+        self._threads = threads
         self.secure = secure
         self._cache: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
         self._marks = marks or Marks()
@@ -169,7 +175,7 @@ class People:
         local = self._local
         if local is not None and local.token is not None and principal == local.principal:
             return self._marks.signed("cookie", self._clock())
-        return await anyio.to_thread.run_sync(self._keep, principal, token)
+        return await self._threads.write(principal, lambda: self._keep(principal, token))
 
     def _keep(self, principal: Principal, token: str) -> str:
         now = self._clock()
@@ -185,14 +191,14 @@ class People:
         now = self._clock()
         return self._marks.signed("cookie", now) if self._marks.use("code", code, now) else None
 
-    async def sign_out(self, request: Request) -> None:
+    async def sign_out(self, request: Request, visitor: Principal) -> None:
         presented = request.cookies.get(self.cookie, "")
         self._cache.pop(hashlib.sha256(presented.encode()).digest(), None)
         now = self._clock()
         if self._signed_in(presented):
             self._marks.use("cookie", presented, now)
         elif presented:
-            await anyio.to_thread.run_sync(lambda: access_tokens.sign_out(self._store, presented, now=now))
+            await self._threads.write(visitor, lambda: access_tokens.sign_out(self._store, presented, now=now))
 
     def give(self, answer: Response, value: str) -> None:
         seconds = limits.SIGN_IN_MS // 1_000

@@ -18,7 +18,7 @@ from mcp.server.transport_security import (
     TransportSecurityMiddleware,
     TransportSecuritySettings,
 )
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from limpet.doors.http import policy, refusals
 from limpet.doors.http.principal import Level, Principal
@@ -145,16 +145,7 @@ class Gate:
                 outcome = self._pages.refused(request, outcome)
             await outcome(scope, receive, send)
             return
-        principal = outcome.visit.principal
-        counted = request.method != "GET"  # a stream of events may stay for hours and holds no thread
-        if counted and (refusal := self._rates.begin(principal)):
-            await refusal(scope, receive, send)
-            return
-        try:
-            await self._within({**scope, "path": outcome.path, VISIT: outcome}, receive, send)
-        finally:
-            if counted:
-                self._rates.end(principal)
+        await self._within({**scope, "path": outcome.path, VISIT: outcome}, receive, send)
 
     async def _admit(self, request: Request) -> _Admitted | ASGIApp:
         project, path = _split(request.scope["path"])
@@ -201,10 +192,15 @@ class Gate:
         return self._projects.get(principal.tenant, project)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose body is complete."""
         admitted: _Admitted = scope[VISIT]
         scope[VISIT] = admitted.visit
         try:
             answer = await self._handlers[admitted.name](Request(scope, receive), admitted.visit)
+        except ClientDisconnect:
+            return  # the client hung up while it sent the body: there is nobody to answer
+        except refusals.Refused as problem:
+            answer = problem.answer
         except LimpetError as problem:
             answer = refusals.of(problem)
         except Exception:

@@ -13,6 +13,7 @@ or that of the token where there are several.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
@@ -29,10 +30,11 @@ from mcp_types.methods import serialize_server_result
 from starlette.responses import JSONResponse, Response
 
 from limpet import __version__
-from limpet.doors.http import policy
+from limpet.doors.http import policy, refusals
 from limpet.doors.http.fast_path import CALL, SESSION_ID, FastCall, FastPath, Owner
 from limpet.doors.http.gate import SESSION_HEADER, VISIT, Visit
 from limpet.doors.http.principal import Level
+from limpet.errors import LimpetError
 from limpet.protocol import jsonrpc
 from limpet.protocol.mcp_server import Client, Surface, finished
 
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
 TRANSPORT_SESSIONS_MAX = 1_000  # open at once: far more than the agents of one person
 UNUSED_MAX = 1_000  # clients whose instructions are remembered until their first call
+MARK_SECONDS = 0.1  # for a handoff to be recorded as used before a read is answered; usually milliseconds
 DOOR = "mcp"  # in the history
 
 _log = logging.getLogger("limpet.mcp_http")
@@ -81,6 +84,7 @@ class Answers:
             for has_folder in (True, False)
         }
         self._unused: OrderedDict[tuple[str, ...], Instructions] = OrderedDict()
+        self._marking: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.request_id is None:
@@ -97,22 +101,45 @@ class Answers:
             return await self.answer(McpRequest(ctx.method, params, ctx.protocol_version, visit, session, client, True))
         except jsonrpc.RpcError as problem:
             raise MCPError(problem.code, problem.message, problem.data) from None
+        except refusals.Refused as problem:
+            raise MCPError(jsonrpc.INVALID_REQUEST, problem.message) from None
 
     async def answer(self, request: McpRequest) -> dict[str, Any]:
-        """The reply, or RpcError. Nothing else comes out of here."""
+        """The reply, RpcError, or Refused when too much is under way. Nothing else comes out of here."""
         # One thread does one whole call. A client that goes away does not stop it half way: the
         # thread is waited for, and what it wrote was one transaction.
         tool = request.params.get("name") if request.method == CALL else None
-        return await self._threads.run(tool, partial(self._answer, request))
+        if not isinstance(tool, str):
+            tool = None
+        elif tool not in policy.WRITING:
+            await self._mark_used(request)
+        return await self._threads.run(request.visit.principal, tool, partial(self._answer, request))
+
+    async def _mark_used(self, request: McpRequest) -> None:
+        """Record that the instructions were read. A call that reads does not wait for the write lock because of it."""
+        who, principal = _who(request), request.visit.principal
+        unused = None if principal.level is Level.READ else self._unused.pop(who, None)
+        if unused is None:
+            return
+
+        async def mark() -> None:
+            try:
+                await self._threads.write(principal, unused.used)
+            except (LimpetError, refusals.Refused):
+                self._remember(who, unused)  # the next call tries again
+
+        task = asyncio.create_task(mark())
+        self._marking.add(task)
+        task.add_done_callback(self._marking.discard)
+        await asyncio.wait({task}, timeout=MARK_SECONDS)
 
     def _answer(self, request: McpRequest) -> dict[str, Any]:
         visit, project = request.visit, request.visit.project
         client = Client(revision=request.revision, session=request.session)
-        who: tuple[str, ...] = (visit.principal.id, request.client)
+        who = _who(request)
         try:
             if project is None:
                 raise LookupError("a request without a project came through the gate")
-            who = (visit.principal.id, *project.hold.scope, request.client)
             if request.method == CALL:
                 client.unused = self._unused.pop(who, None)
             surface = self._surfaces[visit.principal.level, project.has_folder].over(project.hold, visit.by(DOOR))
@@ -137,6 +164,12 @@ class Answers:
             self._unused[who] = unused
             while len(self._unused) > UNUSED_MAX:
                 self._unused.popitem(last=False)
+
+
+def _who(request: McpRequest) -> tuple[str, ...]:
+    """Whose instructions are remembered: the credential's, in one project, for one client."""
+    project = request.visit.project
+    return (request.visit.principal.id, *(project.hold.scope if project else ()), request.client)
 
 
 def _allowed(level: Level, has_folder: bool) -> Callable[[str], bool]:

@@ -78,6 +78,7 @@ OPERATIONS: Mapping[str, Level] = {row.name: LEVELS[row.level] for row in _ROWS}
 IN_FOLDER = frozenset(row.name for row in _ROWS if row.in_folder)
 WAITING = frozenset(row.name for row in _ROWS if row.waits)
 LONG = frozenset(row.name for row in _ROWS if row.slow)
+WRITING = frozenset(row.name for row in _ROWS if not row.read_only)
 
 
 class RouteTable:

@@ -26,6 +26,7 @@ from limpet.doors.http import metrics as observed
 from limpet.doors.http.capacity import Quotas, Rates, Threads
 from limpet.doors.http.credentials import Credentials, Local
 from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
+from limpet.doors.http.health import Health
 from limpet.doors.http.mcp import Kind, McpDoor
 from limpet.doors.http.principal import Level, Principal
 from limpet.doors.http.projects import Projects
@@ -93,7 +94,8 @@ def build_app(
     origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
-    quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
+    quotas, rates = Quotas(hold.store, hold.bounds.server), Rates(hold.bounds.server)
+    threads = Threads(rates)
     if offer.team and quotas.any:
         hold.observe(quotas.around)
     mcp = McpDoor(
@@ -109,10 +111,12 @@ def build_app(
     local = _local(hold, offer)
     credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
     secure = offer.url.startswith("https:")
-    people = People(hold.store, credentials, clock=hold.clock, local=local, secure=secure, marks=running.marks)
-    dashboard = Dashboard(hold.store, people, clock=hold.clock, stopping=stopping)
+    people = People(
+        hold.store, credentials, clock=hold.clock, local=local, secure=secure, marks=running.marks, threads=threads
+    )
+    dashboard = Dashboard(hold.store, people, threads, clock=hold.clock, stopping=stopping)
     handlers: dict[str, Handler] = {
-        "health": _health,
+        "health": Health(hold.store).handle,
         "resource_metadata": metadata.metadata,
         "resource_metadata_mcp": metadata.metadata,
         "mcp": mcp.handle,
@@ -125,7 +129,7 @@ def build_app(
         _with_handlers(routes(), handlers),
         credentials=credentials,
         projects=Projects(hold),
-        rates=Rates(hold.bounds.server),
+        rates=rates,
         security=security,
         challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
         lifespan=mcp.transport,
@@ -161,10 +165,6 @@ def _oauth(hold: Limpet, offer: Offer) -> OAuth | None:
     from limpet.doors.http.oauth import OAuth  # late: few have an identity provider, and it needs cryptography
 
     return OAuth(rules, audience=f"{offer.url}/mcp" if offer.url else "", tenant=hold.scope.tenant)
-
-
-async def _health(_request: Request, _visit: Visit) -> ASGIApp:
-    return JSONResponse({"status": "ok"})
 
 
 class _Metadata:
