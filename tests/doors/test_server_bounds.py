@@ -7,14 +7,16 @@ All of it through a real server process and real sockets.
 from __future__ import annotations
 
 import json
+import selectors
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -281,3 +283,82 @@ def _talk_beside_a_stopped_writer(store: str, send: Callable[..., None], reply: 
         assert [(answer["id"], answer["result"].get("isError")) for answer in late] == [(5, None), (8, None)]
     send(10, "tools/call", name="list_notes", arguments={})
     assert reply(30)["result"]["structuredContent"]["note_count"] == 3
+
+
+# --- requests that are never sent to their end ------------------------------------------------------------------------
+
+
+def closed_within(sockets: list[socket.socket], seconds: float) -> int:
+    """How many of these the server closes in this time."""
+    until, waiting = time.monotonic() + seconds, selectors.DefaultSelector()
+    for number, sock in enumerate(sockets):
+        sock.setblocking(False)
+        waiting.register(sock, selectors.EVENT_READ, number)
+    closed = 0
+    while waiting.get_map() and (left := until - time.monotonic()) > 0:
+        for key, _ in waiting.select(left):
+            try:
+                more = sockets[key.data].recv(65_536)
+            except ConnectionError:
+                more = b""
+            if not more:
+                waiting.unregister(key.fileobj)
+                closed += 1
+    waiting.close()
+    return closed
+
+
+@contextmanager
+def half_sent(address: tuple[str, int], count: int, data: bytes) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        sockets = []
+        for _ in range(count):
+            sock = stack.enter_context(socket.create_connection(address, timeout=30))
+            with suppress(ConnectionError):
+                sock.sendall(data)
+            sockets.append(sock)
+        yield sockets
+
+
+def test_half_sent_requests_are_closed_and_keep_nobody_out(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    with local_server(store, tmp_path, "--no-token", prefix="ulimit -n 512;") as reply:
+        url = reply["url"].removesuffix("/mcp")
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        head = f"POST /api/v1/operations/list_notes HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\n".encode()
+        whole_head = head + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        with half_sent(address, 450, head) as heads, half_sent(address, 150, whole_head) as bodies:
+            for _ in range(5):
+                at = time.monotonic()
+                assert httpx2.get(f"{url}/health", timeout=10).status_code == 200
+                assert time.monotonic() - at < 5
+            assert closed_within([*heads, *bodies], 30) == 600
+        assert httpx2.get(f"{url}/health", timeout=10).status_code == 200
+        log = (tmp_path / "serve.log").read_text(encoding="utf-8")
+        assert "Traceback" not in log
+
+
+def test_a_body_that_stalls_takes_no_place_of_a_token(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    token = stored(store, "write").secret
+    with team_server(store, tmp_path, {"server.calls_at_once": "2"}) as url, calling(url, token) as caller:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        request = (
+            f"POST /api/v1/operations/add_note HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\n"
+            f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+        ).encode()
+        with half_sent(address, 10, request + b'{"content":') as stalled:
+            assert caller.call("add_note", {"content": "mine"}).status_code == 200
+            assert closed_within(stalled, 30) == 10
+
+
+def test_a_client_that_hangs_up_in_its_body_leaves_no_traceback(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    with local_server(store, tmp_path, "--no-token") as reply:  # which looks for tracebacks in the log at its end
+        port = int(reply["url"].removesuffix("/mcp").rpartition(":")[2])
+        for path in ("/api/v1/operations/add_note", "/mcp", "/do/add_note", "/sign-in"):
+            head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\n"
+            body = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"content":'
+            with half_sent(("127.0.0.1", port), 2, (head + body).encode()):
+                pass
+        assert httpx2.get(f"http://127.0.0.1:{port}/health", timeout=10).status_code == 200

@@ -6,12 +6,15 @@ the run (or none); a server for teams knows its people by the tokens in the stor
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import gc
+import logging
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -24,6 +27,7 @@ from limpet.doors.dashboard.sign_in import Marks, People
 from limpet.doors.http import api, policy, refusals
 from limpet.doors.http import metrics as observed
 from limpet.doors.http.capacity import Quotas, Rates, Threads
+from limpet.doors.http.connections import ACCEPTED_AT_ONCE, bounded
 from limpet.doors.http.credentials import Credentials, Local
 from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
 from limpet.doors.http.health import Health
@@ -49,6 +53,8 @@ ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anyth
 GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
 BACKLOG = 2_048  # connections that wait to be accepted, as uvicorn has it
 METADATA = "/.well-known/oauth-protected-resource"
+
+_log = logging.getLogger("limpet.http")
 
 
 class Offer(NamedTuple):
@@ -208,7 +214,10 @@ class _Uvicorn(uvicorn.Server):
         self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(_log_problem)
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)  # asyncio has set the number that it accepts at once
         if self.started:
             settled()
             self._on_started()
@@ -216,6 +225,15 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_stopping()
         await super().shutdown(sockets)
+
+
+def _log_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log a problem of the event loop: in one line if a connection could not be accepted."""
+    problem = context.get("exception")
+    if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+        _log.warning("no connection can be accepted for a second: %s", problem.strerror)
+    else:
+        loop.default_exception_handler(context)
 
 
 def serve(
@@ -251,6 +269,8 @@ def serve(
             server_header=False,
             proxy_headers=False,  # nothing here depends on where a request seems to come from
             ws="none",
+            http=bounded(),
+            backlog=ACCEPTED_AT_ONCE,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         _Uvicorn(config, lambda: on_ready(f"{reachable.url}/mcp"), stop.set).run(sockets=[listener])
