@@ -21,6 +21,7 @@ from limpet import errors, settings
 from limpet.doors.proxy import bounds
 
 LINGER_SECONDS = 60.0  # to wait for answers after the client has closed its end and still reads
+SILENT_SECONDS = 5.0  # … without hearing anything: a call that hangs must not keep the proxy
 POLL_SECONDS = 0.1  # between two checks for the end, once it has begun
 READ_BYTES = 1 << 20
 PIPE_BYTES = 1 << 20  # the most that Linux allows every user; with 64 KiB, 10 MB take 160 turns
@@ -227,9 +228,14 @@ def until_client_leaves(events: Events, signals: list[int], work: Work, to_clien
         if signals:
             return SIGNALLED + signals[0]
         if left is not None:
-            waits = work.keeping() or (work.unanswered() and to_client.is_read())
+            waits = work.keeping() or (work.unanswered() and to_client.is_read() and not _is_silent(work, left))
             if not waits or time.monotonic() > left + LINGER_SECONDS:
                 return 0
+
+
+def _is_silent(work: Work, left: float) -> bool:
+    """Whether nothing has come from the upstream for long enough after the client has closed its end."""
+    return time.monotonic() > max(left, work.heard()) + SILENT_SECONDS
 
 
 # --- a process --------------------------------------------------------------------------------------------------------
@@ -313,8 +319,9 @@ class ProcessLink:
                 work.close_upstream()
                 self._plan(now + TERM_SECONDS, signal.SIGTERM, signal.SIGKILL)
             if "client" in events:
-                needed = not work.close_upstream() or work.unanswered()
-                if not (needed and to_client.is_read() and now < events["client"] + LINGER_SECONDS):
+                left = events["client"]
+                needed = (not work.close_upstream() or work.unanswered()) and not _is_silent(work, left)
+                if not (needed and to_client.is_read() and now < left + LINGER_SECONDS):
                     self._plan(now + LEAVE_SECONDS, signal.SIGTERM, signal.SIGKILL)
             while self._ends and self._ends[0][0] <= now:
                 self._send(self._ends.pop(0)[1])
