@@ -24,7 +24,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from doors.team_kit import PROJECT, TENANT, Json, calling, stored, team_server
+from doors.team_kit import PROJECT, TENANT, Issuer, Json, calling, stored, team_server
 from limpet import wiring
 from limpet.model import Scope
 
@@ -362,3 +362,27 @@ def test_a_client_that_hangs_up_in_its_body_leaves_no_traceback(tmp_path: Path) 
             with half_sent(("127.0.0.1", port), 2, (head + body).encode()):
                 pass
         assert httpx2.get(f"http://127.0.0.1:{port}/health", timeout=10).status_code == 200
+
+
+# --- an identity provider that is slow --------------------------------------------------------------------------------
+
+
+def test_a_slow_identity_provider_holds_up_nobody_else(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    own = stored(store, "read").secret
+    with Issuer() as issuer, team_server(store, tmp_path, issuer.settings()) as url:
+        issuer.delay = 4.0
+        theirs = issuer.token("read")
+        with ThreadPoolExecutor(60) as pool, calling(url, own) as caller:
+            waiting = [pool.submit(_whoami, url, theirs) for _ in range(60)]
+            time.sleep(1)
+            began = time.monotonic()
+            assert caller.call("list_notes").status_code == 200
+            assert time.monotonic() - began < 2
+            assert [answer.result() for answer in waiting] == [200] * 60
+        assert issuer.asked == 1
+
+
+def _whoami(url: str, token: str) -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx2.get(f"{url}/api/v1/whoami", headers=headers, timeout=60).status_code

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from limpet.store import Store
 
 REMEMBERED = 10_000  # tokens in use at once in one process
+KEYS_WAIT_SECONDS = 6  # for the keys of an identity provider; fetching them takes five at most, usually
 REMEMBERED_SECONDS = 30  # then one is looked up again, though nothing is known to have changed
 _TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
 
@@ -65,6 +66,7 @@ class Credentials:
         self._checked_at = -_TRUST_SECONDS  # when it was asked for
         self._asking = anyio.Lock()
         self._noting: asyncio.Task[None] | None = None
+        self._fetching: asyncio.Future[None] | None = None
 
     async def principal(self, headers: Sequence[str]) -> Principal | None:
         """Who sends these Authorization headers; None when there is more than one."""
@@ -80,7 +82,17 @@ class Credentials:
             return local.principal
         if presented.startswith(access_tokens.PREFIX):
             return await self._stored(presented)
-        return None if self._oauth is None else await anyio.to_thread.run_sync(self._oauth.principal, presented)
+        return None if self._oauth is None else await self._provided(self._oauth, presented)
+
+    async def _provided(self, oauth: OAuth, presented: str) -> Principal | None:
+        """Who a token of the provider speaks for. One fetch of its keys serves all who wait, without threads."""
+        known, due = oauth.key_state(presented)
+        if due and (self._fetching is None or self._fetching.done()):
+            fetch = anyio.to_thread.run_sync(oauth.refresh_keys, limiter=anyio.CapacityLimiter(1))
+            self._fetching = asyncio.ensure_future(fetch)
+        if not known and self._fetching is not None:
+            await asyncio.wait({self._fetching}, timeout=KEYS_WAIT_SECONDS)
+        return await anyio.to_thread.run_sync(oauth.principal, presented)
 
     async def _stored(self, presented: str) -> Principal | None:
         if self._ticks() >= self._checked_at + _TRUST_SECONDS:
