@@ -31,7 +31,6 @@ SAID = [
     refusals.of(errors.version_moved("notepad", 1, 2)),
     refusals.of(errors.store_gone("postgresql://db", "connection refused")),
     refusals.of(errors.store_full("limpet.db")),
-    refusals.of(errors.store_busy("limpet.db", 30.0)),
     refusals.of(errors.writes_waiting(6)),
     refusals.of(errors.over_quota(100_000, "entries", 100_000)),
 ]
