@@ -139,7 +139,8 @@ class Limpet:
 
     def observe(self, around: Callable[[Limpet, Run], Run]) -> None:
         """Replace `run` with what `around` makes of it, here and in every Limpet that `elsewhere` returns later."""
-        self._around = around
+        inner = self._around
+        self._around = around if inner is None else lambda limpet, run: around(limpet, inner(limpet, run))
         self.__dict__["run"] = around(self, self.run)
 
     # --- calling operations -------------------------------------------------------------------------------------------

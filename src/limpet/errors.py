@@ -316,9 +316,17 @@ store_read_only = StoreReadOnly.says(
 store_full = StoreFull.says(
     "there is no space left for {place}. Nothing was changed; free some disk space and call again."
 )
+over_quota = StoreFull.says(
+    "this tenant keeps {used:,} {what}; its limit on this server is {limit:,}. Nothing was changed; delete what is not "
+    "needed, or ask for a higher limit."
+)
 store_busy = StoreBusy.says(
     "another process has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, "
     "and if it lasts look for a stopped process that has it open."
+)
+writes_waiting = StoreBusy.says(
+    "{count} writes are waiting for the store already. Nothing was changed, and reading works; call again in a few "
+    "seconds, and if it lasts look for a stopped process that has the store open."
 )
 store_damaged = StoreDamaged.says(
     "{what} in {place} is not what was written (its checksum differs). It is not shown; run `limpet doctor` and "

@@ -520,6 +520,9 @@ class Store(Protocol):
 
     def usage(self, tenant: str) -> Usage: ...
 
+    def probe_write(self) -> None:
+        """Do all that a write needs, and write nothing. Raises what a write would: StoreBusy, StoreGone …"""
+
     def scrub(self) -> bool:
         """Remove deleted and erased data from unused parts of the store's own files.
 

@@ -52,12 +52,14 @@ class Issuer:
         self.keys = [Key("one")]
         self.asked = 0
         self.status = 200
+        self.delay = 0.0
         self.body: bytes | None = None
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 issuer.asked += 1
+                time.sleep(issuer.delay)
                 body = issuer.body if issuer.body is not None else issuer.published()
                 self.send_response(issuer.status)
                 self.send_header("Content-Length", str(len(body)))

@@ -21,8 +21,7 @@ SAID = [
     refusals.no_route("/docs"),
     refusals.no_method("PUT", {"POST", "GET"}),
     refusals.too_often(7, "600 calls a minute"),
-    refusals.too_many_at_once(12),
-    refusals.over_quota("entries", 100_000, 100_000),
+    refusals.too_many_at_once(12, "write"),
     refusals.not_json("The message is not JSON: Expecting value: line 1 column 1 (char 0)."),
     refusals.not_json_type("text/plain"),
     refusals.store_away(),
@@ -32,6 +31,8 @@ SAID = [
     refusals.of(errors.version_moved("notepad", 1, 2)),
     refusals.of(errors.store_gone("postgresql://db", "connection refused")),
     refusals.of(errors.store_full("limpet.db")),
+    refusals.of(errors.writes_waiting(6)),
+    refusals.of(errors.over_quota(100_000, "entries", 100_000)),
 ]
 
 
@@ -47,4 +48,4 @@ def test_refusals_read_like_help() -> None:
 def test_every_refusal_is_among_them() -> None:
     made = {name for name, found in vars(refusals).items() if callable(found) and found.__module__ == refusals.__name__}
     source = Path(__file__).read_text(encoding="utf-8")
-    assert not [name for name in made - {"refusal"} if f"refusals.{name}(" not in source]
+    assert not [name for name in made - {"refusal", "Refused"} if f"refusals.{name}(" not in source]

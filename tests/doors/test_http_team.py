@@ -20,6 +20,7 @@ from limpet import wiring
 from limpet.doors.http import policy
 from limpet.doors.http.capacity import BURST_SECONDS, Rates
 from limpet.doors.http.principal import Level, Principal
+from limpet.doors.http.refusals import Refused
 from limpet.model import Scope
 from limpet.settings import ServerRules
 
@@ -355,14 +356,15 @@ def test_a_burst_passes_and_a_flood_does_not() -> None:
 
 def test_calls_at_once_are_counted_and_given_back() -> None:
     rates = Rates(ServerRules(calls_at_once=2))
-    assert rates.begin(person()) is None
-    assert rates.begin(person()) is None
-    refused = rates.begin(person())
-    assert refused is not None
-    assert refused.status_code == 429
-    assert rates.begin(person("b")) is None
-    rates.end(person())
-    assert rates.begin(person()) is None
+    with rates.under_way(person(), "read"):
+        with rates.under_way(person(), "read"):
+            with pytest.raises(Refused) as refused, rates.under_way(person(), "read"):
+                pass
+            assert refused.value.answer.status_code == 429
+            with rates.under_way(person("b"), "read"), rates.under_way(person(), "write"):
+                pass
+        with rates.under_way(person(), "read"):
+            pass
 
 
 def test_one_who_floods_is_told_to_wait_and_the_others_are_served(tmp_path: Path) -> None:
@@ -395,11 +397,8 @@ def test_a_tenant_that_is_full_can_read_and_make_room(store_url: str, tmp_path: 
         for number in range(3):
             opened.elsewhere(Scope(TENANT, f"project {number}")).session("s").notes.add(f"note {number}")
     with served(store_url, tmp_path, {"server.quota_entries": "3"}) as team:
-        for answer in (
-            team.alice.call("add_note", {"content": "more"}),
-            team.alice.tool("add_note", {"content": "more"}),
-        ):
-            assert (answer.status_code, answer.json()["error"]) == (507, "over_quota")
+        answer = team.alice.call("add_note", {"content": "more"})
+        assert (answer.status_code, answer.json()["error"]) == (507, "over_quota")
         assert team.alice.call("list_notes").status_code == 200
         assert team.alice.call("delete_note", {"id": "note_1"}).status_code == 404
         assert team.stranger.call("add_note", {"content": "theirs"}).status_code == 200

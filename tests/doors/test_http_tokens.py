@@ -219,7 +219,7 @@ def test_admins_look_after_the_tokens_of_their_own_projects(store_url: str, tmp_
             reply = caller.send("POST", "/api/v1/tokens", body)
             assert reply.status_code == 201, reply.text
             new = reply.json()
-            assert new["created_by"] == "person/http/lead"
+            assert new["created_by"] == "agent/http/lead"
             for projects in (["other"], ["*"], [PROJECT, "other"]):
                 assert caller.send("POST", "/api/v1/tokens", body | {"projects": projects}).status_code == 403
             for bad in (

@@ -152,6 +152,19 @@ def tool_raw(a: Json, _id: object) -> Json:
     return text("written")
 
 
+def tool_flood(a: Json, id: object) -> None:
+    """Answer with a line of any size: a beginning, something many times over, and an end."""
+    block = a["unit"].encode() * 65_536
+    size = len(a["unit"])
+    with WRITING:
+        sys.stdout.buffer.write(a["before"].replace("ID", json.dumps(id)).encode())
+        for _ in range(a["count"] // 65_536):
+            sys.stdout.buffer.write(block)
+        sys.stdout.buffer.write(block[: a["count"] % 65_536 * size])
+        sys.stdout.buffer.write(a["after"].replace("ID", json.dumps(id)).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
 def tool_scratchpad_read(_a: Json, _id: object) -> Json:
     return text("the upstream's own")
 

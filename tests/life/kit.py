@@ -12,7 +12,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,32 @@ class Computer:
             yield Agent(session, hello.instructions or "")
 
     @contextmanager
+    def started(self, *words: str, where: Path) -> Iterator[Pipes]:
+        """A command of Limpet that talks over its standard streams."""
+        process = subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=where,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield Pipes(process)
+        finally:
+            process.kill()
+            with process:  # closes its streams
+                pass
+
+    def text_of(self, path: Path) -> str:
+        """What some process writes into a file, once it is there."""
+        until = time.monotonic() + TIMEOUT_SECONDS
+        while not (path.exists() and path.read_text(encoding="utf-8").endswith("\n")):
+            assert time.monotonic() < until, f"{path} was not written"
+            time.sleep(0.02)
+        return path.read_text(encoding="utf-8")
+
+    @contextmanager
     def served(self, where: Path) -> Iterator[httpx2.Client]:
         """`limpet serve` in a folder, and an HTTP client that has its token."""
         command = [*COMMAND, "serve", "--port", "0", "--token", TOKEN]
@@ -115,6 +142,28 @@ class Computer:
         finally:
             server.terminate()
             server.communicate(timeout=TIMEOUT_SECONDS)
+
+
+class Pipes:
+    """A process and its standard streams."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process, self.stdin, self.stdout = process, process.stdin, process.stdout
+
+    def send(self, id: int, method: str, params: Mapping[str, object]) -> None:
+        self.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\n")
+        self.stdin.flush()
+
+
+def alive(process: int) -> bool:
+    """Whether there is such a process and it has not ended."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 class Agent:

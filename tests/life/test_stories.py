@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from life.kit import Computer
+from life.kit import Computer, alive
 
 PROGRAM = Path(__file__).parent / "program.py"
 
@@ -42,6 +43,47 @@ def test_what_one_writes_all_who_work_there_find(computer: Computer) -> None:
     instructions, texts = asyncio.run(tuesday())
     assert "Casts are next." in instructions
     assert texts[0] == fact
+
+
+HANGING_SERVER = """
+import json, os, sys, time
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "tools/call":
+        print(os.getpid(), file=open(sys.argv[1], "w"), flush=True)
+        while True:
+            time.sleep(60)
+    elif "id" in message:
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "hangs", "version": "1"}, "tools": []}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("door", ["wrap", "gateway"])
+def test_a_proxy_ends_with_its_client_also_during_a_call_that_hangs(computer: Computer, door: str) -> None:
+    """A client leaves while a server hangs in a call. Neither the proxy nor the server may stay behind."""
+    project = computer.repository("parser")
+    script, called = computer.folder / "server.py", computer.folder / "called"
+    script.write_text(HANGING_SERVER, encoding="utf-8")
+    server = [sys.executable, str(script), str(called)]
+    config = computer.folder / "servers.json"
+    config.write_text(json.dumps({"mcpServers": {"one": {"command": server[0], "args": server[1:]}}}), encoding="utf-8")
+    config.chmod(0o600)
+    words, tool = (("wrap", "--", *server), "x") if door == "wrap" else (("gateway", "--config", str(config)), "one__x")
+
+    with computer.started(*words, where=project) as proxy:
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "story", "version": "1"}}
+        proxy.send(1, "initialize", hello)
+        assert json.loads(proxy.stdout.readline())["id"] == 1
+        proxy.send(2, "tools/call", {"name": tool, "arguments": {}})
+        hanging = int(computer.text_of(called))
+        proxy.stdin.close()  # it goes on reading: so far it only says that no more will come
+        left = time.monotonic()
+        assert proxy.process.wait(timeout=60) is not None
+        assert time.monotonic() - left < 20, "the proxy stayed behind"
+        assert not alive(hanging), "its server stayed behind"
+        assert json.loads(proxy.stdout.readline())["id"] == 2, "the call was answered, with an error"
 
 
 def test_a_cloned_repository_does_not_decide_where_its_reader_keeps_things(computer: Computer) -> None:

@@ -1,8 +1,10 @@
 """The MCP server on stdin and stdout: one line in, at most one line out.
 
 Every client starts this at every launch and waits for it, so it imports little: it is a loop over lines, and the
-replies come from `protocol.mcp_server`. Requests are answered one after another, in order. A request is therefore
-finished before a `notifications/cancelled` for it can be read, which the protocol allows.
+replies come from `protocol.mcp_server`. Requests are answered one after another, in order, with one exception: a write
+that has to wait for the lock of the store goes on in its own thread, and the requests after it are answered meanwhile.
+Writes stay in order among themselves. A request is usually finished before a `notifications/cancelled` for it can be
+read, which the protocol allows.
 
 Standard output belongs to the protocol. The loop takes the descriptor and points descriptor 1 at standard error, so
 that a stray print cannot break a message.
@@ -13,23 +15,86 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
+from limpet import errors, limits
 from limpet.protocol import jsonrpc
-from limpet.protocol.mcp_server import ClientState, Surface, finished, revision_of
+from limpet.protocol.mcp_server import ClientState, Surface, finished, refused_call, revision_of
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from limpet.api import Limpet
+    from limpet.api import Instructions, Limpet
 
 # The one revision with batches: earlier and later ones send one message at a time.
 _BATCHES = "2025-03-26"
 
 
+_OTHER, _CALL, _WRITE = range(3)  # messages: a call is of a tool that reads
+_PATIENCE_SECONDS = 0.1  # for a write, before the next line is read; usually it takes milliseconds
+
+
 class _Stop(BaseException):
     """Raised by the signal handler while the loop waits for a line. No `except Exception` may catch it."""
+
+
+class _Job:
+    """A request that writes. `refuse` answers it without trying, because others have waited in vain."""
+
+    __slots__ = ("began", "done", "refuse", "work")
+
+    def __init__(self, work: Callable[[], bytes], refuse: Callable[[int], bytes]) -> None:
+        self.work = work
+        self.refuse = refuse
+        self.began = time.monotonic()
+        self.done = threading.Event()
+
+
+class _Writes:
+    """A thread that does writes in order and sends their replies. It is started with the first one."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._jobs: deque[_Job] = deque()
+        self._some = threading.Semaphore(0)
+        self._thread: threading.Thread | None = None
+
+    def do(self, work: Callable[[], bytes], refuse: Callable[[int], bytes]) -> None:
+        """Returns when the reply was sent; or soon, if it or one before it has to wait."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        job, first = _Job(work, refuse), not self._jobs
+        self._jobs.append(job)
+        self._some.release()
+        if first:
+            job.done.wait(_PATIENCE_SECONDS)
+
+    def finish(self) -> None:
+        """Wait until all are answered."""
+        while self._jobs:
+            with suppress(IndexError):
+                self._jobs[-1].done.wait()
+
+    def _run(self) -> None:
+        while True:
+            self._some.acquire()
+            job = self._jobs[0]
+            # The store waits for its lock for so long. One that has waited half of that behind others does not try.
+            late = time.monotonic() - job.began > limits.LOCK_WAIT_SECONDS / 2
+            try:
+                reply = job.refuse(len(self._jobs)) if late else job.work()
+                self._send(reply)
+            except (OSError, ValueError):
+                pass  # the client is gone, or the stream closed; the write was made nevertheless
+            finally:
+                self._jobs.popleft()
+                job.done.set()
 
 
 class Loop:
@@ -40,24 +105,35 @@ class Loop:
         self._client = client
         self._idle = False  # nothing is lost when the loop is left now
         self._stopping = False
+        self._writer: BinaryIO | None = None
+        self._sending = threading.Lock()
+        self._writes = _Writes(self._send)
 
     def run(self, reader: BinaryIO, writer: BinaryIO) -> None:
         """Run until the client goes away or the process gets a signal to stop."""
-        try:
-            while not self._stopping:
-                self._idle = True
-                reply = self._next(reader)
-                if reply is None:
-                    return
-                if reply:
-                    # A client that has stopped reading can block this write; a signal ends it too.
+        self._writer = writer
+        with suppress(_Stop):  # a second signal, while the last writes are waited for
+            try:
+                while not self._stopping:
                     self._idle = True
-                    writer.write(reply)
-                    writer.flush()
-        except (_Stop, ConnectionError):
-            return
-        finally:
-            self._idle = False
+                    reply = self._next(reader)
+                    if reply is None:
+                        break
+                    if reply:
+                        # A client that has stopped reading can block this write; a signal ends it too.
+                        self._idle = True
+                        self._send(reply)
+            except (_Stop, ConnectionError):
+                pass
+            finally:
+                self._idle = False
+            self._writes.finish()
+
+    def _send(self, reply: bytes) -> None:
+        with self._sending:
+            if reply and self._writer is not None:
+                self._writer.write(reply)
+                self._writer.flush()
 
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
         """A signal handler. A request under way is finished and answered first; a second signal does not wait."""
@@ -66,34 +142,61 @@ class Loop:
             raise _Stop
 
     def _next(self, reader: BinaryIO) -> bytes | None:
-        """The reply to the next line: empty when none is due, None when there are no more lines."""
+        """The reply to the next line: empty when none is due now, None when there are no more lines."""
         try:
             line = jsonrpc.read_line(reader)
             self._idle = False
         except jsonrpc.RpcError as problem:
             return jsonrpc.encode(jsonrpc.error(problem)) + b"\n"
-        return None if line is None else self.answer(line)
+        return None if line is None else self._answer(line)
 
-    def answer(self, line: bytes) -> bytes:
-        """The reply to one line, with its newline; empty when none is due."""
+    def _answer(self, line: bytes) -> bytes:
+        """The reply to one line, with its newline; empty when none is due, or a thread sends it later."""
         try:
             value = jsonrpc.decode(line)
-            reply = self._batch(value) if isinstance(value, list) else self._reply(value)
+        except jsonrpc.RpcError as problem:
+            return jsonrpc.encode(jsonrpc.error(problem)) + b"\n"
+        kind = max(map(self._kind, value), default=_OTHER) if isinstance(value, list) else self._kind(value)
+        if kind == _WRITE:
+            self._writes.do(lambda: self._line(value), lambda count: self._line(value, errors.writes_waiting(count)))
+            return b""
+        if kind == _CALL and self._client.unused is not None:
+            # A handoff is used up by this call. That is a write, and a call that reads must not wait for it.
+            unused, self._client.unused = self._client.unused, None
+            self._writes.do(lambda: self._mark_used(unused), lambda _count: self._mark_used(unused))
+        return self._line(value)
+
+    def _mark_used(self, unused: Instructions) -> bytes:
+        try:
+            unused.used()
+        except errors.LimpetError:
+            self._client.unused = unused  # the next call tries again
+        return b""
+
+    def _kind(self, value: object) -> int:
+        if not isinstance(value, dict) or value.get("method") != "tools/call":
+            return _OTHER
+        params = value.get("params")
+        return _WRITE if isinstance(params, dict) and self._surface.writes(params) else _CALL
+
+    def _line(self, value: object, refusal: errors.LimpetError | None = None) -> bytes:
+        try:
+            reply = self._batch(value, refusal) if isinstance(value, list) else self._reply(value, refusal)
         except jsonrpc.RpcError as problem:
             reply = jsonrpc.encode(jsonrpc.error(problem))
         return reply + b"\n" if reply else b""
 
-    def _batch(self, values: list[object]) -> bytes:
+    def _batch(self, values: list[object], refusal: errors.LimpetError | None) -> bytes:
         if self._client.revision != _BATCHES:
             raise jsonrpc.RpcError(
                 jsonrpc.INVALID_REQUEST, f"Only protocol version {_BATCHES} has batches. Send one message a line."
             )
         if not values:
             raise jsonrpc.RpcError(jsonrpc.INVALID_REQUEST, "The batch is empty. Send at least one message in it.")
-        replies = [reply for reply in map(self._reply, values) if reply]
+        replies = [reply for value in values if (reply := self._reply(value, refusal))]
         return b"[" + b",".join(replies) + b"]" if replies else b""
 
-    def _reply(self, value: object) -> bytes:
+    def _reply(self, value: object, refusal: errors.LimpetError | None) -> bytes:
         """The reply to one message, empty when none is due. This is the outermost frame of the door."""
         request: jsonrpc.RpcMessage | None = None
         try:
@@ -102,7 +205,8 @@ class Loop:
                 return b""  # an unexpected reply or a notification: neither changes anything
             revision = revision_of(request.method, request.params, self._client)
             handler = self._surface.handler(request.method, request.params, revision)
-            reply = finished(request.method, handler(request.params, self._client, revision), revision)
+            result = handler(request.params, self._client, revision) if refusal is None else refused_call(refusal)
+            reply = finished(request.method, result, revision)
             return jsonrpc.encode(jsonrpc.result(request.id, reply))
         except jsonrpc.RpcError as problem:
             return jsonrpc.encode(jsonrpc.error(problem, request.id if request else None))

@@ -178,6 +178,12 @@ class Surface:
         handler: Handler = getattr(self, name)
         return handler
 
+    def writes(self, params: Json) -> bool:
+        """Whether a tool call can take the write lock of the store, for which it may have to wait."""
+        name = params.get("name")
+        operation = self._operations.get(name) if isinstance(name, str) else None
+        return operation is not None and not operation.read_only
+
     # --- getting to know each other -----------------------------------------------------------
 
     def _ping(self, _params: Json, _client: ClientState, _revision: str) -> Json:
@@ -248,8 +254,7 @@ class Surface:
         try:
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by)
         except LimpetError as problem:
-            # The agent can act on this, so it is the tool's result and not a failure of the protocol.
-            return {"content": [_text(problem.message)], "isError": True}
+            return refused_call(problem)
         reply = operation.render(value)
         answer: Json = {"content": [_text(dumps(reply))]}
         if revision >= "2025-06-18":
@@ -361,6 +366,11 @@ class Surface:
         elif last := self._handoff():
             context = f"## The last handoff, taken up before\n{last}\n\n{context}"
         return context
+
+
+def refused_call(problem: LimpetError) -> Json:
+    """The agent can act on a problem, so it is the tool's result and not a failure of the protocol."""
+    return {"content": [_text(problem.message)], "isError": True}
 
 
 def finished(method: str, reply: Json, revision: str) -> Json:

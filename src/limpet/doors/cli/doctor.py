@@ -233,17 +233,25 @@ def examine_server(url: str, token: str | None) -> list[Diagnosis]:
     except (OSError, HTTPException) as problem:
         detail = f"{server.netloc} does not answer ({problem}). Check the address, and that `limpet serve` runs there."
         return [Diagnosis(PROBLEM, "reachable", detail)]
-    if health.status == 421:
-        detail = "the server does not know this name as its own. Start it with --url and the address that clients use."
-        return [Diagnosis(PROBLEM, "host", detail)]
-    if (health.status, health.body) != (200, {"status": "ok"}):
-        detail = f"/health answers {health.status}, and not as Limpet does. Check the address, or what the proxy does."
-        return [Diagnosis(PROBLEM, "reachable", detail)]
+    if problem_of_health := _unhealthy(health):
+        return [problem_of_health]
     findings = [Diagnosis(OK, "reachable", f"{parts.scheme}://{server.netloc}"), _tls(server), _clock(health.date)]
     try:
         return [*findings, *_doors(server), *_token(server)]
     except (OSError, HTTPException) as problem:
         return [*findings, Diagnosis(PROBLEM, "reachable", f"it stopped answering ({problem}). Look at its log.")]
+
+
+def _unhealthy(health: ServerReply) -> Diagnosis | None:
+    if (health.status, health.body) == (200, {"status": "ok"}):
+        return None
+    if health.status == 421:
+        detail = "the server does not know this name as its own. Start it with --url and the address that clients use."
+        return Diagnosis(PROBLEM, "host", detail)
+    if health.status == 503 and isinstance(health.body, dict) and isinstance(health.body.get("message"), str):
+        return Diagnosis(PROBLEM, "store", health.body["message"])
+    detail = f"/health answers {health.status}, and not as Limpet does. Check the address, or what the proxy does."
+    return Diagnosis(PROBLEM, "reachable", detail)
 
 
 def _tls(server: RemoteServer) -> Diagnosis:

@@ -21,7 +21,7 @@ from limpet.doors.cli.render import shown_place
 from limpet.doors.cli.run import Invocation
 
 try:
-    from limpet.doors.dashboard.sign_in import signed
+    from limpet.doors.dashboard.sign_in import Marks
     from limpet.doors.http import server
     from limpet.doors.http.workers import Workers
 except ImportError as problem:
@@ -66,6 +66,7 @@ def _serve(cli: Invocation, options: Options, *, browse: bool = False) -> int:
     check_profile(options.profile)  # a wrong name must not create a store
     chosen = options.token or cli.settings.token
     token = None if options.no_token or options.team else chosen or secrets.token_urlsafe(TOKEN_BYTES)
+    marks = None if token is None else Marks()
 
     def ready(url: str) -> None:
         reply = {
@@ -74,7 +75,7 @@ def _serve(cli: Invocation, options: Options, *, browse: bool = False) -> int:
             "profile": options.profile,
             "project": cli.settings.project,
             "store": shown_place(cli.settings.store),
-            "dashboard": _dashboard_url(url, token),
+            "dashboard": _dashboard_url(url, marks),
         }
         needed = token is not None or options.team
         cli.answer(reply, lambda screen: _explain(screen, reply, needed=needed, team=options.team))
@@ -84,9 +85,9 @@ def _serve(cli: Invocation, options: Options, *, browse: bool = False) -> int:
 
     offer = server.Offer(token, options.team, options.url.rstrip("/"))
     if options.workers == 1:
-        _in_one_process(cli, options, offer, ready)
+        _in_one_process(cli, options, offer, ready, marks=marks)
         return 0
-    return _in_several(cli, options, offer, ready)
+    return _in_several(cli, options, offer, ready, marks=marks)
 
 
 def _in_one_process(cli: Invocation, options: Options, offer: Any, ready: Callable[[str], None], **shared: Any) -> None:
@@ -98,7 +99,7 @@ def _in_one_process(cli: Invocation, options: Options, offer: Any, ready: Callab
     ]
     if options.traces:
         telemetry.send_spans()
-    running = server.Running(metrics, shared.get("listener"), stateless="listener" in shared)
+    running = server.Running(metrics, shared.get("listener"), "listener" in shared, shared.get("marks"))
     session = cli.session or shared.get("session")
     with wiring.open_with(cli.settings, session=session) as hold:
         telemetry.watch(hold, observers, traces=options.traces)
@@ -119,7 +120,7 @@ def _in_one_process(cli: Invocation, options: Options, offer: Any, ready: Callab
             return  # Ctrl-C is how a server is stopped; it has finished what it was doing
 
 
-def _in_several(cli: Invocation, options: Options, offer: Any, ready: Callable[[str], None]) -> int:
+def _in_several(cli: Invocation, options: Options, offer: Any, ready: Callable[[str], None], **shared: Any) -> int:
     """The same in several processes. They are forked before anything is opened that they cannot share."""
     # Calls that name no session belong to the server's own, which must be the same in every process.
     session = cli.session or cli.settings.session or f"s-{os.urandom(6).hex()}"
@@ -130,17 +131,15 @@ def _in_several(cli: Invocation, options: Options, offer: Any, ready: Callable[[
         address = (offer.url or f"http://{host}:{port}").rstrip("/")
 
         def work(reached: Callable[[], None]) -> None:
-            _in_one_process(cli, options, offer, lambda url: reached(), listener=listener, session=session)
+            _in_one_process(cli, options, offer, lambda url: reached(), listener=listener, session=session, **shared)
 
         return Workers(options.workers, work).run(lambda: ready(f"{address}/mcp"))
 
 
-def _dashboard_url(url: str, token: str | None) -> str:
+def _dashboard_url(url: str, marks: Marks | None) -> str:
     """The address of the dashboard. On a local server it signs a person in, once."""
     home = url.removesuffix("/mcp") + "/"
-    if token is None:
-        return home
-    return f"{home}sign-in?code={signed(token.encode(), 'code', wall_clock())}"
+    return home if marks is None else f"{home}sign-in?code={marks.signed('code', wall_clock())}"
 
 
 def _explain(screen: render.Screen, reply: dict[str, str | None], *, needed: bool, team: bool) -> None:

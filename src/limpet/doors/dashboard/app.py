@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from limpet.api import Clock
     from limpet.catalogue.operation import Context
     from limpet.doors.dashboard.sign_in import People
+    from limpet.doors.http.capacity import Threads
     from limpet.doors.http.gate import Visit
     from limpet.doors.http.principal import Principal
     from limpet.store import Store
@@ -48,9 +49,12 @@ ALIVE_SECONDS = 15  # a comment so often keeps proxies from closing a stream in 
 
 
 class Dashboard:
-    def __init__(self, store: Store, people: People, *, clock: Clock, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, store: Store, people: People, threads: Threads, *, clock: Clock, stopping: Callable[[], bool]
+    ) -> None:
         self._store = store
         self._people = people
+        self._threads = threads
         self._clock = clock
         self._live = LivePages(stopping)
 
@@ -90,10 +94,10 @@ class Dashboard:
         self._people.give(answer, cookie)
         return answer
 
-    async def sign_out(self, request: Request, _visit: Visit) -> ASGIApp:
+    async def sign_out(self, request: Request, visit: Visit) -> ASGIApp:
         if not ours(request):
             return frame.answer(_problem("This form did not come from here", "Open the page and try again."), 403)
-        await self._people.sign_out(request)
+        await self._people.sign_out(request, visit.principal)
         answer = RedirectResponse("/sign-in", 303, headers=dict(frame.HEADERS))
         self._people.take(answer)
         return answer
@@ -176,7 +180,7 @@ class Dashboard:
             view.run(action.operation, session, **arguments(action, form))
 
         try:
-            await anyio.to_thread.run_sync(work)
+            await self._threads.run(visit.principal, action.operation, work)
         except LimpetError as problem:
             status = refusals.of(problem).status_code
             return frame.answer(frame.draw(view, _trouble(problem.message, form), NAVIGATION), status)

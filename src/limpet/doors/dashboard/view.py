@@ -1,4 +1,4 @@
-"""One visit to the dashboard: who looks at which project, where links lead, and operations called as a person."""
+"""One visit to the dashboard: who looks at which project, where links lead, and operations called in their name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from limpet.catalogue.operation import Context
     from limpet.doors.http.gate import Visit
 
-BY = "person/dashboard"  # who changes something here, in the history
+DOOR = "dashboard"  # in the history
 SESSION = "dashboard"  # where changes belong that no session of an agent is meant by
 
 
@@ -62,11 +62,11 @@ class View(NamedTuple):
 
     def context(self, session: str | None = None) -> Context:
         """For what is no operation of its own."""
-        return self.hold.context(session or SESSION, self.visit.principal.by(BY))
+        return self.hold.context(session or SESSION, self.visit.by(DOOR))
 
     def run(self, operation: str, session: str | None = None, /, **arguments: Any) -> Any:
-        """An operation, done by the person who looks. Its value."""
-        return self.hold.run(find(operation), arguments, session or SESSION, self.visit.principal.by(BY))
+        """An operation, done by the visitor. Its value."""
+        return self.hold.run(find(operation), arguments, session or SESSION, self.visit.by(DOOR))
 
     def may(self, operation: str) -> bool:
         """Whether the visitor may call it here; a button that is refused is not shown."""

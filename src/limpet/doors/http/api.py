@@ -26,44 +26,31 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from limpet.api import Clock
-    from limpet.doors.http.capacity import Quotas, Threads
+    from limpet.doors.http.capacity import Threads
     from limpet.store import Store
 
-BY = "agent/http"
-PERSON = "person/http"  # who makes and revokes tokens
-
-
-class Unreadable(Exception):
-    """A body that is no JSON object. `answer` says so."""
-
-    def __init__(self, answer: Response) -> None:
-        super().__init__()
-        self.answer = answer
+DOOR = "http"  # in the history
 
 
 class Api:
-    def __init__(self, store: Store, clock: Clock, quotas: Quotas, threads: Threads) -> None:
+    def __init__(self, store: Store, clock: Clock, threads: Threads) -> None:
         self._store = store
-        self._quotas = quotas
         self._threads = threads
         self._clock = clock
 
     async def operation(self, request: Request, visit: Visit) -> ASGIApp:
         name, project = visit.parts["operation"], visit.project
-        if refusal := visit.may_call(name) or await self._quotas.refusal(visit, name):
+        if refusal := visit.may_call(name):
             return refusal
-        try:
-            arguments = await _arguments(request)
-        except Unreadable as problem:
-            return problem.answer
+        arguments = await _arguments(request)
         session = request.headers.get(SESSION_HEADER) or own_session(visit)
 
         def call() -> dict[str, Any]:
             if project is None:
                 raise LookupError("an operation needs a project")
-            return project.hold.call(name, arguments, session=session, by=visit.principal.by(BY))
+            return project.hold.call(name, arguments, session=session, by=visit.by(DOOR))
 
-        return _json(await self._threads.run(name, call))
+        return _json(await self._threads.run(visit.principal, name, call))
 
     async def whoami(self, _request: Request, visit: Visit) -> ASGIApp:
         who = visit.principal
@@ -96,16 +83,13 @@ class Api:
         return _json({"tokens": [access_tokens.token_json(token, now) for token in visible]})
 
     async def create_token(self, request: Request, visit: Visit) -> ASGIApp:
-        try:
-            arguments = await _arguments(request)
-        except Unreadable as problem:
-            return problem.answer
+        arguments = await _arguments(request)
         who, now = visit.principal, self._clock()
         token_request = _token_request(arguments, who.tenant, now)
         if not within(visit, token_request.projects):
             return refusals.wrong_project(next(name for name in token_request.projects if not who.may_use(name)))
-        created = await anyio.to_thread.run_sync(
-            lambda: access_tokens.create(self._store, token_request, by=who.by(PERSON), now=now)
+        created = await self._threads.write(
+            who, lambda: access_tokens.create(self._store, token_request, by=visit.by(DOOR), now=now)
         )
         return _json({**access_tokens.token_json(created.token, now), "token": created.secret}, 201)
 
@@ -114,10 +98,10 @@ class Api:
 
         def work() -> access_tokens.Token:
             return access_tokens.revoke(
-                self._store, id, tenant=who.tenant, allowed=who.may_use, by=who.by(PERSON), now=now
+                self._store, id, tenant=who.tenant, allowed=who.may_use, by=visit.by(DOOR), now=now
             )
 
-        return _json(access_tokens.token_json(await anyio.to_thread.run_sync(work), now))
+        return _json(access_tokens.token_json(await self._threads.write(who, work), now))
 
 
 def within(visit: Visit, projects: tuple[str, ...]) -> bool:
@@ -148,13 +132,13 @@ def _token_request(arguments: dict[str, Any], tenant: str, now: int) -> access_t
 async def _arguments(request: Request) -> dict[str, Any]:
     kind = request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
-        raise Unreadable(refusals.not_json_type(kind))
+        raise refusals.Refused(refusals.not_json_type(kind))
     try:
         value = jsonrpc.decode(await request.body())
     except jsonrpc.RpcError as problem:
-        raise Unreadable(refusals.not_json(problem.message)) from None
+        raise refusals.Refused(refusals.not_json(problem.message)) from None
     if not isinstance(value, dict):
-        raise Unreadable(refusals.not_json(f"it is {errors.a_kind(value)}, not an object."))
+        raise refusals.Refused(refusals.not_json(f"it is {errors.a_kind(value)}, not an object."))
     return value
 
 

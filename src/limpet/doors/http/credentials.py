@@ -8,11 +8,13 @@ looked up again: so a revoked one ends within a second in every process.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import time
 from collections import OrderedDict
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.to_thread
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from limpet.store import Store
 
 REMEMBERED = 10_000  # tokens in use at once in one process
+KEYS_WAIT_SECONDS = 6  # for the keys of an identity provider; fetching them takes five at most, usually
 REMEMBERED_SECONDS = 30  # then one is looked up again, though nothing is known to have changed
 _TRUST_SECONDS = limits.TOKEN_TRUST_MS / 1_000
 
@@ -62,6 +65,8 @@ class Credentials:
         self._last: int | None = None  # the newest change of any token that was taken note of
         self._checked_at = -_TRUST_SECONDS  # when it was asked for
         self._asking = anyio.Lock()
+        self._noting: asyncio.Task[None] | None = None
+        self._fetching: asyncio.Future[None] | None = None
 
     async def principal(self, headers: Sequence[str]) -> Principal | None:
         """Who sends these Authorization headers; None when there is more than one."""
@@ -77,7 +82,17 @@ class Credentials:
             return local.principal
         if presented.startswith(access_tokens.PREFIX):
             return await self._stored(presented)
-        return None if self._oauth is None else await anyio.to_thread.run_sync(self._oauth.principal, presented)
+        return None if self._oauth is None else await self._provided(self._oauth, presented)
+
+    async def _provided(self, oauth: OAuth, presented: str) -> Principal | None:
+        """Who a token of the provider speaks for. One fetch of its keys serves all who wait, without threads."""
+        known, due = oauth.key_state(presented)
+        if due and (self._fetching is None or self._fetching.done()):
+            fetch = anyio.to_thread.run_sync(oauth.refresh_keys, limiter=anyio.CapacityLimiter(1))
+            self._fetching = asyncio.ensure_future(fetch)
+        if not known and self._fetching is not None:
+            await asyncio.wait({self._fetching}, timeout=KEYS_WAIT_SECONDS)
+        return await anyio.to_thread.run_sync(oauth.principal, presented)
 
     async def _stored(self, presented: str) -> Principal | None:
         if self._ticks() >= self._checked_at + _TRUST_SECONDS:
@@ -86,7 +101,8 @@ class Credentials:
         token, until = self._cache.get(key, (None, 0.0))
         if token is None or self._ticks() >= until:
             last, began = self._last, self._ticks()
-            token = await anyio.to_thread.run_sync(self._look_up, presented)
+            token = await anyio.to_thread.run_sync(access_tokens.recognised, self._store, presented)
+            self._note_use(token)
             # If something was changed since, it may have been this one, after it was read.
             self._remember(key, token if last == self._last else None, began + REMEMBERED_SECONDS)
         return _principal(token) if token is not None and token.good(self._clock()) else None
@@ -106,13 +122,20 @@ class Credentials:
                 del self._cache[key]
             self._last, self._checked_at = newest, began
 
-    def _look_up(self, presented: str) -> access_tokens.Token | None:
-        token = access_tokens.recognised(self._store, presented)
+    def _note_use(self, token: access_tokens.Token | None) -> None:
+        """Record the use beside the request, which does not wait for it: a read must not wait for the write lock."""
         now = self._clock()
-        if token is not None and token.good(now) and access_tokens.use_is_old(token.used_at, now):
+        busy = self._noting is not None and not self._noting.done()  # then a later look-up records it
+        if token is None or busy or not (token.good(now) and access_tokens.use_is_old(token.used_at, now)):
+            return
+
+        async def note() -> None:
             with suppress(LimpetError):  # a good token is accepted even when this cannot be written
-                access_tokens.note_use(self._store, token, now=now)
-        return token
+                await anyio.to_thread.run_sync(
+                    partial(access_tokens.note_use, self._store, token, now=now), limiter=anyio.CapacityLimiter(1)
+                )
+
+        self._noting = asyncio.create_task(note())
 
     def _remember(self, key: bytes, token: access_tokens.Token | None, until: float) -> None:
         self._cache.pop(key, None)

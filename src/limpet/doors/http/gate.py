@@ -18,11 +18,12 @@ from mcp.server.transport_security import (
     TransportSecurityMiddleware,
     TransportSecuritySettings,
 )
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from limpet.doors.http import policy, refusals
 from limpet.doors.http.principal import Level, Principal
 from limpet.errors import LimpetError, StoreProblem
+from limpet.model import AGENT, PERSON
 from limpet.protocol import jsonrpc
 from limpet.upkeep.access_tokens import project_name
 
@@ -57,6 +58,11 @@ class Visit(NamedTuple):
     project: ServedProject | None  # for routes of a project
     parts: Mapping[str, str]
     challenge: Challenge
+    person: bool = False  # came by a sign-in cookie; a token belongs to a program, also at the dashboard's routes
+
+    def by(self, door: str) -> str:
+        """Who changes something, in the history. All doors of the server take it from here."""
+        return self.principal.by(f"{PERSON if self.person else AGENT}/{door}")
 
     def refusal(self, what: str, needs: Level) -> ASGIApp | None:
         """Why the visitor may not do something that takes this level; None if they may."""
@@ -139,23 +145,15 @@ class Gate:
                 outcome = self._pages.refused(request, outcome)
             await outcome(scope, receive, send)
             return
-        principal = outcome.visit.principal
-        counted = request.method != "GET"  # a stream of events may stay for hours and holds no thread
-        if counted and (refusal := self._rates.begin(principal)):
-            await refusal(scope, receive, send)
-            return
-        try:
-            await self._within({**scope, "path": outcome.path, VISIT: outcome}, receive, send)
-        finally:
-            if counted:
-                self._rates.end(principal)
+        await self._within({**scope, "path": outcome.path, VISIT: outcome}, receive, send)
 
     async def _admit(self, request: Request) -> _Admitted | ASGIApp:
         project, path = _split(request.scope["path"])
         routes = [matched for matched in self._routes.match(path) if project is None or matched[0].per_project]
         headers = request.headers.getlist("authorization")
         public = routes and all(route.needs is Level.PUBLIC for route, _ in routes)
-        if not headers and not public and any(route.people for route, _ in routes):
+        person = not headers and not public and any(route.people for route, _ in routes)
+        if person:
             principal = await self._pages.principal(request)
         else:
             principal = NOBODY if public else await self._credentials.principal(headers)
@@ -168,7 +166,7 @@ class Gate:
             ways = {way for route, _ in routes for way in route.methods}
             return refusals.no_method(request.method, ways) if ways else refusals.no_route(request.scope["path"])
         route, parts = chosen[0]
-        visit = Visit(principal, None, parts, self._challenge)
+        visit = Visit(principal, None, parts, self._challenge, person)
         return visit.refusal(f"{request.method} {path}", route.needs) or self._place(request, visit, route, project)
 
     def _place(self, request: Request, visit: Visit, route: policy.Route, project: str | None) -> _Admitted | ASGIApp:
@@ -194,10 +192,15 @@ class Gate:
         return self._projects.get(principal.tenant, project)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose body is complete."""
         admitted: _Admitted = scope[VISIT]
         scope[VISIT] = admitted.visit
         try:
             answer = await self._handlers[admitted.name](Request(scope, receive), admitted.visit)
+        except ClientDisconnect:
+            return  # the client hung up while it sent the body: there is nobody to answer
+        except refusals.Refused as problem:
+            answer = problem.answer
         except LimpetError as problem:
             answer = refusals.of(problem)
         except Exception:

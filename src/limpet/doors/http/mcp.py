@@ -13,6 +13,7 @@ or that of the token where there are several.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
@@ -29,10 +30,11 @@ from mcp_types.methods import serialize_server_result
 from starlette.responses import JSONResponse, Response
 
 from limpet import __version__
-from limpet.doors.http import policy
+from limpet.doors.http import policy, refusals
 from limpet.doors.http.fast_path import CALL, SESSION_ID, FastCall, FastPath, Owner
 from limpet.doors.http.gate import SESSION_HEADER, VISIT, Visit
 from limpet.doors.http.principal import Level
+from limpet.errors import LimpetError
 from limpet.protocol import jsonrpc
 from limpet.protocol.mcp_server import ClientState, Surface, finished
 
@@ -42,12 +44,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from limpet.api import Instructions, Limpet
-    from limpet.doors.http.capacity import Quotas, Threads
+    from limpet.doors.http.capacity import Threads
 
 TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
 TRANSPORT_SESSIONS_MAX = 1_000  # open at once: far more than the agents of one person
 UNUSED_MAX = 1_000  # clients whose instructions are remembered until their first call
-BY = "agent/mcp"
+MARK_SECONDS = 0.1  # for a handoff to be recorded as used before a read is answered; usually milliseconds
+DOOR = "mcp"  # in the history
 
 _log = logging.getLogger("limpet.mcp_http")
 Kind = type[Surface]
@@ -81,6 +84,7 @@ class Answers:
             for has_folder in (True, False)
         }
         self._unused: OrderedDict[tuple[str, ...], Instructions] = OrderedDict()
+        self._marking: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.request_id is None:
@@ -97,27 +101,48 @@ class Answers:
             return await self.answer(McpRequest(ctx.method, params, ctx.protocol_version, visit, session, client, True))
         except jsonrpc.RpcError as problem:
             raise MCPError(problem.code, problem.message, problem.data) from None
+        except refusals.Refused as problem:
+            raise MCPError(jsonrpc.INVALID_REQUEST, problem.message) from None
 
     async def answer(self, request: McpRequest) -> dict[str, Any]:
-        """The reply, or RpcError. Nothing else comes out of here."""
+        """The reply, RpcError, or Refused when too much is under way. Nothing else comes out of here."""
         # One thread does one whole call. A client that goes away does not stop it half way: the
         # thread is waited for, and what it wrote was one transaction.
         tool = request.params.get("name") if request.method == CALL else None
-        return await self._threads.run(tool, partial(self._answer, request))
+        if not isinstance(tool, str):
+            tool = None
+        elif tool not in policy.WRITING:
+            await self._mark_used(request)
+        return await self._threads.run(request.visit.principal, tool, partial(self._answer, request))
+
+    async def _mark_used(self, request: McpRequest) -> None:
+        """Record that the instructions were read. A call that reads does not wait for the write lock because of it."""
+        who, principal = _who(request), request.visit.principal
+        unused = None if principal.level is Level.READ else self._unused.pop(who, None)
+        if unused is None:
+            return
+
+        async def mark() -> None:
+            try:
+                await self._threads.write(principal, unused.used)
+            except (LimpetError, refusals.Refused):
+                self._remember(who, unused)  # the next call tries again
+
+        task = asyncio.create_task(mark())
+        self._marking.add(task)
+        task.add_done_callback(self._marking.discard)
+        await asyncio.wait({task}, timeout=MARK_SECONDS)
 
     def _answer(self, request: McpRequest) -> dict[str, Any]:
         visit, project = request.visit, request.visit.project
         client = ClientState(revision=request.revision, session=request.session)
-        who: tuple[str, ...] = (visit.principal.id, request.client)
+        who = _who(request)
         try:
             if project is None:
                 raise LookupError("a request without a project came through the gate")
-            who = (visit.principal.id, *project.hold.scope, request.client)
             if request.method == CALL:
                 client.unused = self._unused.pop(who, None)
-            surface = self._surfaces[visit.principal.level, project.has_folder].over(
-                project.hold, visit.principal.by(BY)
-            )
+            surface = self._surfaces[visit.principal.level, project.has_folder].over(project.hold, visit.by(DOOR))
             handler = surface.handler(request.method, request.params, request.revision)
             reply = finished(request.method, handler(request.params, client, request.revision), request.revision)
             return (
@@ -139,6 +164,12 @@ class Answers:
             self._unused[who] = unused
             while len(self._unused) > UNUSED_MAX:
                 self._unused.popitem(last=False)
+
+
+def _who(request: McpRequest) -> tuple[str, ...]:
+    """Whose instructions are remembered: the credential's, in one project, for one client."""
+    project = request.visit.project
+    return (request.visit.principal.id, *(project.hold.scope if project else ()), request.client)
 
 
 def _allowed(level: Level, has_folder: bool) -> Callable[[str], bool]:
@@ -189,12 +220,10 @@ class McpDoor:
         *,
         session: str | None,
         security: TransportSecuritySettings,
-        quotas: Quotas,
         threads: Threads,
         kind: Kind = Surface,
         stateless: bool = False,
     ) -> None:
-        self._quotas = quotas
         self._fast_path = FastPath(stateless=stateless)
         self._answers = Answers(home, profile, session, threads, kind, self._fast_path)
         server: Server[Any] = Server("limpet", version=__version__)
@@ -221,7 +250,7 @@ class McpDoor:
                 message = jsonrpc.decode(body)
             except jsonrpc.RpcError as problem:
                 return JSONResponse(jsonrpc.error(problem), status_code=400)
-            if refusal := await self._refusal(message, visit):
+            if refusal := self._refusal(message, visit):
                 return refusal
             # Half of a character is refused by the SDK in words of its own.
             if not jsonrpc.may_hold_halves(body) and (call := self._fast_path.call(request, message, owner(visit))):
@@ -241,7 +270,7 @@ class McpDoor:
         headers = {SESSION_ID: call.transport} if call.transport else None
         return Response(jsonrpc.encode(reply), headers=headers, media_type="application/json")
 
-    async def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
+    def _refusal(self, message: object, visit: Visit) -> ASGIApp | None:
         """Why the visitor may not send this message. What is no message the SDK refuses itself."""
         if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
             return None
@@ -251,7 +280,7 @@ class McpDoor:
         tool = params.get("name") if method == "tools/call" and isinstance(params, dict) else None
         if not isinstance(tool, str) or tool not in policy.OPERATIONS:
             return None
-        return visit.may_call(tool) or await self._quotas.refusal(visit, tool)
+        return visit.may_call(tool)
 
 
 def owner(visit: Visit) -> Owner:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -71,29 +70,31 @@ class Keys:
         if "://" in place:
             _check_address(place)
         self._clock = clock
-        self._lock = threading.Lock()
         self._keys: dict[str, _Key] = {}
-        self._fetched = self._fetched_at = -float("inf")
+        self._fetched = self._asked = -float("inf")
 
     def find(self, name: str) -> _Key | None:
+        """A key as it is known now."""
+        return None if self._clock() - self._fetched > KEYS_STALE_SECONDS else self._keys.get(name)
+
+    def take_turn(self, name: str) -> bool:
+        """Whether the caller is to `refresh` before it looks up this key: it is unknown, or was fetched long ago."""
         now = self._clock()
         old = now - self._fetched > KEYS_FRESH_SECONDS
-        if (old or name not in self._keys) and now - self._fetched_at > ASK_AGAIN_SECONDS:
-            with self._lock:  # one asks, the others wait for what it learns
-                if self._clock() - self._fetched_at > ASK_AGAIN_SECONDS:
-                    self._refresh()
-        if self._clock() - self._fetched > KEYS_STALE_SECONDS:
-            return None
-        return self._keys.get(name)
+        due = (old or name not in self._keys) and now - self._asked > ASK_AGAIN_SECONDS
+        if due:
+            self._asked = now
+        return due
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Ask the provider, which may take long. Others go by what is known meanwhile."""
         try:
             keys = _parse(self._read(self._place))
         except (OSError, ValueError) as problem:
             _log.warning("the keys at %s could not be read: %s", self._place, problem)
         else:
             self._keys, self._fetched = keys, self._clock()
-        self._fetched_at = self._clock()
+        self._asked = self._clock()
 
 
 class OAuth:
@@ -110,8 +111,21 @@ class OAuth:
         self._tenant = tenant
         self._keys = keys or Keys(rules.jwks)
 
+    def key_state(self, token: str) -> tuple[bool, bool]:
+        """Whether the key that a token names is known, and whether the caller is to `refresh_keys` because of it."""
+        try:
+            name = _header(token).get("kid")
+        except (_InvalidToken, jwt.PyJWTError, ValueError, RecursionError):
+            return True, False  # it is refused without a key
+        if not isinstance(name, str):
+            return True, False
+        return self._keys.find(name) is not None, self._keys.take_turn(name)
+
+    def refresh_keys(self) -> None:
+        self._keys.refresh()
+
     def principal(self, token: str) -> Principal | None:
-        """Who the token speaks for; None when it is not good. May wait for the provider."""
+        """Who the token speaks for; None when it is not good. Waits for the provider unless somebody else does."""
         try:
             return self._who(self._claims(token))
         except (_InvalidToken, jwt.PyJWTError, BadInput, ValueError, RecursionError) as problem:
@@ -119,9 +133,7 @@ class OAuth:
             return None
 
     def _claims(self, token: str) -> dict[str, Any]:
-        if len(token) > TOKEN_MAX_CHARS or not token.isascii():
-            raise _InvalidToken("it is too long, or not a token at all")
-        header = jwt.get_unverified_header(token)
+        header = _header(token)
         algorithm, name = header.get("alg"), header.get("kid")
         kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else None
         if kind is None or not isinstance(name, str):
@@ -131,6 +143,8 @@ class OAuth:
             kind_of_token = kind_of_token.lower()
         if "crit" in header or kind_of_token not in TYPES:
             raise _InvalidToken("it is not an access token")
+        if self._keys.take_turn(name):
+            self._keys.refresh()
         key = self._keys.find(name)
         if key is None or key.kind != kind or key.algorithm not in (None, algorithm):
             raise _InvalidToken("no key of the provider fits it")
@@ -168,6 +182,12 @@ class OAuth:
             tuple(access_tokens.project_name(project) for project in projects),
             expires_at=int(claims["exp"]) * 1_000,
         )
+
+
+def _header(token: str) -> dict[str, Any]:
+    if len(token) > TOKEN_MAX_CHARS or not token.isascii():
+        raise _InvalidToken("it is too long, or not a token at all")
+    return jwt.get_unverified_header(token)
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -76,9 +76,9 @@ OPERATIONS: Mapping[str, Level] = {row.name: LEVELS[row.level] for row in _ROWS}
 # Operations on files beside the store. Only the project that the server was started in has such files; every other
 # project would otherwise be shown, or write, the files of that one.
 IN_FOLDER = frozenset(row.name for row in _ROWS if row.in_folder)
-FREEING = frozenset(row.name for row in _ROWS if row.frees)  # what a tenant over quota may still call
 WAITING = frozenset(row.name for row in _ROWS if row.waits)
 LONG = frozenset(row.name for row in _ROWS if row.slow)
+WRITING = frozenset(row.name for row in _ROWS if not row.read_only)
 
 
 class RouteTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,18 @@ STATUS: Mapping[type[LimpetError], int] = {
 NO_STORE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
+class Refused(Exception):
+    """Ends a request with this answer."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__()
+        self.answer = answer
+
+    @property
+    def message(self) -> str:
+        return str(json.loads(bytes(self.answer.body))["message"])
+
+
 def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
     body = {"error": code, "message": message, **more}
     return JSONResponse(body, status, headers={**NO_STORE, **(headers or {})})
@@ -28,7 +41,8 @@ def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | N
 def of(problem: LimpetError) -> Response:
     """A LimpetError as a response, with the sentence that every door shows."""
     status = next((status for kind, status in STATUS.items() if isinstance(problem, kind)), 503)
-    return refusal(status, problem.code, problem.message)
+    later = {"Retry-After": "5"} if isinstance(problem, StoreBusy) else None
+    return refusal(status, problem.code, problem.message, later)
 
 
 def unauthorized(challenge: str, *, presented: bool) -> Response:
@@ -90,17 +104,9 @@ def too_often(seconds: int, limit: str) -> Response:
     return refusal(429, "too_often", text, {"Retry-After": str(seconds)}, retry_after=seconds)
 
 
-def too_many_at_once(limit: int) -> Response:
-    text = f"this token has {limit} calls under way, which is the limit. Wait for one to end, then call again."
+def too_many_at_once(limit: int, lane: str) -> Response:
+    text = f"this token has {limit} {lane}s under way, which is the limit. Wait for one to end, then call again."
     return refusal(429, "too_many_at_once", text, {"Retry-After": "1"}, retry_after=1)
-
-
-def over_quota(what: str, used: int, limit: int) -> Response:
-    text = (
-        f"this tenant keeps {used:,} {what}; its limit on this server is {limit:,}. Nothing was changed; "
-        "delete what is not needed, or ask whoever runs the server for more."
-    )
-    return refusal(507, "over_quota", text)
 
 
 def not_json(why: str) -> Response:

@@ -6,12 +6,15 @@ the run (or none); a server for teams knows its people by the tokens in the stor
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import gc
+import logging
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -20,12 +23,14 @@ from starlette.responses import JSONResponse
 
 from limpet.doors.dashboard.app import Dashboard
 from limpet.doors.dashboard.pages import PAGES
-from limpet.doors.dashboard.sign_in import People
+from limpet.doors.dashboard.sign_in import Marks, People
 from limpet.doors.http import api, policy, refusals
 from limpet.doors.http import metrics as observed
 from limpet.doors.http.capacity import Quotas, Rates, Threads
+from limpet.doors.http.connections import ACCEPTED_AT_ONCE, bounded
 from limpet.doors.http.credentials import Credentials, Local
 from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
+from limpet.doors.http.health import Health
 from limpet.doors.http.mcp import Kind, McpDoor
 from limpet.doors.http.principal import Level, Principal
 from limpet.doors.http.projects import Projects
@@ -49,6 +54,8 @@ GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
 BACKLOG = 2_048  # connections that wait to be accepted, as uvicorn has it
 METADATA = "/.well-known/oauth-protected-resource"
 
+_log = logging.getLogger("limpet.http")
+
 
 class Offer(NamedTuple):
     """Who may use the server. With `team` there is no token of the run, and `token` is not used."""
@@ -64,6 +71,7 @@ class Running(NamedTuple):
     metrics: Metrics | None = None
     listener: socket.socket | None = None  # already open, and shared
     stateless: bool = False
+    marks: Marks | None = None  # of sign-ins at a local server, shared by its processes
 
 
 class Site(NamedTuple):
@@ -92,13 +100,15 @@ def build_app(
     origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
-    quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
+    quotas, rates = Quotas(hold.store, hold.bounds.server), Rates(hold.bounds.server)
+    threads = Threads(rates)
+    if offer.team and quotas.any:
+        hold.observe(quotas.around)
     mcp = McpDoor(
         hold,
         profile,
         session=session,
         security=security,
-        quotas=quotas,
         threads=threads,
         kind=kind,
         stateless=running.stateless,
@@ -106,15 +116,18 @@ def build_app(
     metadata = _Metadata(oauth, offer.url)
     local = _local(hold, offer)
     credentials = Credentials(hold.store, clock=hold.clock, local=local, oauth=oauth)
-    people = People(hold.store, credentials, clock=hold.clock, local=local, secure=offer.url.startswith("https:"))
-    dashboard = Dashboard(hold.store, people, clock=hold.clock, stopping=stopping)
+    secure = offer.url.startswith("https:")
+    people = People(
+        hold.store, credentials, clock=hold.clock, local=local, secure=secure, marks=running.marks, threads=threads
+    )
+    dashboard = Dashboard(hold.store, people, threads, clock=hold.clock, stopping=stopping)
     handlers: dict[str, Handler] = {
-        "health": _health,
+        "health": Health(hold.store).handle,
         "resource_metadata": metadata.metadata,
         "resource_metadata_mcp": metadata.metadata,
         "mcp": mcp.handle,
         "metrics": observed.Numbers(hold, running.metrics).handle,
-        **api.handlers(api.Api(hold.store, hold.clock, quotas, threads)),
+        **api.handlers(api.Api(hold.store, hold.clock, threads)),
         **dashboard.handlers(),
     }
     prefix = hold.bounds.server.scope_prefix if oauth else ""
@@ -122,7 +135,7 @@ def build_app(
         _with_handlers(routes(), handlers),
         credentials=credentials,
         projects=Projects(hold),
-        rates=Rates(hold.bounds.server),
+        rates=rates,
         security=security,
         challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
         lifespan=mcp.transport,
@@ -158,10 +171,6 @@ def _oauth(hold: Limpet, offer: Offer) -> OAuth | None:
     from limpet.doors.http.oauth import OAuth  # late: few have an identity provider, and it needs cryptography
 
     return OAuth(rules, audience=f"{offer.url}/mcp" if offer.url else "", tenant=hold.scope.tenant)
-
-
-async def _health(_request: Request, _visit: Visit) -> ASGIApp:
-    return JSONResponse({"status": "ok"})
 
 
 class _Metadata:
@@ -205,7 +214,10 @@ class _Uvicorn(uvicorn.Server):
         self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(_log_problem)
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)  # asyncio has set the number that it accepts at once
         if self.started:
             settled()
             self._on_started()
@@ -213,6 +225,15 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_stopping()
         await super().shutdown(sockets)
+
+
+def _log_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log a problem of the event loop: in one line if a connection could not be accepted."""
+    problem = context.get("exception")
+    if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+        _log.warning("no connection can be accepted for a second: %s", problem.strerror)
+    else:
+        loop.default_exception_handler(context)
 
 
 def serve(
@@ -248,6 +269,8 @@ def serve(
             server_header=False,
             proxy_headers=False,  # nothing here depends on where a request seems to come from
             ws="none",
+            http=bounded(),
+            backlog=ACCEPTED_AT_ONCE,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         _Uvicorn(config, lambda: on_ready(f"{reachable.url}/mcp"), stop.set).run(sockets=[listener])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from limpet import errors
-from limpet.doors.proxy import rewrite
+from limpet.doors.proxy import bounds, rewrite
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"  # in `_meta`, from 2026-07-28 on
 VERSION_HEADER_SINCE = "2025-06-18"  # earlier revisions have no header for the revision
@@ -166,6 +166,13 @@ def requests_in(value: object) -> set[rewrite.Key]:
 # --- responses --------------------------------------------------------------------------------------------------------
 
 
+class TooLong(Exception):
+    """A message of the server is longer than the limit."""
+
+    def __init__(self) -> None:
+        super().__init__(f"its answer is longer than {bounds.MESSAGE_MAX_BYTES:,} bytes, which is the limit")
+
+
 class StreamEvent(NamedTuple):
     """An event of a stream. Any part may be missing."""
 
@@ -177,6 +184,7 @@ class StreamEvent(NamedTuple):
 def sse_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of a stream without their ends, which are LF, CR or CRLF."""
     parts: list[bytes] = []
+    size = 0
     after_cr = False
     for chunk in chunks:
         text = chunk[1:] if after_cr and chunk[:1] == b"\n" else chunk
@@ -186,8 +194,12 @@ def sse_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         for line in full_lines:
             yield b"".join((*parts, line))
             parts = []
+            size = 0
         if rest:
             parts.append(rest)
+            size += len(rest)
+            if size > bounds.MESSAGE_MAX_BYTES:
+                raise TooLong
 
 
 def events(chunks: Iterable[bytes]) -> Iterator[StreamEvent]:
@@ -196,16 +208,20 @@ def events(chunks: Iterable[bytes]) -> Iterator[StreamEvent]:
     id: str | None = None
     retry: int | None = None
     kind = b"message"
+    size = 0
     for line in sse_lines(chunks):
         if not line:
             if kind == b"message" and (data or id is not None or retry is not None):
                 yield StreamEvent(b"\n".join(data), id, retry)
-            data, id, retry, kind = [], None, None, b"message"
+            data, id, retry, kind, size = [], None, None, b"message", 0
             continue
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
             data.append(value)
+            size += len(value)
+            if size > bounds.MESSAGE_MAX_BYTES:
+                raise TooLong
         elif name == b"id" and b"\0" not in value:
             id = value.decode("utf-8", "replace")
         elif name == b"event":

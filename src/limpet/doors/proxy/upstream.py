@@ -12,14 +12,16 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol
 
 from limpet import errors, settings
+from limpet.doors.proxy import bounds
 
 LINGER_SECONDS = 60.0  # to wait for answers after the client has closed its end and still reads
+SILENT_SECONDS = 5.0  # … without hearing anything: a call that hangs must not keep the proxy
 POLL_SECONDS = 0.1  # between two checks for the end, once it has begun
 READ_BYTES = 1 << 20
 PIPE_BYTES = 1 << 20  # the most that Linux allows every user; with 64 KiB, 10 MB take 160 turns
@@ -117,15 +119,20 @@ class Pipe:
         return self._open and not poll.poll(0)
 
 
-def lines(descriptor: int) -> Iterator[bytes]:
-    """Every line with its end; when the stream ends also a last one without."""
+Substitute = Callable[[bytes, bytes], bytes]  # the beginning of a message that is too long, and its end once known
+
+
+def lines(descriptor: int, substitute: Substitute = bounds.too_long) -> Iterator[bytes]:
+    """Every line with its end; when the stream ends also a last one without.
+
+    A line that is too long is skipped, and replaced by what `substitute` makes of it. One that does not end at all ends
+    the stream.
+    """
     parts: list[bytes] = []
-    amount = READ_BYTES >> 4
+    size, amount, after = 0, READ_BYTES >> 4, b""
     while True:
-        try:
-            data = os.read(descriptor, amount)
-        except OSError:
-            data = b""
+        data = after or _read(descriptor, amount)
+        after = b""
         if not data:
             if parts:
                 yield b"".join(parts)
@@ -135,6 +142,13 @@ def lines(descriptor: int) -> Iterator[bytes]:
         end = data.find(b"\n")
         if end < 0:
             parts.append(data)
+            size += len(data)
+            if size > bounds.MESSAGE_MAX_BYTES:
+                head = b"".join(parts[:8])[: bounds.EDGE_BYTES]  # the first reads may be short
+                rest = yield from _skipped(descriptor, head, parts.pop()[-bounds.EDGE_BYTES :], substitute)
+                if rest is None:
+                    return
+                parts, size, after = [], 0, rest
             continue
         if end == len(data) - 1 and not parts:  # the usual case: one message, read at once
             yield data
@@ -145,6 +159,35 @@ def lines(descriptor: int) -> Iterator[bytes]:
             parts = []
         if rest:
             parts.append(rest)
+        size = len(rest)
+
+
+def _skipped(descriptor: int, head: bytes, tail: bytes, substitute: Substitute) -> Generator[bytes, None, bytes | None]:
+    """Read to the end of a line without keeping it. Returns what was read after it; None at the end of the stream."""
+    answer = substitute(head, b"")
+    if answer:
+        yield answer
+    skipped = 0
+    while skipped < bounds.SKIPPED_MAX_BYTES:
+        data = _read(descriptor, READ_BYTES)
+        if not data:
+            return None
+        line, end, rest = data.partition(b"\n")
+        tail = (tail + line)[-bounds.EDGE_BYTES :]
+        skipped += len(line)
+        if end:
+            if not answer and (late := substitute(head, tail)):
+                yield late
+            return rest
+    say("a message did not end, so the server that sends it is ended")
+    return None
+
+
+def _read(descriptor: int, amount: int) -> bytes:
+    try:
+        return os.read(descriptor, amount)
+    except OSError:
+        return b""
 
 
 def queued(queue: SimpleQueue[bytes | None]) -> Iterator[bytes]:
@@ -185,9 +228,14 @@ def until_client_leaves(events: Events, signals: list[int], work: Work, to_clien
         if signals:
             return SIGNALLED + signals[0]
         if left is not None:
-            waits = work.keeping() or (work.unanswered() and to_client.is_read())
+            waits = work.keeping() or (work.unanswered() and to_client.is_read() and not _is_silent(work, left))
             if not waits or time.monotonic() > left + LINGER_SECONDS:
                 return 0
+
+
+def _is_silent(work: Work, left: float) -> bool:
+    """Whether nothing has come from the upstream for long enough after the client has closed its end."""
+    return time.monotonic() > max(left, work.heard()) + SILENT_SECONDS
 
 
 # --- a process --------------------------------------------------------------------------------------------------------
@@ -271,8 +319,9 @@ class ProcessLink:
                 work.close_upstream()
                 self._plan(now + TERM_SECONDS, signal.SIGTERM, signal.SIGKILL)
             if "client" in events:
-                needed = not work.close_upstream() or work.unanswered()
-                if not (needed and to_client.is_read() and now < events["client"] + LINGER_SECONDS):
+                left = events["client"]
+                needed = (not work.close_upstream() or work.unanswered()) and not _is_silent(work, left)
+                if not (needed and to_client.is_read() and now < left + LINGER_SECONDS):
                     self._plan(now + LEAVE_SECONDS, signal.SIGTERM, signal.SIGKILL)
             while self._ends and self._ends[0][0] <= now:
                 self._send(self._ends.pop(0)[1])

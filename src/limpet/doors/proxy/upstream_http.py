@@ -21,8 +21,8 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from limpet import __version__
+from limpet.doors.proxy import bounds, rewrite
 from limpet.doors.proxy import http_rules as http
-from limpet.doors.proxy import rewrite
 from limpet.doors.proxy.upstream import (
     UPSTREAM_ENDED,
     End,
@@ -261,6 +261,8 @@ class HttpLink:
             response = connection.http.getresponse()
             why, again = self._take(response, connection, post)
             reusable = response.isclosed() and not response.will_close
+        except http.TooLong as problem:
+            why = str(problem)
         except BROKEN as problem:
             why = f"the connection broke before the answer came ({_why(problem)})"
         except Exception as problem:
@@ -283,7 +285,9 @@ class HttpLink:
         if response.status == 200 and kind == "text/event-stream":
             self._take_session(response, post)
             return self._take_stream(response, connection, post), False
-        body = response.read()
+        body = response.read(bounds.MESSAGE_MAX_BYTES + 1)
+        if len(body) > bounds.MESSAGE_MAX_BYTES:
+            raise http.TooLong
         if response.status == 200:
             self._take_session(response, post)
             if body.strip():
@@ -437,6 +441,8 @@ class HttpLink:
                     last, retry = event.id or last, _seconds(event.retry, retry)
                     if event.data:
                         self._hear(event.data, None)
+            except http.TooLong as problem:
+                say(f"{self._place.shown}: {problem}")
             except BROKEN:
                 pass
             _drop(self._stream)

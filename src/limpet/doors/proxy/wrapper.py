@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from limpet import errors
-from limpet.doors.proxy import rewrite
+from limpet.doors.proxy import bounds, rewrite
 from limpet.doors.proxy.backend import Backend
 from limpet.doors.proxy.tool_pinning import ToolPinning
 from limpet.doors.proxy.upstream import UPSTREAM_ENDED, Events, Link, Pipe, Workers, complain, lines, say, widen
@@ -122,7 +122,7 @@ class Wrapper:
     # --- from the client ----------------------------------------------------------------------------------------------
 
     def _up(self) -> None:
-        for line in lines(self._client_in):
+        for line in lines(self._client_in, self._refuse_long):
             try:
                 passes = self._look_up(line)
             except Exception as problem:
@@ -131,6 +131,13 @@ class Wrapper:
             if passes:
                 self._upstream.write(line)
         self._events.put("client")
+
+    def _refuse_long(self, head: bytes, _tail: bytes) -> bytes:
+        """Answer a request that is too long to be passed on; there is nothing for the upstream."""
+        if (request := rewrite.plain_request(head)) is not None:
+            why = f"The message is longer than {bounds.MESSAGE_MAX_BYTES:,} bytes, the limit. Send less at a time."
+            self._to_client.write(bounds.refusal(request[0], why))
+        return b""
 
     def _look_up(self, line: bytes) -> bool:
         """Register the requests in a line. Whether the line can pass at once."""
@@ -262,6 +269,9 @@ class Wrapper:
     def _look_down(self, line: bytes) -> bool:
         """Find the requests that a line answers. Whether the line can pass at once."""
         key = rewrite.reply_id(line)
+        if (why := bounds.problem(line)) is not None:
+            self._refuse(key, why)
+            return False
         if key is not None:
             request = self._pending.pop(key, OTHER)
             if request is OTHER or (request.message and self._passes(line, request)):
@@ -277,6 +287,13 @@ class Wrapper:
             return True
         self._keep(line, requests, self._refused(line) if listed and self._pinning.strict else line)
         return False
+
+    def _refuse(self, key: rewrite.Key | None, why: str) -> None:
+        """Drop a message that cannot pass. The request that it answers gets an error."""
+        if key is None:
+            say(why)
+        elif self._pending.pop(key, None) is not None:
+            self._to_client.write(bounds.refusal(key, why))
 
     def _passes(self, line: bytes, request: Pending) -> bool:
         """Whether the reply to a call needs no change, as far as can be seen without decoding it."""

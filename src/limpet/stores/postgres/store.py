@@ -62,6 +62,9 @@ class PostgresStore:
     def usage(self, tenant: str) -> Usage:
         return self._db.snapshot(tenant, lambda con: usage(PostgresSql(con), tenant))
 
+    def probe_write(self) -> None:
+        self._db.write("", lambda con, _: (None, ()))
+
     def scrub(self) -> bool:
         return False  # the server's own vacuum clears its files in its own time
 

@@ -68,6 +68,9 @@ class SqliteStore:
     def usage(self, tenant: str) -> Usage:
         return self._db.snapshot(lambda con: usage(con, tenant))
 
+    def probe_write(self) -> None:
+        self._db.write(lambda con: None)
+
     def scrub(self) -> bool:
         def work(con: Connection) -> None:
             for index in ("terms", "output_terms"):
