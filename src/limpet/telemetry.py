@@ -25,6 +25,7 @@ from limpet.model import iso
 if TYPE_CHECKING:
     from limpet.api import Limpet, Run
     from limpet.catalogue.operation import Operation
+    from limpet.redaction import Masking
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
@@ -55,10 +56,12 @@ def watch(hold: Limpet, sees: Sequence[See], *, traces: bool = False) -> None:
 
 
 def _timed(run: Run, project: str, sees: Sequence[See]) -> Run:
-    def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+    def watched(
+        operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str, masking: Masking | None = None
+    ) -> Any:
         began, outcome = time.perf_counter(), FAILED
         try:
-            answer = run(operation, arguments, session, by)
+            answer = run(operation, arguments, session, by, masking)
             outcome = OK
         except LimpetError as problem:
             outcome = problem.code
@@ -158,7 +161,9 @@ def _spans(run: Run, project: str) -> Run:
 
     tracer = trace.get_tracer("limpet")
 
-    def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+    def watched(
+        operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str, masking: Masking | None = None
+    ) -> Any:
         attributes = {"limpet.operation": operation.name, "limpet.by": by, "limpet.project": project}
         # An error message can repeat stored texts, so the code is recorded and not the exception.
         with tracer.start_as_current_span(
@@ -166,7 +171,7 @@ def _spans(run: Run, project: str) -> Run:
         ) as span:
             outcome = FAILED
             try:
-                answer = run(operation, arguments, session, by)
+                answer = run(operation, arguments, session, by, masking)
                 outcome = OK
             except LimpetError as problem:
                 outcome = problem.code

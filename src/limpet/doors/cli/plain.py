@@ -8,6 +8,7 @@ from limpet.catalogue.table import COMMANDS
 from limpet.doors.cli import replies
 from limpet.doors.cli.command import ARGUMENT, BY_ID, FLAG, LINE, LINES, LIST, REST, Parameter
 from limpet.doors.cli.invocation import BY, Invocation
+from limpet.redaction import Masking
 
 
 def run(cli: Invocation, **values: Any) -> int:
@@ -25,8 +26,9 @@ def run(cli: Invocation, **values: Any) -> int:
     elif session is None:
         session = cli.session_for(command.calls_for)
     arguments |= command.fixed
-    value = cli.hold.run(operation, arguments, session, BY)
-    return replies.show(cli, operation.name, operation.render(value), arguments)
+    masking = Masking(cli.keep_secret)
+    value = cli.hold.run(operation, arguments, session, BY, masking)
+    return replies.show(cli, operation.name, operation.render(value, masking), arguments)
 
 
 def _argument(cli: Invocation, param: Parameter, value: Any, required: set[str]) -> Any:
