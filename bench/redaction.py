@@ -266,7 +266,7 @@ FORMS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
         (key := f"{'S' + 'G'}.{some(source, WORD, 22)}.{some(source, WORD, 43)}"),
         f"mail key {key}",
     ),
-    "npmrc": lambda source: ((key := some(source, ALNUM, 40)), f"//registry.npmjs.org/:_authToken={key}"),
+    "npmrc": lambda source: ((key := some(source, ALNUM, 40)), f"//npm.example.com/:_authToken={key}"),
     "docker config": lambda source: (
         (pair := base64.b64encode(f"app:{password(source)}".encode()).decode()),
         json.dumps({"auths": {"r.example.com": {"auth": pair}}}),

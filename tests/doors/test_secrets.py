@@ -132,6 +132,15 @@ def test_numbers_and_nested_values_of_state_stay_json(cli: Cli) -> None:
     assert read["done"] is True
 
 
+def test_a_key_that_is_a_secret_is_refused_and_a_key_that_names_one_masks_it(cli: Cli) -> None:
+    ran = cli("memory", "write", SECRET, "the mirror", "--json")
+    assert ran.error["code"] == "secret_in_name"
+    assert SECRET not in ran.err
+    assert cli.ask("memory", "write", "staging-password", "hunter2hunter2")["masked"]["kinds"] == ["password"]
+    assert cli.ask("memory", "show", "staging-password")["content"] == "[redacted:password]"
+    assert holds(cli.folder, SECRET, "hunter2hunter2") == []
+
+
 # --- changes of what is stored ----------------------------------------------------------------------------------------
 
 
