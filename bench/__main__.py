@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 import apsw
 
 import limpet
-from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, start, stdio, survival, writers
+from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, redaction, start, stdio, survival, writers
 from bench.figures import taken
 from bench.measure import OUT, ROOT, Sizes, clear_out
 from bench.page import write
@@ -67,6 +67,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "outputs": outputs.run,
     "survival": survival.run,
     "journal": journal.run,
+    "redaction": redaction.run,
     "adapters": _adapters,
     "dashboard": dashboard.run,
     "load": _under_load,

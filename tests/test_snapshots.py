@@ -64,6 +64,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.needs("update_notepad", "operation append", "content (not empty)"),
     errors.not_used("update_notepad", "operation append", "find and replace"),
     errors.reserved_key("scratchpad", "Use scratch_note with a mode to work on the scratchpad."),
+    errors.secret_in_name("memory"),
     errors.bad_name("key", "two\nlines", "it must be one line of visible characters"),
     errors.unknown_profile("tiny", ("core", "full")),
     errors.unknown_operation("forget", "Those that exist: add_note."),

@@ -18,6 +18,7 @@ from limpet.catalogue.table import WITH_WINDOW, find, guidance, operation_of, pr
 from limpet.memory import handoff
 from limpet.memory.handoff import MAIN as MAIN_LINE
 from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo
+from limpet.redaction import Masking
 from limpet.settings import Bounds
 from limpet.store import Finding, Progress, Restored, Store, no_progress
 
@@ -50,7 +51,7 @@ else:  # every server starts with this module, and few calls need these
 P = ParamSpec("P")
 T = TypeVar("T")
 Clock = Callable[[], int]
-Run = Callable[[Operation, Mapping[str, Any], str | None, str], Any]  # as Limpet.run
+Run = Callable[[Operation, Mapping[str, Any], str | None, str, Masking | None], Any]  # as Limpet.run
 LIBRARY = "agent/library"  # who calls, unless the caller says so
 NO_FOLDER = os.path.join(os.devnull, "none")  # a path where no file can be
 
@@ -145,20 +146,39 @@ class Limpet:
 
     # --- calling operations -------------------------------------------------------------------------------------------
 
-    def run(self, operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
-        """Check the arguments, call the operation and return its value."""
+    def run(
+        self,
+        operation: Operation,
+        arguments: Mapping[str, Any],
+        session: str | None,
+        by: str,
+        masking: Masking | None = None,
+    ) -> Any:
+        """Check the arguments, call the operation and return its value. `masking` says afterwards what was masked."""
+        masking = masking or Masking()
         values = checked(operation, arguments)
         name = values.pop("session_id", None) or session
         if name == EVERY and not operation.every_session:
             raise _only_for_reading()
-        return resolve(operation.run)(self.context(name, by), **values)
+        if operation.in_folder and not operation.read_only:  # a store masks what it gets; a file does not
+            values = {key: masking.value(value) for key, value in values.items()}
+        return resolve(operation.run)(self.context(name, by, masking), **values)
 
     def call(
-        self, name: str, arguments: Mapping[str, Any], *, session: str | None = None, by: str = LIBRARY
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session: str | None = None,
+        by: str = LIBRARY,
+        keep_secret: bool = False,
     ) -> dict[str, Any]:
-        """Call an operation by name, as a tool call does. The answer is ready for JSON."""
-        operation = find(name)
-        return operation.render(self.run(operation, arguments, session, by))
+        """Call an operation by name, as a tool call does. The answer is ready for JSON.
+
+        `keep_secret` stores what looks like a secret as it is; it is a person's decision, and no argument of a tool.
+        """
+        operation, masking = find(name), Masking(keep_secret)
+        return operation.render(self.run(operation, arguments, session, by, masking), masking)
 
     def do(self, function: Callable[Concatenate[Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call an operation by its function, outside of any session. Arguments are given by name."""
@@ -167,26 +187,19 @@ class Limpet:
         value: T = self.run(operation_of(function), kwargs, None, LIBRARY)
         return value
 
-    def context(self, session: str | None = None, by: str = LIBRARY) -> Context:
+    def context(self, session: str | None = None, by: str = LIBRARY, masking: Masking | None = None) -> Context:
         name = self.default_session if session is None else session_name(session)
-        return Context(
-            self.store,
-            self.scope,
-            name,
-            by,
-            self.clock(),
-            self._bounds,
-            self._skills,
-            self.root,
-            self._embeddings,
-            self.data,
-        )
+        here = self._bounds, self._skills, self.root, self._embeddings, self.data
+        return Context(self.store, self.scope, name, by, self.clock(), *here, masking or Masking())
 
     # --- sessions and memory ------------------------------------------------------------------------------------------
 
-    def session(self, id: str | None = None, *, by: str = LIBRARY) -> Session:
-        """The session with that name. It is resumed if it exists; otherwise its first write begins it."""
-        return Session(self, self.default_session if id is None else session_name(id), by)
+    def session(self, id: str | None = None, *, by: str = LIBRARY, keep_secret: bool = False) -> Session:
+        """The session with that name. It is resumed if it exists; otherwise its first write begins it.
+
+        `keep_secret` stores what looks like a secret as it is. Tools of the session mask it all the same.
+        """
+        return Session(self, self.default_session if id is None else session_name(id), by, keep_secret)
 
     @property
     def memory(self) -> SessionMemory:
@@ -241,7 +254,11 @@ class Limpet:
         """
 
         def handler(operation: Operation) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-            return lambda arguments: operation.render(self.run(operation, arguments, session, "agent/tools"))
+            def handle(arguments: Mapping[str, Any]) -> dict[str, Any]:
+                masking = Masking()
+                return operation.render(self.run(operation, arguments, session, "agent/tools", masking), masking)
+
+            return handle
 
         operations = {op.name: op for op in (*profile(profile_name), *map(find, also))}
         return [Tool(op.name, op.description(), op.input_schema(), handler(op)) for op in operations.values()]
@@ -270,8 +287,8 @@ class Limpet:
     def export_lines(self, *, outputs: bool = True) -> Iterator[str]:
         return export.export_lines(self.context(), outputs=outputs)
 
-    def import_lines(self, lines: Iterable[str], *, merge: bool = False) -> int:
-        return export.import_lines(self.context(by="import/file"), lines, merge=merge)
+    def import_lines(self, lines: Iterable[str], *, merge: bool = False, masking: Masking | None = None) -> int:
+        return export.import_lines(self.context(by="import/file", masking=masking), lines, merge=merge)
 
     def backup(self, target: str, progress: Progress = no_progress) -> tuple[Finding, ...]:
         """The whole store, with all its projects, as a file that is itself a store. Returns what its check found."""
@@ -299,10 +316,11 @@ class Session:
     state: LatePart[ProjectState] = LatePart("memory.state:ProjectState")
     journal: LatePart[ProjectJournal] = LatePart("journal.methods:ProjectJournal")
 
-    def __init__(self, hold: Limpet, id: str, by: str) -> None:
+    def __init__(self, hold: Limpet, id: str, by: str, keep_secret: bool = False) -> None:
         self.hold = hold
         self.id = id
         self.by = by
+        self.masked = Masking(keep_secret)  # what the last call masked
         self._handoff: Handoff | None = None  # in the last context
         self._window: Window | None = None
 
@@ -310,23 +328,25 @@ class Session:
         """Call an operation by its function, in this session. Arguments are given by name."""
         if args:
             raise TypeError(f"{function.__name__} is called here with named arguments only")
-        value: T = self.hold.run(operation_of(function), kwargs, self.id, self.by)
+        self.masked = Masking(self.masked.keep)
+        value: T = self.hold.run(operation_of(function), kwargs, self.id, self.by, self.masked)
         return value
 
     def ctx(self) -> Context:
         """The context of a call that is no operation."""
-        return self.hold.context(self.id, self.by)
+        self.masked = Masking(self.masked.keep)
+        return self.hold.context(self.id, self.by, self.masked)
 
     def begin(self, task: str = "") -> SessionInfo:
         return self.do(sessions.begin_session, task=task)
 
     def spawn(self, task: str, **options: Any) -> Session:
         """A sub-session with a task: copy_notepad=, notes=, references=, token_limit= and model= say what it gets."""
-        return Session(self.hold, self.do(tree.spawn_session, task=task, **options).id, self.by)
+        return Session(self.hold, self.do(tree.spawn_session, task=task, **options).id, self.by, self.masked.keep)
 
     def fork(self, task: str, **options: Any) -> Session:
         """A sub-session that continues from here: it has this session's notepad and history."""
-        return Session(self.hold, self.do(tree.fork_session, task=task, **options).id, self.by)
+        return Session(self.hold, self.do(tree.fork_session, task=task, **options).id, self.by, self.masked.keep)
 
     def report(self, result: str) -> tree.SessionOutcome:
         """End this sub-session with its result."""

@@ -189,9 +189,10 @@ class AsyncLimpet:
             raise RuntimeError("limpet.aopen() is not open yet: use `async with`, or await it.")
         return self._limpet
 
-    def session(self, id: str | None = None, *, by: str = LIBRARY) -> AsyncSession:
+    def session(self, id: str | None = None, *, by: str = LIBRARY, keep_secret: bool = False) -> AsyncSession:
         """The session with that name. It is resumed if it exists; otherwise its first write begins it."""
-        return AsyncSession(self, self.sync.session(None if id is None else session_name(id), by=by))
+        name = None if id is None else session_name(id)
+        return AsyncSession(self, self.sync.session(name, by=by, keep_secret=keep_secret))
 
     if TYPE_CHECKING:
         store: Store

@@ -215,6 +215,9 @@ nothing_to_update = BadInput.says("{operation} was given nothing to change. Give
 needs = BadInput.says("{operation} with {condition} needs {names}. Call again with it.")
 not_used = BadInput.says("{operation} with {condition} does not use {name}. Leave {name} out.")
 reserved_key = BadInput.says("the key {key!r} is reserved for Limpet itself. {instead}")
+secret_in_name = BadInput.says(
+    "the name of this {kind} contains what looks like a secret, and names are shown everywhere. Choose another."
+)
 bad_name = BadInput.says("{what} {value!r} is not valid: {rule}. Choose another.")
 unknown_profile = BadInput.says("there is no profile {name!r}. Choose one of {known}.")
 unknown_operation = BadInput.says("there is no operation {name!r}. {known}")

@@ -8,7 +8,12 @@ checksum are implemented once for all of them.
 # Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from limpet.redaction import Masking
+else:
+    Masking = object  # neither imported nor a string: compiling the first string takes a millisecond
 
 NOTE = "note"  # key: note_<ms>; session: where it was written
 NOTEPAD = "notepad"  # key: the session's id
@@ -106,6 +111,7 @@ class Stamp(NamedTuple):
     session: str
     now: int
     detail: Mapping[str, Any] = EMPTY
+    masking: Masking | None = None  # of secrets; None masks them too, and counts them for nobody
 
 
 class Event(NamedTuple):

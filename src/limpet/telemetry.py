@@ -26,6 +26,7 @@ from limpet.model import iso
 if TYPE_CHECKING:
     from limpet.api import Limpet, Run
     from limpet.catalogue.operation import Operation
+    from limpet.redaction import Masking
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
@@ -56,7 +57,9 @@ def watch(hold: Limpet, sees: Sequence[See], *, traces: bool = False) -> None:
 
 
 def _timed(run: Run, project: str, sees: Sequence[See]) -> Run:
-    def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+    def watched(
+        operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str, masking: Masking | None = None
+    ) -> Any:
         began = time.perf_counter()
 
         def tell(outcome: str) -> None:
@@ -65,7 +68,7 @@ def _timed(run: Run, project: str, sees: Sequence[See]) -> Run:
                 see(called)
 
         with _outcome(tell):
-            return run(operation, arguments, session, by)
+            return run(operation, arguments, session, by, masking)
 
     return watched
 
@@ -170,7 +173,9 @@ def _spans(run: Run, project: str) -> Run:
 
     tracer = trace.get_tracer("limpet")
 
-    def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+    def watched(
+        operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str, masking: Masking | None = None
+    ) -> Any:
         attributes = {"limpet.operation": operation.name, "limpet.by": by, "limpet.project": project}
         # An error message can repeat stored texts, so the code is recorded and not the exception.
         with tracer.start_as_current_span(
@@ -183,7 +188,7 @@ def _spans(run: Run, project: str) -> Run:
                     span.set_status(trace.StatusCode.ERROR, outcome)
 
             with _outcome(tell):
-                return run(operation, arguments, session, by)
+                return run(operation, arguments, session, by, masking)
 
     return watched
 

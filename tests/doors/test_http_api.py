@@ -185,3 +185,12 @@ def test_a_store_that_is_gone_is_told_and_not_a_failure(postgres_url: str, tmp_p
         assert answer.json()["error"] in ("store_gone", "store_away")
         assert ("postgresql" in answer.text) == (answer.json()["error"] == "store_gone")
         assert Caller(http, token).call("list_notes").status_code == 200
+
+
+def test_a_token_cannot_keep_a_secret(caller: Caller) -> None:
+    secret = "gl" + "pat-" + "aB3dE6gH9jK2mN5pQ8sT"
+    reply = caller.call("add_note", {"content": f"push with {secret}"})
+    assert reply.json()["masked"]["kinds"] == ["gitlab-token"]
+    refused = caller.call("add_note", {"content": f"push with {secret}", "keep_secret": True})
+    assert refused.status_code == 400
+    assert secret not in caller.call("list_notes", {}).text

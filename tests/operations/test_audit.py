@@ -34,7 +34,7 @@ def test_a_project_in_order_has_no_findings(hold: Limpet) -> None:
 
 
 def test_secrets_are_named_where_they_are_and_where_they_were(hold: Limpet) -> None:
-    work = hold.session()
+    work = hold.session(keep_secret=True)
     id = work.notes.add(f"deploy with {TOKEN}").id
     work.notepad.write(f"token: {TOKEN}")
     work.memory.write("safe", "nothing here")

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet import redaction
 from limpet.previews import failures
-from limpet.redaction import Redacted, redact, signs
+from limpet.redaction import Redacted, redact, search, signs
 from limpet.redaction.blocks import key_blocks
 from limpet.redaction.values import settle
 from limpet.text.marks import find_marks
@@ -53,12 +52,12 @@ def looked_everywhere(text: str) -> Redacted:
     """What the finders find when they look at all of the text."""
     count, kinds = 0, set()
     for _ in range(32):
-        spans = settle([*key_blocks(text), *redaction._look(text)])
+        spans = settle([*key_blocks(text), *search._look(text)])
         if "[redacted:" in text:
-            spans = redaction._outside(spans, [match.span() for match in redaction._MASKED.finditer(text)])
+            spans = search._outside(spans, [match.span() for match in search._MASKED.finditer(text)])
         if not spans:
             break
-        text = redaction._masked(text, spans)
+        text = search._masked(text, spans)
         count += len(spans)
         kinds |= {span.kind for span in spans}
     return Redacted(text, count, tuple(sorted(kinds)))

@@ -420,6 +420,16 @@ def test_ordinary_code_and_lock_files_are_left_alone() -> None:
             "<password>",
             "token:str=",
         ],
+        *[
+            "password is ",
+            "the password for a b c d e ",
+            "with password ",
+            "token is x ",
+            "mot de passe de a b c ",
+            "密码",
+        ],
+        *["cookie: a=b; ", "PHPSESSID=", "a:1234:b:c:d\n", "login as a / ", "seed phrase: abc def ", "-token x1 "],
+        *["docker login -p ", "htpasswd -b a ", "echo x | sudo ", "openssl pass:", "redis-cli -a "],
         *["authorization: ", "authorization:basic ", "bearer ", "bearer a1", "basic ", "auth=", "curl -u ", "mysql -p"],
         *[
             "sshpass -p",

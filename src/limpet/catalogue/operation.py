@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Proto
 from limpet import errors, limits, prompts, settings
 from limpet.catalogue.late import resolve
 from limpet.model import EMPTY, DataFolder, Folder, Scope, Stamp, trusted
+from limpet.redaction import Masking
 from limpet.store import Store
 from limpet.text import safe
 
@@ -37,6 +38,7 @@ class Context(NamedTuple):
     root: str = "."  # the project's folder
     embeddings: Embeddings | None = None  # what recall knows of what texts are about
     data: DataFolder | None = None  # the project's folder in the person's data folder
+    masking: Masking | None = None  # of secrets in what this call stores
 
     def one_session(self) -> str | None:
         """The session to look in; None when the call names every session."""
@@ -48,7 +50,11 @@ class Context(NamedTuple):
         return self.by.partition("/")[0]
 
     def stamp(self, operation: str, detail: Mapping[str, Any] = EMPTY) -> Stamp:
-        return Stamp(self.by, operation, self.session, self.now, detail)
+        return Stamp(self.by, operation, self.session, self.now, detail, self.masking)
+
+    def masked(self, text: str, known: str = "") -> str:
+        """The text as it may be stored, for what is derived from it or written to a file. A store masks by itself."""
+        return (self.masking or Masking()).text(text, known)
 
 
 class Caller(Protocol):
@@ -114,10 +120,10 @@ class Operation(NamedTuple):
     def read_only(self) -> bool:
         return self.only_reads or self.level == READ
 
-    def render(self, value: Any) -> Json:
-        """A value that `run` returned, as JSON."""
+    def render(self, value: Any, masking: Masking | None = None) -> Json:
+        """A value that `run` returned, as JSON, and what the call masked."""
         answer: Json = resolve(self.show)(value)
-        return answer
+        return answer if masking is None else answer | masked_json(masking)
 
     def all_params(self) -> tuple[Param, ...]:
         return (*self.params, SESSION_ID) if self.in_session else self.params
@@ -157,6 +163,13 @@ class Operation(NamedTuple):
 def trust_json(origin: str) -> Json:
     """The label of a text that neither a person nor an agent of this project wrote."""
     return {} if trusted(origin) else {"trust": "data"}
+
+
+def masked_json(masking: Masking, hint: str = "") -> Json:
+    """What a call masked, and how a person keeps it all the same."""
+    if not masking.count:
+        return {}
+    return {"masked": {"count": masking.count, "kinds": list(masking.kinds), "hint": hint or prompts.prompt("masked")}}
 
 
 def fields_json(value: Any) -> Json:

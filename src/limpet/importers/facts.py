@@ -138,6 +138,8 @@ def add_facts(
 ) -> ImportedFacts:
     """Add new and changed facts. `progress` gets the number of facts stored so far and of all; a later
     failure keeps these."""
+    # Masked now, because the hash of a text tells whether it has changed.
+    facts = [fact._replace(text=ctx.masked(fact.text)) for fact in facts]
     parts = [part for fact in facts for part in _within_bounds(fact)]
     counts = ImportedFacts()
     for start in range(0, len(parts), BATCH):

@@ -136,7 +136,7 @@ def promote_skill(ctx: Context, name: str, description: str, section: str, repla
     if not ctx.skills:
         raise errors.no_skills_folder()
     pad = notepad.read_notepad(ctx)
-    body = _section(pad.content, section)
+    body = ctx.masked(_section(pad.content, section))  # the person may have kept a secret in the notepad
     if not trusted(pad.origin) and ctx.who != PERSON:
         rule = f"the notepad holds text from {pad.origin}, and a person has to judge that before agents follow it"
         raise errors.bad_name("section", section, rule)

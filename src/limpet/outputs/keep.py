@@ -99,6 +99,7 @@ def _prepared(ctx: Context, tool: str, content: str, call: str, masks: bool) -> 
     # Late: previews, redaction and repeats compile hundreds of patterns, and most results are small.
     from limpet.outputs.prepare import prepare
 
+    masks = masks and not (ctx.masking and ctx.masking.keep)
     return prepare(tool, content, call, masks=masks, preview_tokens=ctx.bounds.outputs.preview_length)
 
 

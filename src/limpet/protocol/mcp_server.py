@@ -30,6 +30,7 @@ from limpet.protocol.jsonrpc import (
     RpcError,
     dumps,
 )
+from limpet.redaction import Masking
 
 if TYPE_CHECKING:
     from limpet.api import Limpet
@@ -252,10 +253,11 @@ class Surface:
             )
         self._mark_used(client)
         try:
-            value = self._hold.run(operation, arguments, self._session_of(params, client), self._by)
+            masking = Masking()
+            value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
             return refused_call(problem)
-        reply = operation.render(value)
+        reply = operation.render(value, masking)
         answer: Json = {"content": [_text(dumps(reply))]}
         if revision >= "2025-06-18":
             answer["structuredContent"] = reply

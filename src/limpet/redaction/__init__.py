@@ -1,36 +1,28 @@
 """Secrets are masked before a text is stored, so that no copy, index or backup contains them.
 
-Three finders recognise a secret by its format (`formats`), by its context (`blocks`) and by its name (`named`), in
-linear time. A placeholder names the kind of secret and, for random secrets, a short hash, so that the same secret is
-recognisable in several places: `[redacted:github-token:3f9a1c]`. Passwords and other values that people choose get no
-hash, because they could be guessed from it: `[redacted:password]`.
+A placeholder names the kind of secret and, for random secrets, a short hash, so that the same secret is recognisable
+in several places: `[redacted:github-token:3f9a1c]`. Passwords and other values that people choose get no hash, because
+they could be guessed from it: `[redacted:password]`.
+
+Every write comes through here, and nearly every text is ordinary. So this module is light: a few substring searches say
+whether a text can contain a secret at all, and `search`, with its patterns, is imported for the first that can.
 """
 
-from __future__ import annotations
+# Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import hashlib
-import re
-from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from limpet.redaction.hints import may_hold
 
-from limpet.redaction import signs
-from limpet.redaction.blocks import key_blocks, surrounded
-from limpet.redaction.formats import known_formats
-from limpet.redaction.named import named
-from limpet.redaction.values import Span, settle
-from limpet.text.marks import Marks, find_marks
+if TYPE_CHECKING:
+    from limpet.text.marks import Marks
+else:
+    Marks = object
 
-_MASKED = re.compile(r"\[redacted:[a-z0-9-]{1,40}(?::[0-9a-f]{6})?\]")
-_JSON_ESCAPE = re.compile(r"\\u00([2-7][0-9a-fA-F])")
-_URL_ESCAPE = re.compile(r"%(0[aAdD]|[2-7][0-9a-fA-F])")
-_SPACE = re.compile(r"\s")
-_RUN = re.compile(r"[A-Za-z0-9+/=_.%~,@:|-]*")
-# Characters that a finder may look at before a sign, after one, and after a command; after these, to a run's end.
-_BEFORE, _AFTER, _AFTER_COMMAND = 400, 800, 2400
-_APART = "\n-----\0\n"  # no finder reads across this
-# Masking one secret can expose its neighbour. Searching again until nothing is found makes redaction idempotent; the
-# bound limits the cost of a text built to need many rounds.
-_ROUNDS = 32
+MASK = "[redacted:"  # how a placeholder begins
 
 
 class Redacted(NamedTuple):
@@ -41,146 +33,72 @@ class Redacted(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def redact(text: str, marks: Marks | None = None) -> Redacted:
-    """Mask every secret of a known kind. `marks` are the results of `find_marks` for the text, if there are any."""
-    count = 0
-    kinds: set[str] = set()
-    for _ in range(_ROUNDS):
-        spans = _secrets(text, marks)
-        if not spans:
-            break
-        text, marks = _masked(text, spans), None
-        count += len(spans)
-        kinds.update(span.kind for span in spans)
-    return Redacted(text, count, tuple(sorted(kinds)))
+def redact(text: str, marks: Marks | None = None, known: str = "") -> Redacted:
+    """Mask every secret of a known kind, except those that `known` contains.
 
-
-def _secrets(text: str, marks: Marks | None) -> list[Span]:
-    spans = _find(text, marks)
-    if "\\" in text and "\\u00" in text:
-        spans += _find_escaped(text, _JSON_ESCAPE)
-    if "%" in text:
-        spans += _find_escaped(text, _URL_ESCAPE)
-    if spans and "[redacted:" in text:
-        spans = _outside(spans, [match.span() for match in _MASKED.finditer(text)])
-    return settle(spans)
-
-
-def _find(text: str, marks: Marks | None = None) -> list[Span]:
-    """All secrets, searched for around each candidate."""
-    marks = marks or find_marks(text.encode("utf-8", "surrogatepass"), secret=signs.pattern())
-    keys = any(signs.key_block(marks.data[start:end]) for start, end in marks.secrets)
-    spans = list(key_blocks(text)) if keys else []
-    parts = _parts(text, marks)
-    if not parts:
-        return spans  # as it is with nearly every text
-    if sum(end - start for start, end in parts) * 2 > len(text):
-        return spans + _look(text)
-    starts = [0]
-    for start, end in parts:
-        starts.append(starts[-1] + end - start + len(_APART))
-    for span in _look(_APART.join(text[start:end] for start, end in parts)):
-        at = bisect_right(starts, span.start) - 1
-        (start, end), move = parts[at], parts[at][0] - starts[at]
-        if span.end + move > end - 2 and end < len(text):
-            return spans + _look(text)  # it may go on where this part ends
-        spans.append(span._replace(start=span.start + move, end=span.end + move))
-    return spans
-
-
-def _parts(text: str, marks: Marks) -> list[tuple[int, int]]:
-    """The spans to search: around each candidate, as far as any finder reads."""
-    data = marks.data
-    parts: list[tuple[int, int]] = []
-    ascii = len(data) == len(text)
-    byte = place = 0  # `place` is the character at this byte
-    for start, end in marks.secrets:
-        hit = data[start:end]
-        if signs.key_block(hit) or (signs.command(hit) and signs.idle(data, start)):
-            continue
-        place += start - byte if ascii else len(data[byte:start].decode("utf-8", "surrogatepass"))
-        byte = start
-        after = _AFTER_COMMAND if signs.command(hit) else _AFTER
-        low, high = max(0, place - _BEFORE), min(len(text), place + end - start + after)
-        if parts and low <= parts[-1][1]:
-            low, reach = parts.pop()
-            high = max(high, reach)
-        else:
-            reach = 0
-        run = _RUN.match(text, high) if high > reach else None
-        parts.append((low, run.end() if run else high))
-    return parts
-
-
-def _look(text: str) -> list[Span]:
-    # The twin has a question mark for every other character, so positions are the same, searches are fast, and lower
-    # case does not change its length.
-    twin = text if text.isascii() else text.encode("ascii", "replace").decode("ascii")
-    lower = twin.lower()
-    return [*known_formats(twin), *surrounded(text, lower), *named(text, lower)]
-
-
-def _find_escaped(text: str, escape: re.Pattern[str]) -> list[Span]:
-    """Secrets with letters written as escapes: found in the plain reading, masked in the text as it is.
-
-    Words that contain an escape are searched, each separately.
+    `marks` are the results of `find_marks` for the text, if there are any.
     """
-    parts: list[str] = []
-    plain_at, text_at = [0], [0]  # where each stretch without escapes begins, in both readings
-    done = plain = word_end = 0
-
-    def take(part: str, at: int, following: int) -> None:
-        nonlocal plain, done
-        parts.append(part)
-        plain_at.append(plain)
-        text_at.append(at)
-        plain += len(part)
-        done = following
-
-    for match in escape.finditer(text):
-        if match.start() >= word_end:
-            take(text[done:word_end] + _APART, done, word_end)
-            start, word_end = _word(text, match.start(), done)
-            done = start
-        take(text[done : match.start()], done, match.start())
-        take(chr(int(match.group(1), 16)), match.start(), match.end())
-    take(text[done:word_end], done, word_end)
-
-    def place(position: int) -> int:
-        stretch = bisect_right(plain_at, position) - 1
-        return text_at[stretch] + position - plain_at[stretch]
-
-    spans = _find("".join(parts)) if word_end else []
-    return [Span(place(span.start), place(span.end), span.kind, span.token) for span in spans]
+    if marks is None and not may_hold(text):
+        return Redacted(text, 0, ())
+    masked: Redacted = _search().redact(text, marks, known)
+    return masked
 
 
-def _word(text: str, position: int, lowest: int) -> tuple[int, int]:
-    """Where the word around this place begins and ends, looking no further than a secret is long."""
-    lowest = max(lowest, position - 400)
-    start = max(text.rfind(space, lowest, position) + 1 for space in " \n\t")
-    end = _SPACE.search(text, position, position + 4000)
-    return max(start, lowest), end.start() if end else min(len(text), position + 4000)
+@cache
+def _search() -> Any:
+    return import_module("limpet.redaction.search")
 
 
-def _outside(spans: list[Span], masked: list[tuple[int, int]]) -> list[Span]:
-    """Spans that do not touch a placeholder."""
-    starts = [start for start, _ in masked]
-    ends = [end for _, end in masked]
-    return [span for span in spans if bisect_left(starts, span.end) == bisect_right(ends, span.start)]
+class Masking:
+    """What one call does with the secrets in what it stores: masks them and counts them, or keeps them."""
+
+    __slots__ = ("_masked", "keep")
+
+    def __init__(self, keep: bool = False) -> None:
+        self.keep = keep
+        self._masked: dict[str, Redacted] = {}  # by the text it was, because a store may decide twice
+
+    def text(self, text: str, known: str = "") -> str:
+        """The text as it may be stored. Secrets that `known`, the text before, contains were kept by a person."""
+        if self.keep:
+            return text
+        masked = redact(text, known=known)
+        if masked.count:
+            self._masked[text] = masked
+        return masked.text
+
+    def value(self, value: Any, known: str = "", name: str = "") -> Any:
+        """The same for a JSON value; `name` is what it is called, because a name can make a text a secret."""
+        if self.keep or not (value or name):
+            return value
+        if isinstance(value, str) and not name:
+            return self.text(value, known)
+        line = json.dumps({name: value} if name else value, ensure_ascii=False, default=str)
+        if not redact(line, known=known).count:
+            return value
+        if isinstance(value, Mapping):
+            return {self.text(str(key), known): self.value(inner, known, str(key)) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(inner, known, name) for inner in value]
+        return self._leaf(value, known, line)
+
+    def _leaf(self, value: Any, known: str, line: str) -> Any:
+        """A text or a number that is a secret, or contains one."""
+        text = self.text(value, known) if isinstance(value, str) else ""
+        if MASK in text:
+            return text
+        masked = redact(line, known=known)
+        self._masked[line] = masked
+        start = masked.text.index(MASK)
+        return masked.text[start : masked.text.index("]", start) + 1]
+
+    @property
+    def count(self) -> int:
+        return sum(masked.count for masked in self._masked.values())
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(sorted({kind for masked in self._masked.values() for kind in masked.kinds}))
 
 
-def _masked(text: str, spans: list[Span]) -> str:
-    parts: list[str] = []
-    done = 0
-    for span in spans:
-        parts += (text[done : span.start], _placeholder(span))
-        done = span.end
-    parts.append(text[done:])
-    return "".join(parts)
-
-
-def _placeholder(span: Span) -> str:
-    if span.token is None:
-        return f"[redacted:{span.kind}]"
-    digest = hashlib.sha256(span.token.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"[redacted:{span.kind}:{digest[:6]}]"
+VERBATIM = Masking(keep=True)  # for what was stored before: undone, restored

@@ -1,4 +1,4 @@
-"""Secrets recognised by context: key blocks, URLs, headers and command lines."""
+"""Secrets recognised by context: key blocks, URLs, headers, cookies and files of passwords."""
 
 from __future__ import annotations
 
@@ -7,40 +7,54 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from limpet.redaction.values import Span, mixed, placeholder
+from limpet.redaction.values import Span, late, mixed, placeholder
 
 # A block ends at the next row of five dashes: what comes after belongs to the next block, so no text is read twice.
-_PEM_HEAD = re.compile(r"-----BEGIN[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
-_PEM_BODY = re.compile(r"(?:[^-]|-(?!----))*")
-_PEM_TAIL = re.compile(r"-----END[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
-_PEM_TORN = re.compile(r"(?:[A-Za-z0-9+/=]|\s|\\{1,4}[nr])*")
-_PEM_NOISE = re.compile(r"\\{1,4}[nr]|[^A-Za-z0-9+/=]")
-_PEM_LINE = re.compile(r"[ \t>|]{0,16}[A-Za-z0-9+/]{1,76}={0,2}[ \t\r]{0,4}")
+_PEM_HEAD = late(r"-----BEGIN[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
+_PEM_BODY = late(r"(?:[^-]|-(?!----))*")
+_PEM_TAIL = late(r"-----END[ +](?:[A-Z0-9]{1,12}[ +]){0,3}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----")
+_PEM_TORN = late(r"(?:[A-Za-z0-9+/=]|\s|\\{1,4}[nr])*")
+_PEM_NOISE = late(r"\\{1,4}[nr]|[^A-Za-z0-9+/=]")
+_PEM_LINE = late(r"[ \t>|]{0,16}[A-Za-z0-9+/]{1,76}={0,2}[ \t\r]{0,4}")
 # "-----BEGIN" in base64, as in a kubeconfig or a variable of a build server.
 _PEM_BASE64 = "LS0tLS1CRUdJTi"
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*+={0,2}")
-_PUTTY = re.compile(r"Private-Lines: [0-9]{1,4}\s{1,4}((?:[A-Za-z0-9+/]{1,76}={0,2}\s{0,2})++)")
+_BASE64 = late(r"[A-Za-z0-9+/_-]*+={0,2}")
+_PUTTY = late(r"Private-Lines: [0-9]{1,4}\s{1,4}((?:[A-Za-z0-9+/]{1,76}={0,2}\s{0,2})++)")
 
 # The last @ before a slash ends the password: an unencoded one may be part of it.
-_URL = re.compile(r":(?://|\\/\\/)([^\s:/@\"'<>`\\]{0,256}):([^\s/\"'<>`?#\\]{1,256})@(?=[\w\[.{$-])", re.ASCII)
+_URL = late(r":(?://|\\/\\/)([^\s:/@\"'<>`\\]{0,256}):([^\s/\"'<>`?#\\]{1,256})@(?=[\w\[.{$-])", re.ASCII)
 _SCHEME_END = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
 
 _VALUE = r"[a-z0-9._~+/=|:%-]"
-_AUTHORIZATION = re.compile(
+_AUTHORIZATION = late(
     r"authorization\\{0,4}[\"']?\s{0,4}(?:[:=,]|%3a)\s{0,4}\\{0,4}[\"']?"
     r"(?:(basic|bearer|token|apikey|api-key|key|negotiate|ntlm|bot|oauth|geniekey|sso-key|splunk)"
     r"(?:[ \t+]|%20){1,4})?"
     rf"({_VALUE}++)"
 )
-_BEARER = re.compile(rf"bearer(?:[ \t+]|%20){{1,4}}({_VALUE}{{16,}}+)")
-_BASIC = re.compile(r"basic(?:[ \t+]|%20){1,4}([a-z0-9+/]{8,}+={0,2})")
-_AUTH_FIELD = re.compile(r"auth\\{0,4}[\"']?\s{0,4}[:=]\s{0,4}\\{0,4}[\"']?([a-z0-9+/]{8,}+={0,2})")
+_BEARER = late(rf"bearer(?:[ \t+]|%20){{1,4}}({_VALUE}{{16,}}+)")
+_BASIC = late(r"basic(?:[ \t+]|%20){1,4}([a-z0-9+/]{8,}+={0,2})")
+_AUTH_FIELD = late(r"auth\\{0,4}[\"']?\s{0,4}[:=]\s{0,4}\\{0,4}[\"']?([a-z0-9+/]{8,}+={0,2})")
 
-_CURL = re.compile(r"\s(?:-u|--user|--proxy-user)[ =]?[\"']?([^\s:\"']{0,64}):([^\s\"'\\]{1,128})")
-_MYSQL = re.compile(r"\s-p([^\s\"'\\-][^\s\"'\\]{0,127}|\"[^\"\n]{1,128}\"|'[^'\n]{1,128}')")
-_SSHPASS = re.compile(r"-p ?(\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[^\s\"'\\]{1,128})")
-_COMMANDS = (("curl ", _CURL, 2), ("mysql", _MYSQL, 1), ("sshpass ", _SSHPASS, 1))
-_NETRC = re.compile(r"login\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(\S{1,256})")
+_COOKIE = late(r"cookie\\{0,4}[\"']?\s{0,4}[:=,]\s{0,4}\\{0,4}[\"']?(?=[a-z0-9_.$%|-]{1,64}=)")
+_COOKIE_CHARS = 2_000  # of a header that are looked at
+_PAIR = late(r"([A-Za-z0-9_.$%|-]{1,64})=([^\s;,\"'\\]{1,1024}+)")
+_SESSION_NAME = late(
+    r"sess|sid|auth|token|csrf|xsrf|jwt|login|remember|ident|secure|host|account|logged|clearance|li_at"
+)
+_COUNTING = late(r"_g|_fb|__utm|amp_|ajs_|_hj|optimizely|intercom-id|_uetvid|_pk_|max-age|expires|path|domain")
+SESSION_COOKIES = (
+    r"(?:PHPSESSID|JSESSIONID|jsessionid|ASP\.NET_SessionId|connect\.sid|laravel_session|ci_session|_session_id"
+    r"|ASPSESSIONID[A-Z]{8}|wordpress_logged_in_[0-9a-f]{32})"
+)
+_SESSION_WORDS = ("sessid", "sessionid", "connect.sid", "_session", "logged_in_")
+_SESSION = late(rf"{SESSION_COOKIES}=([A-Za-z0-9%._~+/-]{{16,1024}}+)")
+# host:port:database:user:password, alone on its line.
+_PGPASS = late(
+    r"(?:\n|\A)[A-Za-z*/][\w.*/-]{0,254}:(?:[0-9]{3,5}|\*):[A-Za-z_*][\w*-]{0,63}:[A-Za-z_*][\w@.*-]{0,63}"
+    r":([^\s:]{3,256}+)[ \t\r]*+(?=\n|\Z)"
+)
+_NETRC = late(r"login\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(\S{1,256})")
 
 
 def key_blocks(text: str) -> Iterator[Span]:
@@ -54,12 +68,11 @@ def key_blocks(text: str) -> Iterator[Span]:
 
 
 def surrounded(text: str, lower: str) -> Iterator[Span]:
-    """Every other secret recognised by context; `lower` is the text in lower case, of equal length."""
+    """Every secret in a URL or a header; `lower` is the text in lower case, of equal length."""
     for mark in ("://", ":\\/\\/"):
         if mark in text:
             yield from _urls(text, lower, mark)
     yield from _headers(text, lower)
-    yield from _commands(text, lower)
 
 
 def _pem(text: str) -> Iterator[Span]:
@@ -134,21 +147,32 @@ def _headers(text: str, lower: str) -> Iterator[Span]:
                 yield Span(match.start(1), match.end(1), "password")
 
 
-def _commands(text: str, lower: str) -> Iterator[Span]:
-    for command, pattern, group in _COMMANDS:
-        position = lower.find(command)
-        while position >= 0:
-            line = lower.find("\n", position, position + 2000)
-            end = line if line >= 0 else min(len(text), position + 2000)
-            for match in pattern.finditer(text, position + len(command) - 1, end):
-                value = match.group(group)
-                user = match.group(1) if group == 2 else ""
-                if not placeholder(value.strip("\"'")) and not (user.isdigit() and value.isdigit()):
-                    yield Span(*match.span(group), "password")
-            position = lower.find(command, end)
+def cookies(text: str, lower: str) -> Iterator[Span]:
+    """Every session in a header or a parameter."""
+    reached = 0
+    for header in _COOKIE.finditer(lower) if "cookie" in lower else ():
+        if header.start() < reached:
+            continue  # a part of the header before
+        line = text.find("\n", header.end(), header.end() + _COOKIE_CHARS)
+        reached = line if line >= 0 else header.end() + _COOKIE_CHARS
+        for match in _PAIR.finditer(text, header.end(), reached):
+            name, value = match.group(1).lower(), match.group(2)
+            telling = _SESSION_NAME.search(name) and len(value) >= 12
+            if (telling or len(value) >= 20) and mixed(value) and not _COUNTING.match(name) and not placeholder(value):
+                yield Span(*match.span(2), "cookie")
+    for match in _SESSION.finditer(text) if any(word in lower for word in _SESSION_WORDS) else ():
+        if mixed(match.group(1)) and not placeholder(match.group(1)):
+            yield Span(*match.span(1), "cookie")
+
+
+def password_files(text: str, lower: str) -> Iterator[Span]:
+    """Every password in .netrc and .pgpass."""
     for match in _NETRC.finditer(text) if "login" in lower else ():
         if not placeholder(match.group(1)):
             yield Span(match.start(1), match.end(1), "password")
+    for match in _PGPASS.finditer(text) if text.count(":") >= 4 else ():
+        if not match.group(1).isdigit() and not placeholder(match.group(1)):
+            yield Span(*match.span(1), "password")
 
 
 def _decoded(value: str) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
-from limpet.redaction.values import Span, mixed
+from limpet.redaction.values import Span, late, mixed
 
 _ALNUM = "[A-Za-z0-9]"
 _WORD = "[A-Za-z0-9_-]"
@@ -21,9 +21,9 @@ _END = "(?![A-Za-z0-9])"
 
 # Nearly all of these secrets have a stretch of at least 20 such characters with the literal in it. A few percent of
 # a text are such stretches, so searching them for some 150 literals is cheap.
-_STRETCH = re.compile(r"[A-Za-z0-9_.\-]{20,}+")
-_RUN = re.compile(r"[A-Za-z0-9_-]*+")
-_AWS_PAIR = re.compile(r"[\s\"',:;|\\]{1,8}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
+_STRETCH = late(r"[A-Za-z0-9_.\-]{20,}+")
+_RUN = late(r"[A-Za-z0-9_-]*+")
+_AWS_PAIR = late(r"[\s\"',:;|\\]{1,8}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
 _ESCAPES = frozenset("nrtbf")
 _HEX = frozenset("0123456789abcdefABCDEF")
 
@@ -32,8 +32,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 _compiled = cache(re.compile)
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(NamedTuple):
     """One known look. The pattern is matched `back` characters before the literal."""
 
     kind: str
@@ -70,7 +69,7 @@ FORMATS = (
         "slack-token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxo- xoxc- xoxd- xoxe. xapp- xwfp-", "[A-Za-z0-9.%-]{15,}+"
     ),
     _format("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_ sk_prod_ rk_prod_", f"{_ALNUM}{{16,}}+"),
-    _format("webhook-secret", "whsec_", "[A-Za-z0-9+/]{24,}+={0,2}"),
+    _format("webhook-secret", "whsec_", "[A-Za-z0-9+/]{24,}+={0,2}", gate="whsec_"),
     _format("anthropic-key", "sk-ant-", f"{_WORD}{{20,}}+"),
     _format("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None- sess-", f"{_WORD}{{20,}}+"),
     _format("openrouter-key", "sk-or-", f"{_WORD}{{32,}}+"),
@@ -107,8 +106,8 @@ FORMATS = (
     _format("brevo-key", "xkeysib- xsmtpsib-", f"{_WORD}{{60,}}+"),
     _format("postman-key", "PMAK-", "[0-9a-f]{24}-[0-9a-f]{34}"),
     _format("newrelic-key", "NRAK- NRJS- NRII- NRIQ- NRRA-", f"{_WORD}{{19,}}+"),
-    _format("grafana-token", "glsa_ glc_", "[A-Za-z0-9_+/]{32,}+={0,2}"),
-    _format("sentry-token", "sntrys_ sntryu_", "[A-Za-z0-9_+/=-]{40,}+"),
+    _format("grafana-token", "glsa_ glc_", "[A-Za-z0-9_+/]{32,}+={0,2}", gate="gl"),
+    _format("sentry-token", "sntrys_ sntryu_", "[A-Za-z0-9_+/=-]{40,}+", gate="sntry"),
     _format("linear-key", "lin_api_ lin_oauth_", f"{_ALNUM}{{32,}}+"),
     _format("notion-token", "ntn_ secret_", f"{_ALNUM}{{43,}}+"),
     _format("airtable-token", "pat", rf"{_ALNUM}{{14}}\.[0-9a-f]{{64}}"),
@@ -184,7 +183,7 @@ FORMATS = (
     _format("discord-webhook", "/api/webhooks/", rf"[0-9]{{17,20}}/{_WORD}{{60,}}+", gate="hook", after=True),
     _format("teams-webhook", "webhook.office.com/", r"webhookb2/[A-Za-z0-9@/-]{60,}+", gate="hook", after=True),
 )
-_DISCORD = re.compile(rf"[MNO]{_WORD}{{23,27}}+\.{_WORD}{{6}}\.{_WORD}{{27,}}+")
+_DISCORD = late(rf"[MNO]{_WORD}{{23,27}}+\.{_WORD}{{6}}\.{_WORD}{{27,}}+")
 
 
 def known_formats(text: str) -> Iterator[Span]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from limpet.redaction.values import Span, secret_value, turns
+from limpet.redaction.values import Span, late, secret_value, turns
 
 # After the name: its closing quote or bracket, then what separates name and value. The word alone is the fast prefix.
 SUFFIXES = r"(?:[_-]?[0-9]{1,3}|[_-](?:prod|production|dev|staging|live|test|base|value|data|hash|old|new|default))?"
@@ -34,35 +34,35 @@ KEY_WORDS = (
     r"master|licen[cs]e|crypto?|cipher|hmac|jwt|webhook|admin|app|application|subscription|deploy|preshared|pre-shared|"
     r"psk|session|storage|integration|authorization|client|root|write|server|x-functions|ocp-apim-subscription"
 )
-_KEYS = re.compile(
+_KEYS = late(
     rf"(?:^|[^a-z])(?:{KEY_WORDS}|"
     r"[a-z0-9_-]{0,24}(?:api|secret|access|private|auth|account|encryption|signing))[_-]?$"
 )
 # Names that end in such a word and are no secrets: cursors of lists, special tokens of a model, keys of a table.
-_HARMLESS = re.compile(
+_HARMLESS = late(
     r"(?:(?:^|[^a-z0-9])(?:page|next|cursor|sync|resume|eos|bos|pad|unk|mask|sep|cls|special|stop|max|min|num|count|total|"
     r"last|first|prev|sort|cache|lookup|change|cancel|per|no|dict|hot|map|object|row|column|group|index)|nextpage|nextsync|"
     r"continuation|cancellation|public|primary|foreign|partition|idempotency)[_-]?$"
 )
 _compiled = cache(re.compile)  # at the first match of its word, which keeps the import cheap
-_LITERAL = re.compile(r"(?P<prefix>[bBrRuU]{0,2})(?P<quote>\\{0,4}[\"'`])")
+_LITERAL = late(r"(?P<prefix>[bBrRuU]{0,2})(?P<quote>\\{0,4}[\"'`])")
 _BODIES = {
-    '"': re.compile(r'[^"\\\n]*+(?:\\[^\n"][^"\\\n]*+)*+'),
-    "'": re.compile(r"[^'\\\n]*+(?:\\[^\n'][^'\\\n]*+)*+"),
-    "`": re.compile(r"[^`\\\n]*+(?:\\[^\n`][^`\\\n]*+)*+"),
+    '"': late(r'[^"\\\n]*+(?:\\[^\n"][^"\\\n]*+)*+'),
+    "'": late(r"[^'\\\n]*+(?:\\[^\n'][^'\\\n]*+)*+"),
+    "`": late(r"[^`\\\n]*+(?:\\[^\n`][^`\\\n]*+)*+"),
 }
-_ESCAPED_BODY = re.compile(r"[^\"'\\\n]*+")
+_ESCAPED_BODY = late(r"[^\"'\\\n]*+")
 # Longer values are read to their end after they are accepted, so that each attempt is bounded.
 _LONGEST = 256
-_BARE = re.compile(rf"[^\s\"'`<>,;&(){{}}\[\]|\\]{{1,{_LONGEST}}}+")
-_BARE_REST = re.compile(r"[^\s\"'`<>,;&(){}\[\]|\\]*+")
-_LINE_VALUE = re.compile(rf"[^\s\"'`\\]{{1,{_LONGEST}}}+")
-_LINE_REST = re.compile(r"[^\s\"'`\\]*+")
-_ELEMENT = re.compile(r"([^<>\s]{1,512}+)</")
-_LINE_END = re.compile(r"[ \t]*+(?:#[^\n]{0,200}+)?(?:\r?\n|\\n|\\r|\Z)")
-_AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
-_AZURE_KEY = re.compile(r"[A-Za-z0-9+/]{86}==")
-_LINE_START = re.compile(r"(?:^|[\n;]|\\n|\\r)[ \t]*+(?:export |set |env |- )?[\"'`]?\Z")
+_BARE = late(rf"[^\s\"'`<>,;&(){{}}\[\]|\\]{{1,{_LONGEST}}}+")
+_BARE_REST = late(r"[^\s\"'`<>,;&(){}\[\]|\\]*+")
+_LINE_VALUE = late(rf"[^\s\"'`\\]{{1,{_LONGEST}}}+")
+_LINE_REST = late(r"[^\s\"'`\\]*+")
+_ELEMENT = late(r"([^<>\s]{1,512}+)</")
+_LINE_END = late(r"[ \t]*+(?:#[^\n]{0,200}+)?(?:\r?\n|\\n|\\r|\Z)")
+_AWS_SECRET = late(r"[A-Za-z0-9/+]{40}")
+_AZURE_KEY = late(r"[A-Za-z0-9+/]{86}==")
+_LINE_START = late(r"(?:^|[\n;]|\\n|\\r)[ \t]*+(?:export |set |env |- )?[\"'`]?\Z")
 
 
 def named(text: str, lower: str) -> Iterator[Span]:

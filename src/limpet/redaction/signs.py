@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
+from limpet.redaction.blocks import SESSION_COOKIES
+from limpet.redaction.commands import COMMANDS as COMMAND_LINES
+from limpet.redaction.commands import LINE
 from limpet.redaction.formats import FORMATS
 from limpet.redaction.named import KEY_WORDS, SUFFIXES
+from limpet.redaction.spoken import ACCOUNT, FOR, IS, NAMES, WITH, WORDS
+from limpet.text.marks import engine
 
 _BLANK = "[^!-~]"  # any byte of a space, also of one that is not ASCII
 _CLOSE = r"\\{0,4}[\"'`]?\]?"
@@ -36,21 +42,65 @@ _AROUND = (
     r"(?i:bearer)(?:[ \t+]|%20){1,4}[A-Za-z0-9._~+/=|:%-]{16}",
     r"(?i:basic)(?:[ \t+]|%20){1,4}[A-Za-z0-9+/]{8}",
     rf"(?i:auth)\\{{0,4}}[\"']?{_BLANK}{{0,12}}[:=]{_BLANK}{{0,12}}\\{{0,4}}[\"']?[A-Za-z0-9+/]{{8}}",
-    r"(?i:curl |mysql|sshpass )",
+)
+_COMMANDS = (
+    "(?i:" + "|".join(re.escape(command) for command, *_ in COMMAND_LINES) + ")",
+    r"(?i:echo)[ \t]{1,4}[^\n|]{1,200}\|[ \t]{0,4}(?:sudo|chp|passwd|docker|podman|helm|oras|nerdctl|kinit|cryp)",
+    rf"{_BLANK}(?i:-(?:pass(?:word|wd|phrase)?|token|secret|api-?key)[ =])[^\s-][^\s]{{5}}",
+)
+_FILES = (
+    rf"(?i:cookie)\\{{0,4}}[\"']?{_BLANK}{{0,12}}[:=,]{_BLANK}{{0,12}}\\{{0,4}}[\"']?[A-Za-z0-9_.$%|-]{{1,64}}=",
+    rf"{SESSION_COOKIES}=[A-Za-z0-9%._~+/-]{{16}}",
     rf"login{_BLANK}{{1,24}}[^\s]{{1,512}}{_BLANK}{{1,24}}password{_BLANK}",
+    r"[\w.*/-]:(?:[0-9]{3,5}|\*):[A-Za-z_*][^:\s]{0,63}:[A-Za-z_*][^:\s]{0,63}:[^:\s]{3}",
+)
+_SPACES = r"[ \t]{1,3}"
+_NAMES = "(?:" + "|".join(NAMES) + ")"
+_SPOKEN = (
+    rf"(?i:{_NAMES}{_SPACES}(?:{IS}))[ \t:]",
+    rf"(?i:{_NAMES}{_SPACES}(?:{FOR})[ \t][^\n:=]{{1,140}}(?:[:=]|[ \t](?:{IS})[ \t:]))",
+    rf"(?i:(?:{WITH}){_SPACES}{_NAMES}{_SPACES})[^\s]{{0,24}}[0-9!@#$%^&*+=?~]",
+    "(?i:" + "|".join(WORDS) + ")",
+    rf"(?i:{ACCOUNT})[^\n/\"'<>{{}}]{{0,60}}[ \t:][\w.@-]{{2,64}}[ \t]{{0,2}}/[ \t]{{0,2}}[^\s/]{{6}}",
+    rf"(?i:(?:token|key|secret)[^\n:=]{{0,130}}[ \t](?:{IS})[ \t]{{0,3}}[:=]?)[^A-Za-z0-9]{{0,12}}[\w+/.-]{{16}}",
+    r"(?i:seed|recovery|mnemonic|backup|wallet)[^\n]{0,24}(?:is|are|[:=])[ \t\"'`]{0,4}(?i:[a-z]{3,8}[ \t]{1,2}){11}",
 )
 _DISCORD = r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}"
 _OPTIONAL = re.compile(r"\(\?!\[A-Za-z0-9\]\)|\[[^\]]{1,40}\]\*\+$")  # what may or must not follow
 _OPEN_END = re.compile(r"\{(\d{1,3}),")
-_OPTION = {b"curl": (b"-u", b"--user", b"--proxy-user"), b"mysq": (b"-p",), b"sshp": (b"-p",)}
-_COMMAND = 2000  # characters of a command line that its finder looks at
+_OPTIONS = {command.encode(): options for command, options, *_ in COMMAND_LINES}
+
+
+# Groups of finders: by format, by name and context, on command lines, in files and headers, in sentences.
+FORMAT, CONTEXT, COMMANDS, FILES, SPOKEN = "format", "context", "commands", "files", "spoken"
 
 
 @cache
 def pattern() -> str:
     """One alternative for every sign. Without captures, anchors or word boundaries: it says the same on a part."""
-    looks = [_sign(form.pattern, form.literals, form.back) for form in FORMATS]
-    return "|".join([_KEY_BLOCK, *looks, _DISCORD, *_NAMED, *_AROUND])
+    return "|".join([_KEY_BLOCK, *(look for looks in _looks().values() for look in looks)])
+
+
+@cache
+def _looks() -> dict[str, tuple[str, ...]]:
+    formats = (_sign(form.pattern, form.literals, form.back) for form in FORMATS)
+    return {
+        FORMAT: (*formats, _DISCORD),
+        CONTEXT: (*_NAMED, *_AROUND),
+        COMMANDS: _COMMANDS,
+        FILES: _FILES,
+        SPOKEN: _SPOKEN,
+    }
+
+
+def groups(data: bytes, start: int) -> list[str]:
+    """The groups of finders that have a sign at this byte."""
+    return [group for group, look in _engines().items() if look.match(data, start)]
+
+
+@cache
+def _engines() -> dict[str, Any]:
+    return {group: engine("|".join(looks)) for group, looks in _looks().items()}
 
 
 def key_block(hit: bytes) -> bool:
@@ -60,14 +110,19 @@ def key_block(hit: bytes) -> bool:
 
 def command(hit: bytes) -> bool:
     """Whether what was found is the name of a command that takes a password."""
-    return hit[:4].lower() in _OPTION
+    return hit.lower() in _OPTIONS
 
 
-def idle(data: bytes, start: int) -> bool:
+def long_line(hit: bytes) -> bool:
+    """Whether the secret may be far behind what was found, on the same line."""
+    return command(hit) or hit[:6].lower() == b"cookie"
+
+
+def idle(data: bytes, start: int, hit: bytes) -> bool:
     """Whether the command at this place is given no password: most lines that name one are no secret."""
-    end = data.find(b"\n", start, start + 4 * _COMMAND)
-    options = _OPTION[data[start : start + 4].lower()]
-    return not any(data.find(option, start, end if end >= 0 else start + 4 * _COMMAND) >= 0 for option in options)
+    end = data.find(b"\n", start, start + 4 * LINE)
+    line = data[start : end if end >= 0 else start + 4 * LINE]
+    return not any(option in line for option in _OPTIONS[hit.lower()])
 
 
 def _sign(look: str, literals: tuple[str, ...], back: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
 from limpet.model import NOTEPAD, SYSTEM_PROMPT, Draft, Entry, Notepad, Version, iso, lowest, moment
+from limpet.redaction import VERBATIM
 from limpet.store import EventQuery
 from limpet.text import tokens
 from limpet.text.safe import as_data
@@ -164,7 +165,8 @@ def edit(
         version = before.version if before else 0
         if expected_version is not None and expected_version != version:
             raise errors.version_moved(sheet.what, expected_version, version)
-        content = change(before.content if before else "")
+        old = before.content if before else ""
+        content = ctx.masked(change(old), old)
         bounded(sheet.what, content, sheet.max_chars, sheet.advice)
         return Draft(content, sheet.session, extra={"tokens": tokens.count(content)}, origin=origin, anew=anew)
 
@@ -186,7 +188,8 @@ def versions(ctx: Context, sheet: EditableText, version: int | None, limit: int)
 
 def restore(ctx: Context, sheet: EditableText, operation: str, version: int) -> Edited:
     old = _at_version(ctx, sheet, version)
-    return edit(ctx, sheet, operation, lambda before: old.content, None, source=old.origin)
+    stored = ctx._replace(masking=VERBATIM)
+    return edit(stored, sheet, operation, lambda before: old.content, None, source=old.origin)
 
 
 def _notepad(entry: Entry | None) -> Notepad:

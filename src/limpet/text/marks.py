@@ -47,11 +47,16 @@ def find_marks(data: bytes, *, failure: str = "", secret: str = "") -> Marks:
 @lru_cache
 def _engines(failure: str, secret: str) -> tuple[Any, Any]:
     """Both patterns as one, and that of secrets alone."""
+    either = "|".join(part for part in (f"(?m){failure}" if failure else "", secret) if part)
+    return engine(either), engine(secret) if secret else None
+
+
+def engine(pattern: str) -> Any:
+    """A pattern for bytes, compiled by RE2."""
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # bytes are bytes: no text is too broken to be searched
     options.never_capture = True
     options.max_mem = _ENGINE_BYTES
-    either = "|".join(part for part in (f"(?m){failure}" if failure else "", secret) if part)
-    return re2.compile(either.encode(), options), re2.compile(secret.encode(), options) if secret else None
+    return re2.compile(pattern.encode(), options)

@@ -17,8 +17,11 @@ from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
-from limpet.model import KINDS, NOTE, Draft, Entry, Output, Tombstone
+from limpet.model import KINDS, MESSAGE, NOTE, Draft, Entry, Output, Tombstone
+from limpet.redaction import Masking
+from limpet.redaction.entries import masked_entry
 from limpet.store import Decide, Incoming, IncomingOutput, IncomingTombstone, entry_from, to_json
+from limpet.window import transcript
 
 FORMAT = 1
 _ENTRY_TYPES = {
@@ -66,6 +69,10 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
     """
     with ImportSpool() as waiting:
         entries, events = _parse(lines, waiting)
+        if ctx.masking is None or not ctx.masking.keep:
+            masking = ctx.masking or Masking()
+            entries = [_masked(entry, masking) for entry in entries]
+            events = [_masked_event(event, masking) for event in events]
         if merge:
             return _merge(ctx, entries, waiting)
         return ctx.store.load(ctx.scope, entries, events, waiting.arriving())
@@ -126,6 +133,20 @@ def _parse(lines: Iterable[str], waiting: ImportSpool) -> tuple[list[Entry], lis
         raise errors.bad_import(1, "the import is empty")
     waiting.finish(number)
     return entries, events
+
+
+def _masked(entry: Entry, masking: Masking) -> Entry:
+    if entry.kind != MESSAGE:
+        return masked_entry(entry, masking)
+    try:
+        return transcript.masked_entry(masking, entry)
+    except (KeyError, TypeError, ValueError):
+        raise errors.bad_import(0, f"the message {errors.quoted(entry.key)} is not as Limpet stores one") from None
+
+
+def _masked_event(event: dict[str, Any], masking: Masking) -> dict[str, Any]:
+    before = event["before"]
+    return event if before is None else {**event, "before": _masked(Entry(**before), masking)._asdict()}
 
 
 def _once(number: int, names: set[tuple[Any, ...]], name: tuple[Any, ...]) -> None:

@@ -8,6 +8,7 @@ from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
 from limpet.model import FOLD, JOURNAL, SESSION, Draft, Entry, Event, iso
+from limpet.redaction import VERBATIM
 from limpet.store import DELETE, Decide, Delete, EventQuery
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
             raise errors.changed_since(event.seq, event.kind, event.key)
         return _as_it_was(event)
 
-    stamp = ctx.stamp("undo", {"of": event.seq})
+    stamp = ctx.stamp("undo", {"of": event.seq})._replace(masking=VERBATIM)
     change = ctx.store.entries.edit(ctx.scope, event.kind, event.key, decide, stamp)
     return Undone(event, change.seq)
 
@@ -69,7 +70,7 @@ def undo(ctx: Context, seq: int | None = None) -> Undone:
 def _unpurge(ctx: Context, event: Event) -> Undone:
     """Restore what one purge removed, except entries that were changed since and texts that were erased."""
     purge_id = event.detail["purge"]
-    stamp = ctx.stamp("undo", {"of": event.seq, "purge": purge_id})
+    stamp = ctx.stamp("undo", {"of": event.seq, "purge": purge_id})._replace(masking=VERBATIM)
     restored: dict[tuple[str, str], int] = {}
     _journal_back(ctx, purge_id)
     before_seq: int | None = None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from limpet.catalogue.operation import Context
 from limpet.model import FOLD, TASK, Draft, Entry
+from limpet.redaction import Masking
 from limpet.window import transcript
 from limpet.window.messages import ASSISTANT, TOOL, Message, user
 from limpet.window.plan import facts
@@ -243,11 +244,11 @@ class Conversation:
             if first.fold in stored:
                 parts.append(facts.from_json(stored[first.fold]))
             elif first.fold:
-                parts.append(facts.gather([first.message]))
+                parts.append(facts.gather([_clean(first.message)]))
             else:
                 key = (first.first, items[group.stop - 1].last)
                 if key not in self._facts:
-                    self._facts[key] = facts.gather([items[index].message for index in group])
+                    self._facts[key] = facts.gather([_clean(items[index].message) for index in group])
                 parts.append(self._facts[key])
         return facts.merge(parts)
 
@@ -257,3 +258,8 @@ def _before_results(messages: Sequence[Message], index: int) -> int:
     while index and index < len(messages) and messages[index].role == TOOL:
         index -= 1
     return index
+
+
+def _clean(message: Message) -> Message:
+    """Without secrets. A summary shortens what it quotes, and half a secret would not be recognised."""
+    return transcript.masked(Masking(), message)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from limpet import limits, prompts
 from limpet.catalogue.operation import Context
 from limpet.outputs import keep as output_keep
+from limpet.redaction import Masking
 from limpet.session import records
 from limpet.text import safe, tokens
 from limpet.window import sections, transcript
@@ -196,6 +197,8 @@ class StepRunner:
         self._freed += sum(map(_saving, results))
 
     def _lines(self, results: Sequence[Clearable]) -> dict[str, str]:
+        # A line shortens the arguments, and half a secret would not be recognised.
+        results = [result._replace(call=transcript.masked_call(Masking(), result.call)) for result in results]
         fresh = [result for result in results if not result.output_id]
         calls = [
             (safe.storable(result.call.name), result.text, safe.storable(result.call.arguments)) for result in fresh

@@ -9,17 +9,18 @@ are kept as they are.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
-from limpet.redaction import redact
+from limpet.redaction import Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
-from limpet.store import Listing
+from limpet.store import Listing, to_json
 from limpet.text import safe
-from limpet.window.messages import ASSISTANT, Call, Message, Result, Text
+from limpet.window.messages import ASSISTANT, Call, Message, Result, Text, Thinking
 from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, task_line
 from limpet.window.plan.folding import TASK as TASK_FOLD
 from limpet.window.plan.rules import groups
@@ -148,7 +149,7 @@ def append(ctx: Context, first: int, messages: Sequence[StoredMessage]) -> None:
     """Store messages from position `first` on, in one transaction."""
     drafts = []
     for position, stored in enumerate(messages, first):
-        packed = pack(_masked(stored.message))
+        packed = pack(masked(ctx.masking or Masking(), stored.message))
         record = MessageRecord(stored.message.role, stored.digest, stored.tokens, packed.body)
         origin = TOOL if stored.message.results() else ""
         draft = Draft(packed.text, ctx.session, extra=record.to_json(), origin=origin)
@@ -186,20 +187,41 @@ def _stored(entry: Entry) -> StoredMessage:
     return StoredMessage(unpack(PackedMessage(entry.content, record.body)), record.digest, record.tokens)
 
 
-def _masked(message: Message) -> Message:
-    """Tool results may contain secrets that nothing was meant to store, so they are masked first."""
-    if not message.results():
+def masked(masking: Masking, message: Message) -> Message:
+    """The message as it may be stored: every text in it, the arguments of calls and what a provider added."""
+    if masking.keep:
         return message
-    return message._replace(
-        parts=tuple(_redacted(part) if isinstance(part, Result) else part for part in message.parts)
-    )
+    parts = tuple(_masked_part(masking, part) for part in message.parts)
+    return message._replace(parts=parts, raw=masking.value(message.raw))
 
 
-def _redacted(result: Result) -> Result:
-    parts = tuple(
-        part._replace(text=redact(part.text).text) if isinstance(part, Text) else part for part in result.parts
-    )
-    return result if parts == result.parts else result._replace(parts=parts)
+def masked_entry(masking: Masking, entry: Entry) -> Entry:
+    """A message of an import, as it may be stored."""
+    packed = pack(masked(masking, message_of(entry)))
+    record = MessageRecord.from_json(entry.extra)._replace(body=packed.body)
+    return entry._replace(content=packed.text, extra=record.to_json())
+
+
+def _masked_part(masking: Masking, part: Any) -> Any:
+    raw = masking.value(part.raw)
+    match part:
+        case Text() | Thinking():
+            return part._replace(text=masking.text(part.text), raw=raw)
+        case Call():
+            return masked_call(masking, part)._replace(raw=raw)
+        case Result():
+            return part._replace(parts=tuple(_masked_part(masking, nested) for nested in part.parts), raw=raw)
+    return part._replace(raw=raw)
+
+
+def masked_call(masking: Masking, call: Call) -> Call:
+    """Arguments are JSON, and stay JSON; what is none is a text."""
+    if masking.keep or not redact(call.arguments).count:
+        return call
+    try:
+        return call._replace(arguments=to_json(masking.value(json.loads(call.arguments))))
+    except (ValueError, RecursionError):
+        return call._replace(arguments=masking.text(call.arguments))
 
 
 def _key(session: str, position: int) -> str:

@@ -72,7 +72,8 @@ def _value(text: str) -> Any:
 
 def keep_output(cli: Invocation, tool: str, call: str) -> None:
     content = sys.stdin.buffer.read().decode("utf-8", "replace")
-    output = cli.hold.session(cli.writing(), by=BY).outputs.keep(tool, content, call=call)
+    session = cli.hold.session(cli.writing(), by=BY, keep_secret=cli.keep_secret)
+    output = session.outputs.keep(tool, content, call=call)
     reply = {"text": output.text, "id": output.output.id if output.output else None}
     cli.answer(reply, lambda screen: screen.block(output.text))
 

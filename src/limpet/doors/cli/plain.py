@@ -29,6 +29,7 @@ from limpet.doors.cli.commands import (
     Parameter,
 )
 from limpet.doors.cli.run import BY, Invocation
+from limpet.redaction import Masking
 
 SESSION = "session"  # a parameter that --session fills
 KINDS = {"integer": NUMBER, "boolean": FLAG, "strings": LIST}
@@ -133,8 +134,9 @@ def run(cli: Invocation, **values: Any) -> int:
     elif session is None:
         session = cli.session_for(command.calls_for)
     arguments |= command.fixed
-    value = cli.hold.run(operation, arguments, session, BY)
-    return replies.show(cli, operation.name, operation.render(value), arguments)
+    masking = Masking(cli.keep_secret)
+    value = cli.hold.run(operation, arguments, session, BY, masking)
+    return replies.show(cli, operation.name, operation.render(value, masking), arguments)
 
 
 def _argument(cli: Invocation, param: Parameter, value: Any, required: set[str]) -> Any:

@@ -22,6 +22,7 @@ SAVINGS = ("calls", "kept", "repeats", "reads", "observed", "returned", "read_ba
 
 def show(cli: Invocation, operation: str, reply: Json, arguments: Json) -> int:
     """Print the reply of an operation; the exit code."""
+    cli.say_masked(reply)
     if cli.json:
         render.to_stdout(render.as_json(reply))
     else:
@@ -43,7 +44,7 @@ def generic(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> No
     """A reply as it is: its first list of objects as a table, every other field on a line."""
     name = next((name for name, value in reply.items() if _is_table(value)), None)
     for field, value in reply.items():
-        if field != name:
+        if field not in (name, "masked"):
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             screen.block(f"{field}: {text}")
     if name is not None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 BY = "person/cli"
 OWN_SESSION = "cli"  # where a person's writes go when no session is named
 EVERY = "*"
+MASKED_HINT = "--keep-secret stores it as it is."
 LOOK_BACK = 1_000  # changes that are searched for the session that was active last
 FOR_CLIENTS = ("mcp", "wrap", "gateway")  # a client's configuration names their options, and starts them anywhere
 SERVERS = (*FOR_CLIENTS, "serve")
@@ -46,6 +47,7 @@ class Invocation:
         self.project: str | None = None
         self.session: str | None = None
         self.json = False
+        self.keep_secret = False
         self.command = Command("", "")
         self._settings: settings.Settings | None = None
         self._hold: Limpet | None = None
@@ -138,7 +140,7 @@ class Invocation:
     # --- calling and answering ----------------------------------------------------------------------------------------
 
     def call(self, name: str, arguments: Mapping[str, Any], session: str | None = None) -> dict[str, Any]:
-        return self.hold.call(name, arguments, session=session, by=BY)
+        return self.hold.call(name, arguments, session=session, by=BY, keep_secret=self.keep_secret)
 
     def answer(self, reply: Any, draw: Draw) -> None:
         """Print a reply: as JSON for programs, drawn for people."""
@@ -146,6 +148,15 @@ class Invocation:
             render.to_stdout(render.as_json(reply))
         else:
             draw(render.screen())
+
+    def say_masked(self, reply: dict[str, Any]) -> None:
+        """Say in the words of the command line that secrets were masked: in the reply, or beside it."""
+        if masked := reply.get("masked"):
+            masked["hint"] = MASKED_HINT
+            if not self.json:
+                were = "secret was" if masked["count"] == 1 else "secrets were"
+                kinds = ", ".join(masked["kinds"])
+                self.notice(f"{masked['count']:,} {were} masked before storing ({kinds}). {MASKED_HINT}")
 
     def notice(self, text: str) -> None:
         """A remark on standard error, which is JSON too with --json."""

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from limpet import clients, errors, limits, settings, wiring
 from limpet.api import Limpet
+from limpet.catalogue.operation import masked_json
 from limpet.doors.cli import render
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, shown_place
@@ -26,6 +27,7 @@ from limpet.doors.cli.run import Invocation
 from limpet.importers import conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
 from limpet.model import Scope
+from limpet.redaction import Masking
 
 Json = dict[str, Any]
 TOOLS = tuple(memory_tools.READERS)
@@ -70,10 +72,11 @@ def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: 
         return
     if source is not None or every or dry_run or cli.session:
         raise Misuse("One file is read; --session, --all and --dry-run go with `import transcript`.")
-    hold = cli.hold
+    hold, masking = cli.hold, Masking(cli.keep_secret)
     with _source(file) as stream, counted(_read_lines(stream), "read") as lines:
-        count = hold.import_lines(lines, merge=merge)
-    reply = {"imported": count, "project": hold.scope.project}
+        count = hold.import_lines(lines, merge=merge, masking=masking)
+    reply = {"imported": count, "project": hold.scope.project, **masked_json(masking)}
+    cli.say_masked(reply)
     cli.answer(reply, lambda screen: screen.line(f"{count:,} entries imported into project {hold.scope.project}"))
 
 
@@ -236,7 +239,8 @@ def _read_lines(source: BinaryIO) -> Iterator[str]:
 
 
 def _import_transcripts(cli: Invocation, source: str, *, every: bool, dry_run: bool) -> None:
-    rows = [_transcript(cli, path, dry_run) for path in _files(source, cli.settings.root, every)]
+    masking = Masking(cli.keep_secret)
+    rows = [_transcript(cli, path, dry_run, masking) for path in _files(source, cli.settings.root, every)]
 
     def draw(screen: Screen) -> None:
         for row in rows:
@@ -249,10 +253,12 @@ def _import_transcripts(cli: Invocation, source: str, *, every: bool, dry_run: b
                 screen.line(f"  line {line['line']:,} was not read: {line['why']}")
             _more(screen, row["unread_count"] - len(row["unread"]), " lines")
 
-    cli.answer({"dry_run": dry_run, "sessions": rows}, draw)
+    reply: Json = {"dry_run": dry_run, "sessions": rows, **masked_json(masking)}
+    cli.say_masked(reply)
+    cli.answer(reply, draw)
 
 
-def _transcript(cli: Invocation, path: str, dry_run: bool) -> Json:
+def _transcript(cli: Invocation, path: str, dry_run: bool, masking: Masking) -> Json:
     try:
         with open(path, "rb") as file, counted(_read_lines(file), "read") as lines:
             transcript = transcript_files.read(lines)
@@ -263,7 +269,7 @@ def _transcript(cli: Invocation, path: str, dry_run: bool) -> Json:
     session = cli.session or transcript.session or Path(path).stem
     total, progress = len(transcript.messages), Progress()
     added = conversations.add_messages(
-        cli.hold.context(session, "import"),
+        cli.hold.context(session, "import", masking),
         transcript.messages,
         dry_run=dry_run,
         progress=lambda count: progress.show(f"{count:,} of {total:,} messages kept"),
@@ -323,9 +329,9 @@ def _beginning(file: BinaryIO) -> Iterator[str]:
 def _import_memory(cli: Invocation, tool: str, source: str, *, dry_run: bool) -> None:
     """Take what another memory tool keeps into this project's memory."""
     memory = memory_tools.read(memory_tools.READERS[tool], source)
-    progress = Progress()
+    progress, masking = Progress(), Masking(cli.keep_secret)
     added = facts.add_facts(
-        cli.hold.context(by="import/peer"),
+        cli.hold.context(by="import/peer", masking=masking),
         memory.facts,
         dry_run=dry_run,
         progress=lambda count, total: progress.show(f"{count:,} of {total:,} kept"),
@@ -341,7 +347,9 @@ def _import_memory(cli: Invocation, tool: str, source: str, *, dry_run: bool) ->
         "kept_count": len(added.kept),
         "unread": [part._asdict() for part in memory.unread[: limits.UNREAD_NAMED]],
         "unread_count": len(memory.unread),
+        **({} if dry_run else masked_json(masking)),
     }
+    cli.say_masked(reply)
     cli.answer(reply, lambda screen: _draw_memory(screen, reply))
 
 

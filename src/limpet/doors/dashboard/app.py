@@ -27,6 +27,7 @@ from limpet.doors.dashboard.view import DrawnPage, View
 from limpet.doors.http import refusals
 from limpet.doors.http.principal import ANY_PROJECT
 from limpet.errors import LimpetError
+from limpet.redaction import Masking
 from limpet.upkeep import paging
 
 if TYPE_CHECKING:
@@ -176,8 +177,10 @@ class Dashboard:
         view = self._view(request, visit)
         session = form.get(action.session) if action.session else None
 
+        masking = Masking()
+
         def work() -> None:
-            view.run(action.operation, session, **arguments(action, form))
+            view.change(action.operation, session, arguments(action, form), masking)
 
         try:
             await self._threads.run(visit.principal, action.operation, work)
@@ -187,7 +190,7 @@ class Dashboard:
         answer = RedirectResponse(view.base + back(form.get("back", "")), 303, headers=dict(frame.HEADERS))
         answer.set_cookie(
             NOTICE,
-            quote(action.notice),
+            quote(action.notice + _masked(masking)),
             max_age=30,
             path="/",
             secure=self._people.secure,
@@ -195,6 +198,13 @@ class Dashboard:
             samesite="strict",
         )
         return answer
+
+
+def _masked(masking: Masking) -> str:
+    if not masking.count:
+        return ""
+    kinds = ", ".join(masking.kinds)
+    return f" Masked before storing: {kinds}. The command line's --keep-secret stores it as it is."
 
 
 def ours(request: Request) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from limpet.catalogue.table import find
 from limpet.doors.dashboard.html import Html, Value, address
 from limpet.doors.http import policy
+from limpet.redaction import Masking
 
 if TYPE_CHECKING:
     from limpet.api import Limpet
@@ -66,7 +67,11 @@ class View(NamedTuple):
 
     def run(self, operation: str, session: str | None = None, /, **arguments: Any) -> Any:
         """An operation, done by the visitor. Its value."""
-        return self.hold.run(find(operation), arguments, session or SESSION, self.visit.by(DOOR))
+        return self.change(operation, session, arguments, Masking())
+
+    def change(self, operation: str, session: str | None, arguments: Mapping[str, Any], masking: Masking) -> Any:
+        """The same, with an account of the secrets that were masked."""
+        return self.hold.run(find(operation), arguments, session or SESSION, self.visit.by(DOOR), masking)
 
     def may(self, operation: str) -> bool:
         """Whether the visitor may call it here; a button that is refused is not shown."""

@@ -7,10 +7,12 @@ from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.importers import transcripts
 from limpet.model import AGENT, TOOL, lowest
+from limpet.redaction import Masking
 from limpet.session import notepad
 from limpet.window.messages import USER, Message, user
 from limpet.window.plan import facts
 from limpet.window.plan.rules import groups
+from limpet.window.transcript import masked
 
 REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
 OPEN_ITEMS = 20  # of the notepad in a draft; the next session can read the rest
@@ -28,7 +30,8 @@ class Summary(NamedTuple):
 def summarise(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
     """The summary of a transcript. A missing or unreadable file counts as an empty one."""
     try:
-        messages = transcripts.tail(path) if path else ()
+        # Masked before it is shortened: half a secret would not be recognised.
+        messages = tuple(masked(Masking(), message) for message in transcripts.tail(path)) if path else ()
     except OSError:
         messages = ()
     gathered = facts.merge(facts.gather([messages[index] for index in group]) for group in groups(messages))

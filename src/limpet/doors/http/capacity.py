@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from limpet.api import Limpet, Run
     from limpet.catalogue.operation import Operation
     from limpet.doors.http.principal import Principal
+    from limpet.redaction import Masking
     from limpet.settings import ServerRules
     from limpet.store import Store, Usage
 
@@ -166,10 +167,16 @@ class Quotas:
         """For `Limpet.observe`. A tenant that is full can still read and make room."""
         tenant = limpet.scope.tenant
 
-        def within(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
+        def within(
+            operation: Operation,
+            arguments: Mapping[str, Any],
+            session: str | None,
+            by: str,
+            masking: Masking | None = None,
+        ) -> Any:
             if not (operation.read_only or operation.frees):
                 self._check(tenant)
-            return run(operation, arguments, session, by)
+            return run(operation, arguments, session, by, masking)
 
         return within
 

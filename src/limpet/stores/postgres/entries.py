@@ -15,6 +15,7 @@ import psycopg
 
 from limpet import errors
 from limpet.model import SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from limpet.redaction.entries import masked
 from limpet.store import (
     CandidateQuery,
     Candidates,
@@ -193,7 +194,7 @@ class PostgresEntries:
         if kind != SESSION and stamp.session and not current.session:
             writer.begin(stamp)
         before = current.entry
-        draft = decide(before)
+        draft = masked(*name, before, decide(before), stamp)
         if isinstance(draft, Draft) and draft.tags:
             labels = con.execute(LABELS, (*scope, kind, [words.fold(tag) for tag in draft.tags])).fetchall()
             draft = draft._replace(tags=_first_spelling(dict(labels), draft.tags))
@@ -208,7 +209,7 @@ class PostgresEntries:
     ) -> tuple[Change, Proof]:
         """An entry whose key is minted. There is nothing before it, so fewer statements are needed."""
         writer = Writer(con, scope, *(locked[0] if locked else self._lock(con, scope, stamp)))
-        draft = decide(None)
+        draft = masked(kind, None, None, decide(None), stamp)
         tags = draft.tags if isinstance(draft, Draft) else ()
         name = (*scope, kind, writer.next_key(kind, stamp.now))
         values = (*scope, SESSION, stamp.session, *name, *scope, kind, [words.fold(tag) for tag in tags])

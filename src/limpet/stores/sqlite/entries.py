@@ -11,6 +11,7 @@ import apsw
 from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from limpet.redaction.entries import masked
 from limpet.store import (
     CandidateQuery,
     Candidates,
@@ -236,7 +237,7 @@ class SqliteEntries:
             if kind != SESSION and stamp.session:
                 self._ensure_session(con, scope, stamp, new)
             before = None if key is None else self._before(con, scope, kind, key)
-            draft = decide(before)
+            draft = masked(kind, key, before, decide(before), stamp)
             if isinstance(draft, Draft) and draft.tags:
                 draft = draft._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in draft.tags))
             if draft is None or rows.unchanged(before, draft):

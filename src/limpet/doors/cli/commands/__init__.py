@@ -169,12 +169,27 @@ STORE = option("--store", "PLACE", "A path or a postgresql:// address. Otherwise
 PROJECT = option("--project", "NAME", "A project by its name or id. Otherwise the one you are in.")
 SESSION = option("--session", "ID", "The session. Notes are looked for in every session unless you name one.")
 JSON = flag("--json", "Answer in one line of JSON; errors too, on standard error.")
+KEEP_SECRET = flag("--keep-secret", "Store what looks like a secret as it is; otherwise it is masked.")
 SHARED = (STORE, PROJECT, SESSION, JSON)  # before the command or after it; the last one counts
 
 
+# The commands that store a text; tests/doors/test_secrets.py compares them with the operations that do.
+STORE_TEXT = frozenset(
+    (
+        *("note add", "note update", "memory write", "handoff write", "scratch", "state set", "skill promote"),
+        *("pad write", "pad append", "pad prepend", "pad edit", "prompt write", "prompt append", "prompt prepend"),
+        *("prompt edit", "journal decision add", "journal question add", "journal goal add", "journal debt add"),
+        *("journal blocker add", "journal identifier add", "journal set task", "journal set state"),
+        *("journal checkpoint", "session begin", "session spawn", "session fork", "session report", "session end"),
+        *("window pin", "task begin", "task end", "task cancel", "sandbox run", "output keep", "import"),
+    )
+)
+
+
 def shared(command: Command | None = None) -> tuple[Parameter, ...]:
-    """The options every command takes. --session is for those it means something to."""
-    return SHARED if command is None or command.session else (STORE, PROJECT, JSON)
+    """The options every command takes. --session and --keep-secret are for those they mean something to."""
+    options = SHARED if command is None or command.session else (STORE, PROJECT, JSON)
+    return (*options, KEEP_SECRET) if command is not None and command.words in STORE_TEXT else options
 
 
 def parse(params: tuple[Parameter, ...], words: list[str]) -> dict[str, Any] | None:

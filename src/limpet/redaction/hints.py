@@ -1,0 +1,53 @@
+"""Whether a text can contain a secret at all: a few substring searches, for the many short texts that cannot.
+
+Generous on purpose. tests/unit/test_redaction_figures.py holds it to every kind of secret the finders know.
+"""
+
+SHORT = 4_000  # characters; a longer text is worth the fast pass over all of it
+_LONG = 20  # characters that a secret of a known format has at least, without a space in it
+# What the finders that go by name or context need to see, in lower case.
+_WORDS = (
+    *("pass", "pwd", "secret", "token", "key", "credential", "auth", "bearer", "basic", "cookie", "sess", "sid"),
+    *("://", ":\\/\\/", "\\u00", "private-lines", "login", "curl", "mysql", "redis-cli", "mongo", "ldap", "zip", "7z"),
+    *(
+        "log in",
+        "sign in",
+        "account",
+        "creds",
+        "seed",
+        "phrase",
+        "mnemonic",
+        "sudo",
+        "smbclient",
+        "sqlcmd",
+        "net use",
+        "openssl",
+        "rclone",
+        "rar",
+        "chpasswd",
+        "identifiants",
+    ),
+    *("wort", "wachtwoord", "contrase", "senha", "palavra-", "parol", "пароль", "hasł", "haslo", "lösenord", "heslo"),
+    *("adgangskode", "salasana", "jelszó", "zugangs", "credenciales", "nmcli", "ipmitool", "freerdp", "plink", "lftp"),
+    *("şifre", "密码", "密碼", "口令", "暗号", "パスワード", "비밀번호", "암호"),
+)
+_PGPASS_COLONS = 4
+
+
+def may_hold(text: str) -> bool:
+    if len(text) > SHORT:
+        return True
+    lower = text.lower()
+    for word in _WORDS:
+        if word in lower:
+            return True
+    if text.count(":") >= _PGPASS_COLONS and any(line.count(":") >= _PGPASS_COLONS for line in text.split("\n")):
+        return True
+    # A row of small letters is a name or a path; a secret by chance has a digit or a capital letter in it.
+    return any(len(word) >= _LONG and not _plain(word) for word in text.split())
+
+
+def _plain(word: str) -> bool:
+    path, _, line = word.rpartition(":")
+    name = path if line.isdigit() else word  # a path is often followed by a line's number
+    return name.islower() and not any(sign.isdigit() for sign in name)
