@@ -6,7 +6,6 @@ the run (or none); a server for teams knows its people by the tokens in the stor
 
 from __future__ import annotations
 
-import gc
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 
 from limpet.doors.dashboard.app import Dashboard
@@ -25,8 +23,8 @@ from limpet.doors.http import api, policy, refusals
 from limpet.doors.http import metrics as observed
 from limpet.doors.http.capacity import Quotas, Rates, Threads
 from limpet.doors.http.credentials import Credentials, Local
-from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
-from limpet.doors.http.mcp import Kind, McpDoor
+from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Site, Visit
+from limpet.doors.http.mcp import Kind, McpDoor, settled
 from limpet.doors.http.principal import Level, Principal
 from limpet.doors.http.projects import Projects
 from limpet.errors import bad_setting
@@ -45,7 +43,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 TOKEN_MIN_CHARS = 16  # shorter ones can be guessed over a fast loopback
 SHUTDOWN_SECONDS = 5  # for requests under way; an open event stream does not end by itself
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anything that a header could not hold
-GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
 BACKLOG = 2_048  # connections that wait to be accepted, as uvicorn has it
 METADATA = "/.well-known/oauth-protected-resource"
 
@@ -66,13 +63,6 @@ class Running(NamedTuple):
     stateless: bool = False
 
 
-class Site(NamedTuple):
-    """The names this server goes by: values of the Host header, `name:port` or `name:*`, and of Origin."""
-
-    hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
-    origins: tuple[str, ...] | None = None  # None: the same names over http
-
-
 def build_app(
     hold: Limpet,
     profile: str,
@@ -89,15 +79,13 @@ def build_app(
     `kind` is what answers MCP; tests put fixtures beside ours. `stopping` says when streams that would go on must end.
     """
     site = site or Site()
-    origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
-    security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
     quotas, threads = Quotas(hold.store, hold.bounds.server), Threads()
     mcp = McpDoor(
         hold,
         profile,
         session=session,
-        security=security,
+        site=site,
         quotas=quotas,
         threads=threads,
         kind=kind,
@@ -123,9 +111,9 @@ def build_app(
         credentials=credentials,
         projects=Projects(hold),
         rates=Rates(hold.bounds.server),
-        security=security,
+        site=site,
         challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
-        lifespan=mcp.transport,
+        lifespan=mcp.lifespan,
         pages=Pages(people.principal, dashboard.refused),
     )
     return gate if running.metrics is None else observed.counted(gate, running.metrics)
@@ -184,16 +172,6 @@ class _Metadata:
                 "resource_name": "Limpet",
             }
         )
-
-
-def settled() -> None:
-    """Spare a process that serves for long from going through what it began with, again and again.
-
-    Python looks for cycles of garbage whenever 700 objects more were made than went, which a single request can be.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_AFTER, *gc.get_threshold()[1:])
 
 
 class _Uvicorn(uvicorn.Server):
