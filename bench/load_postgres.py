@@ -21,8 +21,6 @@ sys.path.append(str(ROOT / "tests"))  # where the tests' own way of starting one
 from postgres import RUN_VARIABLE, SERVER_VARIABLE, SETTINGS_VARIABLE, Run, database_url, server_url
 
 SETTINGS = {
-    "fsync": "on",
-    "full_page_writes": "on",
     "shared_buffers": "1GB",
     "effective_cache_size": "4GB",
     "maintenance_work_mem": "256MB",

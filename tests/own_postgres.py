@@ -24,13 +24,7 @@ import postgres
 STANDBY = "standby"
 OWNER, DATABASE = "keeper", "limpet"
 WAIT_SECONDS = 60
-SETTINGS = postgres.SERVER_SETTINGS | {
-    "fsync": "on",  # a commit that waits for the disks of both waits for what it says
-    "full_page_writes": "on",
-    "max_connections": "60",
-    "wal_level": "replica",
-    "max_wal_senders": "4",
-}
+SETTINGS = postgres.SERVER_SETTINGS | {"max_connections": "60", "wal_level": "replica", "max_wal_senders": "4"}
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _libc = ctypes.CDLL(None, use_errno=True)
 

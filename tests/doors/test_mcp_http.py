@@ -18,6 +18,7 @@ import httpx2
 import pytest
 
 from doors.mcp_client import MODERN, TOKEN, Reply, hello, http_server, meta
+from doors.team_kit import calling, stored, team_server
 from limpet import wiring
 from limpet.doors.http.server import Offer, serve
 from limpet.errors import BadInput
@@ -374,6 +375,8 @@ def test_a_server_begins_without_the_sdk(tmp_path: Path) -> None:
 
 
 def test_the_first_requests_may_come_at_once(tmp_path: Path) -> None:
-    with http_server(tmp_path / "limpet.db") as address, ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: call(address, "list_notes", {}), range(8)))
-    assert all(one["notes"] == [] for one in found)
+    store = str(tmp_path / "limpet.db")
+    token = stored(store, "read").secret
+    with team_server(store, tmp_path) as address, calling(address, token) as caller, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: caller.tool("list_notes"), range(8)))
+    assert all(one.json()["result"]["structuredContent"]["notes"] == [] for one in found)
