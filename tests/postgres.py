@@ -50,7 +50,7 @@ SERVER_SETTINGS = {
     "port": str(PORT),
     "shared_buffers": "16MB",
     "max_connections": "100",
-    "fsync": "on",
+    "fsync": "on",  # the doctor, which many tests ask, finds fault with a server that has it off
     "synchronous_commit": "on",
     "io_method": "sync",
     "jit": "off",

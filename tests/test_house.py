@@ -51,7 +51,7 @@ def sources(*places: str) -> list[Path]:
 
 def trees(*places: str) -> Iterator[tuple[str, ast.Module]]:
     for path in sources(*places):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+        yield str(path.relative_to(ROOT)), measures.tree_of(path)
 
 
 def report(problems: list[str]) -> None:

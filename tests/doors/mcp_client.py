@@ -28,8 +28,11 @@ REVISIONS = [*HANDSHAKE, MODERN]
 TOKEN = "a-token-for-tests-only"
 CLIENT = {"name": "tests", "version": "1"}
 
+# The SDK first, which a server imports with the first request of MCP: on a busy machine that may take longer than the
+# ten seconds in which a client must be told which revisions there are.
 HTTP = """
 import sys
+import mcp.server
 from limpet import wiring
 from limpet.doors.http import server
 with wiring.open(sys.argv[1]) as hold:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ import httpx2
 import pytest
 
 from doors.mcp_client import MODERN, TOKEN, Reply, hello, http_server, meta
+from doors.team_kit import calling, stored, team_server
 from limpet import wiring
 from limpet.doors.http.server import Offer, serve
 from limpet.errors import BadInput
@@ -358,3 +361,22 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(BadInput, match=str(port)):
             serve(hold, "core", Offer(TOKEN), port=port)
+
+
+def test_a_server_begins_without_the_sdk(tmp_path: Path) -> None:
+    """It takes longer to import than all the rest, and the JSON routes and the dashboard do not need it."""
+    code = (
+        "import sys, limpet; from limpet.doors.http.server import Offer, build_app; hold = limpet.open(sys.argv[1]); "
+        "build_app(hold, 'full', Offer()); hold.close(); print({'mcp', 'pydantic'} & sys.modules.keys())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "limpet.db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_first_requests_may_come_at_once(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    token = stored(store, "read").secret
+    with team_server(store, tmp_path) as address, calling(address, token) as caller, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: caller.tool("list_notes"), range(8)))
+    assert all(one.json()["result"]["structuredContent"]["notes"] == [] for one in found)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,24 +72,6 @@ STORY: list[tuple[str, dict[str, Any]]] = [
 VARYING = re.compile(r"(?:note|task)_\d+|\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
 
 
-@contextmanager
-def connected(transport: str, revision: str, tmp_path: Path) -> Iterator[AbstractAsyncContextManager[ClientSession]]:
-    # Each has a folder of its own, or the second one would find the first one's journal.
-    folder = tmp_path / transport
-    folder.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LIMPET_FOLDER", str(folder))
-        yield from _connected(transport, revision, tmp_path)
-
-
-def _connected(transport: str, revision: str, tmp_path: Path) -> Iterator[AbstractAsyncContextManager[ClientSession]]:
-    if transport == "stdio":
-        yield sdk_session(command=stdio_command(str(tmp_path / "stdio.db"), session="story"), revision=revision)
-    else:
-        with http_server(tmp_path / "http.db", session="story") as url:
-            yield sdk_session(url=url, revision=revision)
-
-
 def plain(value: Any) -> Any:
     """An answer without what differs from run to run: ids and times."""
     return json.loads(VARYING.sub("~", json.dumps(value, ensure_ascii=False)))
@@ -115,76 +95,69 @@ async def tell(session: ClientSession) -> list[Any]:
     return answers
 
 
+async def everything(session: ClientSession, revision: str) -> list[Any]:
+    """All that the server says to a client, looked at, and without what differs from run to run."""
+    assert session.protocol_version == revision
+    assert session.server_info is not None
+    assert session.server_info.name == "limpet"
+    assert session.instructions
+    replies: list[Any] = [session.instructions, session.server_info, session.server_capabilities]
+    replies.append(tools := await session.list_tools())
+    assert {tool.name for tool in tools.tools} == {tool for tool, _ in STORY}
+    replies += (answers := await tell(session))
+    assert sum(answer["isError"] is True for answer in answers) == 14
+    assert all(
+        (answer["structuredContent"] is None) == (revision < "2025-06-18")
+        for answer in answers
+        if not answer["isError"]
+    )
+    replies += await readings(session)
+    if revision != MODERN:
+        await session.send_ping()
+    for refused, code in (
+        (session.call_tool("no_such_tool", {}), types.INVALID_PARAMS),
+        (session.read_resource("limpet://nothing"), None),
+        (session.get_prompt("no_such_prompt"), None),
+        (session.list_tools(params=types.PaginatedRequestParams(cursor="2")), None),
+    ):
+        with pytest.raises(MCPError) as problem:
+            await refused
+        assert code in (None, problem.value.code)
+        replies.append(problem.value.error)
+    return [
+        plain(reply.model_dump(mode="json", by_alias=True)) if hasattr(reply, "model_dump") else reply
+        for reply in replies
+    ]
+
+
+async def readings(session: ClientSession) -> list[Any]:
+    """Every resource and every prompt."""
+    resources, templates = await session.list_resources(), await session.list_resource_templates()
+    prompts = await session.list_prompts()
+    replies: list[Any] = [resources, templates, prompts]
+    assert templates.resource_templates
+    for resource in resources.resources:
+        replies.append(read := await session.read_resource(resource.uri))
+        assert read.contents[0].mime_type == resource.mime_type
+    for prompt in prompts.prompts:
+        replies.append(got := await session.get_prompt(prompt.name))
+        assert isinstance(got, types.GetPromptResult)
+        assert got.messages
+    replies.append(await session.read_resource("limpet://notepad/another"))
+    replies.append(await session.get_prompt("resume", {"session_id": "another"}))
+    return replies
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_official_client_lists_and_calls_every_tool(transport: str, revision: str, tmp_path: Path) -> None:
+def test_the_official_client_gets_every_answer_and_the_same_over_both_transports(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main() -> None:
-        async with connection as session:
-            assert session.protocol_version == revision
-            assert session.server_info is not None
-            assert session.server_info.name == "limpet"
-            assert session.instructions
-            tools = (await session.list_tools()).tools
-            assert {tool.name for tool in tools} == {tool for tool, _ in STORY}
-            answers = await tell(session)
-            assert sum(answer["isError"] is True for answer in answers) == 14
-            assert all(
-                (answer["structuredContent"] is None) == (revision < "2025-06-18")
-                for answer in answers
-                if not answer["isError"]
-            )
-            for resource in (await session.list_resources()).resources:
-                contents = (await session.read_resource(resource.uri)).contents
-                assert contents[0].mime_type == resource.mime_type
-            assert (await session.list_resource_templates()).resource_templates
-            for prompt in (await session.list_prompts()).prompts:
-                got = await session.get_prompt(prompt.name)
-                assert isinstance(got, types.GetPromptResult)
-                assert got.messages
-            if revision != MODERN:
-                await session.send_ping()
-            with pytest.raises(MCPError) as unknown:
-                await session.call_tool("no_such_tool", {})
-            assert unknown.value.code == types.INVALID_PARAMS
-
-    with connected(transport, revision, tmp_path) as connection:
-        anyio.run(main)
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def everything(session: ClientSession) -> list[Any]:
-        replies: list[Any] = [session.instructions, session.server_info, session.server_capabilities]
-        replies.append(await session.list_tools())
-        replies += await tell(session)
-        replies.append(await session.list_resources())
-        replies.append(await session.list_resource_templates())
-        replies.append(await session.list_prompts())
-        for uri in ("limpet://notepad", "limpet://notes", "limpet://handoff", "limpet://notepad/another"):
-            replies.append(await session.read_resource(uri))
-        replies.append(await session.get_prompt("resume", {"session_id": "another"}))
-        replies.append(await session.get_prompt("checkpoint"))
-        for refused in (
-            session.call_tool("no_such_tool", {}),
-            session.read_resource("limpet://nothing"),
-            session.get_prompt("no_such_prompt"),
-            session.list_tools(params=types.PaginatedRequestParams(cursor="2")),
-        ):
-            with pytest.raises(MCPError) as problem:
-                await refused
-            replies.append(problem.value.error)
-        return [
-            plain(reply.model_dump(mode="json", by_alias=True)) if hasattr(reply, "model_dump") else reply
-            for reply in replies
-        ]
-
-    async def main() -> None:
-        async with sdk_session(
-            command=stdio_command(str(tmp_path / "a.db"), session="story"), revision=revision
-        ) as one:
-            on_stdio = await everything(one)
+        command = stdio_command(str(tmp_path / "a.db"), session="story")
+        async with sdk_session(command=command, revision=revision) as one:
+            on_stdio = await everything(one, revision)
         async with sdk_session(url=url, revision=revision) as two:
-            over_http = await everything(two)
+            over_http = await everything(two, revision)
         for here, there in zip(on_stdio, over_http, strict=True):
             assert here == there
 
@@ -193,21 +166,26 @@ def test_both_transports_give_the_same_answers(revision: str, tmp_path: Path, mo
         anyio.run(main)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-@pytest.mark.parametrize("mode", ["auto", "legacy", MODERN])
-def test_the_official_client_connects_the_way_it_likes(transport: str, mode: str, tmp_path: Path) -> None:
-    async def main(server: StdioServerParameters | str) -> None:
-        async with Client(server, mode=mode) as client:
-            assert client.protocol_version == ("2025-11-25" if mode == "legacy" else MODERN)
-            assert (await client.call_tool("add_note", {"content": "one"})).structured_content is not None
-            assert len((await client.list_tools()).tools) == len({tool for tool, _ in STORY})
+MODES = ["auto", "legacy", MODERN]
 
-    if transport == "stdio":
-        command = stdio_command(str(tmp_path / "a.db"))
-        anyio.run(main, StdioServerParameters(command=command[0], args=command[1:]))
-    else:
-        with http_server(tmp_path / "b.db", token=None) as url:
-            anyio.run(main, url)
+
+async def connects(server: StdioServerParameters | str, mode: str) -> None:
+    async with Client(server, mode=mode) as client:
+        assert client.protocol_version == ("2025-11-25" if mode == "legacy" else MODERN)
+        assert (await client.call_tool("add_note", {"content": "one"})).structured_content is not None
+        assert len((await client.list_tools()).tools) == len({tool for tool, _ in STORY})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_official_client_connects_the_way_it_likes_on_stdio(mode: str, tmp_path: Path) -> None:
+    command = stdio_command(str(tmp_path / "a.db"))
+    anyio.run(connects, StdioServerParameters(command=command[0], args=command[1:]), mode)
+
+
+def test_the_official_client_connects_the_way_it_likes_over_http(tmp_path: Path) -> None:
+    with http_server(tmp_path / "b.db", token=None) as url:
+        for mode in MODES:
+            anyio.run(connects, url, mode)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

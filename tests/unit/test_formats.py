@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -29,8 +29,10 @@ from limpet.window.messages import (
     user,
 )
 from limpet.window.plan.rules import problems, repair
+from profiles import chosen
 
 forms = pytest.mark.parametrize("form", kit.FORMS)
+few = settings(max_examples=chosen(short=12, long=1_000))  # of each pair of forms, so that each form has many
 ways = pytest.mark.parametrize(("source", "target"), [(a, b) for a in kit.FORMS for b in kit.FORMS if a != b])
 
 
@@ -61,6 +63,7 @@ def test_what_the_kit_calls_legal_is_legal(form: str, data: st.DataObject) -> No
 
 
 @ways
+@few
 @given(st.data())
 def test_another_form_accepts_it(source: str, target: str, data: st.DataObject) -> None:
     messages = FORMS[source].read(data.draw(kit.legal(source)))
@@ -73,6 +76,7 @@ def test_another_form_accepts_it(source: str, target: str, data: st.DataObject) 
 
 
 @ways
+@few
 @given(st.data())
 def test_pairs_order_and_words_arrive(source: str, target: str, data: st.DataObject) -> None:
     messages = FORMS[source].read(data.draw(kit.legal(source)))

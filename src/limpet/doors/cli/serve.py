@@ -122,6 +122,8 @@ def _in_one_process(cli: Invocation, options: Options, offer: Any, ready: Callab
 
 def _in_several(cli: Invocation, options: Options, offer: Any, ready: Callable[[str], None], **shared: Any) -> int:
     """The same in several processes. They are forked before anything is opened that they cannot share."""
+    import mcp.server  # noqa: F401 - each would import it by itself otherwise, with the first request that needs it
+
     # Calls that name no session belong to the server's own, which must be the same in every process.
     session = cli.session or cli.settings.session or f"s-{os.urandom(6).hex()}"
     with server.listening(options.host, options.port) as listener:

@@ -46,8 +46,14 @@ def _shared_out(sections: Sequence[ContextSection], room: int, measure: Measure)
     sizes = [measure(section.text) for section in sections]
     if sum(sizes) <= room:
         return [section.text for section in sections]
-    total = sum(section.share for section in sections)
-    rooms = [min(size, section.share * room // max(total, room)) for section, size in zip(sections, sizes, strict=True)]
+    # Each has room for the words that it is not shown, and its share of the rest.
+    least = [min(size, measure(_not_shown(section))) for section, size in zip(sections, sizes, strict=True)]
+    rest = max(room - sum(least), 0)
+    total = max(sum(section.share for section in sections), rest, 1)
+    rooms = [
+        min(size, low * room // max(sum(least), room) + section.share * rest // total)
+        for section, size, low in zip(sections, sizes, least, strict=True)
+    ]
     for index, size in enumerate(sizes):  # what short sections leave over goes to the first ones that are too long
         rooms[index] += min(size - rooms[index], room - sum(rooms))
     return [_cut(section, most, measure) for section, most in zip(sections, rooms, strict=True)]
@@ -59,11 +65,16 @@ def _cut(section: ContextSection, most: int, measure: Measure) -> str:
     note = f"\n[… cut to fit; {section.more}]"
     room = most - measure(note)
     if room < MIN_CHARS:
-        heading = section.text.partition("\n")[0][:MIN_CHARS]
-        return _within(f"{heading} [not shown; {section.more}]", most, measure)
+        said = _not_shown(section)
+        heading = _within(section.text.partition("\n")[0][:MIN_CHARS], most - measure(said) - 1, measure)
+        return _within(f"{heading} {said}" if heading else said, most, measure)
     text = _within(section.text, room, measure)
     line = text.rfind("\n")
     return (text[:line] if line > len(text) // 2 else text).rstrip() + note
+
+
+def _not_shown(section: ContextSection) -> str:
+    return f"[not shown; {section.more}]"
 
 
 def _within(text: str, most: int, measure: Measure) -> str:

@@ -14,10 +14,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from mcp.server.streamable_http import check_accept_headers
-from mcp_types import DEFAULT_NEGOTIATED_VERSION
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-
 from limpet.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -79,8 +75,12 @@ class FastPath:
     def call(self, request: Request, message: object, owner: Owner) -> FastCall | None:
         """The call in a request that may take the fast path."""
         plain = _plain(message)
-        if plain is None or not _is_json(request):
+        if plain is None or not (self._stateless or self._served) or not _is_json(request):
             return None
+        # Late, as all of the SDK (see mcp.py). It is there once it has served a session.
+        from mcp_types import DEFAULT_NEGOTIATED_VERSION
+        from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
         revision = request.headers.get(VERSION)
         if revision is not None and revision not in HANDSHAKE_PROTOCOL_VERSIONS:
             return None
@@ -95,6 +95,8 @@ class FastPath:
 
 def _is_json(request: Request) -> bool:
     """Whether it sends JSON and takes it."""
+    from mcp.server.streamable_http import check_accept_headers
+
     sent = request.headers.get("content-type", "").partition(";")[0].strip()
     return sent == "application/json" and check_accept_headers(request)[0]
 

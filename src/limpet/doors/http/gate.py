@@ -13,12 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from mcp.server.transport_security import (
-    RequestBodyLimitMiddleware,
-    TransportSecurityMiddleware,
-    TransportSecuritySettings,
-)
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from limpet.doors.http import policy, refusals
 from limpet.doors.http.principal import Level, Principal
@@ -28,7 +24,7 @@ from limpet.protocol import jsonrpc
 from limpet.upkeep.access_tokens import project_name
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from limpet.doors.http.capacity import Rates
     from limpet.doors.http.credentials import Credentials
@@ -49,6 +45,24 @@ class Challenge(NamedTuple):
 
     def words(self) -> str:
         return f', resource_metadata="{self.metadata}"' if self.metadata else ""
+
+
+class Site(NamedTuple):
+    """The names this server goes by: values of the Host header, `name:port` or `name:*`, and of Origin."""
+
+    hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+    origins: tuple[str, ...] = ("http://127.0.0.1:*", "http://localhost:*", "http://[::1]:*")
+
+    def refusal(self, request: Request) -> Response | None:
+        """Why a request for another server, or from a page of another one, is not served. As the MCP SDK says it."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if not _is_one_of(host, self.hosts):
+            _log.warning("a request for another host was refused: %r", host)
+            return Response("Invalid Host header", status_code=421)
+        if origin and not _is_one_of(origin, self.origins):
+            _log.warning("a request of a page from elsewhere was refused: %r", origin)
+            return Response("Invalid Origin header", status_code=403)
+        return None
 
 
 class Visit(NamedTuple):
@@ -103,7 +117,7 @@ class Gate:
         credentials: Credentials,
         projects: Projects,
         rates: Rates,
-        security: TransportSecuritySettings,
+        site: Site,
         challenge: Challenge,
         lifespan: ASGIApp,
         pages: Pages,
@@ -113,18 +127,16 @@ class Gate:
         self._credentials = credentials
         self._projects = projects
         self._rates = rates
-        self._security = TransportSecurityMiddleware(security)
+        self._site = site
         self._challenge = challenge
         self._lifespan = lifespan
         self._pages = pages
-        self._within = RequestBodyLimitMiddleware(self._serve, jsonrpc.MESSAGE_MAX_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
         elif scope["type"] == "http":
-            refusal = await self._security.validate_request(Request(scope))
-            await (refusal or self._enter)(scope, receive, send)
+            await (self._site.refusal(Request(scope)) or self._enter)(scope, receive, send)
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -191,6 +203,24 @@ class Gate:
             return refusals.wrong_project(project)
         return self._projects.get(principal.tenant, project)
 
+    async def _within(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the request once its whole body is here, unless it is too large or its sender went away."""
+        body = bytearray()
+        declared = Request(scope).headers.get("content-length", "")
+        too_large = declared.isdecimal() and int(declared) > jsonrpc.MESSAGE_MAX_BYTES
+        while not too_large:
+            message = await receive()
+            if message["type"] != "http.request":
+                return
+            body += message.get("body", b"")
+            too_large = len(body) > jsonrpc.MESSAGE_MAX_BYTES
+            if not message.get("more_body", False):
+                break
+        if too_large:
+            await Response("Request body too large", status_code=413)(scope, receive, send)
+        else:
+            await replayed(self._serve, bytes(body))(scope, receive, send)
+
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose body is complete."""
         admitted: _Admitted = scope[VISIT]
@@ -217,6 +247,29 @@ class _Admitted(NamedTuple):
 
 
 NOBODY = Principal("", "", "", Level.PUBLIC, (), limited=False)
+
+
+def _is_one_of(name: str, names: tuple[str, ...]) -> bool:
+    """Whether it is one of the names; `name:*` stands for every port."""
+    return name in names or any(one.endswith(":*") and name.startswith(one[:-1]) for one in names)
+
+
+def replayed(app: ASGIApp, body: bytes) -> ASGIApp:
+    """The application, given a body that was read already."""
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        sent = False
+
+        async def replay() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await app(scope, replay, send)
+
+    return run
 
 
 def _split(path: str) -> tuple[str | None, str]:

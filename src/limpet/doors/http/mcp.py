@@ -9,11 +9,14 @@ Which session a call works in, when it names none: the one given to the server; 
 or in the header Limpet-Session; else the transport's own session, so that two clients of one server do not write into
 each other's notepad. Protocol 2026-07-28 has no transport session; there the last resort is the server's own session,
 or that of the token where there are several.
+
+The SDK takes longer to import than the rest of the server together, so it is imported when the first request needs it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
@@ -21,27 +24,26 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from mcp.server import Server
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.exceptions import MCPError
-from mcp_types.methods import serialize_server_result
+import anyio
+import anyio.to_thread
 from starlette.responses import JSONResponse, Response
 
 from limpet import __version__
 from limpet.doors.http import policy, refusals
 from limpet.doors.http.fast_path import CALL, SESSION_ID, FastCall, FastPath, Owner
-from limpet.doors.http.gate import SESSION_HEADER, VISIT, Visit
+from limpet.doors.http.gate import SESSION_HEADER, VISIT, Site, Visit, replayed
 from limpet.doors.http.principal import Level
 from limpet.errors import LimpetError
 from limpet.protocol import jsonrpc
 from limpet.protocol.mcp_server import ClientState, Surface, finished
 
 if TYPE_CHECKING:
-    from mcp.server.transport_security import TransportSecuritySettings
+    from anyio.abc import TaskGroup, TaskStatus
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from limpet.api import Instructions, Limpet
     from limpet.doors.http.capacity import Threads
@@ -51,6 +53,7 @@ TRANSPORT_SESSIONS_MAX = 1_000  # open at once: far more than the agents of one 
 UNUSED_MAX = 1_000  # clients whose instructions are remembered until their first call
 MARK_SECONDS = 0.1  # for a handoff to be recorded as used before a read is answered; usually milliseconds
 DOOR = "mcp"  # in the history
+GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
 
 _log = logging.getLogger("limpet.mcp_http")
 Kind = type[Surface]
@@ -87,6 +90,8 @@ class Answers:
         self._marking: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        from mcp.shared.exceptions import MCPError
+
         if ctx.request_id is None:
             return await call_next(ctx)
         visit: Visit | None = ctx.request.scope[VISIT] if ctx.request else None
@@ -145,11 +150,7 @@ class Answers:
             surface = self._surfaces[visit.principal.level, project.has_folder].over(project.hold, visit.by(DOOR))
             handler = surface.handler(request.method, request.params, request.revision)
             reply = finished(request.method, handler(request.params, client, request.revision), request.revision)
-            return (
-                serialize_server_result(request.method, client.revision or request.revision, reply)
-                if request.checked
-                else reply
-            )
+            return _checked(request.method, client.revision or request.revision, reply) if request.checked else reply
         except jsonrpc.RpcError:
             raise
         except Exception as problem:
@@ -207,11 +208,76 @@ def _client_in(ctx: ServerRequestContext[Any, Any]) -> str:
     return _transport_session(ctx) or (f"{params.client_info.name} {params.client_info.version}" if params else "")
 
 
-class McpDoor:
-    """`transport` is the SDK's own application; it needs the lifespan events of the server.
+class Transport:
+    """The SDK's sessions, which begin with the first request for them and end with the server."""
 
-    `kind` is what answers; tests put fixtures beside ours.
+    def __init__(self, answers: Answers, site: Site, *, stateless: bool) -> None:
+        self._answers = answers
+        self._site = site
+        self._stateless = stateless
+        self._beginning = anyio.Lock()
+        self._stopping = anyio.Event()
+        self._tasks: TaskGroup | None = None
+        self._requests: ASGIApp | None = None
+
+    async def lifespan(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        async with anyio.create_task_group() as self._tasks:
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            self._stopping.set()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def requests(self) -> ASGIApp:
+        """What serves requests. The gate has found the way already, so they need not go through the SDK's routes."""
+        async with self._beginning:
+            if self._requests is None:
+                if self._tasks is None:
+                    raise LookupError("a request came before the server had started")
+                manager = await anyio.to_thread.run_sync(self._manager)
+                await self._tasks.start(self._run, manager)
+                self._requests = manager.handle_request
+            return self._requests
+
+    async def _run(self, manager: StreamableHTTPSessionManager, *, task_status: TaskStatus[None]) -> None:
+        async with manager.run():
+            task_status.started()
+            await self._stopping.wait()
+
+    def _manager(self) -> StreamableHTTPSessionManager:
+        from mcp.server import Server
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        server: Server[Any] = Server("limpet", version=__version__)
+        # Replaces the SDK's own middleware, which records a span with arguments and results for each request. Ours
+        # (telemetry.py) records one per operation, on request, and without either.
+        server.middleware[:] = [self._answers]
+        server.streamable_http_app(
+            json_response=True,
+            stateless_http=self._stateless,
+            transport_security=TransportSecuritySettings(
+                allowed_hosts=list(self._site.hosts), allowed_origins=list(self._site.origins)
+            ),
+            max_request_body_size=jsonrpc.MESSAGE_MAX_BYTES,
+            session_idle_timeout=None if self._stateless else TRANSPORT_IDLE_SECONDS,
+            max_sessions=None if self._stateless else TRANSPORT_SESSIONS_MAX,
+        )
+        settled()
+        return server.session_manager
+
+
+def settled() -> None:
+    """Spare a process that serves for long from going through what it began with, again and again.
+
+    Python looks for cycles of garbage whenever 700 objects more were made than went, which a single request can be.
     """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_AFTER, *gc.get_threshold()[1:])
+
+
+class McpDoor:
+    """`kind` is what answers; tests put fixtures beside ours."""
 
     def __init__(
         self,
@@ -219,27 +285,15 @@ class McpDoor:
         profile: str,
         *,
         session: str | None,
-        security: TransportSecuritySettings,
+        site: Site,
         threads: Threads,
         kind: Kind = Surface,
         stateless: bool = False,
     ) -> None:
         self._fast_path = FastPath(stateless=stateless)
         self._answers = Answers(home, profile, session, threads, kind, self._fast_path)
-        server: Server[Any] = Server("limpet", version=__version__)
-        # Replaces the SDK's own middleware, which records a span with arguments and results for each request. Ours
-        # (telemetry.py) records one per operation, on request, and without either.
-        server.middleware[:] = [self._answers]
-        self.transport: ASGIApp = server.streamable_http_app(
-            json_response=True,
-            stateless_http=stateless,
-            transport_security=security,
-            max_request_body_size=jsonrpc.MESSAGE_MAX_BYTES,
-            session_idle_timeout=None if stateless else TRANSPORT_IDLE_SECONDS,
-            max_sessions=None if stateless else TRANSPORT_SESSIONS_MAX,
-        )
-        # The gate has found the way already, so requests need not go through the routes of that application again.
-        self._requests: ASGIApp = server.session_manager.handle_request
+        self._transport = Transport(self._answers, site, stateless=stateless)
+        self.lifespan: ASGIApp = self._transport.lifespan
 
     async def handle(self, request: Request, visit: Visit) -> ASGIApp:
         body = b""
@@ -255,8 +309,10 @@ class McpDoor:
             # Half of a character is refused by the SDK in words of its own.
             if not jsonrpc.may_hold_halves(body) and (call := self._fast_path.call(request, message, owner(visit))):
                 return await self._called(request, call, visit)
+        requests = await self._transport.requests()
         request.scope["user"] = _user(visit)
-        return _replayed(self._fast_path.ending(request, self._requests), body)
+        ending = self._fast_path.ending(request, requests)
+        return replayed(ending, body) if request.method == "POST" else ending
 
     async def _called(self, request: Request, call: FastCall, visit: Visit) -> ASGIApp:
         """The answer to a tool call that went the short way."""
@@ -290,23 +346,14 @@ def owner(visit: Visit) -> Owner:
 
 def _user(visit: Visit) -> AuthenticatedUser:
     """The same in the SDK's words."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
     principal, place = owner(visit)
     return AuthenticatedUser(AccessToken(token="", client_id=principal, scopes=[], subject=place))
 
 
-def _replayed(app: ASGIApp, body: bytes) -> ASGIApp:
-    """The application, given a body that was read already."""
+def _checked(method: str, revision: str, reply: dict[str, Any]) -> dict[str, Any]:
+    from mcp_types.methods import serialize_server_result
 
-    async def run(scope: Scope, receive: Receive, send: Send) -> None:
-        sent = not body
-
-        async def replay() -> Message:
-            nonlocal sent
-            if sent:
-                return await receive()
-            sent = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await app(scope, replay, send)
-
-    return run
+    return serialize_server_result(method, revision, reply)

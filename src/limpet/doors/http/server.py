@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
 import re
 import socket
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 
 from limpet.doors.dashboard.app import Dashboard
@@ -29,9 +27,9 @@ from limpet.doors.http import metrics as observed
 from limpet.doors.http.capacity import Quotas, Rates, Threads
 from limpet.doors.http.connections import ACCEPTED_AT_ONCE, bounded
 from limpet.doors.http.credentials import Credentials, Local
-from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Visit
+from limpet.doors.http.gate import Challenge, Gate, Handler, Pages, Site, Visit
 from limpet.doors.http.health import Health
-from limpet.doors.http.mcp import Kind, McpDoor
+from limpet.doors.http.mcp import Kind, McpDoor, settled
 from limpet.doors.http.principal import Level, Principal
 from limpet.doors.http.projects import Projects
 from limpet.errors import bad_setting
@@ -50,7 +48,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 TOKEN_MIN_CHARS = 16  # shorter ones can be guessed over a fast loopback
 SHUTDOWN_SECONDS = 5  # for requests under way; an open event stream does not end by itself
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # without a path or anything that a header could not hold
-GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
 BACKLOG = 2_048  # connections that wait to be accepted, as uvicorn has it
 METADATA = "/.well-known/oauth-protected-resource"
 
@@ -74,13 +71,6 @@ class Running(NamedTuple):
     marks: Marks | None = None  # of sign-ins at a local server, shared by its processes
 
 
-class Site(NamedTuple):
-    """The names this server goes by: values of the Host header, `name:port` or `name:*`, and of Origin."""
-
-    hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
-    origins: tuple[str, ...] | None = None  # None: the same names over http
-
-
 def build_app(
     hold: Limpet,
     profile: str,
@@ -97,8 +87,6 @@ def build_app(
     `kind` is what answers MCP; tests put fixtures beside ours. `stopping` says when streams that would go on must end.
     """
     site = site or Site()
-    origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
-    security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
     quotas, rates = Quotas(hold.store, hold.bounds.server), Rates(hold.bounds.server)
     threads = Threads(rates)
@@ -108,7 +96,7 @@ def build_app(
         hold,
         profile,
         session=session,
-        security=security,
+        site=site,
         threads=threads,
         kind=kind,
         stateless=running.stateless,
@@ -136,9 +124,9 @@ def build_app(
         credentials=credentials,
         projects=Projects(hold),
         rates=rates,
-        security=security,
+        site=site,
         challenge=Challenge(f"{offer.url}{METADATA}/mcp" if oauth else "", prefix),
-        lifespan=mcp.transport,
+        lifespan=mcp.lifespan,
         pages=Pages(people.principal, dashboard.refused),
     )
     return gate if running.metrics is None else observed.counted(gate, running.metrics)
@@ -193,16 +181,6 @@ class _Metadata:
                 "resource_name": "Limpet",
             }
         )
-
-
-def settled() -> None:
-    """Spare a process that serves for long from going through what it began with, again and again.
-
-    Python looks for cycles of garbage whenever 700 objects more were made than went, which a single request can be.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_AFTER, *gc.get_threshold()[1:])
 
 
 class _Uvicorn(uvicorn.Server):
