@@ -14,7 +14,8 @@ import sys
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,20 +57,31 @@ def watch(hold: Limpet, sees: Sequence[See], *, traces: bool = False) -> None:
 
 def _timed(run: Run, project: str, sees: Sequence[See]) -> Run:
     def watched(operation: Operation, arguments: Mapping[str, Any], session: str | None, by: str) -> Any:
-        began, outcome = time.perf_counter(), FAILED
-        try:
-            answer = run(operation, arguments, session, by)
-            outcome = OK
-        except LimpetError as problem:
-            outcome = problem.code
-            raise
-        finally:
+        began = time.perf_counter()
+
+        def tell(outcome: str) -> None:
             called = Called(operation.name, by, project, outcome, time.perf_counter() - began)
             for see in sees:
                 see(called)
-        return answer
+
+        with _outcome(tell):
+            return run(operation, arguments, session, by)
 
     return watched
+
+
+@contextmanager
+def _outcome(tell: Callable[[str], None]) -> Iterator[None]:
+    """Call `tell` with how the block ended: OK, the code of an error, or FAILED."""
+    outcome = FAILED
+    try:
+        yield
+        outcome = OK
+    except LimpetError as problem:
+        outcome = problem.code
+        raise
+    finally:
+        tell(outcome)
 
 
 # --- log --------------------------------------------------------------------------------------------------------------
@@ -164,18 +176,14 @@ def _spans(run: Run, project: str) -> Run:
         with tracer.start_as_current_span(
             f"limpet {operation.name}", attributes=attributes, record_exception=False, set_status_on_exception=False
         ) as span:
-            outcome = FAILED
-            try:
-                answer = run(operation, arguments, session, by)
-                outcome = OK
-            except LimpetError as problem:
-                outcome = problem.code
-                raise
-            finally:
+
+            def tell(outcome: str) -> None:
                 span.set_attribute("limpet.outcome", outcome)
                 if outcome != OK:
                     span.set_status(trace.StatusCode.ERROR, outcome)
-            return answer
+
+            with _outcome(tell):
+                return run(operation, arguments, session, by)
 
     return watched
 

@@ -153,9 +153,6 @@ class Operation(NamedTuple):
         return hints | ({"idempotentHint": True} if self.idempotent else {})
 
 
-TRUST = {"trust": "string?"}  # in results that may hold text of an untrusted origin
-
-
 def trust_json(origin: str) -> Json:
     """The label of a text that neither a person nor an agent of this project wrote."""
     return {} if trusted(origin) else {"trust": "data"}

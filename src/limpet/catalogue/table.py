@@ -231,7 +231,7 @@ ROWS = (
             "not_searched": "object?", "hint": "string?"},
         level=READ, profiles=CODING, commands=("recall",), in_session=False, with_window=True),
     # --- tasks --------------------------------------------------------------------------------------------------------
-    Operation("begin_task", "session.tasks:begin_task", "session.tasks:begun_json",
+    Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json",
         params=(Param("description", required=True),), result={"task_id": "string", "depth": "integer"},
         level=WRITE, guidance="tasks", commands=("task begin",)),
     Operation("end_task", "session.tasks:end_task", "session.tasks:ended_json",

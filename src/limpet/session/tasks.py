@@ -91,10 +91,6 @@ def _one_line(name: str, text: str) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def begun_json(value: Begun) -> Json:
-    return {"task_id": value.task_id, "depth": value.depth}
-
-
 def ended_json(value: EndedTask) -> Json:
     return {"ok": True, "messages_collapsed": value.messages_collapsed}
 
