@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from doors.team_kit import DAY, PROJECT, TENANT, calling, now_ms, revoke, stored, team_server
 from limpet import errors, limits
+from limpet.home.load import load
 from limpet.model import ACCESS
 from limpet.redaction import redact
 from limpet.store import EventQuery, Store
@@ -167,10 +168,8 @@ def test_a_token_in_a_text_is_masked(store: Store) -> None:
 
 
 def test_nobody_else_can_be_the_tenant_that_tokens_are_kept_under(monkeypatch: pytest.MonkeyPatch) -> None:
-    from limpet import settings
-
     with pytest.raises(errors.BadInput, match="reserved for Limpet"):
-        settings.load("x.db", environment={"LIMPET_TENANT": limits.OWN_TENANT})
+        load("x.db", environment={"LIMPET_TENANT": limits.OWN_TENANT})
 
 
 def test_a_revoked_token_is_out_within_a_second_in_every_process(store_url: str, tmp_path: Path) -> None:

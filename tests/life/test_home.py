@@ -10,7 +10,7 @@ from pathlib import Path
 
 from life.kit import Computer
 
-EVENTS = {
+EVENTS: dict[str, dict[str, object]] = {
     "session-start": {"hook_event_name": "SessionStart", "source": "startup"},
     "prompt": {"hook_event_name": "UserPromptSubmit", "prompt": "What is next?"},
     "after-tool": {
@@ -26,7 +26,7 @@ EVENTS = {
 
 
 def hook(computer: Computer, event: str, where: Path, session: str = "s1") -> str:
-    payload = {**EVENTS[event], "session_id": session, "cwd": str(where)}
+    payload = EVENTS[event] | {"session_id": session, "cwd": str(where)}
     return computer.limpet("hook", "--client", "claude-code", event, where=where, stdin=json.dumps(payload))
 
 

@@ -187,7 +187,7 @@ def test_a_repository_whose_id_cannot_be_written_is_known_by_its_path(tmp_path: 
     project = own(home, main)
     (main / ".git" / f"{ID_FILE}.blocked").touch()
     real = os.link
-    os.link = lambda *_, **__: (_ for _ in ()).throw(OSError(30, "Read-only file system"))  # type: ignore[assignment]
+    os.link = lambda *_, **__: (_ for _ in ()).throw(OSError(30, "Read-only file system"))
     try:
         folder = project.make()
     finally:

@@ -22,7 +22,7 @@ from limpet.doors.cli.command import (
     repeated,
 )
 
-OWN = "limpet.doors.cli.own_logic"
+OWN = "limpet.doors.cli.plain"
 TOKEN_LIMIT = number("--token-limit", "N", "Tokens it may use.")
 MODEL = option("--model", "NAME", "The model it is for.")
 

@@ -19,7 +19,7 @@ from limpet.doors.cli.command import (
     repeated,
 )
 
-OWN = "limpet.doors.cli.own_logic"
+OWN = "limpet.doors.cli.plain"
 FROM_INPUT = "Without a text, or with -, it is read from standard input."
 TEXT = optional("content", LINE, metavar="[TEXT]")
 ALL = flag("--all", "Finished notes too.", to="include_done")
