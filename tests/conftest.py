@@ -79,20 +79,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of all homes. It is the home of fixtures that several tests share."""
+    """The folder of all homes. It is the home of fixtures that several tests share, and they work in it too."""
     folder = tmp_path_factory.mktemp("homes")
+    (folder / "work").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(folder))
+        patch.chdir(folder / "work")
         yield folder
 
 
 @pytest.fixture(autouse=True)
 def home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home directory for each test, and work begins in it, so that no test touches the caller's own files."""
+    """An empty home directory for each test, so that no test touches the caller's own files.
+
+    Work begins in a folder in it: servers that start in the home itself work in no project.
+    """
     directory = _homes / uuid.uuid4().hex
-    directory.mkdir()
+    (directory / "work").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(directory))
-    monkeypatch.chdir(directory)
+    monkeypatch.chdir(directory / "work")
     return directory
 
 

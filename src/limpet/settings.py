@@ -211,7 +211,7 @@ def paths(env: Mapping[str, str], platform: str = sys.platform) -> Paths:
 
 
 def data_folder(environment: Mapping[str, str] | None = None) -> str:
-    """Where the data of whoever runs this is."""
+    """Where the data of the user who runs this is."""
     return paths(os.environ if environment is None else environment).data
 
 
@@ -222,7 +222,7 @@ def check_tenant(name: str) -> str:
 
 
 def check_keys(keys: Iterable[str], place: str) -> None:
-    """Refuse a key that does not exist, because it can only be a mistake."""
+    """Refuse a key that does not exist: it is a mistake."""
     known = all_keys()
     for key in keys:
         if key not in known:

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,7 @@ DAMAGE = {
 def test_a_damaged_backup_is_refused_and_nothing_is_restored(store_url: str, tmp_path: Path) -> None:
     source = str(tmp_path / "source.db")
     fill(source)
+    assert run("init", "--store", store_url).code == 0
     for number, (name, sql) in enumerate(DAMAGE.items()):
         file = tmp_path / f"{number}.db"
         assert run("backup", str(file), "--store", source).code == 0
@@ -323,7 +325,8 @@ def _line(writer: subprocess.Popen[str]) -> int:
 
 
 def test_every_table_of_the_schema_is_copied_or_made_from_others(tmp_path: Path) -> None:
-    choose_store(str(tmp_path / "limpet.db")).close()
+    with closing(choose_store(str(tmp_path / "limpet.db"))) as store:
+        store.create()
     found = raw(str(tmp_path / "limpet.db"), "SELECT name FROM pragma_table_list WHERE type IN ('table', 'virtual')")
     tables = {name for (name,) in found if not name.startswith("sqlite_")}
     assert tables == {table.name for table in (*TABLES, ENTRIES)} | set(DERIVED) - {"entry_tags"}
@@ -333,6 +336,7 @@ def test_every_table_of_the_schema_is_copied_or_made_from_others(tmp_path: Path)
 
 
 def test_a_store_without_anything_in_it_can_be_saved_too(store_url: str, tmp_path: Path) -> None:
+    assert run("init", "--store", store_url).code == 0
     assert run("backup", str(tmp_path / "x.db"), "--store", store_url).code == 0
     told = run("restore", str(tmp_path / "x.db"), "--store", str(tmp_path / "y.db"), "--json").json
     assert (told["projects"], told["entries"]) == (0, 0)

@@ -44,6 +44,8 @@ def test_the_commands_are_those_that_were_asked_for() -> None:
     assert set(ALL) - set(COMMANDS) == {
         *("init", "mcp", "serve", "export", "import", "backup", "doctor", "tools", "context", "completion", "demo"),
         *("output keep", "wrap", "install", "uninstall", "status", "gateway", "hook", "on", "off"),
+        *("trust", "untrust", "project list", "project show", "project where"),
+        *("project adopt", "project split", "project forget"),
         *("token create", "token list", "token revoke", "token history", "dashboard", "restore"),
     }
 

@@ -23,15 +23,21 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
+def data_beside(folder: Path) -> dict[str, str]:
+    """A data folder for several tests, each of which has another home."""
+    return {"LIMPET_HOME": str(folder.with_name("data"))}
+
+
 @pytest.fixture(scope="module")
 def full_of_payloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("payloads") / "project"
     (folder / ".git").mkdir(parents=True)
-    assert child(folder, "note", "add", "-", "--tag", "a\x1b[31mb", stdin=PAYLOAD.encode()).returncode == 0
-    assert child(folder, "pad", "write", "-", "--session", "s", stdin=PAYLOAD.encode()).returncode == 0
-    assert child(folder, "pad", "write", "-", "--session", "s", stdin=f"+{PAYLOAD}".encode()).returncode == 0
-    assert child(folder, "memory", "write", "k", "-", stdin=PAYLOAD.encode()).returncode == 0
-    assert child(folder, "session", "begin", "s", "--task", PAYLOAD).returncode == 0
+    env = data_beside(folder)
+    assert child(folder, "note", "add", "-", "--tag", "a\x1b[31mb", stdin=PAYLOAD.encode(), env=env).returncode == 0
+    assert child(folder, "pad", "write", "-", "--session", "s", stdin=PAYLOAD.encode(), env=env).returncode == 0
+    assert child(folder, "pad", "write", "-", "--session", "s", stdin=f"+{PAYLOAD}".encode(), env=env).returncode == 0
+    assert child(folder, "memory", "write", "k", "-", stdin=PAYLOAD.encode(), env=env).returncode == 0
+    assert child(folder, "session", "begin", "s", "--task", PAYLOAD, env=env).returncode == 0
     return folder
 
 
@@ -44,7 +50,7 @@ READING = [
 
 @pytest.mark.parametrize("args", READING, ids=[" ".join(args[:2]) for args in READING])
 def test_nothing_stored_acts_on_a_terminal(full_of_payloads: Path, args: list[str]) -> None:
-    code, got = on_terminal(full_of_payloads, *args)
+    code, got = on_terminal(full_of_payloads, *args, env=data_beside(full_of_payloads))
     assert code == (2 if "\x1b" in args[-1] else 0), got
     assert_quiet(got, terminal=True)
     if args[0] in ("note", "pad", "memory") and code == 0:

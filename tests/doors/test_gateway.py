@@ -387,7 +387,7 @@ def test_a_change_of_each_server_is_told_though_they_change_alike(place: Place, 
 
 
 def test_rules_for_tools_of_one_server(place: Place, tmp_path: Path) -> None:
-    configure('[outputs.tools."one__*"]\nkeep = "never"\n')
+    configure(f'[projects."{tmp_path}".outputs.tools."one__*"]\nkeep = "never"\n')
     command = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *place.command(two())]
     with Lines(command) as client:
         client.open("2025-11-25")

@@ -140,8 +140,9 @@ def test_hostile_code_ends_in_an_error_and_touches_nothing(canary: Path, tmp_pat
 def test_an_agent_computes_over_an_output_and_notes_what_it_found(transport: str, tmp_path: Path) -> None:
     store = str(tmp_path / "a.db")
     listing = "".join(f"file {number} is {number * 7} bytes\n" for number in range(1, 601))
-    keep = [sys.executable, "-m", "limpet", "output", "keep", "ls", "--store", store, "--json"]
-    kept = subprocess.run(keep, input=listing, capture_output=True, text=True, check=True)
+    keep = [sys.executable, "-m", "limpet", "output", "keep", "ls", "--json"]
+    env = {**os.environ, "LIMPET_STORE": store}
+    kept = subprocess.run(keep, input=listing, capture_output=True, text=True, check=True, env=env)
     id = json.loads(kept.stdout)["id"]
     code = (
         "total = sum(int(line.split()[3]) for line in outputs.lines(id))\n"

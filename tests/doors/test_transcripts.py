@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import limpet
 from doors.cli_runner import COMMAND
 from doors.hook_kit import Json, Place
 from doors.transcript_kit import ASKED, BIG, CALL, ENDED, FORMS, KEPT, THOUGHT, TOOL
@@ -193,7 +192,7 @@ def test_a_checkpoint_reads_every_form(place: Place) -> None:
         name = {"codex": "codex", "copilot": "copilot"}.get(client, "claude-code")
         payload = {"session_id": f"s{number}", "hook_event_name": "PreCompact", "transcript_path": str(file)}
         assert place.hook(name, "before-compact", payload) == {}
-        with limpet.open(folder=str(place.project)) as hold:
+        with place.open() as hold:
             from limpet.session import hook_state
 
             said = hook_state.read(hold.context(f"s{number}")).checkpoint

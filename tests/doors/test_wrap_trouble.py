@@ -57,7 +57,8 @@ def test_with_a_store_in_trouble_the_originals_pass(trouble: str, tmp_path: Path
                 "tools/call", {"name": tool, "arguments": {"size": BIG}}
             )
         assert "scratchpad_read" in [tool["name"] for tool in client.ask("tools/list")["tools"]]
-        assert ask(client, "scratchpad_list")["isError"] is True
+        # Where a store could be, reading finds nothing. It is the first write that fails.
+        assert ask(client, "scratchpad_list").get("isError", False) is (trouble != "no such directory")
         code, _, said = client.leave()
     assert code == 0
     assert said.count(b"limpet wrap: ") == 5, said  # the fifth is about the seals of the tools
@@ -71,7 +72,7 @@ def test_a_bad_setting_does_not_keep_the_upstream_from_working(store: Path) -> N
 
 
 def test_outputs_that_are_switched_off_pass(store: Path, tmp_path: Path) -> None:
-    configure("[outputs]\nenabled = false\n")
+    configure(f'[projects."{tmp_path}".outputs]\nenabled = false\n')
     # The settings are those of the folder the client starts us in.
     command = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *wrapped(store)]
     with Lines(command) as client:

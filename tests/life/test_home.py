@@ -26,7 +26,7 @@ EVENTS: dict[str, dict[str, object]] = {
 
 
 def hook(computer: Computer, event: str, where: Path, session: str = "s1") -> str:
-    payload = {**EVENTS[event], "session_id": session, "cwd": str(where)}
+    payload = EVENTS[event] | {"session_id": session, "cwd": str(where)}
     return computer.limpet("hook", "--client", "claude-code", event, where=where, stdin=json.dumps(payload))
 
 

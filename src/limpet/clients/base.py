@@ -270,7 +270,7 @@ def hook_output(event: HookEvent, **members: Any) -> Json:
 
 
 def with_message(reply: Json, answer: HookAnswer) -> Json:
-    """The reply with what the person is to be told."""
+    """The reply with the message for the person, if there is one."""
     return {**reply, "systemMessage": answer.message} if answer.message else reply
 
 

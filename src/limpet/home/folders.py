@@ -5,7 +5,7 @@
     trust/                        what the person has trusted
     hooks.log                     what went wrong in hooks
 
-The id of a git repository is random and stands in a file in its common git directory, written with the first write. It
+The id of a git repository is random and kept in a file in its common git directory, written with the first write. It
 counts if this data folder has a record of it: an id that came with an archive means nothing here. Everything else, and
 a repository whose id cannot be written, is known by its real path. A copy of a repository has the id of the original,
 which is still at the path in the record, so the copy is known by its path too. Where the original is gone, the
@@ -44,13 +44,13 @@ class Record(NamedTuple):
 
 
 class Home:
-    """The data folder of whoever runs this."""
+    """The data folder of the user who runs this."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
 
     def check(self, person_home: str) -> None:
-        """Refuse a data folder that belongs to somebody else, as under sudo with the user's home."""
+        """Refuse a data folder that belongs to another user, as under sudo with the user's home."""
         if os.name != "posix":
             return
         for path in (self.path, person_home):
@@ -63,7 +63,7 @@ class Home:
             return
 
     def make(self, *names: str) -> str:
-        """A folder in here that only its owner can enter, whatever the umask."""
+        """A folder in here with mode 0700 under any umask."""
         path = self.path
         _make_private(path, parents=True)
         for name in names:
@@ -162,7 +162,7 @@ class ProjectFolder:
     def _begin(self) -> str:
         """Choose an id and write it into the repository, unless another process was faster."""
         new = os.urandom(ID_CHARS // 2).hex()
-        folder = self.home.write(self._record(new))  # before the id, which counts only with a record
+        folder = self.home.write(self._record(new))  # before the id, which does not count without a record
         try:
             _write_id(self.place.key, new)
             self.id = new
@@ -179,7 +179,7 @@ def _digest(text: str) -> str:
 
 
 def _is_ours(path: str) -> bool:
-    """Whether the id of a repository can be written: in somebody else's, root could and had better not."""
+    """Whether the id of a repository can be written. Root could write it in another user's, and does not."""
     try:
         return os.name != "posix" or (os.stat(path).st_uid == os.geteuid() and os.access(path, os.W_OK))
     except OSError:
@@ -215,7 +215,7 @@ def _write_id(common: str, id: str) -> None:
 
 
 def _make_private(path: str, *, parents: bool = False) -> None:
-    """Make a folder with mode 0700, or check that the one that is there is a folder of ours and no link."""
+    """Make a folder with mode 0700, or check that the one that is there is no link and belongs to this user."""
     try:
         if parents:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

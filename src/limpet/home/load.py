@@ -109,7 +109,7 @@ def _place(folder: str | None, paths: settings.Paths, person: Person, server: bo
 
 
 def named_project(home: Home, here: ProjectFolder, name: str) -> ProjectFolder:
-    """The project that somebody calls by its id, path or name; a new one of that name if there is none."""
+    """The project with this id, path or name; a new one of that name if there is none."""
     records = list(home.records())
     for record in records:
         if name in (record.id, record.path) or (len(name) >= 8 and record.id.startswith(name)):
@@ -157,7 +157,7 @@ def option_text(option: str, value: str) -> str:
 
 
 def read_person(path: str) -> Person:
-    """The person's config file. What is wrong with it is an error: nobody else wrote it."""
+    """The person's config file. What is wrong with it is an error, because the person wrote it."""
     try:
         with open(path, "rb") as file:
             if os.name == "posix" and os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):

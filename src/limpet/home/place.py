@@ -1,7 +1,7 @@
 """Which project a folder belongs to, by looking at the file system and nothing else. Nothing is written.
 
 A git repository is known by its common git directory, which all its worktrees share. A `.git` file counts if the
-directory it names points back: otherwise anybody could ship one that names somebody else's repository. `git` itself is
+directory it names points back: otherwise an archive could bring one that names a private repository. `git` itself is
 not asked, because it runs what a repository's configuration names.
 """
 
@@ -62,7 +62,7 @@ def is_nowhere(folder: str, home: str) -> bool:
 
 
 def _upwards(start: str, shared: set[str]) -> list[str]:
-    """The folder and those above it, up to one that is not one person's project: a home, or one anybody can write."""
+    """The folder and those above it, up to a home folder, or one that all users can write."""
     paths = [start]
     path = os.path.dirname(start)
     while start not in shared and path not in shared and path != paths[-1] and not _open_to_all(path):

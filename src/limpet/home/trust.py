@@ -49,7 +49,7 @@ def _preview_tokens(value: object) -> bool:
     return type(value) is int and value in PREVIEW_TOKENS
 
 
-# Each with its check and why it does no harm, whatever its value is.
+# Each with its check and why it does no harm with any value that passes.
 HARMLESS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "name": (_plain_name, "a short name for people, of plain characters"),
     "journal.file": (_journal_file, "a Markdown file inside the repository, which its author could write anyway"),
@@ -63,7 +63,7 @@ class Repository(NamedTuple):
     config: Mapping[str, Any] = EMPTY
     digest: str = ""  # of everything below; "" when it brings nothing
     skills: tuple[str, ...] = ()  # names of the folders in .limpet/skills
-    store: bool = False  # a store stands in .limpet; it is not used
+    store: bool = False  # there is a store in .limpet; it is not used
     problem: str = ""  # why nothing of it is read
 
 
@@ -151,7 +151,7 @@ def trust_store(home: Home, named: str, *, trusted: bool) -> None:
 
 
 def tell_once(home: Home, what: str) -> bool | None:
-    """Whether this is told for the first time; None if that cannot be remembered. It counts as told from now on."""
+    """Whether this is said for the first time; None if that cannot be remembered. It counts as said from now on."""
     mark = hashlib.sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     try:
         folder = home.make("told")
@@ -172,7 +172,7 @@ def _record(home: Home, place: Place) -> str:
 
 
 def read(root: str) -> Repository:
-    """What stands in `.limpet` of a folder, read relative to open directories and through no link."""
+    """What is in `.limpet` of a folder, read relative to open directories and through no link."""
     if not os.path.lexists(os.path.join(root, FOLDER)):
         return Repository()
     handles: list[int] = []
@@ -199,7 +199,7 @@ def _read_folder(folder: int) -> Repository:
         digest.update(b"config\0" + content)
         try:
             config = parse(content)
-        except ValueError as why:  # a stranger's mistake must not keep anybody from working here
+        except ValueError as why:  # a mistake in a clone must not keep people from working in it
             problem = f"{CONFIG} is not TOML ({why})"
     elif _is_there(folder, CONFIG):
         problem = f"{CONFIG} is a link, belongs to another user, or is larger than {CONFIG_BYTES} bytes"
@@ -229,7 +229,7 @@ def _is_there(folder: int, name: str) -> bool:
 
 
 def _content(folder: int, name: str, most: int) -> bytes | None:
-    """A regular file of ours; None for anything else."""
+    """A regular file of this user; None for anything else."""
     try:
         handle = os.open(name, FILE, dir_fd=folder)
     except OSError:

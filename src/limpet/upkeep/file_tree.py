@@ -34,7 +34,7 @@ LEVELS = 2  # of the tree that a listing shows
 Change = Callable[[str], str]
 
 
-class Place(NamedTuple):
+class TreePath(NamedTuple):
     """What a path names. A path in memory may be a folder; the keys that begin with it decide."""
 
     path: str
@@ -64,7 +64,7 @@ class FileLines(NamedTuple):
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 
-def place(path: str) -> Place:
+def place(path: str) -> TreePath:
     """What a path names; an error if it is not a path of this tree."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise errors.path_outside(path, ROOT)
@@ -75,18 +75,18 @@ def place(path: str) -> Place:
     clean = "/".join((ROOT, *names))
     match names:
         case [] | ["notes"] | ["outputs"]:
-            return Place(clean, FOLDER, "/".join(names))
+            return TreePath(clean, FOLDER, "/".join(names))
         case ["notepad.md"]:
-            return Place(clean, NOTEPAD)
+            return TreePath(clean, NOTEPAD)
         case ["handoff.md"]:
-            return Place(clean, HANDOFF, handoff.MAIN)
+            return TreePath(clean, HANDOFF, handoff.MAIN)
         case ["notes", name]:
-            return Place(clean, NOTE, name.removesuffix(NOTE_END))
+            return TreePath(clean, NOTE, name.removesuffix(NOTE_END))
         case ["outputs", name]:
-            return Place(clean, OUTPUT, name.removesuffix(OUTPUT_END))
+            return TreePath(clean, OUTPUT, name.removesuffix(OUTPUT_END))
         case ["notes" | "outputs" | "notepad.md" | "handoff.md", *_]:
             raise errors.path_refused(path, f"{ROOT}/{names[0]} has no folders in it")
-    return Place(clean, MEMORY, memory.memory_key("/".join(names)))
+    return TreePath(clean, MEMORY, memory.memory_key("/".join(names)))
 
 
 def _name_problem(names: Sequence[str]) -> str:
@@ -102,7 +102,7 @@ def _name_problem(names: Sequence[str]) -> str:
 def _is_path(key: str) -> bool:
     """Whether a key of memory can be named by a path."""
     try:
-        return place(f"{ROOT}/{key}") == Place(f"{ROOT}/{key}", MEMORY, key)
+        return place(f"{ROOT}/{key}") == TreePath(f"{ROOT}/{key}", MEMORY, key)
     except LimpetError:
         return False
 
@@ -151,7 +151,7 @@ def _file_lines(text: str, first: int, total: int, cut: bool) -> FileLines:
     return FileLines(tuple(lines), first, total, broken)
 
 
-def _text(ctx: Context, where: Place) -> str:
+def _text(ctx: Context, where: TreePath) -> str:
     if where.kind == NOTEPAD:
         if content := notepad.read_notepad(ctx).content:
             return content
@@ -173,7 +173,7 @@ def _visible(ctx: Context, entry: Entry) -> bool:
     return True
 
 
-def _output(ctx: Context, where: Place) -> Output:
+def _output(ctx: Context, where: TreePath) -> Output:
     try:
         return output_keep.find_output(ctx, where.key)
     except LimpetError as problem:
@@ -307,11 +307,11 @@ def rename_file(ctx: Context, old_path: str, new_path: str) -> None:
     edits: list[tuple[str, str, Decide]] = []
     for key in keys:
         new_key = memory.memory_key(new.key + key.removeprefix(old.key))
-        edits += _moved(old, key, Place(f"{ROOT}/{new_key}", MEMORY, new_key))
+        edits += _moved(old, key, TreePath(f"{ROOT}/{new_key}", MEMORY, new_key))
     ctx.store.entries.edit_all(ctx.scope, edits, _stamp(ctx, "rename"))
 
 
-def _keys(ctx: Context, where: Place) -> list[str]:
+def _keys(ctx: Context, where: TreePath) -> list[str]:
     """The key that a path names, or the keys in the folder that it names."""
     if ctx.store.entries.read(ctx.scope, MEMORY, where.key) is not None:
         return [where.key]
@@ -321,7 +321,7 @@ def _keys(ctx: Context, where: Place) -> list[str]:
     return keys
 
 
-def _check_free(ctx: Context, where: Place) -> None:
+def _check_free(ctx: Context, where: TreePath) -> None:
     """Check that a new file can be created: no folder has its name, and no file the name of one of its folders."""
     names = where.key.split("/")
     for count in range(1, len(names)):
@@ -331,7 +331,7 @@ def _check_free(ctx: Context, where: Place) -> None:
         raise errors.file_exists(where.path)
 
 
-def _new_memory(where: Place, text: str) -> Decide:
+def _new_memory(where: TreePath, text: str) -> Decide:
     checked = _memory_text(text)
 
     def decide(before: Entry | None) -> Draft:
@@ -342,13 +342,13 @@ def _new_memory(where: Place, text: str) -> Decide:
     return decide
 
 
-def _if_empty(where: Place, before: str, text: str) -> str:
+def _if_empty(where: TreePath, before: str, text: str) -> str:
     if before:
         raise errors.file_exists(where.path)
     return text
 
 
-def _changed(ctx: Context, where: Place, change: Change) -> Decide:
+def _changed(ctx: Context, where: TreePath, change: Change) -> Decide:
     def decide(before: Entry | None) -> Draft:
         if before is None:
             raise errors.no_file(where.path)
@@ -369,7 +369,7 @@ def _memory_text(text: str) -> str:
     return bounded("file", text.strip(), limits.MEMORY_MAX_CHARS, advice, blank="Write what is to be kept.")
 
 
-def _deletion(where: Place) -> Decide:
+def _deletion(where: TreePath) -> Decide:
     def decide(before: Entry | None) -> Delete:
         if before is None:
             raise errors.no_file(where.path)
@@ -378,7 +378,7 @@ def _deletion(where: Place) -> Decide:
     return decide
 
 
-def _moved(old: Place, key: str, new: Place) -> list[tuple[str, str, Decide]]:
+def _moved(old: TreePath, key: str, new: TreePath) -> list[tuple[str, str, Decide]]:
     taken: list[Draft] = []
 
     def take(before: Entry | None) -> Delete:
@@ -400,5 +400,5 @@ def _stamp(ctx: Context, mode: str) -> Stamp:
     return ctx.stamp("write_memory", {"mode": mode})
 
 
-def _output_read_only(where: Place) -> LimpetError:
+def _output_read_only(where: TreePath) -> LimpetError:
     return errors.file_read_only(where.path, "outputs are kept as they were. Write what matters of them to a file")

@@ -82,7 +82,7 @@ def examine(cli: Invocation) -> list[Diagnosis]:
 
 
 def _hooks() -> list[Diagnosis]:
-    """What went wrong in hooks lately: they answer an agent whatever happens, so nobody else sees it."""
+    """What went wrong in hooks lately. A hook answers its agent even then, so this is where a person sees it."""
     lines = (read_small(os.path.join(settings.data_folder(), "hooks.log"), LOG_BYTES) or "").splitlines()
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - LOG_SECONDS))
     recent = [line for line in lines if line > since]

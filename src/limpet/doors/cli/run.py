@@ -76,7 +76,7 @@ class Invocation:
         return self._hold
 
     def _refuse_mistyped(self) -> None:
-        """A store or project that somebody names must exist, or a typing mistake would be an empty answer."""
+        """A store or project that is named must exist, or a typing mistake would be an empty answer."""
         if self.command.words in MAKING:
             return
         if self.store and not render.exists(self.store):

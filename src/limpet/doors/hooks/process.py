@@ -76,7 +76,7 @@ class HookRun:
         return client.write(event, outcome.answer._replace(message=message)), outcome
 
     def trouble(self) -> dict[str, Any]:
-        """The answer when there is none: the person is told why, once per session, where the agent passes it on."""
+        """The answer after a failure: why it failed, once per session, for agents that show it to the person."""
         event = self.asked
         if event is None or event.name not in TRIAGE or not event.client.takes_messages:
             return {}
@@ -114,7 +114,7 @@ def log(line: str) -> None:
 
 
 def _remarks(remarks: tuple[str, ...]) -> str:
-    """Those that this person has not been told yet."""
+    """Those that this person has not seen yet."""
     home = Home(settings.data_folder())
     return " ".join(f"Limpet: {remark}" for remark in remarks if tell_once(home, remark))
 

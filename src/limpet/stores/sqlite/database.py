@@ -368,7 +368,7 @@ class Database:
         lose it, as a unit.
         """
         if not durable and not self._exists():
-            return self._on_empty(work)  # what only accompanies a read makes no store
+            return self._on_empty(work)  # a note about a read makes no store
         job = _Job(work, durable)
         self._jobs.append(job)
         with self._turn:
