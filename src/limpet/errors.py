@@ -88,6 +88,9 @@ class StoreGone(StoreProblem):
     pass
 
 
+UNWRITABLE = (StoreReadOnly, StoreFull, StoreBusy)  # nothing can be written now, but what is there can be read
+
+
 def quoted(value: object, most: int = 60) -> str:
     """A value as it appears inside a message: quoted when it is text, and cut to `most` characters."""
     text = repr(value)
@@ -284,8 +287,12 @@ store_full = StoreFull.says(
     "there is no space left for {place}. Nothing was changed; free some disk space and call again."
 )
 store_busy = StoreBusy.says(
-    "another process has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, "
-    "and if it lasts look for a stopped process that has it open."
+    "{who} has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, and if it "
+    "lasts look for a stopped process that has it open."
+)
+store_without_locks = StoreReadOnly.says(
+    "{place} cannot be shared safely between processes: its file system does not lock files ({why}). Nothing was "
+    "changed; put the data folder on a local disk with LIMPET_HOME, or name a store there with --store."
 )
 store_damaged = StoreDamaged.says(
     "{what} in {place} is not what was written (its checksum differs). It is not shown; run `limpet doctor` and "

@@ -75,6 +75,9 @@ PURGE_BATCH = 200  # entries or changes in one transaction of a purge: other wri
 
 # The store
 LOCK_WAIT_SECONDS = 30.0  # a writer holds the lock for milliseconds; longer means a stopped process
+LOCK_NOTE_SECONDS = 0.5  # a wait that lasts longer is noted for the processes that come after
+SIDE_WAIT_SECONDS = 0.05  # for what a read writes down on the side; an answer matters more
+CLOSE_WAIT_SECONDS = 1.0  # to copy the log into the database when a store is closed; the next process can do it too
 SQLITE_BUSY_MS = 10_000  # backstop for programs that write the file without our lock
 WAL_CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is folded back into the database: hot pages are written once
 WAL_KEEP_BYTES = 20 << 20  # what the log file shrinks to after that; shrinking it every time would cost an fsync

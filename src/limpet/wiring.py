@@ -48,7 +48,8 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
     return limpet
 
 
-def choose_store(address: str, replica: str | None = None) -> Store:
+def choose_store(address: str, replica: str | None = None, *, lock_wait: float | None = None) -> Store:
+    """The store at an address. `lock_wait`: seconds that writes wait for other processes, where it is a file."""
     if replica and not (address.startswith(SERVER) and replica.startswith(SERVER)):
         rule = "it is a postgresql:// address, for a store that is one too"
         raise errors.bad_setting("store_replica", f"{replica.partition('://')[0]}…", rule)  # the rest may be a password
@@ -62,7 +63,7 @@ def choose_store(address: str, replica: str | None = None) -> Store:
     if "://" in address and not address.startswith("sqlite://"):
         raise errors.bad_setting("store", address, "it must be a path or a postgresql:// address")
     path = address.removeprefix("sqlite://")
-    store: Store = resolve("stores.sqlite.store:SqliteStore")(path)
+    store: Store = resolve("stores.sqlite.store:SqliteStore")(path, lock_wait=lock_wait)
     _keep_out_of_git(os.path.dirname(os.path.abspath(path)))
     return store
 

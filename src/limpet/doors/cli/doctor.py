@@ -109,7 +109,7 @@ def _origin(cli: Invocation, name: str) -> str:
 
 def _permissions(path: str) -> list[Diagnosis]:
     """Memory can hold anything an agent has seen, so other users of the machine must not be able to read it."""
-    rules = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock")]
+    rules = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock", ".queue")]
     folder = os.path.dirname(path)
     if os.path.basename(folder) in (settings.FOLDER, "limpet"):
         rules.append((folder, PRIVATE_FOLDER))

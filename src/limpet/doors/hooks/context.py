@@ -12,6 +12,7 @@ from limpet.doors.hooks.triage import Hook
 from limpet.model import Scope
 
 BY = "agent/hook"
+LOCK_SHARE = 0.8  # of the time limit of a hook
 
 
 def opened(hook: Hook) -> Context:
@@ -19,7 +20,8 @@ def opened(hook: Hook) -> Context:
         chosen = hook.settings
         session = hook.event.session or chosen.session or session_id() or "hooks"
         hook.context = Context(
-            wiring.choose_store(chosen.store),
+            # A little less than the hook's own limit, so that it can say what it waited for.
+            wiring.choose_store(chosen.store, lock_wait=LOCK_SHARE * chosen.bounds.hooks.seconds),
             Scope(chosen.tenant, chosen.project),
             a_name("session_id", session, limits.SESSION_MAX_CHARS),
             BY,

@@ -2,11 +2,15 @@
 
 The ideas:
 
-- *A fair lock in front of SQLite's own.* Writers of all processes queue at a side file (flock), which serves the
-  longest waiting first. SQLite's busy timeout can starve a writer and is the backstop. Checkpoints run under the lock.
+- *A fair lock in front of SQLite's own.* Writers of all processes queue at a side file (lock.py). SQLite's busy timeout
+  can starve a writer and is the backstop. Checkpoints run under the lock.
+- *Reads wait for no writer.* They take a connection of their own, and what a read writes down on the side gives up
+  after a moment (`patient=False`).
 - *Group commit.* A writer adds its job to a queue and waits for its turn. The thread whose turn it is runs all queued
-  jobs in one transaction, so that ten waiting writers cost one fsync. Each job has its own savepoint; a failing job
-  does not affect the others.
+  jobs in one transaction, so that ten waiting writers cost one fsync. Each job has its own savepoint. Where SQLite
+  itself refuses one of them, each is run again in a transaction of its own, so the others are not affected.
+- *A newer schema is noticed.* Where another connection has written, the schema's number is compared before the next
+  write, and after a read.
 - *Never open the database file from Python.* Closing such a handle would drop SQLite's locks of this process.
 - *Connections are a small stack.* A single-threaded process opens one.
 - *No connection survives a fork.* SQLite's record of the locks this process holds would be copied to the child, where
@@ -15,21 +19,20 @@ The ideas:
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import apsw
 
-from limpet import errors, limits
+from limpet import errors, limits, platform
 from limpet.model import Scope
 from limpet.stores.shared.sql import Proof, Row
+from limpet.stores.sqlite.lock import WriteLock
 from limpet.text import words
 
 T = TypeVar("T")
@@ -43,62 +46,9 @@ _open: weakref.WeakSet[Database] = weakref.WeakSet()  # databases whose connecti
 _forking = threading.local()  # the databases that the fork of this thread closed; others may be opened meanwhile
 
 
-class WriteLock:
-    """Mutual exclusion between processes. Threads queue before they come here."""
-
-    def __init__(self, path: str, place: str) -> None:
-        self._path = path
-        self._place = place
-        self._file: int | None = None
-
-    def acquire(self) -> None:
-        if self._file is None:
-            try:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except OSError as problem:
-                raise errors.store_read_only(self._place, problem.strerror or str(problem)) from problem
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._wait(self._file)
-
-    def _wait(self, file: int) -> None:
-        # flock queues fairly but has no timeout, so a thread waits for the lock and this one waits for the thread.
-        outcome: list[bool] = []
-        guard = threading.Lock()
-
-        def wait() -> None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            with guard:
-                if outcome:  # the waiter has given up
-                    fcntl.flock(file, fcntl.LOCK_UN)
-                    os.close(file)
-                outcome.append(True)
-
-        thread = threading.Thread(target=wait, daemon=True)
-        thread.start()
-        thread.join(limits.LOCK_WAIT_SECONDS)
-        with guard:
-            if not outcome:
-                outcome.append(False)
-                self._file = None
-                raise errors.store_busy(self._place, limits.LOCK_WAIT_SECONDS)
-
-    def release(self) -> None:
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def forget(self) -> None:
-        """After a fork: the lock's handle is shared with the parent, so use a new one."""
-        self.close()
-
-
 class Connection(apsw.Connection):
+    known = -1  # the data version, which every commit changes, for which the schema is known to be this one
+
     def rows(self, sql: str, values: Any = ()) -> list[Row]:
         return cast("list[Row]", self.execute(sql, values).fetchall())
 
@@ -107,22 +57,24 @@ class Connection(apsw.Connection):
 
 
 class _Job:
-    __slots__ = ("done", "durable", "error", "result", "work")
+    __slots__ = ("done", "durable", "error", "repeatable", "result", "work")
 
-    def __init__(self, work: Callable[[Connection], Any], durable: bool) -> None:
+    def __init__(self, work: Callable[[Connection], Any], durable: bool, repeatable: bool) -> None:
         self.work = work
         self.durable = durable
+        self.repeatable = repeatable
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
 
 
 class Database:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, lock_wait: float | None = None) -> None:
         if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
             raise errors.sqlite_too_old(apsw.sqlite_lib_version())
         self.path = os.path.abspath(path)
-        self._lock = WriteLock(self.path + ".lock", path)
+        self._lock = WriteLock(self.path, path)
+        self._lock_wait = limits.LOCK_WAIT_SECONDS if lock_wait is None else lock_wait
         self._free: list[Connection] = []
         self._jobs: deque[_Job] = deque()
         self._turn = threading.Lock()
@@ -161,8 +113,8 @@ class Database:
     def _create(self) -> None:
         """Create the file before SQLite does, so that it is private whatever the umask."""
         try:
-            make_private_folder(os.path.dirname(self.path))
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            platform.here.make_folder(os.path.dirname(self.path))
+            os.close(platform.here.create_file(self.path))
         except FileExistsError:
             return  # another process was faster
         except OSError as problem:
@@ -181,7 +133,7 @@ class Database:
         return 0
 
     def _migrate(self, con: Connection) -> None:
-        self._lock.acquire()
+        self._lock.acquire(self._lock_wait)
         try:
             con.execute("PRAGMA journal_mode = WAL").fetchall()
             con.execute("BEGIN IMMEDIATE")
@@ -247,10 +199,7 @@ class Database:
         until = time.monotonic() + FORK_WAIT_SECONDS
         while self._connections > len(self._free) and time.monotonic() < until:
             time.sleep(0.001)
-        try:
-            self._close_free()
-        except errors.StoreProblem:  # its folder may be gone; even then no connection may stay open on both sides
-            self._close_all()
+        self._close_free()
 
     def after_fork_in_parent(self) -> None:
         self._turn.release()
@@ -258,84 +207,136 @@ class Database:
     def after_fork_in_child(self) -> None:
         self._jobs = deque()  # those of the parent's threads, which do not exist here
         self._turn = threading.Lock()
-        self._lock.forget()
+        self._lock.close()
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
         """All rows of one read."""
-        con = self.take()
-        try:
-            return con.rows(sql, values)
-        except (apsw.Error, UnicodeDecodeError) as problem:
-            raise self.translate(problem) from problem
-        finally:
-            self.give(con)
+        return self.read(lambda con: con.rows(sql, values))
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Several reads, each of which sees its own moment."""
         con = self.take()
         try:
-            return work(con)
+            result = work(con)
+            if con.data_version() != con.known:  # another connection had written
+                self.check_schema(con)
+            return result
         except (apsw.Error, UnicodeDecodeError) as problem:
-            raise self.translate(problem) from problem
+            raise self._reason(con, problem) from problem
         finally:
             self.give(con)
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
         """Several reads that see the same moment."""
-        con = self.take()
-        try:
+
+        def in_transaction(con: Connection) -> T:
             con.execute("BEGIN")
             try:
                 return work(con)
             finally:
                 con.execute("COMMIT")
-        except (apsw.Error, UnicodeDecodeError) as problem:
-            raise self.translate(problem) from problem
-        finally:
-            self.give(con)
+
+        return self.read(in_transaction)
+
+    def _reason(self, con: Connection, problem: apsw.Error | UnicodeDecodeError) -> errors.StoreProblem:
+        """A table that is not there as expected may be one of a newer schema."""
+        try:
+            self.check_schema(con)
+        except errors.StoreTooNew as too_new:
+            return too_new
+        except apsw.Error:
+            pass
+        return self.translate(problem)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+    def write(
+        self, work: Callable[[Connection], T], *, durable: bool = True, repeatable: bool = True, patient: bool = True
+    ) -> T:
         """Run `work` in a transaction and return when it is on disk.
 
         A write that is not `durable` is synced with the next one that is; until then a power cut, and nothing less, can
-        lose it, as a unit.
+        lose it, as a unit. The work may run more than once, unless it is not `repeatable`. A write that is not
+        `patient` belongs to a read, and waits for the lock for a moment at most.
         """
-        job = _Job(work, durable)
+        job = _Job(work, durable, repeatable)
+        seconds = self._lock_wait if patient else limits.SIDE_WAIT_SECONDS
         self._jobs.append(job)
-        with self._turn:
+        if not self._turn.acquire(timeout=seconds):
+            if self._withdraw(job):
+                raise errors.store_busy("another thread", self.path, seconds)
+            self._turn.acquire()  # a transaction that is running includes the job
+        try:
             if not job.done:
-                jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
-                try:
-                    with self._transaction(durable=any(queued.durable for queued in jobs)) as con:
-                        if len(jobs) == 1:
-                            job.result = work(con)
-                        else:
-                            self._run_each(con, jobs)
-                except BaseException as problem:
-                    _fail(jobs, problem)
-                    if not isinstance(problem, Exception):
-                        raise
-                finally:
-                    for queued in jobs:
-                        queued.done = True
+                self._commit_queued(job, seconds)
+        finally:
+            self._turn.release()
         if job.error is not None:
             raise job.error
         return cast(T, job.result)
 
-    @contextmanager
-    def _transaction(self, *, durable: bool) -> Iterator[Connection]:
-        con, broken = self.take(), False
+    def _withdraw(self, job: _Job) -> bool:
+        """Take a job back out of the queue. False when it is being run or done."""
         try:
-            self._lock.acquire()
+            self._jobs.remove(job)
+        except ValueError:
+            return False
+        return True
+
+    def _commit_queued(self, job: _Job, seconds: float) -> None:
+        """Commit all queued jobs, `job` among them. Where the lock cannot be had, the others try for themselves."""
+        locked = False
+        try:
+            self._lock.acquire(seconds)
+            locked = True
+            self._commit([self._jobs.popleft() for _ in range(len(self._jobs))])
+        finally:
+            if locked:
+                self._lock.release()
+            else:
+                self._withdraw(job)
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        together = all(job.repeatable for job in jobs)
+        try:
+            for group in [jobs] if together else [[job] for job in jobs]:
+                self._attempt(group)
+        finally:
+            for job in jobs:
+                if not job.done:  # the thread that was to run it was interrupted
+                    job.error = errors.store_gone(self.path, "the write was interrupted")
+                    job.done = True
+
+    def _attempt(self, jobs: list[_Job]) -> None:
+        """Run jobs in one transaction. Where the store refuses it, each job gets one of its own."""
+        try:
+            self._transact(jobs)
+        except Exception as problem:  # noqa: BLE001 - the job's own thread raises it
+            if len(jobs) > 1 and isinstance(problem, errors.StoreProblem):
+                for job in jobs:
+                    job.result = job.error = None
+                    self._attempt([job])
+                return
+            for job in jobs:
+                job.error = problem
+        for job in jobs:
+            job.done = True
+
+    def _transact(self, jobs: list[_Job]) -> None:
+        """Commit jobs in one transaction. The lock is held."""
+        con, broken = self.take(), False
+        durable = any(job.durable for job in jobs) if len(jobs) > 1 else jobs[0].durable
+        try:
             try:
                 if not durable:  # in WAL mode this endangers nothing but the newest commits
                     con.execute("PRAGMA synchronous = NORMAL")
                 con.execute("BEGIN IMMEDIATE")
                 try:
-                    yield con
+                    if con.data_version() != con.known:
+                        self.check_schema(con)
+                    self._run_each(con, jobs)
                     con.execute("COMMIT")
+                    con.known = con.data_version()
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
@@ -343,7 +344,6 @@ class Database:
                 if self._wal_pages >= self._checkpoint_at:
                     self._checkpoint(con)
             finally:
-                self._lock.release()
                 if not durable:
                     con.execute("PRAGMA synchronous = FULL")
         except (apsw.Error, UnicodeDecodeError) as problem:
@@ -355,8 +355,18 @@ class Database:
             else:
                 self.give(con)
 
+    def check_schema(self, con: Connection) -> None:
+        """Refuse a schema that a newer version has brought in since this process opened the store."""
+        ((version,),) = con.rows("PRAGMA user_version")
+        if int(version) > SCHEMA:
+            raise errors.store_too_new(self.path, version, SCHEMA)
+        con.known = con.data_version()
+
     def _run_each(self, con: Connection, jobs: list[_Job]) -> None:
-        """Several jobs, each in a savepoint. An error of a job is its own; an error of SQLite fails all of them."""
+        """Several jobs, each in a savepoint. An error of a job is its own; an error of SQLite ends the transaction."""
+        if len(jobs) == 1:
+            jobs[0].result = jobs[0].work(con)
+            return
         for job in jobs:
             con.execute("SAVEPOINT job")
             try:
@@ -391,7 +401,7 @@ class Database:
         with self._turn:
             con = self.take()
             try:
-                self._lock.acquire()
+                self._lock.acquire(self._lock_wait)
                 try:
                     # The copy is as large as the store: too large for memory, where temporary tables are otherwise.
                     con.execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY").fetchall()
@@ -417,7 +427,7 @@ class Database:
         if isinstance(problem, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
             return errors.store_read_only(self.path, why)
         if isinstance(problem, (apsw.BusyError, apsw.LockedError)):
-            return errors.store_busy(self.path, limits.SQLITE_BUSY_MS / 1000)
+            return errors.store_busy("another program", self.path, limits.SQLITE_BUSY_MS / 1000)
         return errors.store_broken(self.path, why)
 
     def close(self) -> None:
@@ -433,7 +443,12 @@ class Database:
     def _close_free(self) -> None:
         if not self._wrote:
             return self._close_all()
-        self._lock.acquire()
+        try:
+            self._lock.acquire(limits.CLOSE_WAIT_SECONDS)
+        except errors.StoreProblem:  # the log stays for the next process; nothing in it is lost
+            for con in self._free:
+                con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            return self._close_all()
         try:
             self._close_all()
         finally:
@@ -464,13 +479,6 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-def _fail(jobs: list[_Job], problem: BaseException) -> None:
-    """Give every job without an error of its own this one; its thread raises it."""
-    for job in jobs:
-        if job.error is None:
-            job.error = problem
-
-
 class SqliteTransactions:
     """The database as the parts that both stores share see it."""
 
@@ -487,11 +495,20 @@ class SqliteTransactions:
     def snapshot(self, tenant: str, work: Callable[[Connection], T]) -> T:
         return self._db.snapshot(work)
 
-    def write(self, scope: Scope, work: Callable[[Connection], tuple[T, Proof]], *, repeatable: bool = True) -> T:
-        return self._db.write(lambda con: work(con)[0])
+    def write(
+        self,
+        scope: Scope,
+        work: Callable[[Connection], tuple[T, Proof]],
+        *,
+        repeatable: bool = True,
+        patient: bool = True,
+    ) -> T:
+        return self._db.write(lambda con: work(con)[0], repeatable=repeatable, patient=patient)
 
-    def write_soon(self, scope: Scope, work: Callable[[Connection], T], *, alone: bool = False) -> T:
-        return self._db.write(work, durable=False)
+    def write_soon(
+        self, scope: Scope, work: Callable[[Connection], T], *, alone: bool = False, patient: bool = True
+    ) -> T:
+        return self._db.write(work, durable=False, patient=patient)
 
 
 def _fold(*values: object) -> str:
@@ -511,14 +528,3 @@ def migration(number: int) -> str:
     (name,) = [name for name in os.listdir(MIGRATIONS) if name.startswith(f"{number:04d}_")]
     with open(os.path.join(MIGRATIONS, name), encoding="utf-8") as file:
         return file.read()
-
-
-def make_private_folder(path: str) -> None:
-    """Create the folder and its missing parents, private to the owner whatever the umask."""
-    if path and not os.path.isdir(path):
-        make_private_folder(os.path.dirname(path))
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            return
-        os.chmod(path, 0o700)

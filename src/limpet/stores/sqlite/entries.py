@@ -231,6 +231,8 @@ class SqliteEntries:
         stamp: Stamp,
         new: NewWords,
     ) -> tuple[Change, ...]:
+        if new.begin():
+            self._labels.clear()  # one of them may come from the transaction that was rolled back
         changes = []
         for kind, key, decide in edits:
             if kind != SESSION and stamp.session:
@@ -267,6 +269,7 @@ class SqliteEntries:
         stamp: Stamp,
         new: NewWords,
     ) -> tuple[Entry, ...]:
+        new.begin()
         self._ensure_session(con, scope, stamp, new)
         # The first change of a project is at `now` whether it needs a new time stamp or not.
         ((clock,),) = con.rows(
@@ -388,6 +391,7 @@ class SqliteEntries:
         con = self._db.take()
         try:
             con.execute("BEGIN")
+            self._db.check_schema(con)
             for row in con.execute(DUMP_ENTRIES, tuple(scope)):
                 yield "entry", entry_record(self._entry(scope, row))
             for row in con.execute(DUMP_EVENTS, tuple(scope)):

@@ -30,8 +30,9 @@ T = TypeVar("T")
 
 
 class SqliteStore:
-    def __init__(self, path: str) -> None:
-        self._db = Database(path)
+    def __init__(self, path: str, *, lock_wait: float | None = None) -> None:
+        """`lock_wait`: seconds that a write waits for other processes before it is refused."""
+        self._db = Database(path, lock_wait=lock_wait)
         self.place = self._db.path
         transactions = SqliteTransactions(self._db)
         self.entries = SqliteEntries(self._db)
@@ -53,7 +54,7 @@ class SqliteStore:
             import_outputs(con, scope, incoming)
             return count
 
-        return self._db.write(work)
+        return self._db.write(work, repeatable=False)  # a dump cannot be read twice
 
     def projects(self, tenant: str) -> tuple[str, ...]:
         names = self._db.rows("SELECT project FROM projects WHERE tenant = ? ORDER BY project", (tenant,))
@@ -108,7 +109,7 @@ class SqliteStore:
                 raise errors.store_not_empty(self.place)
             return backups.copy_rows(source, backups.SqliteTarget(self.entries, con), place, progress)
 
-        return self._db.write(work)
+        return self._db.write(work, repeatable=False)
 
     def read_rows(self, work: Callable[[Source], T]) -> T:
         """Run `work` on the rows of one snapshot."""
