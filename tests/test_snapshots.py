@@ -136,6 +136,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.store_too_new("limpet.db", 7, 1),
     errors.store_read_only("limpet.db", "Permission denied"),
     errors.store_full("limpet.db"),
+    errors.no_store("limpet.db"),
     errors.store_busy("process 4242", "limpet.db", 30.0),
     errors.store_without_locks("limpet.db", "No locks available"),
     errors.store_damaged("limpet.db", "note 'note_1'"),

@@ -276,6 +276,9 @@ no_skills_folder = BadInput.says(
 not_a_store = NotAStore.says(
     "{place} is not a Limpet store: {why}. It was left untouched; choose another place with --store, or move it away."
 )
+no_store = NotFound.says(
+    "there is no store at {place}. Reading does not make one; the first write does, or name another with --store."
+)
 store_too_new = StoreTooNew.says(
     "{place} was written by a later Limpet (schema {actual}; this one knows up to {known}). It was left untouched; "
     "upgrade with `pip install -U limpet`."

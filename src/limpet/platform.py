@@ -43,6 +43,12 @@ class System(Protocol):
         """Open a file for reading and writing that this user alone can read, whatever the umask. With `new` it must not
         exist yet; otherwise an existing one keeps its mode."""
 
+    def free_bytes(self, folder: str) -> int:
+        """The space that this user may still write."""
+
+    def allocate(self, file: int, size: int) -> None:
+        """Take space on the disk for an empty file."""
+
     def make_folder(self, path: str) -> None:
         """Create a folder and its missing parents, private to this user whatever the umask."""
 
@@ -103,6 +109,13 @@ class Posix:
             os.fchmod(file, PRIVATE_FILE)
         return file
 
+    def free_bytes(self, folder: str) -> int:
+        disk = os.statvfs(folder)
+        return disk.f_bavail * disk.f_frsize
+
+    def allocate(self, file: int, size: int) -> None:
+        _write_zeros(file, size)
+
     def make_folder(self, path: str) -> None:
         if not path or os.path.isdir(path):
             return
@@ -116,6 +129,9 @@ class Posix:
 
 
 class Linux(Posix):
+    def allocate(self, file: int, size: int) -> None:
+        os.posix_fallocate(file, 0, size)
+
     def _swap(self, source: bytes, target: bytes) -> int:
         return self._call("renameat2", AT_FDCWD, source, AT_FDCWD, target, RENAME_EXCHANGE)
 
@@ -175,8 +191,20 @@ class Windows:
     def create_file(self, path: str, *, new: bool = True) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | (os.O_EXCL if new else 0) | getattr(os, "O_BINARY", 0))
 
+    def free_bytes(self, folder: str) -> int:
+        return int(import_module("shutil").disk_usage(folder).free)
+
+    def allocate(self, file: int, size: int) -> None:
+        _write_zeros(file, size)
+
     def make_folder(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
+
+
+def _write_zeros(file: int, size: int) -> None:
+    written = 0
+    while written < size:
+        written += os.write(file, bytes(min(size - written, 1 << 20)))
 
 
 def _replace(source: str, target: str) -> None:

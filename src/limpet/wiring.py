@@ -48,8 +48,13 @@ def open_with(chosen: settings.Settings, *, session: str | None = None, clock: C
     return limpet
 
 
-def choose_store(address: str, replica: str | None = None, *, lock_wait: float | None = None) -> Store:
-    """The store at an address. `lock_wait`: seconds that writes wait for other processes, where it is a file."""
+def choose_store(
+    address: str, replica: str | None = None, *, create: bool = True, lock_wait: float | None = None
+) -> Store:
+    """The store at an address. Without `create` it must exist: reading makes none.
+
+    `lock_wait`: seconds that a write waits for other processes, where the store is a file.
+    """
     if replica and not (address.startswith(SERVER) and replica.startswith(SERVER)):
         rule = "it is a postgresql:// address, for a store that is one too"
         raise errors.bad_setting("store_replica", f"{replica.partition('://')[0]}…", rule)  # the rest may be a password
@@ -58,12 +63,12 @@ def choose_store(address: str, replica: str | None = None, *, lock_wait: float |
             server = resolve("stores.postgres.store:PostgresStore")
         except ImportError as problem:
             raise errors.not_installed("a PostgreSQL store", "postgres") from problem
-        database: Store = server(address, replica)
+        database: Store = server(address, replica, create=create)
         return database
     if "://" in address and not address.startswith("sqlite://"):
         raise errors.bad_setting("store", address, "it must be a path or a postgresql:// address")
     path = address.removeprefix("sqlite://")
-    store: Store = resolve("stores.sqlite.store:SqliteStore")(path, lock_wait=lock_wait)
+    store: Store = resolve("stores.sqlite.store:SqliteStore")(path, create=create, lock_wait=lock_wait)
     _keep_out_of_git(os.path.dirname(os.path.abspath(path)))
     return store
 

@@ -73,7 +73,7 @@ class Address(NamedTuple):
 
 
 class PostgresDatabase:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self._address = read_address(url)
         self.place = self._address.place
         self._pool: psycopg_pool.ConnectionPool[Con] | None = None
@@ -86,7 +86,7 @@ class PostgresDatabase:
         )  # the tenant a connection is set to between calls
         con = self._connect()
         try:
-            prepare(con, self.place)
+            prepare(con, self.place, create=create)
         except psycopg.Error as problem:
             raise self.translate(problem, lost=con.closed) from problem
         finally:

@@ -35,11 +35,13 @@ NEWEST = "(SELECT max(version) FROM limpet_schema)"
 LOCK_NUMBER = 0x4C696D706574  # "Limpet": the name of our advisory lock, as a number
 
 
-def prepare(con: Con, place: str) -> None:
+def prepare(con: Con, place: str, *, create: bool = True) -> None:
     """Make sure that the tables exist in the current version: usually one read. `con` is in autocommit mode."""
     try:
         version = _version(con, place)
     except psycopg.errors.UndefinedTable:
+        if not create:
+            raise errors.no_store(place) from None
         version = 0
     if version < SCHEMA:
         with con.transaction():

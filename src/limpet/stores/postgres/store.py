@@ -24,8 +24,9 @@ from limpet.stores.shared.vectors import SqlVectors
 
 
 class PostgresStore:
-    def __init__(self, url: str, replica: str | None = None) -> None:
-        self._db = PostgresDatabase(url)
+    def __init__(self, url: str, replica: str | None = None, *, create: bool = True) -> None:
+        """Without `create`, a database that has no tables of Limpet is refused and left as it is."""
+        self._db = PostgresDatabase(url, create=create)
         self.place = self._db.place
         self._replica = Replica(replica, self._db) if replica else None
         self._reads = ReplicaReads(self._db, self._replica)
@@ -75,6 +76,9 @@ class PostgresStore:
 
         findings = self._db.snapshot_of_all(work)
         return findings if self._replica is None else (*findings, self._replica.check())
+
+    def obstacles(self) -> tuple[Finding, ...]:
+        return ()  # the server reports them when something is written
 
     def searches(self) -> Mapping[str, int]:
         return self._replica.counts() if self._replica is not None else {}

@@ -9,6 +9,9 @@ The ideas:
 - *Group commit.* A writer adds its job to a queue and waits for its turn. The thread whose turn it is runs all queued
   jobs in one transaction, so that ten waiting writers cost one fsync. Each job has its own savepoint. Where SQLite
   itself refuses one of them, each is run again in a transaction of its own, so the others are not affected.
+- *A file that cannot be written can be read.* Where SQLite cannot make its log and shared memory, connections read
+  without them, and are opened for each read, so that what another machine writes there is seen.
+- *A full disk can be cleared.* A transaction that deletes something may use the space that reserve.py keeps.
 - *A newer schema is noticed.* Where another connection has written, the schema's number is compared before the next
   write, and after a read.
 - *Never open the database file from Python.* Closing such a handle would drop SQLite's locks of this process.
@@ -26,6 +29,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import apsw
 
@@ -33,6 +37,7 @@ from limpet import errors, limits, platform
 from limpet.model import Scope
 from limpet.stores.shared.sql import Proof, Row
 from limpet.stores.sqlite.lock import WriteLock
+from limpet.stores.sqlite.reserve import Reserve
 from limpet.text import words
 
 T = TypeVar("T")
@@ -47,6 +52,7 @@ _forking = threading.local()  # the databases that the fork of this thread close
 
 
 class Connection(apsw.Connection):
+    frees = False  # whether the running transaction deletes something
     known = -1  # the data version, which every commit changes, for which the schema is known to be this one
 
     def rows(self, sql: str, values: Any = ()) -> list[Row]:
@@ -69,11 +75,13 @@ class _Job:
 
 
 class Database:
-    def __init__(self, path: str, *, lock_wait: float | None = None) -> None:
+    def __init__(self, path: str, *, create: bool = True, lock_wait: float | None = None) -> None:
         if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
             raise errors.sqlite_too_old(apsw.sqlite_lib_version())
         self.path = os.path.abspath(path)
         self._lock = WriteLock(self.path, path)
+        self._reserve = Reserve(self.path)
+        self._frees = False  # whether the transaction that failed last was deleting something
         self._lock_wait = limits.LOCK_WAIT_SECONDS if lock_wait is None else lock_wait
         self._free: list[Connection] = []
         self._jobs: deque[_Job] = deque()
@@ -83,22 +91,51 @@ class Database:
         self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
         self._wrote = False
         self._closed = False
+        self.unwritable = ""  # why the file cannot be written; it is read differently then
         _open.add(self)
-        self._prepare()
+        self._prepare(create)
 
     # --- opening ------------------------------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _prepare(self, create: bool) -> None:
         self._refuse_orphan_log()
         if not os.path.exists(self.path):
+            if not create:
+                raise errors.no_store(self.path)
             self._create()
+        try:
+            self._bring_up_to_date()
+        except (errors.StoreReadOnly, errors.StoreFull) as problem:
+            self._close_all()
+            self._open_unwritable(problem)
+
+    def _open_unwritable(self, problem: errors.StoreProblem) -> None:
+        """Read what cannot be written."""
+        if isinstance(problem, errors.StoreFull):
+            if self._reserve.release():  # SQLite needs a little space even to read
+                self._bring_up_to_date()
+                return
+            self.unwritable = "there is no space left"
+        else:
+            self.unwritable = why_unwritable(self.path)
+        if not self.unwritable:
+            raise problem
+        try:
+            self._bring_up_to_date()
+        except (errors.StoreReadOnly, errors.StoreDamaged):
+            raise problem from None
+
+    def _bring_up_to_date(self) -> None:
         con = self.take()
         try:
             version = self._identify(con)
             if version < SCHEMA:
+                if self.unwritable:
+                    why = f"{self.unwritable}, and its schema {version} must be brought to {SCHEMA} before it is read"
+                    raise errors.store_read_only(self.path, why)
                 self._migrate(con)
         except apsw.Error as problem:
-            raise self.translate(problem) from problem
+            raise self.translate(problem, con) from problem
         finally:
             self.give(con)
 
@@ -152,7 +189,7 @@ class Database:
 
     def _connect(self) -> Connection:
         try:
-            con = Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            con = self._read_only_file() if self.unwritable else Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
             con.set_busy_timeout(limits.SQLITE_BUSY_MS)
             con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
             con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -171,6 +208,18 @@ class Database:
         self._connections += 1
         return con
 
+    def _read_only_file(self) -> Connection:
+        """SQLite cannot create what it needs beside a file in WAL mode, so it has to do without."""
+        if not _size(self.path + "-wal"):  # all of it is in the file itself
+            address = f"file:{quote(self.path)}?immutable=1"
+            return Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        if os.path.exists(self.path + "-shm"):  # a process that may write has it open, or left it behind
+            return Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+        # With the file to itself, SQLite keeps the index of the log in memory. There are no locks to respect.
+        con = Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix-none")
+        con.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        return con
+
     def _after_commit(self, con: apsw.Connection, name: str, pages: int) -> int:
         self._wal_pages = pages
         return apsw.SQLITE_OK
@@ -187,7 +236,7 @@ class Database:
             return self._connect()
 
     def give(self, con: Connection) -> None:
-        if self._closed:
+        if self._closed or self.unwritable:
             con.close()
             self._connections -= 1
         else:
@@ -259,6 +308,8 @@ class Database:
         lose it, as a unit. The work may run more than once, unless it is not `repeatable`. A write that is not
         `patient` belongs to a read, and waits for the lock for a moment at most.
         """
+        if self.unwritable:
+            raise errors.store_read_only(self.path, self.unwritable)
         job = _Job(work, durable, repeatable)
         seconds = self._lock_wait if patient else limits.SIDE_WAIT_SECONDS
         self._jobs.append(job)
@@ -310,7 +361,12 @@ class Database:
     def _attempt(self, jobs: list[_Job]) -> None:
         """Run jobs in one transaction. Where the store refuses it, each job gets one of its own."""
         try:
-            self._transact(jobs)
+            try:
+                self._transact(jobs)
+            except errors.StoreFull:
+                if len(jobs) > 1:
+                    raise
+                self._try_in_little_space(jobs)
         except Exception as problem:  # noqa: BLE001 - the job's own thread raises it
             if len(jobs) > 1 and isinstance(problem, errors.StoreProblem):
                 for job in jobs:
@@ -322,6 +378,31 @@ class Database:
         for job in jobs:
             job.done = True
 
+    def _try_in_little_space(self, jobs: list[_Job]) -> None:
+        """Copy the log into the database, after which the log takes no space. That needs space itself: the reserve's.
+
+        Then one more attempt. A transaction that deletes something may have what was reserved, others have the rest.
+        """
+        frees, size = self._frees, self._reserve.release()
+        self._empty_log()
+        if not frees and not self._reserve.keep_again(size):
+            raise errors.store_full(self.path)
+        try:
+            self._transact(jobs)
+        finally:
+            if frees:
+                self._empty_log()
+                self._reserve.keep_again(size or limits.RESERVE_BYTES)
+
+    def _empty_log(self) -> None:
+        con = self.take()
+        try:
+            con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            pass  # a reader needs the log, or there is no room for that either
+        finally:
+            self.give(con)
+
     def _transact(self, jobs: list[_Job]) -> None:
         """Commit jobs in one transaction. The lock is held."""
         con, broken = self.take(), False
@@ -331,6 +412,7 @@ class Database:
                 if not durable:  # in WAL mode this endangers nothing but the newest commits
                     con.execute("PRAGMA synchronous = NORMAL")
                 con.execute("BEGIN IMMEDIATE")
+                con.frees = False
                 try:
                     if con.data_version() != con.known:
                         self.check_schema(con)
@@ -341,14 +423,17 @@ class Database:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
                 self._wrote = True
+                if not self._reserve.kept:
+                    self._reserve.keep()
+                    self._checkpoint_at = self._reserve.log_pages()
                 if self._wal_pages >= self._checkpoint_at:
                     self._checkpoint(con)
             finally:
                 if not durable:
                     con.execute("PRAGMA synchronous = FULL")
         except (apsw.Error, UnicodeDecodeError) as problem:
-            broken = True
-            raise self.translate(problem) from problem
+            broken, self._frees = True, con.frees
+            raise self.translate(problem, con) from problem
         finally:
             if broken:
                 self._discard(con)
@@ -388,13 +473,13 @@ class Database:
 
     def _checkpoint(self, con: Connection) -> None:
         """Copy the log into the database. Commits are safe without it, so an error here can wait."""
-        self._checkpoint_at = self._wal_pages + limits.WAL_CHECKPOINT_PAGES
+        self._checkpoint_at = self._wal_pages + self._reserve.log_pages()
         try:
             pages, copied = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error:
             return
         if pages == copied:  # otherwise a reader still needs the log; try again when it has grown
-            self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
+            self._checkpoint_at = self._reserve.log_pages()
 
     def rewrite(self) -> bool:
         """Rewrite the file without its unused pages, and truncate the log. False when a reader still needs the log."""
@@ -417,12 +502,12 @@ class Database:
                 self.give(con)
         return True
 
-    def translate(self, problem: apsw.Error | UnicodeDecodeError) -> errors.StoreProblem:
-        """The StoreProblem for an error of SQLite."""
+    def translate(self, problem: apsw.Error | UnicodeDecodeError, con: Connection | None = None) -> errors.StoreProblem:
+        """The StoreProblem for an error of SQLite, on this connection."""
         why = "it holds text that is not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
         if isinstance(problem, apsw.NotADBError):
             return errors.not_a_store(self.path, "the file is not an SQLite database")
-        if isinstance(problem, apsw.FullError):
+        if isinstance(problem, apsw.FullError) or _no_space(problem, con):
             return errors.store_full(self.path)
         if isinstance(problem, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
             return errors.store_read_only(self.path, why)
@@ -513,6 +598,27 @@ class SqliteTransactions:
 
 def _fold(*values: object) -> str:
     return words.fold(str(values[0]))
+
+
+def _no_space(problem: apsw.Error | UnicodeDecodeError, con: Connection | None) -> bool:
+    """An error of a file whose cause is a full disk: a quota, or no room for the memory that processes share."""
+    if not isinstance(problem, apsw.IOError):
+        return False
+    quota = con is not None and con.system_errno in platform.NO_SPACE
+    return quota or getattr(problem, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+
+
+def why_unwritable(path: str) -> str:
+    """Why a file, or the folder that SQLite needs beside it, cannot be written. Empty when it can."""
+    for place, what in ((path, "the file"), (os.path.dirname(path), "its folder")):
+        try:
+            if os.statvfs(place).f_flag & os.ST_RDONLY:
+                return "its file system is read-only"
+        except OSError:
+            pass
+        if not os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            return f"you may not write to {what}"
+    return ""
 
 
 def _size(path: str) -> int:

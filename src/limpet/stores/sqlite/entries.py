@@ -239,6 +239,7 @@ class SqliteEntries:
                 self._ensure_session(con, scope, stamp, new)
             before = None if key is None else self._before(con, scope, kind, key)
             draft = decide(before)
+            con.frees |= _frees(before, draft)
             if isinstance(draft, Draft) and draft.tags:
                 draft = draft._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in draft.tags))
             if draft is None or rows.unchanged(before, draft):
@@ -375,6 +376,7 @@ class SqliteEntries:
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
         def work(con: Connection) -> int:
             erased = 0
+            con.frees = True
             for seq in seqs:
                 con.execute(ERASE, (*scope, seq))
                 erased += con.changes()
@@ -441,6 +443,13 @@ class SqliteEntries:
             Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
             Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
         )
+
+
+def _frees(before: Entry | None, draft: Draft | Delete | None) -> bool:
+    """Whether a change makes the store smaller. It may use the space that is reserved for that."""
+    if before is None or draft is None:
+        return False
+    return not isinstance(draft, Draft) or len(draft.content) < len(before.content)
 
 
 def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:

@@ -23,16 +23,18 @@ from limpet.stores.sqlite.outputs import SqliteOutputs
 if TYPE_CHECKING:
     from limpet.stores.shared.backup import Source
     from limpet.stores.sqlite import backup as backups
+    from limpet.stores.sqlite import health
 else:
     backups = LateModule("stores.sqlite.backup")
+    health = LateModule("stores.sqlite.health")
 
 T = TypeVar("T")
 
 
 class SqliteStore:
-    def __init__(self, path: str, *, lock_wait: float | None = None) -> None:
-        """`lock_wait`: seconds that a write waits for other processes before it is refused."""
-        self._db = Database(path, lock_wait=lock_wait)
+    def __init__(self, path: str, *, create: bool = True, lock_wait: float | None = None) -> None:
+        """Without `create` the file must exist. `lock_wait`: seconds that a write waits for other processes."""
+        self._db = Database(path, create=create, lock_wait=lock_wait)
         self.place = self._db.path
         transactions = SqliteTransactions(self._db)
         self.entries = SqliteEntries(self._db)
@@ -126,6 +128,9 @@ class SqliteStore:
             )
 
         return self._db.snapshot(work)
+
+    def obstacles(self) -> tuple[Finding, ...]:
+        return health.obstacles(self._db)
 
     def searches(self) -> Mapping[str, int]:
         return {}  # a file has no replica
