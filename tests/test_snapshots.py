@@ -137,6 +137,8 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.store_read_only("limpet.db", "Permission denied"),
     errors.store_full("limpet.db"),
     errors.no_store("limpet.db"),
+    errors.no_descriptors("limpet.db"),
+    errors.not_loaded("recall.recall", "Input/output error"),
     errors.store_busy("process 4242", "limpet.db", 30.0),
     errors.store_without_locks("limpet.db", "No locks available"),
     errors.store_damaged("limpet.db", "note 'note_1'"),

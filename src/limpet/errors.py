@@ -306,6 +306,14 @@ store_broken = StoreDamaged.says(
     "{place} could not be read or written: {why}. Run `limpet doctor`; a backup can be put in its place."
 )
 store_gone = StoreGone.says("{place} cannot be reached: {why}. Check the address and that it is running.")
+no_descriptors = StoreGone.says(
+    "{what} could not be opened: this process has too many files open. Nothing was changed; close some or raise the "
+    "limit (`ulimit -n`), then call again."
+)
+not_loaded = StoreGone.says(
+    "a part of Limpet ({name}) could not be read from the disk: {why}. Nothing was changed; call again, and if it "
+    "lasts run `pip install --force-reinstall limpet`."
+)
 not_installed = StoreGone.says(
     "{what} needs a package that is not installed. Run `pip install 'limpet[{extra}]'`, "
     "or `pip install '.[{extra}]'` in a checkout."

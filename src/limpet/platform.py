@@ -16,7 +16,7 @@ from typing import Any, Protocol
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # NFS, SMB, some FUSE mounts
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 RENAME_SWAP = 2  # of macOS
@@ -199,6 +199,15 @@ class Windows:
 
     def make_folder(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
+
+
+def no_descriptors() -> bool:
+    """Whether this process can open no more files."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as problem:
+        return problem.errno in NO_DESCRIPTORS
+    return False
 
 
 def _write_zeros(file: int, size: int) -> None:

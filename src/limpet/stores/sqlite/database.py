@@ -175,10 +175,7 @@ class Database:
             con.execute("PRAGMA journal_mode = WAL").fetchall()
             con.execute("BEGIN IMMEDIATE")
             try:
-                for number in range(self._identify(con) + 1, SCHEMA + 1):
-                    con.execute(migration(number))
-                con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                con.execute(f"PRAGMA user_version = {SCHEMA}")
+                upgrade(con, self._identify(con))
                 con.execute("COMMIT")
             finally:
                 if con.in_transaction:  # it failed, and a full disk has not rolled it back already
@@ -190,18 +187,7 @@ class Database:
     def _connect(self) -> Connection:
         try:
             con = self._read_only_file() if self.unwritable else Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
-            con.set_busy_timeout(limits.SQLITE_BUSY_MS)
-            con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-            con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-            # Without it SQLite prepares statements again when other values are bound, also those of its index. Without
-            # statistics the plan is the same each time, and preparing costs a quarter of a write.
-            con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-            con.execute(
-                "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
-                "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;"
-                f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
-            ).fetchall()
-            con.create_scalar_function("fold", _fold, 1, deterministic=True)
+            configure(con)
             con.set_wal_hook(self._after_commit)  # also disables SQLite's automatic checkpoints
         except apsw.Error as problem:
             raise self.translate(problem) from problem
@@ -509,6 +495,8 @@ class Database:
             return errors.not_a_store(self.path, "the file is not an SQLite database")
         if isinstance(problem, apsw.FullError) or _no_space(problem, con):
             return errors.store_full(self.path)
+        if isinstance(problem, apsw.CantOpenError) and platform.no_descriptors():
+            return errors.no_descriptors(self.path)
         if isinstance(problem, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
             return errors.store_read_only(self.path, why)
         if isinstance(problem, (apsw.BusyError, apsw.LockedError)):
@@ -564,6 +552,28 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
+class PrivateCopy(Database):
+    """A copy that belongs to one connection, which reads it. Messages name what it was copied from."""
+
+    def __init__(self, con: Connection, original: str) -> None:
+        self.path = original
+        self._con = con
+        version = self._identify(con)
+        if version < SCHEMA:
+            con.execute("BEGIN")
+            upgrade(con, version)
+            con.execute("COMMIT")
+
+    def take(self) -> Connection:
+        return self._con
+
+    def give(self, con: Connection) -> None:
+        """There is no other."""
+
+    def close(self) -> None:
+        self._con.close()
+
+
 class SqliteTransactions:
     """The database as the parts that both stores share see it."""
 
@@ -594,6 +604,21 @@ class SqliteTransactions:
         self, scope: Scope, work: Callable[[Connection], T], *, alone: bool = False, patient: bool = True
     ) -> T:
         return self._db.write(work, durable=False, patient=patient)
+
+
+def configure(con: Connection) -> None:
+    con.set_busy_timeout(limits.SQLITE_BUSY_MS)
+    con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    # Without it SQLite prepares statements again when other values are bound, also those of its index. Without
+    # statistics the plan is the same each time, and preparing costs a quarter of a write.
+    con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    con.execute(
+        "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+        "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;"
+        f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
+    ).fetchall()
+    con.create_scalar_function("fold", _fold, 1, deterministic=True)
 
 
 def _fold(*values: object) -> str:
@@ -627,6 +652,14 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
+
+
+def upgrade(con: Connection, version: int) -> None:
+    """Bring the tables from a version to the newest, inside a transaction."""
+    for number in range(version + 1, SCHEMA + 1):
+        con.execute(migration(number))
+    con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    con.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def migration(number: int) -> str:

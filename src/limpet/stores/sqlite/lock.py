@@ -141,6 +141,8 @@ def refusal(place: str, problem: OSError) -> errors.StoreProblem:
         return errors.store_without_locks(place, why)
     if problem.errno in platform.NO_SPACE:
         return errors.store_full(place)
+    if problem.errno in platform.NO_DESCRIPTORS:
+        return errors.no_descriptors(place)
     return errors.store_read_only(place, why)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
@@ -34,8 +34,17 @@ T = TypeVar("T")
 class SqliteStore:
     def __init__(self, path: str, *, create: bool = True, lock_wait: float | None = None) -> None:
         """Without `create` the file must exist. `lock_wait`: seconds that a write waits for other processes."""
-        self._db = Database(path, create=create, lock_wait=lock_wait)
-        self.place = self._db.path
+        self._assemble(Database(path, create=create, lock_wait=lock_wait))
+
+    @classmethod
+    def over(cls, db: Database) -> Self:
+        store = cls.__new__(cls)
+        store._assemble(db)
+        return store
+
+    def _assemble(self, db: Database) -> None:
+        self._db = db
+        self.place = db.path
         transactions = SqliteTransactions(self._db)
         self.entries = SqliteEntries(self._db)
         self.outputs = SqliteOutputs(transactions)
