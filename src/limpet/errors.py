@@ -88,6 +88,9 @@ class StoreGone(StoreProblem):
     pass
 
 
+UNWRITABLE = (StoreReadOnly, StoreFull, StoreBusy)  # nothing can be written now, but what is there can be read
+
+
 def quoted(value: object, most: int = 60) -> str:
     """A value as it appears inside a message: quoted when it is text, and cut to `most` characters."""
     text = repr(value)
@@ -324,8 +327,12 @@ over_quota = StoreFull.says(
     "needed, or ask for a higher limit."
 )
 store_busy = StoreBusy.says(
-    "another process has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, "
-    "and if it lasts look for a stopped process that has it open."
+    "{who} has held the write lock of {place} for {seconds:.0f} seconds. Nothing was changed; call again, and if it "
+    "lasts look for a stopped process that has it open."
+)
+store_without_locks = StoreReadOnly.says(
+    "{place} cannot be shared safely between processes: its file system does not lock files ({why}). Nothing was "
+    "changed; put the data folder on a local disk with LIMPET_HOME, or name a store there with --store."
 )
 writes_waiting = StoreBusy.says(
     "{count} writes are waiting for the store already. Nothing was changed, and reading works; call again in a few "
@@ -340,6 +347,14 @@ store_broken = StoreDamaged.says(
     "{place} could not be read or written: {why}. Run `limpet doctor`; a backup can be put in its place."
 )
 store_gone = StoreGone.says("{place} cannot be reached: {why}. Check the address and that it is running.")
+no_descriptors = StoreGone.says(
+    "{what} could not be opened: this process has too many files open. Nothing was changed; close some or raise the "
+    "limit (`ulimit -n`), then call again."
+)
+not_loaded = StoreGone.says(
+    "a part of Limpet ({name}) could not be read from the disk: {why}. Nothing was changed; call again, and if it "
+    "lasts run `pip install --force-reinstall limpet`."
+)
 not_installed = StoreGone.says(
     "{what} needs a package that is not installed. Run `pip install 'limpet[{extra}]'`, "
     "or `pip install '.[{extra}]'` in a checkout."

@@ -75,8 +75,16 @@ PURGE_BATCH = 200  # entries or changes in one transaction of a purge: other wri
 
 # The store
 LOCK_WAIT_SECONDS = 30.0  # a writer holds the lock for milliseconds; longer means a stopped process
+LOCK_NOTE_SECONDS = 0.5  # a wait that lasts longer is noted for the processes that come after
+SIDE_WAIT_SECONDS = 0.05  # for what a read writes down on the side; an answer matters more
+CLOSE_WAIT_SECONDS = 1.0  # to copy the log into the database when a store is closed; the next process can do it too
 SQLITE_BUSY_MS = 10_000  # backstop for programs that write the file without our lock
+RESERVE_BYTES = 4 << 20  # kept free beside the store, so that things can be deleted when the disk is full
+RESERVE_LEAST_BYTES = 192 << 10  # less would not hold the log of one deletion
+RESERVE_MARGIN_BYTES = 64 << 10  # left beside a reserve that is made again: shared memory takes 32 KiB
 WAL_CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is folded back into the database: hot pages are written once
+WAL_SCARCE_BYTES = 80 << 20  # with less space on the disk, the log is kept short
+WAL_SCARCE_PAGES = 250  # 1 MB: less than the reserve, which must hold what the database grows by
 WAL_KEEP_BYTES = 20 << 20  # what the log file shrinks to after that; shrinking it every time would cost an fsync
 IMPORT_LINE_MAX_BYTES = 8 << 20  # one line of an import: the longest entry many times over
 

@@ -539,6 +539,9 @@ class Store(Protocol):
     def check(self) -> tuple[Finding, ...]:
         """A health report: reads everything and verifies every checksum."""
 
+    def obstacles(self) -> tuple[Finding, ...]:
+        """What keeps the store from being written at the moment, each with its cure: the disk, rights, a held lock."""
+
     def searches(self) -> Mapping[str, int]:
         """How many searches were answered where since the store was opened: by a "replica", or by the primary and why.
         Empty without a replica."""

@@ -82,8 +82,13 @@ class LateStore:
             self._store.close()
 
 
-def choose_store(address: str, replica: str | None = None, data: DataFolder | None = None) -> Store:
-    """The store at an address. The one in a project's data folder is made with its folder, by the first write."""
+def choose_store(
+    address: str, replica: str | None = None, data: DataFolder | None = None, *, lock_wait: float | None = None
+) -> Store:
+    """The store at an address. The one in a project's data folder is made with its folder, by the first write.
+
+    `lock_wait`: seconds that a write waits for other processes, where the store is a file.
+    """
     if replica and not (address.startswith(SERVER) and replica.startswith(SERVER)):
         rule = "it is a postgresql:// address, for a store that is one too"
         raise errors.bad_setting("store_replica", f"{replica.partition('://')[0]}…", rule)  # the rest may be a password
@@ -96,7 +101,8 @@ def choose_store(address: str, replica: str | None = None, data: DataFolder | No
         return database
     if "://" in address and not address.startswith("sqlite://"):
         raise errors.bad_setting("store", address, "it must be a path or a postgresql:// address")
-    store: Store = resolve("stores.sqlite.store:SqliteStore")(address.removeprefix("sqlite://"), data)
+    path = address.removeprefix("sqlite://")
+    store: Store = resolve("stores.sqlite.store:SqliteStore")(path, data, lock_wait=lock_wait)
     return store
 
 

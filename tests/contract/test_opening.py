@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -36,6 +37,30 @@ def test_a_store_of_a_later_version_is_left_untouched(store_url: str, scope: Sco
     again = choose_store(store_url)
     assert again.entries.read(scope, NOTE, "k") is not None
     again.close()
+
+
+def test_a_running_process_refuses_a_store_that_became_newer(store_url: str, scope: Scope) -> None:
+    store = choose_store(store_url)
+    put(store, scope, "k", "text")
+    store.entries.read(scope, NOTE, "k")
+    postgres = store_url.startswith("postgresql://")
+    raw(store_url, "UPDATE limpet_schema SET version = 99" if postgres else "PRAGMA user_version = 99")
+    for _ in range(2):
+        with pytest.raises(errors.StoreTooNew, match="schema 99"):
+            put(store, scope, None, "of an older version")
+        with pytest.raises(errors.StoreTooNew, match="schema 99"):
+            store.outputs.keep(scope, OutputDraft("tool"), b"x", stamp())
+        with pytest.raises(errors.StoreTooNew, match="schema 99"):
+            list(store.entries.dump(scope))
+        if postgres:
+            time.sleep(1.1)  # reads look once a second
+        for read in (lambda: store.entries.read(scope, NOTE, "k"), lambda: store.entries.list(scope, NOTES)):
+            with pytest.raises(errors.StoreTooNew, match="schema 99"):
+                read()
+    raw(store_url, f"UPDATE limpet_schema SET version = {SCHEMA}" if postgres else f"PRAGMA user_version = {SCHEMA}")
+    put(store, scope, None, "goes on")
+    assert store.entries.list(scope, NOTES).total == 2
+    store.close()
 
 
 @pytest.mark.parametrize("table", ["entries", "projects", "events", "tallies", "limpet_schema"])

@@ -17,6 +17,7 @@ from doors.cli_runner import Ran, run, run_child, sentence
 from journeys.stdio import Server
 from limpet import errors
 from limpet.api import Limpet
+from limpet.stores.sqlite.database import Connection, Database
 
 NOBODY = 65_534  # a user without rights
 
@@ -244,13 +245,19 @@ def test_a_new_store_on_a_full_disk_says_that_it_is_full(mounted: Path) -> None:
         hold.session().notes.add("x")
 
 
-def test_a_store_that_may_not_grow(tmp_path: Path) -> None:
-    """What can be shown of a full disk without one: SQLite is told how many pages it may have."""
+def test_a_store_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can be shown of a full disk without one: every connection is limited to so many pages."""
     with limpet.open(str(tmp_path / "limpet.db"), session="one") as hold:
         hold.store.create()
-        con = hold.store._db.take()  # type: ignore[attr-defined]
+    connect = Database._connect
+
+    def limited(db: Database) -> Connection:
+        con = connect(db)
         con.execute("PRAGMA max_page_count = 60").fetchall()
-        hold.store._db.give(con)  # type: ignore[attr-defined]
+        return con
+
+    monkeypatch.setattr(Database, "_connect", limited)
+    with limpet.open(str(tmp_path / "limpet.db"), session="one") as hold:
         kept, problem = fill(hold)
         assert isinstance(problem, errors.StoreFull)
         assert {note.id: note.content for note in hold.session().notes.list(limit=1_000)} == kept

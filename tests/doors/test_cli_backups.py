@@ -14,11 +14,12 @@ from typing import Any
 import apsw
 import pytest
 
+import limpet
 from contract.kit import NOON, delete, key_of, put, raw, stamp
 from contract.outputs_kit import keep, log
 from doors.cli_runner import COMMAND, environment, run, run_child, sentence
 from golden.make import zstd
-from limpet import wiring
+from limpet import errors, wiring
 from limpet.model import MEMORY, MESSAGE, NOTE, Draft, Scope
 from limpet.store import CallRecord, EventQuery, Listing, ReadRecord
 from limpet.stores.shared.backup import DERIVED, ENTRIES, TABLES
@@ -340,3 +341,44 @@ def test_a_store_without_anything_in_it_can_be_saved_too(store_url: str, tmp_pat
     assert run("backup", str(tmp_path / "x.db"), "--store", store_url).code == 0
     told = run("restore", str(tmp_path / "x.db"), "--store", str(tmp_path / "y.db"), "--json").json
     assert (told["projects"], told["entries"]) == (0, 0)
+
+
+KILLED_RESTORE = """
+import os, sys
+from limpet.stores.sqlite.store import SqliteStore
+
+SqliteStore(sys.argv[2]).restore(sys.argv[1], progress=lambda rows: os.kill(os.getpid(), 9))
+"""
+
+
+def test_a_killed_restore_leaves_no_copy_of_the_backup_behind(tmp_path: Path) -> None:
+    with limpet.open(str(tmp_path / "limpet.db"), project="p", session="s") as hold:
+        for number in range(40):
+            hold.session().notes.add(f"{number} " + "private words " * 200)
+        hold.session().outputs.keep("shell", os.urandom(3_000_000).hex())
+        hold.backup(str(tmp_path / "copy.db"))
+    temporary, target = tmp_path / "temporary", tmp_path / "target"
+    temporary.mkdir()
+    target.mkdir()
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_RESTORE, str(tmp_path / "copy.db"), str(target / "limpet.db")],
+        env=os.environ | {"TMPDIR": str(temporary), "SQLITE_TMPDIR": str(temporary)},
+        check=False,
+    )
+    assert killed.returncode == -9
+    assert list(temporary.iterdir()) == []
+    with limpet.open(str(target / "limpet.db"), project="p", session="s") as hold:
+        hold.restore(str(tmp_path / "copy.db"))
+        assert len(hold.session().notes.list(limit=100)) == 40
+
+
+def test_the_refusal_of_a_backup_that_is_too_new_names_the_file_of_the_person(tmp_path: Path) -> None:
+    with limpet.open(str(tmp_path / "limpet.db"), project="p", session="s") as hold:
+        hold.session().notes.add("from the future")
+        hold.backup(str(tmp_path / "copy.db"))
+    con = apsw.Connection(str(tmp_path / "copy.db"))
+    con.execute("PRAGMA user_version = 99").fetchall()
+    con.close()
+    with limpet.open(str(tmp_path / "other.db"), project="p") as hold, pytest.raises(errors.StoreTooNew) as caught:
+        hold.restore(str(tmp_path / "copy.db"))
+    assert caught.value.message.startswith(f"{tmp_path / 'copy.db'} was written by a later Limpet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -87,8 +88,25 @@ def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
         assert told == {"systemMessage": FAILED.format("gave up after 1 seconds")}
         assert place.hook("claude-code", "before-compact", {"session_id": "one"}, LIMPET_SET="hooks.seconds=1") == {}
         assert place.hook("claude-code", "session-end", {"session_id": "one"}, LIMPET_SET="hooks.seconds=1") == {}
-    assert place.log.count("gave up after 1 seconds") >= 3
+    assert place.log.count("StoreBusy: ") + place.log.count("gave up after 1 seconds") >= 3
     assert "Casts come next." in context(place.hook("claude-code", "session-start", started("claude-code", "two")))
+
+
+def test_a_hook_does_not_wait_again_for_a_lock_that_another_hook_waited_for(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("earlier").handoff.write("Casts come next.")
+    with open(f"{place.store}.lock", "rb+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        took = []
+        for name in ("one", "two", "three"):
+            began = time.monotonic()
+            done = ran("claude-code", name, "Bash", BIG)
+            told = place.hook("claude-code", "after-tool", done, LIMPET_SET="hooks.seconds=5")
+            assert told.keys() == {"systemMessage"}
+            took.append(time.monotonic() - began)
+    assert took[0] > 4
+    assert max(took[1:]) < 3  # with the start of a process on a busy machine
+    assert "StoreBusy: " in place.log
 
 
 def test_a_data_folder_that_cannot_be_written(place: Place) -> None:

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Generic, TypeVar, overload
 
+from limpet import errors, platform
+
 T = TypeVar("T")
+
+
+def load(name: str) -> ModuleType:
+    """A module of Limpet. Where the disk or the process cannot give it, the problem is one of Limpet's."""
+    try:
+        return import_module(f"limpet.{name}")
+    except OSError as problem:
+        if problem.errno in platform.NO_DESCRIPTORS:
+            raise errors.no_descriptors(f"a part of Limpet ({name})") from problem
+        raise errors.not_loaded(name, problem.strerror or str(problem)) from problem
 
 
 @cache
 def resolve(place: str) -> Callable[..., Any]:
     """The function or class at "module:name", as rows of the table write it."""
     module, _, name = place.partition(":")
-    value: Callable[..., Any] = getattr(import_module(f"limpet.{module}"), name)
+    value: Callable[..., Any] = getattr(load(module), name)
     return value
 
 
@@ -25,7 +38,7 @@ class LateModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(f"limpet.{self._name}"), name)
+        return getattr(load(self._name), name)
 
 
 class LatePart(Generic[T]):

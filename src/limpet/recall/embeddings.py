@@ -48,7 +48,7 @@ def compare(embeddings: Embeddings | None, store: Store, scope: Scope) -> Compar
     index = embeddings.index() if embeddings else None
     if index is None:
         return None
-    with suppress(errors.StoreReadOnly):  # texts that have a vector can still be found
+    with suppress(*errors.UNWRITABLE):  # texts that have a vector can still be found
         catch_up(index, store, scope)
     table = index.table(scope)
     table.load(store.vectors.after(scope, table.last))

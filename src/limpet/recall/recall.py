@@ -239,7 +239,7 @@ def _catch_up(ctx: Context, which: Filter) -> int:
         return 0
     try:
         return ctx.store.outputs.index(ctx.scope, limits.OUTPUT_CATCH_UP_BYTES)
-    except errors.StoreReadOnly:  # indexed outputs can still be found
+    except errors.UNWRITABLE:  # indexed outputs can still be found
         return ctx.store.outputs.index(ctx.scope, 0)
 
 

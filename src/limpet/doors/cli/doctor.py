@@ -126,7 +126,7 @@ def _origin(cli: Invocation, name: str) -> str:
 
 def _permissions(path: str) -> list[Diagnosis]:
     """Memory can hold anything an agent has seen, so other users of the machine must not be able to read it."""
-    rules = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock")]
+    rules = [(path + end, PRIVATE_FILE) for end in ("", "-wal", "-shm", ".lock", ".queue", ".reserve")]
     folder = os.path.dirname(path)
     data = settings.data_folder()
     if path.startswith(data + os.sep):
@@ -150,7 +150,8 @@ def _health(cli: Invocation) -> list[Diagnosis]:
     try:
         hold = cli.hold
         findings = [Diagnosis(OK, "opens", _schema(cli))]
-        findings += [Diagnosis(OK if check.ok else PROBLEM, check.name, check.detail) for check in hold.check()]
+        checks = (*hold.store.obstacles(), *hold.check())
+        findings += [Diagnosis(OK if check.ok else PROBLEM, check.name, check.detail) for check in checks]
         reply = hold.call("list_sessions", {"limit": 1}, by=BY)
         newest = ", ".join(row["id"] for row in reply["sessions"]) or "none"
         return [*findings, Diagnosis(INFO, "newest session", newest)]

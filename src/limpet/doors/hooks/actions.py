@@ -39,6 +39,7 @@ else:
     records, sessions = map(LateModule, ("session.records", "session.sessions"))
 
 BY = "agent/hook"
+LOCK_SHARE = 0.8  # of the time limit of a hook
 NEW_SESSION = ("startup", "clear", "new", "")  # sources of a session's start; "" where the agent does not name one
 
 
@@ -48,7 +49,12 @@ def opened(hook: Hook) -> Context:
         chosen = hook.settings
         session = hook.event.session or chosen.session or session_id() or "hooks"
         hook.context = Context(
-            wiring.choose_store(chosen.store, data=chosen.data if chosen.own_store else None),
+            wiring.choose_store(
+                chosen.store,
+                data=chosen.data if chosen.own_store else None,
+                # A little less than the hook's own limit, so that it can say what it waited for.
+                lock_wait=LOCK_SHARE * chosen.bounds.hooks.seconds,
+            ),
             Scope(chosen.tenant, chosen.project),
             session_name(session),
             BY,

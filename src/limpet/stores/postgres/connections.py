@@ -27,7 +27,7 @@ import psycopg_pool
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from limpet import errors, limits
-from limpet.stores.postgres.schema import Con, prepare
+from limpet.stores.postgres.schema import NEWEST, Con, prepare, refuse_newer
 from limpet.stores.postgres.tenants import SET_TENANT, UNFILTERED, VIEW, begin
 
 T = TypeVar("T")
@@ -42,6 +42,7 @@ CONNECT_SECONDS = 10  # long enough for a server that restarts
 STATEMENT_SECONDS = 60  # statements take milliseconds; a minute means that the server is in trouble
 IDLE_SECONDS = 60  # an idle transaction belongs to a stopped process, and holds the write lock
 EXPORT_IDLE_SECONDS = 3_600  # an export waits for its reader, and holds no lock that others need
+SCHEMA_SECONDS = 1.0  # between two looks at the schema's version by reads; a transaction looks at it anyway
 TRIES = 6  # after so many lost connections in a row something else is wrong; conflicts are bounded by time
 PAUSE_SECONDS = 0.02  # before the second attempt; doubled each time, with jitter
 MOST_DOUBLED = 3  # after a conflict: longer pauses would lose to newcomers forever
@@ -79,6 +80,7 @@ class PostgresDatabase:
         self._opening = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
+        self._next_look = 0.0  # at the schema's version, of time.monotonic()
         self._tenants: WeakKeyDictionary[Con, str] = (
             WeakKeyDictionary()
         )  # the tenant a connection is set to between calls
@@ -143,7 +145,7 @@ class PostgresDatabase:
             except psycopg_pool.PoolTimeout as problem:
                 if time.monotonic() > deadline:
                     self._connect().close()  # says why, if the server is the reason
-                    raise errors.store_busy(self.place, CONNECT_SECONDS) from problem
+                    raise errors.store_busy("another process", self.place, CONNECT_SECONDS) from problem
 
     def _end(self, con: Con) -> None:
         """Leave no transaction open, also after an error."""
@@ -192,7 +194,7 @@ class PostgresDatabase:
         """Several reads that see the same moment of one tenant."""
 
         def in_transaction(con: Con) -> T:
-            begin(con, VIEW, tenant)
+            begin(con, self.place, VIEW, tenant)
             result = work(con)
             con.execute("COMMIT")
             return result
@@ -220,6 +222,7 @@ class PostgresDatabase:
             try:
                 with self.connection() as con:
                     try:
+                        self._look_at_schema(con)
                         return work(con)
                     except psycopg.Error as problem:
                         if lost(con, problem) or problem.sqlstate in CONFLICTS:
@@ -229,6 +232,12 @@ class PostgresDatabase:
                 retries.pause(again)
             except psycopg.Error as problem:
                 raise self.translate(problem) from problem
+
+    def _look_at_schema(self, con: Con) -> None:
+        """Before a read, once in a while: rows of a newer schema may mean something else."""
+        if time.monotonic() >= self._next_look:
+            refuse_newer(self.place, con.execute(f"SELECT {NEWEST}").fetchall()[0][0])
+            self._next_look = time.monotonic() + SCHEMA_SECONDS
 
     def stream(self, sql: str, values: tuple[Any, ...], con: Con) -> Iterator[tuple[Any, ...]]:
         """Rows that are fetched a few hundred at a time. `con` must be in a transaction."""
@@ -258,7 +267,7 @@ class PostgresDatabase:
         begun = False
         with self.connection() as con:
             try:
-                answer = begin(con, "BEGIN", tenant, *first)
+                answer = begin(con, self.place, "BEGIN", tenant, *first)
                 begun = True
                 result, proof = work(con, answer)
                 if not proof:
@@ -286,7 +295,7 @@ class PostgresDatabase:
         scope = proof[0][1]
 
         def look(con: Con) -> bool:
-            begin(con, "BEGIN", tenant)
+            begin(con, self.place, "BEGIN", tenant)
             if scope:
                 # The change may have created the project. An uncommitted row cannot be locked, but inserting the same
                 # one waits until it is committed or rolled back.
@@ -315,7 +324,7 @@ class PostgresDatabase:
         if state in ("25006", "42501"):  # a standby or a read-only session; rights that are missing
             return errors.store_read_only(self.place, why)
         if state == "55P03":
-            return errors.store_busy(self.place, limits.LOCK_WAIT_SECONDS)
+            return errors.store_busy("another process", self.place, limits.LOCK_WAIT_SECONDS)
         if state == "57014":
             usual = f"{STATEMENT_SECONDS} seconds unless its address says otherwise"
             return errors.store_gone(self.place, f"it did not answer in time (statement_timeout, {usual})")
@@ -340,7 +349,7 @@ class _Retries:
         over = self._failed >= TRIES and not (conflict and waited < limits.LOCK_WAIT_SECONDS)
         if over or not may_repeat:
             if conflict:
-                raise errors.store_busy(self._db.place, waited) from again.problem
+                raise errors.store_busy("another process", self._db.place, waited) from again.problem
             raise self._db.translate(again.problem, lost=True) from again.problem
         if not conflict:
             self._db.recheck()

@@ -280,7 +280,7 @@ class PostgresEntries:
     def dump(self, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
         with self._db.connection() as con:
             try:
-                begin(con, VIEW, scope.tenant)
+                begin(con, self._place, VIEW, scope.tenant)
                 con.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{EXPORT_IDLE_SECONDS}s'")
                 for row in self._db.stream(DUMP_ENTRIES, tuple(scope), con):
                     yield "entry", entry_record(self._entry(scope, row))

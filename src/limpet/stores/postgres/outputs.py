@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from limpet import limits
 from limpet.model import MESSAGE, Scope
 from limpet.store import CandidateQuery, Candidates, Document
 from limpet.stores.postgres import connections
@@ -20,6 +21,7 @@ from limpet.stores.shared.sql import Proof, Row
 
 T = TypeVar("T")
 UNSYNCED = "SET LOCAL synchronous_commit = off"
+IMPATIENT = f"SET LOCAL lock_timeout = '{limits.SIDE_WAIT_SECONDS * 1_000:.0f}ms'"
 LOCK = "SELECT 1 FROM projects WHERE tenant = %s AND project = %s FOR UPDATE"
 CITED = (
     "SELECT s.id FROM unnest(%s::text[]) AS s (id) WHERE EXISTS (SELECT 1 FROM entries e "  # noqa: S608
@@ -77,7 +79,14 @@ class PostgresTransactions:
     def snapshot(self, tenant: str, work: Callable[[PostgresSql], T]) -> T:
         return self._db.snapshot(tenant, lambda con: work(PostgresSql(con)))
 
-    def write(self, scope: Scope, work: Callable[[PostgresSql], tuple[T, Proof]], *, repeatable: bool = True) -> T:
+    def write(
+        self,
+        scope: Scope,
+        work: Callable[[PostgresSql], tuple[T, Proof]],
+        *,
+        repeatable: bool = True,
+        patient: bool = True,
+    ) -> T:
         def locked(con: Con, _: object) -> tuple[T, connections.Proof]:
             # Writers of a project queue at its row. If nothing is changed after all, a new row is not committed.
             while not con.execute(TAKE_PROJECT, scope).fetchall():
@@ -85,15 +94,19 @@ class PostgresTransactions:
             result, proof = work(PostgresSql(con))
             return result, ((LOCK, scope), (placeholders(proof[0]), proof[1])) if proof else ()
 
-        return self._db.write(scope.tenant, locked, repeatable=repeatable)
+        first = ("", ()) if patient else (f"{IMPATIENT}; SELECT 1", ())
+        return self._db.write(scope.tenant, locked, first=first, repeatable=repeatable)
 
-    def write_soon(self, scope: Scope, work: Callable[[PostgresSql], T], *, alone: bool = False) -> T:
+    def write_soon(
+        self, scope: Scope, work: Callable[[PostgresSql], T], *, alone: bool = False, patient: bool = True
+    ) -> T:
         def unsynced(con: Con, _: object) -> tuple[T, connections.Proof]:
             # If the answer to COMMIT is lost, the write may be lost too. Running it twice would be worse.
             return work(PostgresSql(con)), (("SELECT 1", ()),)
 
         # The lock puts the numbers of vectors in the order in which they become visible.
-        first = (f"{UNSYNCED}; {TAKE_PROJECT}", tuple(scope)) if alone else (f"{UNSYNCED}; SELECT 1", ())
+        before = UNSYNCED if patient else f"{UNSYNCED}; {IMPATIENT}"
+        first = (f"{before}; {TAKE_PROJECT}", tuple(scope)) if alone else (f"{before}; SELECT 1", ())
         return self._db.write(scope.tenant, unsynced, first=first)
 
 

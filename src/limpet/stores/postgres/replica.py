@@ -113,7 +113,7 @@ class Replica:
             raise Elsewhere(AWAY)
         mark = self._mark(scope)
         with self._connection() as con, _ended_in_time(con):
-            begin(con, VIEW, scope.tenant)
+            begin(con, self.place, VIEW, scope.tenant)
             with con.pipeline():
                 state = con.execute(STANDING)
                 own_mark = con.execute(MARK, scope)

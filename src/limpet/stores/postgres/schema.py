@@ -31,6 +31,7 @@ SPREAD = (
     "JOIN pg_class c ON c.oid = i.inhparent AND c.relnamespace = current_schema()::regnamespace "
     "WHERE c.relname = ANY(%s))"
 )
+NEWEST = "(SELECT max(version) FROM limpet_schema)"
 LOCK_NUMBER = 0x4C696D706574  # "Limpet": the name of our advisory lock, as a number
 
 
@@ -53,9 +54,13 @@ def _version(con: Con, place: str) -> int:
     if len(versions) != 1 or not isinstance(versions[0][0], int):
         raise errors.not_a_store(place, "its table limpet_schema is not ours")
     version: int = versions[0][0]
+    refuse_newer(place, version)
+    return version
+
+
+def refuse_newer(place: str, version: int) -> None:
     if version > SCHEMA:
         raise errors.store_too_new(place, version, SCHEMA)
-    return version
 
 
 def _migrate(con: Con, place: str) -> None:

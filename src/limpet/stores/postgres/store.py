@@ -82,6 +82,9 @@ class PostgresStore:
         findings = self._db.snapshot_of_all(work)
         return findings if self._replica is None else (*findings, self._replica.check())
 
+    def obstacles(self) -> tuple[Finding, ...]:
+        return ()  # the server reports them when something is written
+
     def searches(self) -> Mapping[str, int]:
         return self._replica.counts() if self._replica is not None else {}
 

@@ -16,7 +16,7 @@ from typing import Any
 from psycopg import ClientCursor
 
 from limpet.store import Finding
-from limpet.stores.postgres.schema import Con
+from limpet.stores.postgres.schema import NEWEST, Con, refuse_newer
 
 Row = tuple[Any, ...]
 VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -34,10 +34,15 @@ OPEN_TABLES = (
 )
 
 
-def begin(con: Con, how: str, tenant: str, then: str = "", values: Row = ()) -> list[Row]:
-    """Begin a transaction that sees the rows of one tenant, and run a statement. All of it is one round trip."""
+def begin(con: Con, place: str, how: str, tenant: str, then: str = "", values: Row = ()) -> list[Row]:
+    """Begin a transaction that sees the rows of one tenant, and run a statement. All of it is one round trip.
+
+    A schema that a newer version has brought in since this process connected is refused.
+    """
     cursor = ClientCursor(con)
-    cursor.execute(f"{how}; {LOCALLY.format('tenant', '%s')}; {then}", (f"{SIGN}{tenant}", *values))
+    cursor.execute(f"{how}; {LOCALLY.format('tenant', '%s')}, {NEWEST}; {then}", (f"{SIGN}{tenant}", *values))
+    cursor.nextset()
+    refuse_newer(place, cursor.fetchall()[0][1])
     while cursor.nextset():
         pass  # the result of the last statement is the one that counts
     return cursor.fetchall() if then else []

@@ -127,7 +127,7 @@ def draft_of(target: str) -> Iterator[str]:
 
 def remove_file(path: str) -> None:
     """Remove an embedded store, with its log, its shared memory and its lock."""
-    for suffix in ("", "-wal", "-shm", ".lock"):
+    for suffix in ("", "-wal", "-shm", ".lock", ".queue", ".reserve"):
         with suppress(OSError):
             os.unlink(path + suffix)
 

@@ -81,7 +81,7 @@ class SqlCallLog:
             _add(sql, (*scope, record.session, record.tool, record.tokenizer), counts)
             return tuple(earlier)
 
-        return self._transactions.write_soon(scope, work)
+        return self._transactions.write_soon(scope, work, patient=False)
 
     def savings(self, scope: Scope, session: str | None = None) -> tuple[Savings, ...]:
         condition, values = ("", ()) if session is None else (" AND session = ?", (session,))

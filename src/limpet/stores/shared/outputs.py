@@ -364,7 +364,7 @@ class SqlOutputs(ABC, Generic[S]):
                 self._add_piece(sql, scope, id, piece)
             return None, (f"SELECT 1 FROM output_pieces WHERE {ONE} AND start = ?", (*scope, id, cut[-1].start))  # noqa: S608
 
-        self._transactions.write(scope, work)
+        self._transactions.write(scope, work, patient=False)
 
     # --- export and import --------------------------------------------------------------------------------------------
 

@@ -54,11 +54,14 @@ class Transactions(Protocol[S_co]):
     def snapshot(self, tenant: str, work: Callable[[S_co], T]) -> T:
         """Several reads that see the same moment."""
 
-    def write(self, scope: Scope, work: Callable[[S_co], tuple[T, Proof]], *, repeatable: bool = True) -> T:
+    def write(
+        self, scope: Scope, work: Callable[[S_co], tuple[T, Proof]], *, repeatable: bool = True, patient: bool = True
+    ) -> T:
         """A write that holds the lock of its project and is on disk when this returns. The work may run more than once,
-        unless it is not `repeatable`."""
+        unless it is not `repeatable`. A write that is not `patient` belongs to a read: it is refused after a moment
+        when others hold the lock."""
 
-    def write_soon(self, scope: Scope, work: Callable[[S_co], T], *, alone: bool = False) -> T:
+    def write_soon(self, scope: Scope, work: Callable[[S_co], T], *, alone: bool = False, patient: bool = True) -> T:
         """A write that is committed without fsync. `alone`: it holds the lock of its project."""
 
 

@@ -48,7 +48,8 @@ class SqlVectors:
         values = (*scope, *scope, most)
         waiting = self._transactions.rows(scope.tenant, sql, values)
         if waiting[0][0] != model:
-            self._transactions.write_soon(scope, lambda sql: self._start_over(sql, scope, model), alone=True)
+            start_over = partial(self._start_over, scope=scope, model=model)
+            self._transactions.write_soon(scope, start_over, alone=True, patient=False)
             waiting = self._transactions.rows(scope.tenant, sql, values)
         return tuple(
             Unembedded(doc, bytes(row[-1]), rows.indexed_text(rows.to_entry(self._place, scope, tuple(row))))
@@ -68,7 +69,7 @@ class SqlVectors:
         in_order = sorted(embedded)  # by document number, which fills the pages of table and index
         for start in range(0, len(in_order), BATCH):
             work = partial(self._keep_batch, scope=scope, model=model, batch=in_order[start : start + BATCH])
-            count += self._transactions.write_soon(scope, work, alone=True)
+            count += self._transactions.write_soon(scope, work, alone=True, patient=False)
         return count
 
     def _keep_batch(self, sql: Sql, scope: Scope, model: str, batch: Sequence[tuple[Unembedded, bytes]]) -> int:

@@ -1,12 +1,11 @@
 """Backups of the embedded store. Its file is also the format of every other store's backup (see shared/backup.py).
 
-store.py imports this module at the first backup: with tempfile and the rest it takes longer than to open a store.
+store.py imports this module at the first backup: with all it needs it takes longer than to open a store.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 from urllib.parse import quote
@@ -18,7 +17,7 @@ from limpet.model import Entry, Scope
 from limpet.store import Finding
 from limpet.stores.shared.backup import ENTRIES, Source, Table, copy_rows, draft_of, publish
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.database import APPLICATION_ID, Connection
+from limpet.stores.sqlite.database import APPLICATION_ID, Connection, PrivateCopy, configure
 from limpet.stores.sqlite.entries import SqliteEntries
 from limpet.stores.sqlite.index import NewWords
 from limpet.stores.sqlite.store import SqliteStore
@@ -70,44 +69,47 @@ def write_backup(target: str, fill: Callable[[str], None]) -> tuple[Finding, ...
 
 def read_backup(source: str, work: Callable[[Source], T]) -> T:
     """Run `work` on the rows of a backup, which is checked first and not changed."""
-    with tempfile.TemporaryDirectory(prefix="limpet-") as folder:
-        # A copy, because a backup of an older version is migrated to the current schema before it is read.
-        draft = os.path.join(folder, "backup.db")
-        _copy_file(source, draft)
-        copy = SqliteStore(draft)
-        try:
-            damage = [finding for finding in copy.check() if not finding.ok]
-            if damage:
-                details = "; ".join(f"{finding.name}: {finding.detail}" for finding in damage)
-                raise errors.backup_damaged(source, details)
-            return copy.read_rows(work)
-        finally:
-            copy.close()
+    # A copy, because a backup of an older version is migrated to the current schema before it is read.
+    con = _private_copy(source)
+    try:
+        copy = SqliteStore.over(PrivateCopy(con, source))
+        damage = [finding for finding in copy.check() if not finding.ok]
+        if damage:
+            details = "; ".join(f"{finding.name}: {finding.detail}" for finding in damage)
+            raise errors.backup_damaged(source, details)
+        return copy.read_rows(work)
+    except apsw.Error as problem:
+        raise errors.backup_unreadable(source, str(problem)) from problem
+    finally:
+        con.close()
 
 
-def _copy_file(source: str, draft: str) -> None:
-    """Copy the pages of an SQLite file without writing anything beside it."""
+def _private_copy(source: str) -> Connection:
+    """Copy the pages of an SQLite file without writing anything beside it.
+
+    The copy has no name: SQLite unlinks its file as soon as it is open, so a process that is killed leaves none behind.
+    """
     if not os.path.isfile(source):
         raise errors.backup_unreadable(source, "there is no such file")
     log = source + "-wal"
     # A file at rest may be in a read-only folder. A file with a log is a store in use, and the log is part of it.
     mode = "mode=ro" if os.path.exists(log) and os.path.getsize(log) else "mode=ro&immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    copy = Connection("")
     try:
         pages = apsw.Connection(f"file:{quote(os.path.abspath(source))}?{mode}", flags=flags)
         try:
-            copy = apsw.Connection(draft)
             with copy.backup("main", pages, "main") as running:
                 running.step()  # all pages in one step: one consistent moment
-            is_store = copy.execute("PRAGMA application_id").fetchall() == [(APPLICATION_ID,)]
-            copy.close()
         finally:
             pages.close()
+        configure(copy)
+        if copy.rows("PRAGMA application_id") != [(APPLICATION_ID,)]:  # an empty file would become a new store
+            raise errors.backup_unreadable(source, "it is not a Limpet store")
     except apsw.NotADBError:
         raise errors.backup_unreadable(source, "it is not an SQLite database") from None
+    except apsw.FullError as problem:
+        raise errors.store_full("the temporary folder (TMPDIR)") from problem
     except apsw.Error as problem:
-        if isinstance(problem, apsw.FullError):
-            raise errors.store_full(os.path.dirname(draft)) from problem
         raise errors.backup_unreadable(source, str(problem)) from problem
-    if not is_store:  # also for an empty file, which would otherwise become a new store
-        raise errors.backup_unreadable(source, "it is not a Limpet store")
+    return copy

@@ -2,11 +2,18 @@
 
 The ideas:
 
-- *A fair lock in front of SQLite's own.* Writers of all processes queue at a side file (flock), which serves the
-  longest waiting first. SQLite's busy timeout can starve a writer and is the backstop. Checkpoints run under the lock.
+- *A fair lock in front of SQLite's own.* Writers of all processes queue at a side file (lock.py). SQLite's busy timeout
+  can starve a writer and is the backstop. Checkpoints run under the lock.
+- *Reads wait for no writer.* They take a connection of their own, and what a read writes down on the side gives up
+  after a moment (`patient=False`).
 - *Group commit.* A writer adds its job to a queue and waits for its turn. The thread whose turn it is runs all queued
-  jobs in one transaction, so that ten waiting writers cost one fsync. Each job has its own savepoint; a failing job
-  does not affect the others.
+  jobs in one transaction, so that ten waiting writers cost one fsync. Each job has its own savepoint. Where SQLite
+  itself refuses one of them, each is run again in a transaction of its own, so the others are not affected.
+- *A file that cannot be written can be read.* Where SQLite cannot make its log and shared memory, connections read
+  without them, and are opened for each read, so that what another machine writes there is seen.
+- *A full disk can be cleared.* A transaction that deletes something may use the space that reserve.py keeps.
+- *A newer schema is noticed.* Where another connection has written, the schema's number is compared before the next
+  write, and after a read.
 - *Never open the database file from Python.* Closing such a handle would drop SQLite's locks of this process.
 - *Connections are a small stack.* A single-threaded process opens one.
 - *No connection survives a fork.* SQLite's record of the locks this process holds would be copied to the child, where
@@ -15,21 +22,22 @@ The ideas:
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import apsw
 
-from limpet import errors, limits
+from limpet import errors, limits, platform
 from limpet.model import DataFolder, Scope
 from limpet.stores.shared.sql import Proof, Row
+from limpet.stores.sqlite.lock import WriteLock
+from limpet.stores.sqlite.reserve import Reserve
 from limpet.text import words
 
 T = TypeVar("T")
@@ -43,63 +51,10 @@ _open: weakref.WeakSet[Database] = weakref.WeakSet()  # databases whose connecti
 _forking = threading.local()  # the databases that the fork of this thread closed; others may be opened meanwhile
 
 
-class WriteLock:
-    """Mutual exclusion between processes. Threads queue before they come here."""
-
-    def __init__(self, path: str, place: str) -> None:
-        self._path = path
-        self._place = place
-        self._file: int | None = None
-
-    def acquire(self) -> None:
-        if self._file is None:
-            try:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except OSError as problem:
-                raise errors.store_read_only(self._place, problem.strerror or str(problem)) from problem
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._wait(self._file)
-
-    def _wait(self, file: int) -> None:
-        # flock queues fairly but has no timeout, so a thread waits for the lock and this one waits for the thread.
-        outcome: list[bool] = []
-        guard = threading.Lock()
-
-        def wait() -> None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            with guard:
-                if outcome:  # the waiter has given up
-                    fcntl.flock(file, fcntl.LOCK_UN)
-                    os.close(file)
-                outcome.append(True)
-
-        thread = threading.Thread(target=wait, daemon=True)
-        thread.start()
-        thread.join(limits.LOCK_WAIT_SECONDS)
-        with guard:
-            if not outcome:
-                outcome.append(False)
-                self._file = None
-                raise errors.store_busy(self._place, limits.LOCK_WAIT_SECONDS)
-
-    def release(self) -> None:
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def forget(self) -> None:
-        """After a fork: the lock's handle is shared with the parent, so use a new one."""
-        self.close()
-
-
 class Connection(apsw.Connection):
     in_memory = False
+    frees = False  # whether the running transaction deletes something
+    known = -1  # the data version, which every commit changes, for which the schema is known to be this one
 
     def rows(self, sql: str, values: Any = ()) -> list[Row]:
         return cast("list[Row]", self.execute(sql, values).fetchall())
@@ -109,18 +64,19 @@ class Connection(apsw.Connection):
 
 
 class _Job:
-    __slots__ = ("done", "durable", "error", "result", "work")
+    __slots__ = ("done", "durable", "error", "repeatable", "result", "work")
 
-    def __init__(self, work: Callable[[Connection], Any], durable: bool) -> None:
+    def __init__(self, work: Callable[[Connection], Any], durable: bool, repeatable: bool) -> None:
         self.work = work
         self.durable = durable
+        self.repeatable = repeatable
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
 
 
 class Database:
-    def __init__(self, path: str, folder: DataFolder | None = None) -> None:
+    def __init__(self, path: str, folder: DataFolder | None = None, *, lock_wait: float | None = None) -> None:
         """Open the file, if it exists: the first write makes it. `folder` is where it belongs, if that can change."""
         if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SQLITE:
             raise errors.sqlite_too_old(apsw.sqlite_lib_version())
@@ -128,6 +84,8 @@ class Database:
         self._missing = True  # there is no file; reads see an empty store
         self._opening = threading.RLock()  # held by the thread that looks for the file or makes it
         self._move(os.path.abspath(path))
+        self._frees = False  # whether the transaction that failed last was deleting something
+        self._lock_wait = limits.LOCK_WAIT_SECONDS if lock_wait is None else lock_wait
         self._free: list[Connection] = []
         self._empty: list[Connection] = []  # to empty stores in memory
         self._jobs: deque[_Job] = deque()
@@ -137,6 +95,7 @@ class Database:
         self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
         self._wrote = False
         self._closed = False
+        self.unwritable = ""  # why the file cannot be written; it is read differently then
         _open.add(self)
         self._exists()
 
@@ -144,7 +103,8 @@ class Database:
 
     def _move(self, path: str) -> None:
         self.path = path
-        self._lock = WriteLock(path + ".lock", path)
+        self._lock = WriteLock(path, path)
+        self._reserve = Reserve(path)
 
     def _exists(self) -> bool:
         """Whether there is a file now. One that another process has made since is opened."""
@@ -170,14 +130,40 @@ class Database:
                 self._prepare()
 
     def _prepare(self) -> None:
+        try:
+            self._bring_up_to_date()
+        except (errors.StoreReadOnly, errors.StoreFull) as problem:
+            self._close_all()
+            self._open_unwritable(problem)
+
+    def _open_unwritable(self, problem: errors.StoreProblem) -> None:
+        """Read what cannot be written."""
+        if isinstance(problem, errors.StoreFull):
+            if self._reserve.release():  # SQLite needs a little space even to read
+                self._bring_up_to_date()
+                return
+            self.unwritable = "there is no space left"
+        else:
+            self.unwritable = why_unwritable(self.path)
+        if not self.unwritable:
+            raise problem
+        try:
+            self._bring_up_to_date()
+        except (errors.StoreReadOnly, errors.StoreDamaged):
+            raise problem from None
+
+    def _bring_up_to_date(self) -> None:
         con = self._connect()
         try:
             version = self._identify(con)
             if version < SCHEMA:
+                if self.unwritable:
+                    why = f"{self.unwritable}, and its schema {version} must be brought to {SCHEMA} before it is read"
+                    raise errors.store_read_only(self.path, why)
                 self._migrate(con)
             self._missing = False  # other threads may use it from here on
         except apsw.Error as problem:
-            raise self.translate(problem) from problem
+            raise self.translate(problem, con) from problem
         finally:
             self.give(con)
 
@@ -186,7 +172,8 @@ class Database:
         try:
             return self._empty.pop()
         except IndexError:
-            con = self._configured(Connection(":memory:"))
+            con = Connection(":memory:")
+            configure(con)
         for number in range(1, SCHEMA + 1):
             con.execute(migration(number))
         con.in_memory = True
@@ -213,8 +200,8 @@ class Database:
     def _create(self) -> None:
         """Create the file before SQLite does, so that it is private whatever the umask."""
         try:
-            make_private_folder(os.path.dirname(self.path))
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            platform.here.make_folder(os.path.dirname(self.path))
+            os.close(platform.here.create_file(self.path))
         except FileExistsError:
             return  # another process was faster
         except OSError as problem:
@@ -233,15 +220,12 @@ class Database:
         return 0
 
     def _migrate(self, con: Connection) -> None:
-        self._lock.acquire()
+        self._lock.acquire(self._lock_wait)
         try:
             con.execute("PRAGMA journal_mode = WAL").fetchall()
             con.execute("BEGIN IMMEDIATE")
             try:
-                for number in range(self._identify(con) + 1, SCHEMA + 1):
-                    con.execute(migration(number))
-                con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                con.execute(f"PRAGMA user_version = {SCHEMA}")
+                upgrade(con, self._identify(con))
                 con.execute("COMMIT")
             finally:
                 if con.in_transaction:  # it failed, and a full disk has not rolled it back already
@@ -252,29 +236,24 @@ class Database:
 
     def _connect(self) -> Connection:
         try:
-            con = self._configured(Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE))
+            con = self._read_only_file() if self.unwritable else Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            configure(con)
             con.set_wal_hook(self._after_commit)  # also disables SQLite's automatic checkpoints
         except apsw.Error as problem:
             raise self.translate(problem) from problem
         self._connections += 1
         return con
 
-    def _configured(self, con: Connection) -> Connection:
-        try:
-            con.set_busy_timeout(limits.SQLITE_BUSY_MS)
-            con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-            con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-            # Without it SQLite prepares statements again when other values are bound, also those of its index. Without
-            # statistics the plan is the same each time, and preparing costs a quarter of a write.
-            con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-            con.execute(
-                "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
-                "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;"
-                f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
-            ).fetchall()
-            con.create_scalar_function("fold", _fold, 1, deterministic=True)
-        except apsw.Error as problem:
-            raise self.translate(problem) from problem
+    def _read_only_file(self) -> Connection:
+        """SQLite cannot create what it needs beside a file in WAL mode, so it has to do without."""
+        if not _size(self.path + "-wal"):  # all of it is in the file itself
+            address = f"file:{quote(self.path)}?immutable=1"
+            return Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        if os.path.exists(self.path + "-shm"):  # a process that may write has it open, or left it behind
+            return Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+        # With the file to itself, SQLite keeps the index of the log in memory. There are no locks to respect.
+        con = Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix-none")
+        con.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         return con
 
     def _after_commit(self, con: apsw.Connection, name: str, pages: int) -> int:
@@ -299,7 +278,7 @@ class Database:
             self._empty.append(con)
         elif con.in_memory:
             con.close()
-        elif self._closed:
+        elif self._closed or self.unwritable:
             con.close()
             self._connections -= 1
         else:
@@ -311,10 +290,7 @@ class Database:
         until = time.monotonic() + FORK_WAIT_SECONDS
         while self._connections > len(self._free) and time.monotonic() < until:
             time.sleep(0.001)
-        try:
-            self._close_free()
-        except errors.StoreProblem:  # its folder may be gone; even then no connection may stay open on both sides
-            self._close_all()
+        self._close_free()
 
     def after_fork_in_parent(self) -> None:
         self._turn.release()
@@ -323,108 +299,206 @@ class Database:
         self._jobs = deque()  # those of the parent's threads, which do not exist here
         self._turn = threading.Lock()
         self._opening = threading.RLock()
-        self._lock.forget()
+        self._lock.close()
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
         """All rows of one read."""
-        con = self.take()
-        try:
-            return con.rows(sql, values)
-        except (apsw.Error, UnicodeDecodeError) as problem:
-            raise self.translate(problem) from problem
-        finally:
-            self.give(con)
+        return self.read(lambda con: con.rows(sql, values))
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Several reads, each of which sees its own moment."""
         con = self.take()
         try:
-            return work(con)
+            result = work(con)
+            if con.data_version() != con.known:  # another connection had written
+                self.check_schema(con)
+            return result
         except (apsw.Error, UnicodeDecodeError) as problem:
-            raise self.translate(problem) from problem
+            raise self._reason(con, problem) from problem
         finally:
             self.give(con)
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
         """Several reads that see the same moment."""
-        con = self.take()
-        try:
+
+        def in_transaction(con: Connection) -> T:
             con.execute("BEGIN")
             try:
                 return work(con)
             finally:
                 con.execute("COMMIT")
-        except (apsw.Error, UnicodeDecodeError) as problem:
-            raise self.translate(problem) from problem
-        finally:
-            self.give(con)
+
+        return self.read(in_transaction)
+
+    def _reason(self, con: Connection, problem: apsw.Error | UnicodeDecodeError) -> errors.StoreProblem:
+        """A table that is not there as expected may be one of a newer schema."""
+        try:
+            self.check_schema(con)
+        except errors.StoreTooNew as too_new:
+            return too_new
+        except apsw.Error:
+            pass
+        return self.translate(problem)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+    def write(
+        self, work: Callable[[Connection], T], *, durable: bool = True, repeatable: bool = True, patient: bool = True
+    ) -> T:
         """Run `work` in a transaction and return when it is on disk.
 
         A write that is not `durable` is synced with the next one that is; until then a power cut, and nothing less, can
-        lose it, as a unit.
+        lose it, as a unit. The work may run more than once, unless it is not `repeatable`. A write that is not
+        `patient` belongs to a read, and waits for the lock for a moment at most.
         """
         if not durable and not self._exists():
             return self._on_empty(work)  # a note about a read makes no store
-        job = _Job(work, durable)
+        if self._missing:
+            self._make()
+        if self.unwritable:
+            raise errors.store_read_only(self.path, self.unwritable)
+        job = _Job(work, durable, repeatable)
+        seconds = self._lock_wait if patient else limits.SIDE_WAIT_SECONDS
         self._jobs.append(job)
-        with self._turn:
+        if not self._turn.acquire(timeout=seconds):
+            if self._withdraw(job):
+                raise errors.store_busy("another thread", self.path, seconds)
+            self._turn.acquire()  # a transaction that is running includes the job
+        try:
             if not job.done:
-                jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
-                try:
-                    self._make()
-                    with self._transaction(durable=any(queued.durable for queued in jobs)) as con:
-                        if len(jobs) == 1:
-                            job.result = work(con)
-                        else:
-                            self._run_each(con, jobs)
-                except BaseException as problem:
-                    _fail(jobs, problem)
-                    if not isinstance(problem, Exception):
-                        raise
-                finally:
-                    for queued in jobs:
-                        queued.done = True
+                self._commit_queued(job, seconds)
+        finally:
+            self._turn.release()
         if job.error is not None:
             raise job.error
         return cast(T, job.result)
 
-    @contextmanager
-    def _transaction(self, *, durable: bool) -> Iterator[Connection]:
-        con, broken = self.take(), False
+    def _withdraw(self, job: _Job) -> bool:
+        """Take a job back out of the queue. False when it is being run or done."""
         try:
-            self._lock.acquire()
+            self._jobs.remove(job)
+        except ValueError:
+            return False
+        return True
+
+    def _commit_queued(self, job: _Job, seconds: float) -> None:
+        """Commit all queued jobs, `job` among them. Where the lock cannot be had, the others try for themselves."""
+        locked = False
+        try:
+            self._lock.acquire(seconds)
+            locked = True
+            self._commit([self._jobs.popleft() for _ in range(len(self._jobs))])
+        finally:
+            if locked:
+                self._lock.release()
+            else:
+                self._withdraw(job)
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        together = all(job.repeatable for job in jobs)
+        try:
+            for group in [jobs] if together else [[job] for job in jobs]:
+                self._attempt(group)
+        finally:
+            for job in jobs:
+                if not job.done:  # the thread that was to run it was interrupted
+                    job.error = errors.store_gone(self.path, "the write was interrupted")
+                    job.done = True
+
+    def _attempt(self, jobs: list[_Job]) -> None:
+        """Run jobs in one transaction. Where the store refuses it, each job gets one of its own."""
+        try:
+            try:
+                self._transact(jobs)
+            except errors.StoreFull:
+                if len(jobs) > 1:
+                    raise
+                self._try_in_little_space(jobs)
+        except Exception as problem:  # noqa: BLE001 - the job's own thread raises it
+            if len(jobs) > 1 and isinstance(problem, errors.StoreProblem):
+                for job in jobs:
+                    job.result = job.error = None
+                    self._attempt([job])
+                return
+            for job in jobs:
+                job.error = problem
+        for job in jobs:
+            job.done = True
+
+    def _try_in_little_space(self, jobs: list[_Job]) -> None:
+        """Copy the log into the database, after which the log takes no space. That needs space itself: the reserve's.
+
+        Then one more attempt. A transaction that deletes something may have what was reserved, others have the rest.
+        """
+        frees, size = self._frees, self._reserve.release()
+        self._empty_log()
+        if not frees and not self._reserve.keep_again(size):
+            raise errors.store_full(self.path)
+        try:
+            self._transact(jobs)
+        finally:
+            if frees:
+                self._empty_log()
+                self._reserve.keep_again(size or limits.RESERVE_BYTES)
+
+    def _empty_log(self) -> None:
+        con = self.take()
+        try:
+            con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            pass  # a reader needs the log, or there is no room for that either
+        finally:
+            self.give(con)
+
+    def _transact(self, jobs: list[_Job]) -> None:
+        """Commit jobs in one transaction. The lock is held."""
+        con, broken = self.take(), False
+        durable = any(job.durable for job in jobs) if len(jobs) > 1 else jobs[0].durable
+        try:
             try:
                 if not durable:  # in WAL mode this endangers nothing but the newest commits
                     con.execute("PRAGMA synchronous = NORMAL")
                 con.execute("BEGIN IMMEDIATE")
+                con.frees = False
                 try:
-                    yield con
+                    if con.data_version() != con.known:
+                        self.check_schema(con)
+                    self._run_each(con, jobs)
                     con.execute("COMMIT")
+                    con.known = con.data_version()
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
                 self._wrote = True
+                if not self._reserve.kept:
+                    self._reserve.keep()
+                    self._checkpoint_at = self._reserve.log_pages()
                 if self._wal_pages >= self._checkpoint_at:
                     self._checkpoint(con)
             finally:
-                self._lock.release()
                 if not durable:
                     con.execute("PRAGMA synchronous = FULL")
         except (apsw.Error, UnicodeDecodeError) as problem:
-            broken = True
-            raise self.translate(problem) from problem
+            broken, self._frees = True, con.frees
+            raise self.translate(problem, con) from problem
         finally:
             if broken:
                 self._discard(con)
             else:
                 self.give(con)
 
+    def check_schema(self, con: Connection) -> None:
+        """Refuse a schema that a newer version has brought in since this process opened the store."""
+        ((version,),) = con.rows("PRAGMA user_version")
+        if int(version) > SCHEMA:
+            raise errors.store_too_new(self.path, version, SCHEMA)
+        con.known = con.data_version()
+
     def _run_each(self, con: Connection, jobs: list[_Job]) -> None:
-        """Several jobs, each in a savepoint. An error of a job is its own; an error of SQLite fails all of them."""
+        """Several jobs, each in a savepoint. An error of a job is its own; an error of SQLite ends the transaction."""
+        if len(jobs) == 1:
+            jobs[0].result = jobs[0].work(con)
+            return
         for job in jobs:
             con.execute("SAVEPOINT job")
             try:
@@ -446,20 +520,20 @@ class Database:
 
     def _checkpoint(self, con: Connection) -> None:
         """Copy the log into the database. Commits are safe without it, so an error here can wait."""
-        self._checkpoint_at = self._wal_pages + limits.WAL_CHECKPOINT_PAGES
+        self._checkpoint_at = self._wal_pages + self._reserve.log_pages()
         try:
             pages, copied = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error:
             return
         if pages == copied:  # otherwise a reader still needs the log; try again when it has grown
-            self._checkpoint_at = limits.WAL_CHECKPOINT_PAGES
+            self._checkpoint_at = self._reserve.log_pages()
 
     def rewrite(self) -> bool:
         """Rewrite the file without its unused pages, and truncate the log. False when a reader still needs the log."""
         with self._turn:
             con = self.take()
             try:
-                self._lock.acquire()
+                self._lock.acquire(self._lock_wait)
                 try:
                     # The copy is as large as the store: too large for memory, where temporary tables are otherwise.
                     con.execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY").fetchall()
@@ -475,17 +549,19 @@ class Database:
                 self.give(con)
         return True
 
-    def translate(self, problem: apsw.Error | UnicodeDecodeError) -> errors.StoreProblem:
-        """The StoreProblem for an error of SQLite."""
+    def translate(self, problem: apsw.Error | UnicodeDecodeError, con: Connection | None = None) -> errors.StoreProblem:
+        """The StoreProblem for an error of SQLite, on this connection."""
         why = "it holds text that is not UTF-8" if isinstance(problem, UnicodeDecodeError) else str(problem)
         if isinstance(problem, apsw.NotADBError):
             return errors.not_a_store(self.path, "the file is not an SQLite database")
-        if isinstance(problem, apsw.FullError):
+        if isinstance(problem, apsw.FullError) or _no_space(problem, con):
             return errors.store_full(self.path)
+        if isinstance(problem, apsw.CantOpenError) and platform.no_descriptors():
+            return errors.no_descriptors(self.path)
         if isinstance(problem, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)):
             return errors.store_read_only(self.path, why)
         if isinstance(problem, (apsw.BusyError, apsw.LockedError)):
-            return errors.store_busy(self.path, limits.SQLITE_BUSY_MS / 1000)
+            return errors.store_busy("another program", self.path, limits.SQLITE_BUSY_MS / 1000)
         return errors.store_broken(self.path, why)
 
     def close(self) -> None:
@@ -501,7 +577,12 @@ class Database:
     def _close_free(self) -> None:
         if not self._wrote:
             return self._close_all()
-        self._lock.acquire()
+        try:
+            self._lock.acquire(limits.CLOSE_WAIT_SECONDS)
+        except errors.StoreProblem:  # the log stays for the next process; nothing in it is lost
+            for con in self._free:
+                con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            return self._close_all()
         try:
             self._close_all()
         finally:
@@ -534,11 +615,26 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-def _fail(jobs: list[_Job], problem: BaseException) -> None:
-    """Give every job without an error of its own this one; its thread raises it."""
-    for job in jobs:
-        if job.error is None:
-            job.error = problem
+class PrivateCopy(Database):
+    """A copy that belongs to one connection, which reads it. Messages name what it was copied from."""
+
+    def __init__(self, con: Connection, original: str) -> None:
+        self.path = original
+        self._con = con
+        version = self._identify(con)
+        if version < SCHEMA:
+            con.execute("BEGIN")
+            upgrade(con, version)
+            con.execute("COMMIT")
+
+    def take(self) -> Connection:
+        return self._con
+
+    def give(self, con: Connection) -> None:
+        """There is no other."""
+
+    def close(self) -> None:
+        self._con.close()
 
 
 class SqliteTransactions:
@@ -557,15 +653,60 @@ class SqliteTransactions:
     def snapshot(self, tenant: str, work: Callable[[Connection], T]) -> T:
         return self._db.snapshot(work)
 
-    def write(self, scope: Scope, work: Callable[[Connection], tuple[T, Proof]], *, repeatable: bool = True) -> T:
-        return self._db.write(lambda con: work(con)[0])
+    def write(
+        self,
+        scope: Scope,
+        work: Callable[[Connection], tuple[T, Proof]],
+        *,
+        repeatable: bool = True,
+        patient: bool = True,
+    ) -> T:
+        return self._db.write(lambda con: work(con)[0], repeatable=repeatable, patient=patient)
 
-    def write_soon(self, scope: Scope, work: Callable[[Connection], T], *, alone: bool = False) -> T:
-        return self._db.write(work, durable=False)
+    def write_soon(
+        self, scope: Scope, work: Callable[[Connection], T], *, alone: bool = False, patient: bool = True
+    ) -> T:
+        return self._db.write(work, durable=False, patient=patient)
+
+
+def configure(con: Connection) -> None:
+    con.set_busy_timeout(limits.SQLITE_BUSY_MS)
+    con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    con.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    # Without it SQLite prepares statements again when other values are bound, also those of its index. Without
+    # statistics the plan is the same each time, and preparing costs a quarter of a write.
+    con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    con.execute(
+        "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+        "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;"
+        f"PRAGMA journal_size_limit = {limits.WAL_KEEP_BYTES}"
+    ).fetchall()
+    con.create_scalar_function("fold", _fold, 1, deterministic=True)
 
 
 def _fold(*values: object) -> str:
     return words.fold(str(values[0]))
+
+
+def _no_space(problem: apsw.Error | UnicodeDecodeError, con: Connection | None) -> bool:
+    """An error of a file whose cause is a full disk: a quota, or no room for the memory that processes share."""
+    if not isinstance(problem, apsw.IOError):
+        return False
+    quota = con is not None and con.system_errno in platform.NO_SPACE
+    return quota or getattr(problem, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+
+
+def why_unwritable(path: str) -> str:
+    """Why a file, or the folder that SQLite needs beside it, cannot be written. Empty when it can."""
+    for place, what in ((path, "the file"), (os.path.dirname(path), "its folder")):
+        try:
+            if os.statvfs(place).f_flag & os.ST_RDONLY:
+                return "its file system is read-only"
+        except OSError:
+            pass
+        if not os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            return f"you may not write to {what}"
+    return ""
 
 
 def _size(path: str) -> int:
@@ -576,19 +717,16 @@ def _size(path: str) -> int:
         return 0
 
 
+def upgrade(con: Connection, version: int) -> None:
+    """Bring the tables from a version to the newest, inside a transaction."""
+    for number in range(version + 1, SCHEMA + 1):
+        con.execute(migration(number))
+    con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    con.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
 def migration(number: int) -> str:
     """The text of a migration."""
     (name,) = [name for name in os.listdir(MIGRATIONS) if name.startswith(f"{number:04d}_")]
     with open(os.path.join(MIGRATIONS, name), encoding="utf-8") as file:
         return file.read()
-
-
-def make_private_folder(path: str) -> None:
-    """Create the folder and its missing parents, private to the owner whatever the umask."""
-    if path and not os.path.isdir(path):
-        make_private_folder(os.path.dirname(path))
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            return
-        os.chmod(path, 0o700)

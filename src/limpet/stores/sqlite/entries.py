@@ -232,12 +232,15 @@ class SqliteEntries:
         stamp: Stamp,
         new: NewWords,
     ) -> tuple[Change, ...]:
+        if new.begin():
+            self._labels.clear()  # one of them may come from the transaction that was rolled back
         changes = []
         for kind, key, decide in edits:
             if kind != SESSION and stamp.session:
                 self._ensure_session(con, scope, stamp, new)
             before = None if key is None else self._before(con, scope, kind, key)
             draft = masked(kind, key, before, decide(before), stamp)
+            con.frees |= _frees(before, draft)
             if isinstance(draft, Draft) and draft.tags:
                 draft = draft._replace(tags=tuple(self._spelling(con, (*scope, kind, tag)) for tag in draft.tags))
             if draft is None or rows.unchanged(before, draft):
@@ -268,6 +271,7 @@ class SqliteEntries:
         stamp: Stamp,
         new: NewWords,
     ) -> tuple[Entry, ...]:
+        new.begin()
         self._ensure_session(con, scope, stamp, new)
         # The first change of a project is at `now` whether it needs a new time stamp or not.
         ((clock,),) = con.rows(
@@ -373,6 +377,7 @@ class SqliteEntries:
     def erase(self, scope: Scope, seqs: Sequence[int]) -> int:
         def work(con: Connection) -> int:
             erased = 0
+            con.frees = True
             for seq in seqs:
                 con.execute(ERASE, (*scope, seq))
                 erased += con.changes()
@@ -389,6 +394,7 @@ class SqliteEntries:
         con = self._db.take()
         try:
             con.execute("BEGIN")
+            self._db.check_schema(con)
             for row in con.execute(DUMP_ENTRIES, tuple(scope)):
                 yield "entry", entry_record(self._entry(scope, row))
             for row in con.execute(DUMP_EVENTS, tuple(scope)):
@@ -438,6 +444,13 @@ class SqliteEntries:
             Finding("checksums", not bad, ", ".join(bad[:5]) or sound),
             Finding("index", indexed == texts, f"{indexed:,} of {texts:,} texts are indexed"),
         )
+
+
+def _frees(before: Entry | None, draft: Draft | Delete | None) -> bool:
+    """Whether a change makes the store smaller. It may use the space that is reserved for that."""
+    if before is None or draft is None:
+        return False
+    return not isinstance(draft, Draft) or len(draft.content) < len(before.content)
 
 
 def _source(scope: Scope, query: Listing, match: str | None = None) -> tuple[str, tuple[Any, ...]]:

@@ -42,6 +42,14 @@ class NewWords:
     def __init__(self) -> None:
         self.words: set[str] = set()
         self.generation = ""
+        self._begun = False
+
+    def begin(self) -> bool:
+        """Called when the transaction begins. True when it was rolled back before and is run again."""
+        again, self._begun = self._begun, True
+        self.words.clear()
+        self.generation = ""
+        return again
 
 
 class WordIndex:

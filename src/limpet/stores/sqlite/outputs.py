@@ -42,6 +42,7 @@ class SqliteOutputs(SqlOutputs[Connection]):
             sql.rows("DELETE FROM output_terms WHERE rowid = ?", row)
 
     def _bury(self, sql: Connection, scope: Scope, doomed: Iterable[tuple[str, str]], by: str, now: int) -> Proof:
+        sql.frees = True
         proof = super()._bury(sql, scope, doomed, by, now)
         if proof is not None and by:  # an explicit deletion; pruning must stay fast
             tidy(sql, "output_terms")

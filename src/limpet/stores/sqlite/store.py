@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
@@ -23,15 +23,27 @@ from limpet.stores.sqlite.outputs import SqliteOutputs
 if TYPE_CHECKING:
     from limpet.stores.shared.backup import Source
     from limpet.stores.sqlite import backup as backups
+    from limpet.stores.sqlite import health
 else:
     backups = LateModule("stores.sqlite.backup")
+    health = LateModule("stores.sqlite.health")
 
 T = TypeVar("T")
 
 
 class SqliteStore:
-    def __init__(self, path: str, folder: DataFolder | None = None) -> None:
-        self._db = Database(path, folder)
+    def __init__(self, path: str, folder: DataFolder | None = None, *, lock_wait: float | None = None) -> None:
+        """`lock_wait`: seconds that a write waits for other processes. For `folder`, see Database."""
+        self._assemble(Database(path, folder, lock_wait=lock_wait))
+
+    @classmethod
+    def over(cls, db: Database) -> Self:
+        store = cls.__new__(cls)
+        store._assemble(db)
+        return store
+
+    def _assemble(self, db: Database) -> None:
+        self._db = db
         transactions = SqliteTransactions(self._db)
         self.entries = SqliteEntries(self._db)
         self.outputs = SqliteOutputs(transactions)
@@ -59,7 +71,7 @@ class SqliteStore:
             import_outputs(con, scope, incoming)
             return count
 
-        return self._db.write(work)
+        return self._db.write(work, repeatable=False)  # a dump cannot be read twice
 
     def projects(self, tenant: str) -> tuple[str, ...]:
         names = self._db.rows("SELECT project FROM projects WHERE tenant = ? ORDER BY project", (tenant,))
@@ -117,7 +129,7 @@ class SqliteStore:
                 raise errors.store_not_empty(self.place)
             return backups.copy_rows(source, backups.SqliteTarget(self.entries, con), place, progress)
 
-        return self._db.write(work)
+        return self._db.write(work, repeatable=False)
 
     def read_rows(self, work: Callable[[Source], T]) -> T:
         """Run `work` on the rows of one snapshot."""
@@ -134,6 +146,9 @@ class SqliteStore:
             )
 
         return self._db.snapshot(work)
+
+    def obstacles(self) -> tuple[Finding, ...]:
+        return health.obstacles(self._db)
 
     def searches(self) -> Mapping[str, int]:
         return {}  # a file has no replica
