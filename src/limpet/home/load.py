@@ -166,6 +166,8 @@ def read_person(path: str) -> Person:
     except (FileNotFoundError, NotADirectoryError):
         return Person(path, {}, {})
     except OSError as problem:
+        if not os.path.lexists(path):
+            return Person(path, {}, {})  # in a home that this user cannot enter
         raise errors.bad_config_file(path, problem.strerror or str(problem)) from None
     try:
         config = trust.parse(content)
