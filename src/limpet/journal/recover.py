@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import errors
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
+from limpet.journal import state
 from limpet.journal.document import edit, entries, recover
 from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.quotes import FRESH, MOVED
 from limpet.journal.document.recover import Recovered
 from limpet.journal.file import JournalFile
+from limpet.journal.state import StateFolder
 from limpet.model import moment
 from limpet.settings import JournalRules
 from limpet.text import tokens
@@ -21,30 +22,21 @@ from limpet.text import tokens
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json
 
-SIDE = ".limpet"
-# A folder named .limpet would turn a folder that is no project into one, with notes and memory of its own.
-SIDE_ELSEWHERE = ".limpet-journal"
-
 
 class Journal(NamedTuple):
-    """Where a project's journal is, and the rules for it."""
+    """Where a project's journal is, the rules for it, and the folder for what is known of its files."""
 
     root: str
     rules: JournalRules
+    state: StateFolder
 
     @property
     def place(self) -> JournalFile:
-        return files.find(self.root, self.rules.file, self.side)
+        return files.find(self.root, self.rules.file, self.state)
 
     @property
     def archive(self) -> JournalFile:
-        return files.find(self.root, edit.archive_name(self.rules.file), f"{self.side}-archive")
-
-    @property
-    def side(self) -> str:
-        """The folder for earlier states of the file, from which later saves are merged."""
-        project = any(os.path.exists(os.path.join(self.root, mark)) for mark in (SIDE, ".git"))
-        return os.path.join(SIDE, "journal") if project else SIDE_ELSEWHERE
+        return files.find(self.root, edit.archive_name(self.rules.file), self.state)
 
     def text(self) -> str:
         content = files.read(self.place)
@@ -54,7 +46,11 @@ class Journal(NamedTuple):
 
 
 def journal_of(ctx: Context) -> Journal:
-    return Journal(ctx.root, ctx.bounds.journal)
+    return in_project(ctx.root, ctx.bounds.journal)
+
+
+def in_project(root: str, rules: JournalRules) -> Journal:
+    return Journal(root, rules, state.of_project(root))
 
 
 def stamp_of(ctx: Context) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from limpet.doors.cli import render
 from limpet.doors.cli.invocation import Invocation
-from limpet.journal.recover import Journal, recovered
+from limpet.journal.recover import in_project, recovered
 
 LEVELS = (1, 2, 3)
 
@@ -17,6 +17,6 @@ def recover(cli: Invocation, level: int | str | None, query: str | None) -> int:
         reply = cli.call("recover_notes", {"level": level, "query": query})
         cli.answer(reply, lambda screen: screen.block(reply["text"]))
         return 0
-    journal = Journal(cli.settings.root, cli.settings.bounds.journal)
+    journal = in_project(cli.settings.root, cli.settings.bounds.journal)
     render.PlainScreen().block(recovered(journal, level or 1, query or "", datetime.now(UTC)).text)
     return 0

@@ -8,8 +8,7 @@ same piece, both versions stay in the text between conflict markers, and the con
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -60,26 +59,36 @@ def merge(base: str, ours: str, theirs: str) -> MergeResult:
     return MergeResult(_joined(merged, newline), tuple(conflicts))
 
 
-def nearest(states: Sequence[str], text: str) -> int:
-    """The index of the state, newest first, that the text was most likely edited from.
+def origin(states: Callable[[], Iterable[str]], text: str, *, forgot: bool = False) -> str:
+    """The text that a saved one was edited from, among all states of the file, oldest first.
 
-    It is the one with the fewest different lines, and among several the one whose changed lines are most similar.
+    It is the oldest state with all those lines of the text that any state has: an older one lacks lines that its
+    editor must have seen, and a newer one may have entries that the editor never showed, which would then look deleted.
+    `forgot` says that states before the first one are gone. A text as old as that deletes nothing.
     """
-    target = Counter(text.split("\n"))
-    ranked: list[tuple[int, int, str, str]] = []
-    for at, state in enumerate(states):
-        if state == text:
-            return at
-        lines = Counter(state.split("\n"))
-        added, missing = target - lines, lines - target
-        samples = "\n".join(added.elements())[:_COMPARED], "\n".join(missing.elements())[:_COMPARED]
-        ranked.append((added.total() + missing.total(), at, *samples))
-    tied = [candidate for candidate in ranked if candidate[0] == min(ranked)[0]]
-    return (
-        max(tied, key=lambda candidate: (_likeness(candidate[2], candidate[3]), -candidate[1]))[1]
-        if len(tied) > 1
-        else tied[0][1]
-    )
+    wanted = set(_lines(text))
+    first: dict[str, int] = {}
+    for at, state in enumerate(states()):
+        for line in wanted.intersection(_lines(state)):
+            first.setdefault(line, at)
+    lowest = max(first.values(), default=0)
+    best: tuple[int, int, int, str] | None = None
+    for at, state in enumerate(states()):
+        if at >= lowest:
+            lines = set(_lines(state))
+            rank = len(first.keys() - lines), len(lines ^ wanted), at, state
+            best = min(best, rank) if best else rank
+            if not best[0]:
+                break
+    if best is None:
+        return ""
+    if forgot and not best[2]:
+        return "\n".join(line for line in _lines(best[3]) if line in wanted)
+    return best[3]
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def _likeness(left: str, right: str) -> float:
