@@ -237,7 +237,11 @@ def test_the_log_is_on_the_disk_before_the_journal_changes(place: JournalFile, m
     swap = journal_file._exchange_names
 
     def watched(sync: Callable[[int], None]) -> Callable[[int], None]:
-        return lambda file: (steps.append(os.readlink(f"/proc/self/fd/{file}")), sync(file))[1]
+        def synced(file: int) -> None:
+            steps.append(os.readlink(f"/proc/self/fd/{file}"))
+            sync(file)
+
+        return synced
 
     def watched_swap(one: str, other: str) -> None:
         steps.append("exchange")

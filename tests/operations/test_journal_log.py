@@ -209,7 +209,8 @@ def test_a_program_that_saves_all_the_time_ends_a_change_after_its_limit(
     place: JournalFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "JOURNAL_CONTEST_SECONDS", 0.3)
-    swap, saves = journal_file._exchange_names, []
+    swap = journal_file._exchange_names
+    saves: list[str] = []
 
     def contested(one: str, other: str) -> None:
         saves.append(f"- by hand {len(saves)}\n")

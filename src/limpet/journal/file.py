@@ -354,15 +354,16 @@ class _KnownJournal:
 
 
 def _wrote(place: JournalFile, log: JournalLog, now: GitState) -> bool:
-    """Whether git wrote the file since: another commit is checked out, which has another version of the file."""
+    """Whether git wrote the file since the head was written."""
     before = GitState(*log.git)
-    if not before.head or not now.head or before.head == now.head or before.blob == now.blob:
+    if not now.head or not log.git:
         return False
-    committed = git.only_committed(place.path, before.head)
-    if committed is None:  # without a reflog: a version that is ours was committed, another one was checked out
-        text = git.committed(*os.path.split(place.path))
-        committed = text is not None and log.is_known(text)
-    return not committed
+    wrote = git.wrote(place.path, before)
+    if wrote is not None:
+        return wrote
+    # Without the log of HEAD: a version that is ours was committed, another one was checked out.
+    text = git.committed(*os.path.split(place.path))
+    return before.blob != now.blob and (text is None or not log.is_known(text))
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -16,12 +16,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
+import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from limpet import settings
 
 _SECONDS = 5.0  # a slow repository must not hold up a session
-_REFLOG_BYTES = 256 << 10
+_REFLOG_BYTES = 8 << 20
+_MOST_STEPS = 200  # of HEAD, the newest, that are looked at
 # What git needs to start, and to find the person's own settings (safe.directory is one of them).
 _PASSED = ("PATH", "HOME", "XDG_CONFIG_HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR")
 _ENVIRONMENT = {
@@ -55,7 +59,7 @@ _OVERRIDDEN = (
     "maintenance.auto=false",
     "gc.auto=0",
 )
-_COMMITS = re.compile(r"commit(?: \((?:initial|amend|merge)\))?:")
+_COMMITS = re.compile(r"commit(?: \((?:amend|merge)\))?:")
 
 
 def run(folder: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
@@ -80,12 +84,7 @@ def run(folder: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
 
 def in_repository(folder: str) -> bool:
     """Whether a folder or one above it has a `.git`: without one, no process is started."""
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return False
-        folder = above
-    return True
+    return _git_folder(folder) is not None
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -113,47 +112,86 @@ def last_change(root: str, path: str) -> str:
 
 
 class GitState(NamedTuple):
-    """Which commit is checked out, the file in it, and the newest stash; "" for what there is none of."""
+    """Which commit is checked out, the file in it, the newest stash, and how far the log of HEAD has come.
+
+    "" for what there is none of.
+    """
 
     head: str = ""
     blob: str = ""
     stash: str = ""
+    moves: str = ""
 
 
 def state_of(path: str) -> GitState:
     folder, name = os.path.split(path)
-    if not in_repository(folder) or "\n" in name:
-        return GitState()
-    asked = "".join(f"{what}\n" for what in ("HEAD", f"HEAD:./{name}", "refs/stash"))
-    listing = run(folder, "cat-file", "--batch-check", stdin=os.fsencode(asked))
-    lines = listing.decode("utf-8", "replace").splitlines() if listing else []
-    if len(lines) != len(GitState._fields):
-        return GitState()
-    return GitState(*("" if line.endswith((" missing", " ambiguous")) else line.split(" ")[0] for line in lines))
+    asked = ("HEAD", f"HEAD:./{name}", "refs/stash")
+    ids = _ids(folder, asked) if in_repository(folder) else None
+    return GitState(*ids, _mark(_reflog(folder))) if ids else GitState()
 
 
-def only_committed(path: str, since: str) -> bool | None:
-    """Whether HEAD has moved by commits alone since it was `since`, by the reflog; None when that is not known.
+def wrote(path: str, since: GitState) -> bool | None:
+    """Whether git has written the file since then, by the log of HEAD; None when that is not known.
 
-    A commit leaves the files alone; a checkout, reset, merge, pull or rebase writes them.
+    A commit leaves files alone; a checkout, reset, merge, pull or rebase writes those that differ between two commits.
     """
-    folder = os.path.dirname(path)
-    place = run(folder, "rev-parse", "--git-path", "logs/HEAD")
-    if not place:
+    folder, name = os.path.split(path)
+    log = _reflog(folder)
+    size = int(since.moves.partition(":")[0] or 0)
+    if (since.head and not since.moves) or _mark(log[:size]) != since.moves:
+        return None  # it was cut, or is not kept
+    steps = []
+    before = since.head
+    for line in log[size:].decode("utf-8", "replace").splitlines()[-_MOST_STEPS:]:
+        ids, _, message = line.partition("\t")
+        after = (*ids.split(" "), "", "")[1]
+        if before and not _COMMITS.match(message):
+            steps.append((before, after))
+        before = after
+    blobs = _ids(folder, [f"{commit}:./{name}" for step in steps for commit in step]) if steps else []
+    return None if blobs is None else blobs[::2] != blobs[1::2]
+
+
+def _ids(folder: str, objects: Sequence[str]) -> list[str] | None:
+    """The ids of objects, "" for a missing one; None without an answer."""
+    listing = run(folder, "cat-file", "--batch-check", stdin=os.fsencode("".join(f"{name}\n" for name in objects)))
+    lines = listing.decode("utf-8", "replace").splitlines() if listing else []
+    if len(lines) != len(objects):
         return None
+    return [line.split(" ")[0] if line.endswith(tuple("0123456789")) else "" for line in lines]
+
+
+def _reflog(folder: str) -> bytes:
+    """The log of HEAD, which git appends to with every move; b"" when there is none."""
+    place = _git_folder(folder)
+    if place is None:
+        return b""
     try:
-        with open(os.path.join(folder, os.fsdecode(place.removesuffix(b"\n"))), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _REFLOG_BYTES))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+        handle = os.open(os.path.join(place, "logs", "HEAD"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            is_usable = stat.S_ISREG(os.fstat(handle).st_mode) and os.fstat(handle).st_size <= _REFLOG_BYTES
+            return file.read() if is_usable else b""
+    except OSError:
+        return b""
+
+
+def _mark(log: bytes) -> str:
+    return f"{len(log)}:{zlib.crc32(log)}" if log else ""
+
+
+def _git_folder(folder: str) -> str | None:
+    """The `.git` of a folder or one above it; for a worktree, the folder that its `.git` names."""
+    place = os.path.join(folder, ".git")
+    while not os.path.lexists(place):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder, place = above, os.path.join(above, ".git")
+    if os.path.isdir(place):
+        return place
+    try:
+        with open(place, "rb") as file:
+            name = file.read(4_096).decode("utf-8", "surrogateescape").removeprefix("gitdir:").strip()
     except OSError:
         return None
-    for line in reversed(lines):
-        ids, _, message = line.partition("\t")
-        before, after = (*ids.split(" "), "", "")[:2]
-        if after == since:
-            return True
-        if not _COMMITS.match(message):
-            return False
-        if before == since:
-            return True
-    return None
+    return os.path.join(folder, name)
