@@ -132,7 +132,7 @@ FOLDS_READ = 10_000  # folds and tasks of one session; each covers several messa
 
 # The journal
 JOURNAL_MAX_BYTES = 8 << 20  # a journal is for reading; a file this big is something else
-JOURNAL_START_BYTES = 1 << 20  # a bigger journal is named at the start of a session, not read: the rest must not wait
+JOURNAL_START_BYTES = 256 << 10  # a bigger journal is named at the start of a session, not read: the rest must not wait
 JOURNAL_STATES = 512  # texts of the journal in its log, to merge from: an editor's buffer may be that many saves old
 JOURNAL_STATES_BYTES = 16 << 20  # of all of them together: reading the log builds each
 JOURNAL_LOG_BYTES = 8 << 20  # of the log: past this, old texts are dropped

@@ -78,6 +78,14 @@ def read(place: JournalFile) -> str | None:
     return text
 
 
+def size(place: JournalFile) -> int:
+    """Of the file, in bytes; 0 when there is none."""
+    try:
+        return os.lstat(place.path).st_size
+    except OSError:
+        return 0
+
+
 def update(place: JournalFile, change: Change, new: Callable[[], str] | None = None) -> SavedFile:
     """Apply a change to the file. `new` gives the text of a missing file; without it, a missing file is an error."""
     with _locked(place) as journal:

@@ -127,7 +127,7 @@ def state_of(path: str) -> GitState:
     folder, name = os.path.split(path)
     asked = ("HEAD", f"HEAD:./{name}", "refs/stash")
     ids = _ids(folder, asked) if in_repository(folder) else None
-    return GitState(*ids, _mark(_reflog(folder))) if ids else GitState()
+    return GitState(ids[0], ids[1], ids[2], _mark(_reflog(folder))) if ids else GitState()
 
 
 def wrote(path: str, since: GitState) -> bool | None:

@@ -131,13 +131,17 @@ class JournalLog:
 
     def states(self) -> Iterator[bytes]:
         """Every text that was in the file, oldest first, without those that are pending."""
+        return (text for _, text in self._states())
+
+    def _states(self) -> Iterator[tuple[bytes, bytes]]:
+        """The same with the kind of each record."""
         text = b""
         for record in self.records:
             if record.kind in _TEXTS:
                 text = _text(record, text)
             is_pending = record.kind == SAVE and record.details["text"] in self.pending
             if record.kind in (TOOK, COMMIT) or (record.kind == SAVE and not is_pending):
-                yield text  # an intent is the last text before its commit
+                yield record.kind, text  # an intent is the last text before its commit
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -202,20 +206,24 @@ class JournalLog:
         """
         if self.intent is not None:
             return
-        states = list(self.states())
+        states = list(self._states())
         newest = states[-self._most() :]
-        kept = [text for text in newest if not (without and without(text))]
+        while newest and newest[0][0] == SAVE:
+            # The oldest text must have all that was known then: what a save lacks would look new in the text after it.
+            newest = newest[1:]
+        kept = [(kind, text) for kind, text in newest if not (without and without(text))]
         parts: list[tuple[bytes, bytes, dict[str, Any]]] = []
         if self.forgot or len(newest) < len(states) or without:
             order = [record.details["text"] for record in self.records if record.kind in _TEXTS]
             old = [*(digest for record in self.records if record.kind == KNOWN for digest in record.details["texts"])]
             digests = list(dict.fromkeys([*old, *order]))[-limits.JOURNAL_KNOWN :]
             parts.append((KNOWN, b"", {"texts": digests}))
-        pending = [text for text in self.pending.values() if not (without and without(text))]
-        parts += [(TOOK, text, {"git": [], "merged": []}) for text in kept]
+        nothing = {"git": [], "merged": []}
+        parts += [(SAVE, text, {}) if kind == SAVE else (TOOK, text, nothing) for kind, text in kept]
         if self.head is not None:
-            parts.append((TOOK, self.head, {"git": self.git, "merged": []}))
-        parts += [(SAVE, text, {}) for text in pending]
+            saves = [digest_of(text) for kind, text in kept if kind == SAVE]
+            parts.append((TOOK, self.head, {"git": self.git, "merged": saves}))
+        parts += [(SAVE, text, {}) for text in self.pending.values() if not (without and without(text))]
         self._replace(parts)
 
     def _replace(self, parts: Sequence[tuple[bytes, bytes, dict[str, Any]]]) -> None:

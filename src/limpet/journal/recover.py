@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
 from limpet.journal import state
@@ -21,6 +21,8 @@ from limpet.text import tokens
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json
+
+TOO_LONG = "{file} has {size:,} bytes, too many to read at every start; recover_notes reads it."
 
 
 class Journal(NamedTuple):
@@ -68,6 +70,15 @@ def recovered(journal: Journal, level: int, query: str, now: datetime) -> Recove
     budgets = journal.rules.level_1_tokens, journal.rules.level_2_tokens
     marks = {} if level == 3 else stale(journal, scan(text))
     return recover.recover(text, level, query=query, more=archive, budgets=budgets, marks=marks, now=now)
+
+
+def at_start(ctx: Context) -> str:
+    """Level 1 for the start of a session, which waits for nothing: a journal that is too long for that is named."""
+    journal = journal_of(ctx)
+    size = files.size(journal.place)
+    if size > limits.JOURNAL_START_BYTES:
+        return TOO_LONG.format(file=journal.rules.file, size=size)
+    return recovered(journal, 1, "", moment(ctx.now)).text
 
 
 def stale(journal: Journal, doc: JournalDocument) -> dict[int, str]:

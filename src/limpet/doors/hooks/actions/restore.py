@@ -66,6 +66,6 @@ def _journal(ctx: Context) -> str:
         return ""
     journal = import_module("limpet.journal.recover")  # late: most projects have no journal, and it is slow to import
     try:
-        return quoted(journal.recover_notes(ctx, 1).text, FILE)
+        return quoted(journal.at_start(ctx), FILE)
     except LimpetError:
         return ""
