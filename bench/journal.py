@@ -20,6 +20,7 @@ from limpet.journal.document.entries import Decision, Evidence, Item, Ref
 from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
 from limpet.journal.file import JournalFile, find, read, update
+from limpet.journal.state import of_project
 
 CHANGE = 0.150  # seconds, for a file of 1 MB
 TIMES, MORE = 2.0, 0.060  # of an interpreter that does nothing, and seconds on top
@@ -35,7 +36,8 @@ def run(sizes: Sizes) -> None:
 
 
 def _place(name: str) -> JournalFile:
-    return find(str(repository(OUT / name)), "NOTES.md", ".limpet")
+    folder = str(repository(OUT / name))
+    return find(folder, "NOTES.md", of_project(folder))
 
 
 def _long(size: int) -> str:

@@ -395,6 +395,25 @@ journal_too_big = BadInput.says("{name} has {got:,} bytes; the limit is {limit:,
 journal_unwritable = StoreReadOnly.says(
     "{name} cannot be read or written: {why}. Nothing was changed; check its permissions."
 )
+journal_unconfirmed = StoreProblem.says(
+    "{name} has the change, but the disk did not confirm it: {why}. Read the file before you call again."
+)
+journal_contested = Conflict.says(
+    "{name} was saved again and again by another program for {seconds:.0f} seconds. Nothing was changed; close that "
+    "program's file or call again later."
+)
+journal_link = BadInput.says(
+    "{name} is a link to {target}. Limpet follows a link to a .md file of the project that is not in a dot folder; "
+    "nothing was changed. Put a file in its place, or choose one with the setting journal.file."
+)
+journal_state_unsafe = StoreProblem.says(
+    "{path} keeps what Limpet knows of the journal, and cannot be used: {why}. Nothing was changed; move it away, "
+    "then call again."
+)
+journal_log_unknown = StoreTooNew.says(
+    "{path} was written by a version of Limpet that this one does not know. Nothing was changed; use that version, or "
+    "move the file away."
+)
 journal_stays = BadInput.says(
     "change {seq} was made in the journal's file and cannot be undone here. Edit the file, or use git."
 )

@@ -139,12 +139,17 @@ ADDENDUM_PERCENT = 25  # of a summary's budget, reserved for what the checks fin
 FOLDS_READ = 10_000  # folds and tasks of one session; each covers several messages
 
 # The journal
-JOURNAL_MAX_BYTES = 64 << 20  # a journal is for reading; a file this big is something else
-JOURNAL_STATES = 32  # texts of the journal stored to merge from: an editor's buffer may be that many saves old
-JOURNAL_STATES_BYTES = 8 << 20  # of all of them together, unless that would leave fewer than eight
+JOURNAL_MAX_BYTES = 8 << 20  # a journal is for reading; a file this big is something else
+JOURNAL_START_BYTES = 256 << 10  # a bigger journal is named at the start of a session, not read: the rest must not wait
+JOURNAL_STATES = 512  # texts of the journal in its log, to merge from: an editor's buffer may be that many saves old
+JOURNAL_STATES_BYTES = 16 << 20  # of all of them together: reading the log builds each
+JOURNAL_LOG_BYTES = 8 << 20  # of the log: past this, old texts are dropped
+JOURNAL_KNOWN = 2_048  # digests of dropped texts that are still recognised
 JOURNAL_SETTLE_SECONDS = 1.0  # how long to wait for an editor that is just saving
-JOURNAL_STALE_SECONDS = 10.0  # an old text back this soon after our write is an old buffer, later it is intended
+JOURNAL_CONTEST_SECONDS = 10.0  # how long one change goes on merging saves that keep coming
 JOURNAL_DISPLACED_SECONDS = 60  # how long a displaced file is watched for an editor that still has it open
+JOURNAL_DISPLACED = 64  # files that are watched so
+JOURNAL_LATE_SECONDS = 0.02  # the same wait where a displaced file cannot be kept: most editors save within it
 JOURNAL_FIELD_MAX_CHARS = 2_000  # one field of an entry; longer text belongs in a file or an output
 JOURNAL_QUOTE_MAX_LINES = 20  # lines of a quote: evidence is read, not scrolled
 JOURNAL_SCENARIOS = 3  # test scenarios of a decision: the usual case, an edge, a failure

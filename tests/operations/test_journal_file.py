@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from limpet import errors, limits
+from limpet import errors
 from limpet.journal import file as journal_file
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Item
 from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
 from limpet.journal.file import JournalFile, find, read, update
+from limpet.journal.state import key_of, of_project
 from operations.editor import STYLES
 
 EDITOR = Path(__file__).parent / "editor.py"
@@ -28,7 +29,7 @@ BY_HAND = "\n## By hand\n"
 
 @pytest.fixture
 def place(tmp_path: Path) -> JournalFile:
-    return find(str(tmp_path), "NOTES.md", ".limpet/journal")
+    return find(str(tmp_path), "NOTES.md", of_project(str(tmp_path)))
 
 
 def question(words: str) -> Callable[[str], str]:
@@ -37,6 +38,10 @@ def question(words: str) -> Callable[[str], str]:
 
 def asked(place: JournalFile) -> list[str]:
     return [one.entry.text for one in entries.questions(scan(read(place) or ""))]
+
+
+def log_of(place: JournalFile) -> Path:
+    return Path(place.state.path(key_of(place.path), "log"))
 
 
 def put(place: JournalFile, text: str) -> None:
@@ -73,7 +78,7 @@ def test_a_link_inside_the_project_is_followed_and_stays_a_link(tmp_path: Path) 
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "notes.md").write_text(template())
     (tmp_path / "NOTES.md").symlink_to("docs/notes.md")
-    place = find(str(tmp_path), "NOTES.md", ".limpet/journal")
+    place = find(str(tmp_path), "NOTES.md", of_project(str(tmp_path)))
     update(place, question("followed?"))
     assert (tmp_path / "NOTES.md").is_symlink()
     assert "followed?" in (tmp_path / "docs" / "notes.md").read_text()
@@ -87,7 +92,7 @@ def test_a_file_outside_the_project_is_refused(tmp_path: Path, name: str) -> Non
     (root / "link.md").symlink_to(tmp_path / "other.md")
     (root / "away").symlink_to(tmp_path)
     with pytest.raises(errors.BadInput, match="outside the project"):
-        find(str(root), name, ".limpet")
+        find(str(root), name, of_project(str(root)))
     assert (tmp_path / "other.md").read_text() == "not yours\n"
 
 
@@ -95,7 +100,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "folder.md").mkdir()
     os.mkfifo(tmp_path / "pipe.md")
     for name in ("folder.md", "pipe.md"):
-        place = find(str(tmp_path), name, ".limpet")
+        place = find(str(tmp_path), name, of_project(str(tmp_path)))
         with pytest.raises(errors.BadInput, match="not a regular file"):
             update(place, question("?"), template)
         with pytest.raises(errors.BadInput, match="not a regular file"):
@@ -119,7 +124,7 @@ def test_an_emptied_or_deleted_file_is_not_built_upon(place: JournalFile) -> Non
     os.unlink(place.path)
     with pytest.raises(errors.NotFound, match="is not there"):
         update(place, question("more?"), template)
-    assert "precious?" in journal_file.states(place)[0]
+    assert "precious?" in journal_file.last_seen(place)
 
 
 def test_a_save_from_an_old_buffer_drops_nothing(place: JournalFile) -> None:
@@ -142,18 +147,20 @@ def test_what_a_person_took_out_stays_out(place: JournalFile) -> None:
     put(place, Path(place.path).read_text().replace("- [ ] second?\n", ""))
     update(place, question("fourth?"))
     assert asked(place) == ["first?", "third?", "fourth?"]
-    # The last entry alone, so that the text is one that was there before: an old buffer if it comes at once, …
-    before = journal_file.states(place)[1]
-    put(place, before)
-    assert asked(place) == ["first?", "third?"]
-    update(place, lambda text: text)
-    assert asked(place) == ["first?", "third?", "fourth?"]
-    # … and somebody's will if it comes later.
-    put(place, before)
-    later = os.stat(place.path).st_mtime + limits.JOURNAL_STALE_SECONDS + 5
+
+
+def test_an_entry_deleted_alone_comes_back_once_and_then_stays_away(place: JournalFile) -> None:
+    """The text is then one that was there before, which an old buffer has too: nothing acknowledged is lost to it."""
+    for words in ("first?", "second?"):
+        update(place, question(words), template)
+    put(place, Path(place.path).read_text().replace("- [ ] second?\n", ""))
+    later = os.stat(place.path).st_mtime + 3_600
     os.utime(place.path, (later, later))
-    update(place, question("fifth?"))
-    assert asked(place) == ["first?", "third?", "fifth?"]
+    assert update(place, question("third?")).merged
+    assert asked(place) == ["first?", "second?", "third?"]
+    put(place, Path(place.path).read_text().replace("- [ ] second?\n", ""))
+    update(place, question("fourth?"))
+    assert asked(place) == ["first?", "third?", "fourth?"]
 
 
 def test_both_versions_of_an_entry_stay_when_both_changed_it(place: JournalFile) -> None:
@@ -204,7 +211,7 @@ def test_what_a_stopped_process_left_behind_is_taken_in(place: JournalFile) -> N
     text = Path(place.path).read_text()
     beside = Path(os.path.dirname(place.path))
     (beside / ".NOTES.md.limpet-1-1").write_text(text + "displaced, by hand\n")
-    (beside / ".NOTES.md.limpet-1-2").write_text(journal_file.states(place)[0])  # ours, never put in place
+    (beside / ".NOTES.md.limpet-1-2").write_text(journal_file.last_seen(place))  # ours, never put in place
     update(place, question("next?"))
     assert "displaced, by hand\n" in Path(place.path).read_text()
     assert asked(place) == ["ours?", "next?"]
@@ -212,39 +219,40 @@ def test_what_a_stopped_process_left_behind_is_taken_in(place: JournalFile) -> N
 
 
 @pytest.mark.parametrize("left", [1, 0])
-def test_states_that_a_power_cut_emptied_drop_nothing(place: JournalFile, left: int) -> None:
-    """The newest state, or all of them, have no bytes; and what the last change displaced lies beside the journal."""
+def test_a_log_that_lost_its_end_drops_nothing(place: JournalFile, left: int) -> None:
+    """The end of the log, or all of it, is gone; and what the last change displaced lies beside the journal."""
     update(place, question("first?"), template)
     before = Path(place.path).read_text()
     update(place, question("second?"))
-    states = sorted(Path(place.within("seen")).glob("*.md"))
-    for state in states[left:]:
-        state.write_bytes(b"")
+    log = log_of(place)
+    log.write_bytes(log.read_bytes()[: -60 if left else 30])
     (Path(place.path).parent / f".NOTES.md.limpet-1-{left}").write_text(before)
     update(place, question("third?"))
     assert asked(place) == ["first?", "second?", "third?"]
 
 
-def test_a_state_is_on_the_disk_before_the_journal_changes(place: JournalFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_on_the_disk_before_the_journal_changes(place: JournalFile, monkeypatch: pytest.MonkeyPatch) -> None:
     update(place, question("first?"), template)
-    synced: list[str] = []
-    seen: list[str] = []
-    sync, swap = os.fsync, journal_file._exchange_names
+    steps: list[str] = []
+    swap = journal_file._exchange_names
 
-    def watched_sync(file: int) -> None:
-        synced.append(os.readlink(f"/proc/self/fd/{file}"))
-        sync(file)
+    def watched(sync: Callable[[int], None]) -> Callable[[int], None]:
+        def synced(file: int) -> None:
+            steps.append(os.readlink(f"/proc/self/fd/{file}"))
+            sync(file)
+
+        return synced
 
     def watched_swap(one: str, other: str) -> None:
-        seen.extend(synced)
+        steps.append("exchange")
         swap(one, other)
 
-    monkeypatch.setattr(os, "fsync", watched_sync)
+    monkeypatch.setattr(os, "fsync", watched(os.fsync))
+    monkeypatch.setattr(os, "fdatasync", watched(os.fdatasync))
     monkeypatch.setattr(journal_file, "_exchange_names", watched_swap)
     update(place, question("second?"))
-    newest = max(os.listdir(place.within("seen")))
-    assert place.within("seen") in seen
-    assert place.within("seen", newest.removesuffix(".md")) in seen
+    steps = [os.path.basename(step) if "limpet-" not in step else "temporary" for step in steps]
+    assert steps == ["temporary", "temporary", "exchange", os.path.basename(os.path.dirname(place.path)), "temporary"]
 
 
 def test_where_names_cannot_be_exchanged_files_are_replaced(
@@ -297,10 +305,10 @@ def test_healing_takes_in_what_somebody_saves_at_that_moment(
     put(place, " ")
     swap = journal_file._swap
 
-    def slow(where: JournalFile, temporary: str, known: str | None) -> bool:
+    def slow(where: JournalFile, temporary: str, known: str | None, until: float) -> bool:
         monkeypatch.undo()
         put(place, "by hand\n")
-        return swap(where, temporary, known)
+        return swap(where, temporary, known, until)
 
     monkeypatch.setattr(journal_file, "_swap", slow)
     assert journal_file.revive(place, template())

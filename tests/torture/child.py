@@ -16,6 +16,7 @@ from limpet import errors
 from limpet.journal import file
 from limpet.journal.document.edit import add_question
 from limpet.journal.document.entries import Item
+from limpet.journal.state import of_project
 from limpet.model import MEMORY, NOTE, Draft, Entry, Scope, Stamp
 from limpet.wiring import choose_store
 from torture.kit import PROJECT, digest, opened
@@ -92,7 +93,7 @@ def mixed(store: str, name: str, led: str) -> None:
             told("output", kept.id if kept else "-", digest(body))
         if led:
             # The file alone: a change of the store right after it would sync what it should have synced itself.
-            place = file.find(os.path.dirname(store), "NOTES.md", ".limpet/journal")
+            place = file.find(os.path.dirname(store), "NOTES.md", of_project(os.path.dirname(store)))
             file.update(place, partial(add_question, entry=Item(f"{name} {number}?")))
         elif number % 4 == 0:
             work.journal.add("question", f"{name} {number}?")

@@ -9,6 +9,7 @@ from pathlib import Path
 from limpet import errors
 from limpet.journal import evidence, file
 from limpet.journal.file import find
+from limpet.journal.state import of_project
 from operations.editor import STYLES
 from operations.test_journal_file import race
 from torture.kit import Outcome, Tally
@@ -21,7 +22,7 @@ def editors(folder: Path, saves: int) -> Outcome:
     for style in STYLES:
         home = folder / style
         home.mkdir()
-        by_hand, agent = race(find(str(home), "NOTES.md", ".limpet/journal"), style, each, 1)
+        by_hand, agent = race(find(str(home), "NOTES.md", of_project(str(home))), style, each, 1)
         for line in by_hand:
             tally.miss("lines of people lost", f"{style}: {line}")
         for line in agent:
@@ -43,7 +44,7 @@ def paths(folder: Path, tries: int) -> Outcome:
         if evidence.source(str(home), way) is not None:
             tally.miss("read outside", way)
         try:
-            place = find(str(home), way, ".limpet/journal")
+            place = find(str(home), way, of_project(str(home)))
             tally.miss("let outside", place.path)
         except errors.LimpetError:
             pass
@@ -70,7 +71,7 @@ def paths(folder: Path, tries: int) -> Outcome:
         thread.join()
     (home / "NOTES.md").symlink_to(beside / "NOTES.md")
     try:
-        file.read(find(str(home), "NOTES.md", ".limpet/journal"))
+        file.read(find(str(home), "NOTES.md", of_project(str(home))))
         tally.miss("let outside", "a link in the journal's place")
     except errors.LimpetError:
         pass

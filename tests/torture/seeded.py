@@ -41,8 +41,11 @@ COPY = (
 )
 CLOCK = '"SET seq = seq + 1, clock = max(clock + ?, excluded.clock) RETURNING seq, clock",\n'
 KNOWN = '            while _is_taken(con, scope, kind, f"{kind}_{clock}"):  # by an import\n'
-DISPLACED = '    displaced = _settled(place, temporary, expected or "") or ""\n'
-ASIDE = "    _put_aside(place, temporary, _digest(displaced))\n"
+DISPLACED = '                displaced = _data(_settled(self.place, temporary, current or "") or "")\n'
+ASIDE = "                self.record(displaced)\n                self.put_aside(temporary, digest_of(displaced))\n"
+LEFT = "                    self.put_aside(path, digest_of(data))\n"
+LATE = "if not stat.S_ISREG(info.st_mode) or info.st_mtime_ns <= int(put_aside) - 100_000_000:\n"
+SAVED = '            self.pending[details["text"]] = self._last\n'
 TAGS = (
     '            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "\n'
     "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
@@ -198,8 +201,8 @@ BUGS = (
         "editors",
         120,
         (
-            ("journal/file.py", DISPLACED, '    displaced = expected or ""\n'),
-            ("journal/file.py", ASIDE, "    os.unlink(temporary)\n"),
+            ("journal/file.py", DISPLACED, ""),
+            ("journal/file.py", ASIDE, "                os.unlink(temporary)\n"),
         ),
     ),
     Bug(
@@ -250,6 +253,25 @@ BUGS = (
             ),
         ),
         "in place of a shield around an awaited write: writes here run in threads that no cancellation reaches",
+    ),
+    Bug(
+        "a leftover text is a save once it is old",
+        "journal",
+        300,
+        (
+            ("journal/file.py", LEFT, LEFT.replace("digest_of(data)", '"left"')),
+            ("journal/file.py", LATE, LATE.replace("info.st_mtime_ns <=", 'digest != "left" and info.st_mtime_ns <=')),
+            ("journal/log.py", '            self.known.update(details["texts"])\n', ""),
+            ("journal/document/merge.py", "    if forgot and not best[2]:\n", "    if False:\n"),
+        ),
+        "of 0.1.0; here the log must also forget its digests, and a text older than the log must count as a deletion",
+    ),
+    Bug(
+        "an old buffer is the newest text for a moment",
+        "journal",
+        300,
+        (("journal/log.py", SAVED, f"{SAVED}            self.head = self._last\n"),),
+        "of 0.1.0",
     ),
 )
 

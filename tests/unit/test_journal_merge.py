@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Decision, Item
 from limpet.journal.document.markup import scan
-from limpet.journal.document.merge import MergeConflict, merge, nearest, pieces
+from limpet.journal.document.merge import MergeConflict, merge, origin, pieces
 from limpet.journal.document.sections import template
 from unit.journal_texts import documents, words
 
@@ -92,7 +92,16 @@ def test_the_state_a_buffer_came_from_is_found() -> None:
     first = "".join(f"line {number}\n" for number in range(20))
     second = first + "- agent one\n"
     third = second + "- agent two\n"
-    states = [third, second, first]
-    assert nearest(states, second.replace("line 3", "line three")) == 1
-    assert nearest(states, first + "- by hand\n") == 2
-    assert nearest(states, third.replace("- agent one\n", "")) == 0
+
+    def found(text: str, *, forgot: bool = False) -> str:
+        return origin(lambda: [first, second, third], text, forgot=forgot)
+
+    assert found(second.replace("line 3", "line three")) == second
+    assert found(first + "- by hand\n") == first
+    assert found(third.replace("- agent one\n", "")) == third
+    # The newest entry alone: an old buffer would look the same.
+    assert found(third.replace("- agent two\n", "- by hand\n")) == second
+    # Older than the oldest state: nothing counts as deleted.
+    assert found("line 3\n- by hand\n", forgot=True) == "line 3\n"
+    assert found("line 3\n- by hand\n") == first
+    assert origin(list, "x") == ""

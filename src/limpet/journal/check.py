@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from limpet.journal import evidence as proof
@@ -16,6 +17,8 @@ from limpet.journal.recover import Journal, journal_of, stamp_of
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json
+
+_PLACE = re.compile(r"\[([^\[\]\n]{1,1000})\]")
 
 
 class Checked(NamedTuple):
@@ -88,8 +91,7 @@ def _identifiers(journal: Journal, doc: JournalDocument, digests: dict[str, str]
 
 def _updated(text: str, good: set[str], moved: dict[str, str], now: str) -> str:
     """The journal with the new places of what moved, and `Last Verified` of identifiers that are good."""
-    for before, after in moved.items():
-        text = text.replace(f"[{before}]", f"[{after}]")
+    text = _PLACE.sub(lambda match: f"[{moved.get(match[1], match[1])}]", text) if moved else text
     rows: dict[int, dict[int, str]] = {}
     for row in entries.identifiers(scan(text)):
         if row.entry.place in good:

@@ -1,7 +1,7 @@
 """Checking evidence against the project's files, and asking git where a missing quote went.
 
-Regular files inside the project are read, after links are resolved. git is called by its command line; without it
-everything works, with less detail about what is gone.
+Regular files inside the project are read, after links are resolved. Without git everything works, with less detail
+about what is gone.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import stat
 from collections.abc import Mapping
 
 from limpet import limits
+from limpet.journal import git
 from limpet.journal.document.entries import Evidence
 from limpet.journal.document.quotes import FRESH, MOVED, Verdict, judge
-from limpet.journal.file import JournalFile
+from limpet.journal.file import JournalFile, trouble
 
 _VERIFIED = "verified.json"
-_GIT_SECONDS = 5.0  # a slow repository must not hold up a session
 
 
 def source(root: str, path: str) -> str | None:
@@ -63,8 +63,8 @@ def with_git(root: str, quote: str, verdict: Verdict) -> Verdict:
         elsewhere_verdict = judge(quote, verdict.ref._replace(path=path, first=1, last=1), source(root, path))
         if elsewhere_verdict.state in (FRESH, MOVED):
             return Verdict(MOVED, elsewhere_verdict.ref, f"it was in {verdict.ref.path}")
-    changed = git(root, "log", "-1", "--format=%h %cs", "--", verdict.ref.path)
-    return verdict._replace(detail=f"changed last in {changed.strip()}") if changed and changed.strip() else verdict
+    changed = git.last_change(root, verdict.ref.path)
+    return verdict._replace(detail=f"changed last in {changed}") if changed else verdict
 
 
 def elsewhere(root: str, quote: str) -> list[str]:
@@ -72,26 +72,8 @@ def elsewhere(root: str, quote: str) -> list[str]:
     line = max((part.strip() for part in quote.split("\n")), key=len)
     if len(line) < 8:  # a bracket is everywhere
         return []
-    listing = git(root, "grep", "-l", "-z", "-F", "-I", "-e", line)
-    paths = listing.split("\0")[:-1] if listing else []
+    paths = git.containing(root, line)
     return paths if len(paths) <= 3 else []
-
-
-def committed(root: str, file: str) -> str | None:
-    """A file as it is in the last commit."""
-    return git(root, "show", "--no-textconv", f"HEAD:./{file}")
-
-
-def git(root: str, *arguments: str) -> str | None:
-    """The output of a git command; None when it fails, or there is no git or no repository."""
-    import subprocess
-
-    command = ["git", "-C", root, "-c", "core.fsmonitor=false", "--literal-pathspecs", *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False, stdin=subprocess.DEVNULL)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else None
 
 
 # --- digests of identifiers -------------------------------------------------------------------------------------------
@@ -100,16 +82,16 @@ def git(root: str, *arguments: str) -> str | None:
 def verified(place: JournalFile) -> dict[str, str]:
     """Digests of the lines of each identifier, as of the last verification."""
     try:
-        with open(place.within(_VERIFIED), encoding="utf-8") as file:
-            digests = json.load(file)
+        with place.known(create=False) as folder:
+            digests = json.loads(folder.read(_VERIFIED) or b"{}")
     except (OSError, ValueError):
         return {}
     return {str(key): str(value) for key, value in digests.items()} if isinstance(digests, dict) else {}
 
 
 def remember_verified(place: JournalFile, digests: Mapping[str, str]) -> None:
-    os.makedirs(place.side, mode=0o700, exist_ok=True)
-    path = place.within(f"{_VERIFIED}.{os.getpid()}")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(dict(digests), file)
-    os.replace(path, place.within(_VERIFIED))
+    try:
+        with place.known(create=True) as folder:
+            folder.replace(_VERIFIED, json.dumps(dict(digests)).encode())
+    except OSError as problem:
+        raise trouble(place, problem) from problem

@@ -4,38 +4,47 @@ A change is a function from text to text. It is applied under a lock to the curr
 temporary file, which is *exchanged* with the journal (renameat2), so that the previous content is displaced and not
 overwritten. If the displaced content is not what was read, an editor saved in between: it is merged and exchanged
 again. An editor that opened the file before the exchange may still write to the displaced file, so displaced files are
-kept for a while and read again. An editor that saves an old buffer drops later changes; recent states of the file are
-kept, so that the next change finds the state the buffer came from and merges. All of this is in `.limpet/journal/`.
+kept for a while and read again.
+
+What is known of the file is in its log (`log.py`), and an old text cannot win against it: a change starts from the
+log's head, merges what others saved, and becomes the head when it is in the file. An editor that saves an old buffer
+drops later entries; the next change finds the state the buffer came from, and merges. What git puts into the file is
+not a save: a change starts from it (`git.py`).
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import NamedTuple
 
 from limpet import errors, limits
-from limpet.journal.document.merge import MergeConflict, merge, nearest
+from limpet.journal import git
+from limpet.journal.document.merge import MergeConflict, merge, origin
+from limpet.journal.git import GitState
+from limpet.journal.log import ABORT, COMMIT, INTENT, SAVE, JournalLog, digest_of
+from limpet.journal.state import OpenFolder, StateFolder, key_of, opened
 
 Change = Callable[[str], str]
-_STATES, _DISPLACED, _LOCK = "seen", "displaced", "lock"
+_DISPLACED, _LOCK = "displaced", "lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 _AT_FDCWD = -100  # AT_FDCWD
 
 
 class JournalFile(NamedTuple):
-    """The file itself, links resolved, and the folder for its states."""
+    """The file itself, links resolved, and the folder for what is known of it."""
 
     path: str
-    side: str
+    state: StateFolder
     name: str  # as configured, for messages
 
-    def within(self, *names: str) -> str:
-        return os.path.join(self.side, *names)
+    def known(self, *, create: bool) -> AbstractContextManager[OpenFolder]:
+        return opened(self.state, key_of(self.path), create=create)
 
 
 class SavedFile(NamedTuple):
@@ -44,163 +53,355 @@ class SavedFile(NamedTuple):
     merged: bool = False  # the file had other changes as well
     conflicts: tuple[MergeConflict, ...] = ()
     written: bool = True
+    contested: bool = False  # somebody saves all the time: the last save is merged by the next change
 
 
-def find(root: str, file: str, side: str) -> JournalFile:
-    """The journal's place, with `side` as the folder for its states. It must be inside the project, links resolved."""
+def find(root: str, file: str, state: StateFolder) -> JournalFile:
+    """The journal's place. It must be inside the project, links resolved."""
     home = os.path.realpath(root)
-    path = os.path.realpath(os.path.join(home, file))
+    plain = os.path.normpath(os.path.join(home, file))
+    path = os.path.realpath(plain)
     if not path.startswith(home.rstrip(os.sep) + os.sep):
         raise errors.journal_outside(file)
-    return JournalFile(path, os.path.join(home, side), file)
+    target = os.path.relpath(path, home)
+    if path != plain and (not target.endswith(".md") or any(part.startswith(".") for part in target.split(os.sep))):
+        raise errors.journal_link(file, target)  # a hook of git, for instance, which git would run
+    return JournalFile(path, state, file)
 
 
 def read(place: JournalFile) -> str | None:
     """The content of the file; None when there is none. Waits for an editor that is saving."""
     text = _read(place, place.path)
     if text is None or not text.strip() or not text.endswith("\n"):
-        text = _settled(place, place.path, "".join(states(place, 1)))
+        log = _log(place)
+        text = _settled(place, place.path, _text(log.head or b"") if log else "")
     return text
+
+
+def size(place: JournalFile) -> int:
+    """Of the file, in bytes; 0 when there is none."""
+    try:
+        return os.lstat(place.path).st_size
+    except OSError:
+        return 0
 
 
 def update(place: JournalFile, change: Change, new: Callable[[], str] | None = None) -> SavedFile:
     """Apply a change to the file. `new` gives the text of a missing file; without it, a missing file is an error."""
-    try:
-        with _locked(place):
-            return _update(place, change, new)
-    except OSError as problem:
-        raise _trouble(place, problem) from problem
+    with _locked(place) as journal:
+        return _update(journal, change, new)
 
 
 def revive(place: JournalFile, text: str) -> bool:
     """Write an empty or missing file. False when it is not empty; then it is left as it is."""
-    try:
-        with _locked(place):
-            current = _read(place, place.path)
-            if current is not None and current.strip():
-                return False
-            _remember(place, text)
-            displaced = _exchange(place, text, current)
-            if displaced and displaced.strip():  # an editor saved first
-                _update(place, lambda now: merge("", now, displaced).text, None)
-            return True
-    except OSError as problem:
-        raise _trouble(place, problem) from problem
+    with _locked(place) as journal:
+        journal.end_intent()
+        current = _read(place, place.path)
+        if current is not None and current.strip():
+            return False
+        journal.git = git.state_of(place.path)
+        journal.put(text, current, [], list(journal.log.pending), _until())
+        if journal.log.pending:  # an editor saved first
+            journal.was_empty = True
+            _update(journal, lambda now: now, None)
+        return True
 
 
-def states(place: JournalFile, most: int | None = None) -> list[str]:
-    """The recent states of the file, newest first."""
-    texts = []
-    for name in _names(place)[:most]:
-        try:
-            with open(place.within(_STATES, name), "rb") as file:
-                text = file.read().decode("utf-8", "surrogateescape")
-        except FileNotFoundError:
-            continue  # removed by another process
-        if name.endswith(f"-{_digest(text)}.md"):  # older versions could leave half of one
-            texts.append(text)
-    return texts
+def last_seen(place: JournalFile) -> str:
+    """The newest text known of the file; "" if there is none, or git has another version checked out since."""
+    log = _log(place)
+    if log is None or log.head is None or _wrote(place, log, git.state_of(place.path)):
+        return ""
+    return _text(log.head)
 
 
 def forget(place: JournalFile, texts: Sequence[str]) -> None:
-    """Remove the states and displaced files that contain one of the texts.
+    """Remove earlier texts and displaced files that contain one of the texts.
 
     An editor that still has an old buffer open and saves it brings the texts back: no state is left to detect that.
     """
-    gone = [text.encode("utf-8", "surrogateescape") for text in texts]
+    gone = [_data(text) for text in texts]
+    with _locked(place) as journal:
+        journal.end_intent()
+        journal.log.compact(lambda data: any(text in data for text in gone))
+        for name in journal.displaced.names():
+            if any(text in (journal.displaced.read(name) or b"") for text in gone):
+                journal.displaced.unlink(name)
+
+
+def _log(place: JournalFile) -> JournalLog | None:
+    """What is known of the file, read without the lock and without writing anything."""
     try:
-        with _locked(place):
-            for folder in (_STATES, _DISPLACED):
-                for name in os.listdir(place.within(folder)):
-                    path = place.within(folder, name)
-                    with open(path, "rb") as file:
-                        data = file.read()
-                    if any(text in data for text in gone):
-                        os.unlink(path)
+        with place.known(create=False) as folder:
+            return JournalLog(folder)
+    except FileNotFoundError:
+        return None
     except OSError as problem:
-        raise _trouble(place, problem) from problem
+        raise trouble(place, problem) from problem
 
 
 # --- one change -------------------------------------------------------------------------------------------------------
 
 
-def _update(place: JournalFile, change: Change, new: Callable[[], str] | None) -> SavedFile:
-    # The newest state contains everything; each older one is an ancestor of it. A text from an old buffer is merged
-    # from the state it came from, and the result becomes the newest state.
-    newest = next(iter(states(place)), "")
-    late = list(_texts_in_displaced(place, newest))
-    if not newest.strip():
-        late = []  # without a state, an older text looks like a newer one
-    current = _settled(place, place.path, newest)
-    if current is None and (new is None or newest.strip()):
-        raise errors.journal_missing(place.name)
-    if current is not None and not current.strip() and newest.strip():
-        raise errors.journal_emptied(place.name)
-    conflicts: list[MergeConflict] = []
-    head = newest if newest.strip() else current if current is not None or new is None else new()
-    head = head or ""
-    for theirs in late:
-        head = _merged(place, head, theirs, conflicts)
-    if current is not None and not newest.strip():
-        _remember(place, current)  # seen for the first time: the ancestor of later texts
-    elif current is not None and current != head:
-        head = current if _is_reverted(place, current) else _merged(place, head, current, conflicts)
-    before, merged = head, current is not None and head != current
-    target = change(head)
-    while target != current:
-        _remember(place, target)
-        displaced = _exchange(place, target, current)
-        if displaced is None or displaced == current or _says_nothing_new(place, displaced):
-            return SavedFile(target, before, merged, tuple(conflicts))
+def _until() -> float:
+    return time.monotonic() + limits.JOURNAL_CONTEST_SECONDS
+
+
+def _update(journal: _KnownJournal, change: Change, new: Callable[[], str] | None) -> SavedFile:
+    until = _until()
+    place, log = journal.place, journal.log
+    journal.end_intent()
+    journal.take_displaced()
+    before: str | None = None
+    merged = written = False
+    while True:
+        current = _settled(place, place.path, _text(log.head or b""))
+        if journal.follow_git(current):
+            before = None  # what this change was applied to is gone
+        if before is None:
+            journal.check_there(current, new)
+        text, saves, merges = journal.everything(current, new)
+        if before is None:
+            before, merged = text, current is not None and text != current
+            text = change(text)
+        if text == current:
+            if log.head != _data(text) or merges:
+                log.took(_data(text), journal.git, merges)
+            return SavedFile(text, before, merged, tuple(journal.conflicts), written)
+        journal.put(text, current, saves, merges, until)
+        written = True
+        if not log.pending:
+            return SavedFile(text, before, merged, tuple(journal.conflicts))
         # An editor saved after the read. Its text is displaced now and must be merged back.
-        target, merged = _merged(place, target, displaced, conflicts), True
-        current = _settled(place, place.path, target)
-        target = target if current is None else _merged(place, target, current, conflicts)
-    _remember(place, target)
-    return SavedFile(target, before, merged, tuple(conflicts), written=merged)
+        merged = True
+        if time.monotonic() > until:
+            return SavedFile(text, before, merged, tuple(journal.conflicts), contested=True)
 
 
-def _is_reverted(place: JournalFile, current: str) -> bool:
-    """Whether the file was reverted on purpose to an earlier state, by hand or by git.
+class _KnownJournal:
+    """The file and everything known of it, while this process has the lock."""
 
-    Shortly after a write it is more likely an editor that saved an old buffer, and the write is restored.
-    """
-    names = _names(place)
-    if not names or not any(name.endswith(f"-{_digest(current)}.md") for name in names[1:]):
+    def __init__(self, place: JournalFile, folder: OpenFolder, displaced: OpenFolder) -> None:
+        self.place = place
+        self.displaced = displaced
+        self.log = JournalLog(folder)
+        self.git = GitState()
+        self.conflicts: list[MergeConflict] = []
+        self.was_empty = False  # what others save was not edited from an earlier text
+
+    # --- what a process that died left ---
+
+    def end_intent(self) -> None:
+        """Decide by what is in the file whether the last intent came true."""
+        intent = self.log.intent
+        if intent is None:
+            return
+        temporary = os.path.join(os.path.dirname(self.place.path), intent.details["temporary"])
+        displaced = _bytes(self.place, temporary)
+        if _bytes(self.place, self.place.path) == self.log.intended:
+            done = True
+        elif displaced is None:
+            done = os.path.lexists(_spare(temporary))  # one of two steps where names cannot be exchanged
+        else:
+            done = not self.log.intended.startswith(displaced)  # else the temporary file is our own text, or half of it
+        self.log.append([(COMMIT if done else ABORT, b"", {})])
+        if not done:
+            for name in (temporary, _spare(temporary)):
+                with suppress(FileNotFoundError):
+                    os.unlink(name)
+
+    def take_displaced(self) -> None:
+        """Record texts that others wrote to displaced files. Old untouched ones are deleted."""
+        beside = os.path.dirname(self.place.path)
+        for name in sorted(os.listdir(beside)):  # left by a process that was stopped in the middle
+            if name.startswith(_prefix(self.place)):
+                path = os.path.join(beside, name)
+                with suppress(errors.LimpetError):  # not a file, or too big: not ours
+                    data = _bytes(self.place, path) or b""
+                    self.record(data)
+                    self.put_aside(path, digest_of(data))
+        names = self.displaced.names()
+        for name in names:
+            put_aside, _, digest = name.partition("-")
+            late = self._written_late(name, put_aside, digest)
+            if late is not None:
+                self.record(late)
+                self.displaced.rename(name, f"{time.time_ns()}-{digest_of(late)}")
+            elif time.time_ns() - int(put_aside) > limits.JOURNAL_DISPLACED_SECONDS * 1_000_000_000:
+                self.displaced.unlink(name)
+        for name in names[: -limits.JOURNAL_DISPLACED]:
+            self.displaced.unlink(name)
+
+    def _written_late(self, name: str, put_aside: str, digest: str) -> bytes | None:
+        """The content of a displaced file, if it was written to since it was displaced."""
+        info = os.stat(name, dir_fd=self.displaced.handle, follow_symlinks=False)
+        # The file system's clock may be coarse: a file written shortly before is read again to be sure.
+        if not stat.S_ISREG(info.st_mode) or info.st_mtime_ns <= int(put_aside) - 100_000_000:
+            return None
+        path = os.path.join(self.displaced.path, name)
+        data = _bytes(self.place, path)
+        if data and data.strip() and digest_of(data) != digest:
+            data = _data(_settled(self.place, path, _text(self.log.head or b"")) or "")
+            if data.strip() and digest_of(data) != digest and not self.log.is_beginning(data):
+                return data
+        return None
+
+    def record(self, data: bytes) -> None:
+        """Record a text that somebody else wrote, unless it says nothing new.
+
+        A text that is the beginning of a known one is a save that was caught halfway; its end is read later. Without
+        a head, an older text would look like a newer one.
+        """
+        blank = not data.strip() or not (self.log.head or b"").strip()
+        if not blank and not self.log.is_known(data) and not self.log.is_beginning(data):
+            self.log.append([(SAVE, data, {})])
+
+    # --- what is known, as one text ---
+
+    def follow_git(self, current: str | None) -> bool:
+        """If git has put another version into the file, start from it. Whether it has."""
+        before, self.git = GitState(*self.log.git), git.state_of(self.place.path)
+        head = _text(self.log.head or b"")
+        if not head.strip() or (current == head and not self.log.pending):
+            return False
+        folder, name = os.path.split(self.place.path)
+        if before.stash != self.git.stash and current is not None and self._is_stashed(before, head, current):
+            start = _data(current)
+        elif _wrote(self.place, self.log, self.git):
+            start = git.committed(folder, name) or b""
+            if current is not None and _lines(_text(start)) == _lines(current):
+                start = _data(current)  # the same with other line ends
+        else:
+            return False
+        if start == self.log.head:
+            return False
+        self.log.took(start, self.git, list(self.log.pending))
+        return True
+
+    def _is_stashed(self, before: GitState, head: str, current: str) -> bool:
+        """Whether the text is what a stash leaves or brings back."""
+        folder, name = os.path.split(self.place.path)
+        if set(_lines(head)) <= set(_lines(current)):
+            return True
+        texts = [git.committed(folder, name, revision) for revision in ("HEAD", before.stash) if revision]
+        return any(text is not None and _lines(_text(text)) == _lines(current) for text in texts)
+
+    def check_there(self, current: str | None, new: Callable[[], str] | None) -> None:
+        newest = _text(self.log.head or b"")
+        if current is None and (new is None or newest.strip()):
+            raise errors.journal_missing(self.place.name)
+        if current is not None and not current.strip() and newest.strip():
+            raise errors.journal_emptied(self.place.name)
+
+    def everything(self, current: str | None, new: Callable[[], str] | None) -> tuple[str, list[bytes], list[str]]:
+        """The head with all saves in it, those of them that are not in the log yet, and the digests of all."""
+        head = _text(self.log.head or b"")
+        if not head.strip():
+            if current is None:
+                return (new() if new else ""), [], []
+            self.log.took(_data(current), self.git, list(self.log.pending))  # the ancestor of later texts
+            return current, [], []
+        saves: list[bytes] = []
+        merges = list(self.log.pending)
+        for data in self.log.pending.values():
+            head = self._merged(head, _text(data))
+        if current is not None and not self.log.is_known(_data(current)):
+            head = self._merged(head, current)
+            saves.append(_data(current))
+            merges.append(digest_of(saves[0]))
+        return head, saves, merges
+
+    def _merged(self, head: str, theirs: str) -> str:
+        """The newest text merged with a saved one, from the state that the saved one came from."""
+        states = self.log.states
+        base = "" if self.was_empty else origin(lambda: map(_text, states()), theirs, forgot=self.log.forgot)
+        result = merge(base, head, theirs)
+        self.conflicts += result.conflicts
+        return result.text
+
+    # --- putting a text into the file ---
+
+    def put(self, text: str, current: str | None, saves: list[bytes], merges: list[str], until: float) -> None:
+        """Exchange the file's content durably. A save that this displaced is pending in the log afterwards."""
+        if self.log.is_long():
+            self.log.compact()
+        folder = os.path.dirname(self.place.path)
+        name = f"{_prefix(self.place)}{os.getpid()}-{time.time_ns()}"
+        temporary = os.path.join(folder, name)
+        intent = {"temporary": name, "git": self.git, "merged": merges}
+        self.log.append([*((SAVE, data, {}) for data in saves), (INTENT, _data(text), intent)])
+        try:
+            _write(self.place, temporary, _data(text))
+            gone = _swap(self.place, temporary, current, until)
+        except (OSError, errors.LimpetError):
+            with suppress(OSError):
+                os.unlink(temporary)
+            with suppress(OSError):
+                self.log.append([(ABORT, b"", {})])
+            raise
+        try:
+            _sync(folder)
+            self.log.append([(COMMIT, b"", {})])
+            if gone:
+                displaced = _data(_settled(self.place, temporary, current or "") or "")
+                self.record(displaced)
+                self.put_aside(temporary, digest_of(displaced))
+        except OSError as problem:
+            raise errors.journal_unconfirmed(self.place.name, problem.strerror or str(problem)) from problem
+
+    def put_aside(self, path: str, digest: str) -> None:
+        """Keep a displaced file for later changes to read again: an editor may still have it open."""
+        try:
+            os.rename(path, f"{time.time_ns()}-{digest}", dst_dir_fd=self.displaced.handle)
+        except OSError as problem:
+            if problem.errno != errno.EXDEV:
+                raise
+            time.sleep(limits.JOURNAL_LATE_SECONDS)
+            self.record(_bytes(self.place, path) or b"")
+            os.unlink(path)
+
+
+def _wrote(place: JournalFile, log: JournalLog, now: GitState) -> bool:
+    """Whether git wrote the file since the head was written."""
+    before = GitState(*log.git)
+    if not now.head or not log.git:
         return False
-    ours_at = os.stat(place.within(_STATES, names[0])).st_mtime
-    return os.stat(place.path).st_mtime - ours_at > limits.JOURNAL_STALE_SECONDS
-
-
-def _merged(place: JournalFile, head: str, theirs: str, conflicts: list[MergeConflict]) -> str:
-    """The newest text merged with a saved one, from the state that the saved one came from."""
-    ancestors = states(place)
-    if not ancestors:
-        _remember(place, theirs)
-        return theirs
-    if theirs in ancestors:
-        return head
-    result = merge(ancestors[nearest(ancestors, theirs)], head, theirs)
-    conflicts += result.conflicts
-    _remember(place, theirs, result.text)
-    return result.text
-
-
-def _says_nothing_new(place: JournalFile, displaced: str) -> bool:
-    """Whether the text is the beginning of a known state: a save was caught halfway, and its end is read later."""
-    return any(state.startswith(displaced) for state in states(place))
+    wrote = git.wrote(place.path, before)
+    if wrote is not None:
+        return wrote
+    # Without the log of HEAD: a version that is ours was committed, another one was checked out.
+    text = git.committed(*os.path.split(place.path))
+    return before.blob != now.blob and (text is None or not log.is_known(text))
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
+def _data(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
 def _read(place: JournalFile, path: str) -> str | None:
+    data = _bytes(place, path)
+    return None if data is None else _text(data)
+
+
+def _bytes(place: JournalFile, path: str) -> bytes | None:
+    """The content of a regular file; None when there is none."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as problem:
-        raise _trouble(place, problem) from problem
+        raise trouble(place, problem) from problem
     try:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
@@ -208,7 +409,7 @@ def _read(place: JournalFile, path: str) -> str | None:
         if info.st_size > limits.JOURNAL_MAX_BYTES:
             raise errors.journal_too_big(place.name, info.st_size, limits.JOURNAL_MAX_BYTES)
         with open(handle, "rb", closefd=False) as file:
-            return file.read().decode("utf-8", "surrogateescape")
+            return file.read()
     finally:
         os.close(handle)
 
@@ -236,96 +437,16 @@ def _looks_unfinished(text: str | None, expected: str) -> bool:
     )
 
 
-# --- states -----------------------------------------------------------------------------------------------------------
-
-
-def _digest(text: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _names(place: JournalFile) -> list[str]:
-    """The files of the states, newest first."""
-    try:
-        return sorted((name for name in os.listdir(place.within(_STATES)) if name.endswith(".md")), reverse=True)
-    except FileNotFoundError:
-        return []
-
-
-def _remember(place: JournalFile, *texts: str) -> None:
-    """Store texts as states, the last one as the newest: the content of the file now."""
-    for text in texts:
-        names = _names(place)
-        if names and names[0].endswith(f"-{_digest(text)}.md"):
-            continue
-        number = int(names[0].split("-")[0]) + 1 if names else 1
-        data = text.encode("utf-8", "surrogateescape")
-        path = place.within(_STATES, f"{number:010d}-{_digest(text)}")
-        with open(path, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # before the journal itself: a power cut must not leave it without its ancestors
-        os.rename(path, f"{path}.md")
-        _sync(place.within(_STATES))
-        limit = min(limits.JOURNAL_STATES, max(8, limits.JOURNAL_STATES_BYTES // max(1, len(data))))
-        for name in names[limit - 1 :]:
-            os.unlink(place.within(_STATES, name))
-
-
-def _texts_in_displaced(place: JournalFile, newest: str) -> Iterator[str]:
-    """Texts written to displaced files since they were displaced. Old untouched ones are deleted."""
-    folder = place.within(_DISPLACED)
-    beside = os.path.dirname(place.path)
-    for name in os.listdir(beside):  # left by a process that was stopped in the middle
-        if name.startswith(_temporary(place)):
-            _put_aside(place, os.path.join(beside, name), "left")
-    for name in sorted(os.listdir(folder)):
-        path = os.path.join(folder, name)
-        put_aside, _, digest = name.partition("-")
-        info = os.stat(path)
-        # The file system's clock may be coarse: a file written shortly before is read again to be sure.
-        if digest == "left" or info.st_mtime_ns > int(put_aside) - 100_000_000:
-            text = _read(place, path) or ""
-            if text.strip() and _digest(text) != digest:
-                text = _settled(place, path, newest) or ""
-            if text.strip() and _digest(text) != digest and not _says_nothing_new(place, text):
-                os.rename(path, os.path.join(folder, f"{time.time_ns()}-{_digest(text)}"))
-                yield text
-                continue
-        if time.time_ns() - int(put_aside) > limits.JOURNAL_DISPLACED_SECONDS * 1_000_000_000:
-            os.unlink(path)
-
-
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _exchange(place: JournalFile, text: str, expected: str | None) -> str | None:
-    """Exchange the file's content durably. Returns the displaced content; None when there was none."""
-    folder = os.path.dirname(place.path)
-    temporary = os.path.join(folder, f"{_temporary(place)}{os.getpid()}-{time.time_ns()}")
-    try:
-        _write(place, temporary, text)
-        gone = _swap(place, temporary, expected)
-    except OSError:  # after an exchange this name holds the displaced text, which must not be deleted
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync(folder)
-    if not gone:
-        return None
-    displaced = _settled(place, temporary, expected or "") or ""
-    _put_aside(place, temporary, _digest(displaced))
-    return displaced
-
-
-def _write(place: JournalFile, path: str, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+def _write(place: JournalFile, path: str, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     with os.fdopen(handle, "wb") as file:
-        file.write(text.encode("utf-8", "surrogateescape"))
+        file.write(data)
         file.flush()
         try:
-            info = os.stat(place.path)
+            info = os.lstat(place.path)
             os.fchmod(handle, stat.S_IMODE(info.st_mode))
             if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
                 os.fchown(handle, info.st_uid, info.st_gid)
@@ -334,9 +455,9 @@ def _write(place: JournalFile, path: str, text: str) -> None:
         os.fsync(handle)
 
 
-def _swap(place: JournalFile, temporary: str, expected: str | None) -> bool:
+def _swap(place: JournalFile, temporary: str, expected: str | None, until: float) -> bool:
     """Exchange the two files. False when there was none to exchange with, and the file is new."""
-    until = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if expected is not None else 0)
+    settled = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if expected is not None else 0)
     while True:
         try:
             _exchange_names(temporary, place.path)
@@ -344,10 +465,12 @@ def _swap(place: JournalFile, temporary: str, expected: str | None) -> bool:
             pass  # an editor moved it away and is about to replace it
         else:
             return True
-        if time.monotonic() >= until:
+        if time.monotonic() >= settled:
             try:
                 os.link(temporary, place.path)
             except FileExistsError:
+                if time.monotonic() >= until:
+                    raise errors.journal_contested(place.name, limits.JOURNAL_CONTEST_SECONDS) from None
                 continue
             os.unlink(temporary)
             return False
@@ -372,24 +495,18 @@ def _exchange_names(source: str, target: str) -> None:
 
 def _replace_names(source: str, target: str) -> None:
     """Without an exchange of names: link the old file under a second name, then replace it."""
-    spare = f"{source}-old"
+    spare = _spare(source)
     os.link(target, spare)
     os.rename(source, target)
     os.rename(spare, source)
 
 
-def _put_aside(place: JournalFile, path: str, digest: str) -> None:
-    """Keep a displaced file for later changes to read again: an editor may still have it open."""
-    target = place.within(_DISPLACED, f"{time.time_ns()}-{digest}")
-    try:
-        os.rename(path, target)
-    except OSError as problem:
-        if problem.errno != errno.EXDEV:
-            raise
-        os.unlink(path)  # it cannot be kept on another file system; its text is among the states
+def _spare(temporary: str) -> str:
+    return f"{temporary}-old"
 
 
-def _temporary(place: JournalFile) -> str:
+def _prefix(place: JournalFile) -> str:
+    """How the names of our temporary files begin."""
     return f".{os.path.basename(place.path)}.limpet-"
 
 
@@ -406,11 +523,25 @@ def _sync(folder: str) -> None:
 
 
 @contextmanager
-def _locked(place: JournalFile) -> Iterator[None]:
-    import fcntl
+def _locked(place: JournalFile) -> Iterator[_KnownJournal]:
+    try:
+        with place.known(create=True) as folder, _lock(place, folder):
+            displaced = folder.folder(_DISPLACED, create=True)
+            try:
+                journal = _KnownJournal(place, folder, displaced)
+                try:
+                    yield journal
+                finally:
+                    journal.log.close()
+            finally:
+                displaced.close()
+    except OSError as problem:
+        raise trouble(place, problem) from problem
 
-    _make_side(place)
-    handle = os.open(place.within(_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+@contextmanager
+def _lock(place: JournalFile, folder: OpenFolder) -> Iterator[None]:
+    handle = folder.open(_LOCK, os.O_RDWR | os.O_CREAT)
     try:
         until = time.monotonic() + limits.LOCK_WAIT_SECONDS
         while True:
@@ -426,18 +557,10 @@ def _locked(place: JournalFile) -> Iterator[None]:
         os.close(handle)
 
 
-def _make_side(place: JournalFile) -> None:
-    for name in (_STATES, _DISPLACED):
-        os.makedirs(place.within(name), mode=0o700, exist_ok=True)
-    ignore = place.within(".gitignore")
-    if not os.path.exists(ignore):
-        with open(ignore, "w", encoding="utf-8") as file:
-            file.write("# What Limpet has seen of the journal lately, so that nothing is lost.\n*\n")
-
-
-def _trouble(place: JournalFile, problem: OSError) -> errors.LimpetError:
+def trouble(place: JournalFile, problem: OSError) -> errors.LimpetError:
+    """What to say when the file or its state could not be read or written."""
     why = problem.strerror or str(problem)
-    if problem.errno in (errno.EISDIR, errno.ENXIO, errno.ENOTDIR):
+    if problem.errno in (errno.EISDIR, errno.ENXIO, errno.ENOTDIR, errno.ELOOP):
         return errors.journal_not_a_file(place.name)
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return errors.store_full(place.name)

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from limpet import errors
+from limpet import errors, limits
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
+from limpet.journal import state
 from limpet.journal.document import edit, entries, recover
 from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.quotes import FRESH, MOVED
 from limpet.journal.document.recover import Recovered
 from limpet.journal.file import JournalFile
-from limpet.model import moment
+from limpet.journal.state import StateFolder
+from limpet.model import DataFolder, moment
 from limpet.settings import JournalRules
 from limpet.text import tokens
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json
 
-SIDE = ".limpet"
-# A folder named .limpet would turn a folder that is no project into one, with notes and memory of its own.
-SIDE_ELSEWHERE = ".limpet-journal"
+TOO_LONG = "{file} has {size:,} bytes, too many to read at every start; recover_notes reads it."
 
 
 class Journal(NamedTuple):
-    """Where a project's journal is, and the rules for it."""
+    """Where a project's journal is, the rules for it, and the folder for what is known of its files."""
 
     root: str
     rules: JournalRules
+    state: StateFolder
 
     @property
     def place(self) -> JournalFile:
-        return files.find(self.root, self.rules.file, self.side)
+        return files.find(self.root, self.rules.file, self.state)
 
     @property
     def archive(self) -> JournalFile:
-        return files.find(self.root, edit.archive_name(self.rules.file), f"{self.side}-archive")
-
-    @property
-    def side(self) -> str:
-        """The folder for earlier states of the file, from which later saves are merged."""
-        project = any(os.path.exists(os.path.join(self.root, mark)) for mark in (SIDE, ".git"))
-        return os.path.join(SIDE, "journal") if project else SIDE_ELSEWHERE
+        return files.find(self.root, edit.archive_name(self.rules.file), self.state)
 
     def text(self) -> str:
         content = files.read(self.place)
@@ -54,7 +48,12 @@ class Journal(NamedTuple):
 
 
 def journal_of(ctx: Context) -> Journal:
-    return Journal(ctx.root, ctx.bounds.journal)
+    return in_project(ctx.root, ctx.bounds.journal, ctx.data)
+
+
+def in_project(root: str, rules: JournalRules, data: DataFolder | None) -> Journal:
+    """`data` is the project's folder in the person's data folder, where what is known of the journal belongs."""
+    return Journal(root, rules, state.of_project(root) if data is None else state.in_data(data))
 
 
 def stamp_of(ctx: Context) -> str:
@@ -72,6 +71,15 @@ def recovered(journal: Journal, level: int, query: str, now: datetime) -> Recove
     budgets = journal.rules.level_1_tokens, journal.rules.level_2_tokens
     marks = {} if level == 3 else stale(journal, scan(text))
     return recover.recover(text, level, query=query, more=archive, budgets=budgets, marks=marks, now=now)
+
+
+def at_start(ctx: Context) -> str:
+    """Level 1 for the start of a session, which waits for nothing: a journal that is too long for that is named."""
+    journal = journal_of(ctx)
+    size = files.size(journal.place)
+    if size > limits.JOURNAL_START_BYTES:
+        return TOO_LONG.format(file=journal.rules.file, size=size)
+    return recovered(journal, 1, "", moment(ctx.now)).text
 
 
 def stale(journal: Journal, doc: JournalDocument) -> dict[int, str]:

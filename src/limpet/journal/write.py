@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
-from limpet.journal import beads
+from limpet.journal import beads, git
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
 from limpet.journal.document import edit, entries, removal
@@ -33,7 +33,7 @@ from limpet.journal.document.markup import JournalDocument, clean, one_line, sca
 from limpet.journal.document.merge import MergeConflict
 from limpet.journal.document.quotes import DRIFTED, FRESH, MOVED, digest_of, judge, lines_of
 from limpet.journal.document.sections import DEBT, template
-from limpet.journal.recover import journal_of, stamp_of
+from limpet.journal.recover import Journal, journal_of, stamp_of
 from limpet.memory import handoff
 from limpet.model import FILE, JOURNAL, Draft
 from limpet.redaction import redact
@@ -42,6 +42,7 @@ from limpet.store import Listing
 DONE = "RESOLVED"
 LISTED = 10  # blockers and goals each that a handoff names
 MAIN = "main"
+CONTESTED = "Another program saves {file} again and again; its last save is merged with the next change."
 FINISHED = ("question", "goal", "debt", "blocker")  # sections whose entries can be done
 # The optional arguments of update_notes, by section.
 DETAILS = {
@@ -107,7 +108,8 @@ def _write(ctx: Context, change: edit.Change, operation: str, *blocks: str) -> W
     for block in blocks:
         _keep(ctx, block, journal.rules.file, operation)
     line = _first_change(saved.before, saved.text)
-    return Written(journal.rules.file, line, merged=saved.merged, conflicts=saved.conflicts)
+    hint = CONTESTED.format(file=journal.rules.file) if saved.contested else ""
+    return Written(journal.rules.file, line, merged=saved.merged, conflicts=saved.conflicts, hint=hint)
 
 
 def _keep(ctx: Context, block: str, file: str, operation: str) -> None:
@@ -365,15 +367,20 @@ def heal_notes(ctx: Context, check: bool = False) -> Healed:
     state = _state(ctx)
     if state == "healthy":
         return Healed(journal.rules.file, state, "", False)
-    last_text = next((text for text in files.states(journal.place) if text.strip()), "")
-    committed = "" if last_text else proof.committed(ctx.root, journal.rules.file) or ""
+    last_text = files.last_seen(journal.place)
+    committed = "" if last_text.strip() else _committed(journal)
     source, text = "template", template()
-    if last_text:
+    if last_text.strip():
         source, text = "last seen", last_text
     elif committed.strip():
         source, text = "git", committed
     written = False if check else files.revive(journal.place, text)
     return Healed(journal.rules.file, state, source, written)
+
+
+def _committed(journal: Journal) -> str:
+    folder, name = os.path.split(journal.place.path)
+    return (git.committed(folder, name) or b"").decode("utf-8", "surrogateescape")
 
 
 def _state(ctx: Context) -> str:

@@ -192,7 +192,7 @@ def recover_journal(cli: Invocation, level: int | str | None, query: str | None)
         reply = cli.call("recover_notes", {"level": level, "query": query})
         cli.answer(reply, lambda screen: screen.block(reply["text"]))
         return 0
-    journal = journal_recovery.Journal(cli.settings.root, cli.settings.bounds.journal)
+    journal = journal_recovery.in_project(cli.settings.root, cli.settings.bounds.journal, cli.settings.data)
     render.PlainScreen().block(journal_recovery.recovered(journal, level or 1, query or "", datetime.now(UTC)).text)
     return 0
 

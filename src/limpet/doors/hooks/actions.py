@@ -118,7 +118,7 @@ def _journal(ctx: Context) -> str:
     if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
         return ""
     try:
-        return safe.quoted(recover.recover_notes(ctx, 1).text, FILE)
+        return safe.quoted(recover.at_start(ctx), FILE)
     except LimpetError:
         return ""
 

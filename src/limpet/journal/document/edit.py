@@ -249,9 +249,12 @@ def set_cells(text: str, key: str, rows: dict[int, dict[int, str]]) -> str:
 
 
 def spliced(text: str, changes: list[tuple[int, int, str]]) -> str:
-    for start, end, value in sorted(changes, reverse=True):
-        text = text[:start] + value + text[end:]
-    return text
+    """The text with other words in the places of some; they do not overlap."""
+    parts, at = [], 0
+    for start, end, value in sorted(changes):
+        parts += [text[at:start], value]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 # --- rotation: old decisions and log rows move to an archive, so that the journal stays short -------------------------
@@ -295,38 +298,45 @@ def new_archive(name: str) -> str:
 
 def add_to_archive(archive: str, moved: Moved) -> str:
     """The archive with the moved parts; what it contains already is not added again."""
-    for block in moved.decisions:
-        plain = block.replace("\r\n", "\n").strip("\n")
-        if plain in archive.replace("\r\n", "\n"):
-            continue
-        (placed,) = entries.decisions(scan(f"{DECISIONS_HEAD}\n{plain}\n"))[:1] or (None,)
-        if placed is not None:
-            archive = _with_index(archive, placed.entry.at[:10], placed.entry.title)
+    there = {_plain(block) for block in _decision_blocks(archive)}
+    decisions = [plain for plain in map(_plain, moved.decisions) if plain not in there]
+    if decisions:
+        listed = entries.decisions(scan(_as_log(decisions)))
+        index = [markup.row([placed.entry.at[:10], placed.entry.title]) for placed in listed]
         doc = scan(archive)
-        at = places(doc)["decisions"].end
-        archive = insert(doc, at, plain + "\n", apart=True)
-    for row in moved.rows:
-        plain = row.replace("\r\n", "\n").rstrip("\n") + "\n"
-        doc = scan(archive)
-        table = entries.first_table(doc, places(doc).get(LOG))
-        if table is not None and plain not in archive:
-            archive = insert(doc, table.end, plain)
-    return archive
-
-
-def _with_index(archive: str, date: str, title: str) -> str:
+        heading = next(heading for heading in doc.headings if heading.title == "Index")
+        table = next(entries.tables(doc, heading.body, doc.own_end(heading)))
+        doc = scan(insert(doc, table.end, "".join(f"{row}\n" for row in index)))
+        archive = insert(doc, places(doc)[DECISIONS].end, "\n".join(f"{plain}\n" for plain in decisions), apart=True)
     doc = scan(archive)
-    heading = next(heading for heading in doc.headings if heading.title == "Index")
-    table = next(entries.tables(doc, heading.body, doc.own_end(heading)))
-    return insert(doc, table.end, markup.row([date, title]) + "\n")
+    table_of_rows = entries.first_table(doc, places(doc).get(LOG))
+    present = set(archive.replace("\r\n", "\n").split("\n"))
+    rows = [row for row in map(_plain, moved.rows) if row not in present]
+    if table_of_rows is None or not rows:
+        return archive
+    return insert(doc, table_of_rows.end, "".join(f"{row}\n" for row in rows))
+
+
+def _plain(block: str) -> str:
+    return block.replace("\r\n", "\n").strip("\n")
+
+
+def _as_log(decisions: Sequence[str]) -> str:
+    return f"{DECISIONS_HEAD}\n" + "".join(f"{plain}\n" for plain in decisions)
+
+
+def _decision_blocks(text: str) -> list[str]:
+    doc = scan(text)
+    return [text[heading.start : end] for heading, end in entries.decision_headings(doc)]
 
 
 def without_moved(text: str, moved: Moved, archive: str) -> str:
     """The journal without the parts that moved, if they are unchanged, and with a link to the archive."""
-    for block in (*moved.decisions, *moved.rows):
-        at = text.find(block)
-        if at >= 0 and (at == 0 or text[at - 1] == "\n"):
-            text = text[:at] + text[at + len(block) :]
+    doc = scan(text)
+    gone = {*moved.decisions, *moved.rows}
+    spans = [(heading.start, end) for heading, end in entries.decision_headings(doc)]
+    spans += [(row.start, row.end) for row in entries.log_rows(doc)]
+    text = spliced(text, [(start, end, "") for start, end in spans if text[start:end] in gone])
     if f"]({archive})" in text:
         return text
     return add_line(text, ARCHIVE, f"- Older decisions and log rows: [{archive}]({archive})\n")

@@ -135,7 +135,7 @@ class Bullet(NamedTuple):
 _FIELD = re.compile(r" {0,3}\*\*([^*]{1,60}?)(?::\*\*|\*\*[ \t]*:)[ \t]*(.*)$")
 _BULLET = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|$)")
 _BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
-_DELIMITER = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_DELIMITER = re.compile(r" {0,3}\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+$")
 _DATED = re.compile(r"(\d{4}-\d\d\S*(?: \d\d:\d\d\S*)?)(?:[ \t]+(?:[-–—:][ \t]+)?(.*))?$")  # noqa: RUF001
 _REF = re.compile(r"\[(.+):(\d{1,9})(?:-(\d{1,9}))?\]\Z")
 _PLACE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?$|(.+)$")

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 BOM = "\ufeff"
@@ -26,9 +27,8 @@ _LINE = (
 _FIRST = re.compile(_LINE, re.MULTILINE | re.IGNORECASE)
 _MARK = re.compile(r"\n" + _LINE, re.MULTILINE | re.IGNORECASE)  # a search for \n is much faster than one for ^
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*\r?(?:\n|\Z)")
-_CLASH = re.compile(r"^<{7} .*\n(?:.*\n)*?>{7} .*$", re.MULTILINE)
+_CLASH_MARK = re.compile(r"^([<>])\1{6} .*$", re.MULTILINE)
 _NO_PARAGRAPH = re.compile(r" {0,3}(?:[#>|*+<=-]|`{3}|~{3}|\d{1,9}[.)](?:\s|$))| {4}|\t|\s*$")
-_CLOSING = re.compile(r"[ \t]+#+[ \t]*$|^#+[ \t]*$")
 
 
 class Heading(NamedTuple):
@@ -59,7 +59,7 @@ class JournalDocument(NamedTuple):
         return "\r\n" if windows * 2 > self.text.count("\n") else "\n"
 
     def line_number(self, at: int) -> int:
-        return self.text.count("\n", 0, at) + 1
+        return bisect_left(_line_ends(self.text), at) + 1
 
     def lines(self, start: int, end: int) -> Iterator[Line]:
         """The lines of a span that begins with a line."""
@@ -79,22 +79,35 @@ class JournalDocument(NamedTuple):
 
     def end_of(self, heading: Heading) -> int:
         """Where the next heading of the same or a higher level begins."""
-        for following in self.headings[self.headings.index(heading) + 1 :]:
-            if following.level <= heading.level:
-                return following.start
+        for at in range(self._after(heading), len(self.headings)):
+            if self.headings[at].level <= heading.level:
+                return self.headings[at].start
         return len(self.text)
 
     def own_end(self, heading: Heading) -> int:
         """Where the next heading of any level begins."""
-        after = self.headings.index(heading) + 1
+        after = self._after(heading)
         return self.headings[after].start if after < len(self.headings) else len(self.text)
+
+    def _after(self, heading: Heading) -> int:
+        """The index of the heading that follows."""
+        return bisect_right(self.headings, heading.start, key=_start_of)
+
+
+def _start_of(heading: Heading) -> int:
+    return heading.start
+
+
+@lru_cache(maxsize=2)  # of the text at hand; linting asks for thousands of lines
+def _line_ends(text: str) -> list[int]:
+    return [match.start() for match in re.finditer("\n", text)]
 
 
 def scan(text: str) -> JournalDocument:
     headings: list[Heading] = []
     hidden: list[tuple[int, int]] = []
     unclosed: list[int] = []
-    clashes = tuple(hidden_end.span() for hidden_end in _CLASH.finditer(text)) if "<<<<<<< " in text else ()
+    clashes = _clashes(text)
     at = len(BOM) if text.startswith(BOM) else 0
     if front := _FRONT.match(text, at):
         hidden.append((at, front.end()))
@@ -105,8 +118,8 @@ def scan(text: str) -> JournalDocument:
         first = None
         end = line_end
         if mark["hash"]:
-            title = text[mark.end() : line_end].strip()
-            headings.append(Heading(len(mark["hash"]), _CLOSING.sub("", title), start, line_end))
+            title = _without_closing(text[mark.end() : line_end].strip())
+            headings.append(Heading(len(mark["hash"]), title, start, line_end))
         elif mark["under"]:
             if underlined := _underlined(text, at, start, clashes):
                 level = 1 if mark["under"][0] == "=" else 2
@@ -119,6 +132,25 @@ def scan(text: str) -> JournalDocument:
             hidden.append((start, end))
         at = end
     return JournalDocument(text, tuple(headings), tuple(hidden), tuple(unclosed), clashes)
+
+
+def _clashes(text: str) -> tuple[tuple[int, int], ...]:
+    """The spans from the first mark of a conflict to its last. One pass: a file may have thousands that never end."""
+    spans = []
+    begin = None
+    for mark in _CLASH_MARK.finditer(text) if "<<<<<<< " in text else ():
+        if mark[1] == "<":
+            begin = mark.start() if begin is None else begin
+        elif begin is not None:
+            spans.append((begin, mark.end()))
+            begin = None
+    return tuple(spans)
+
+
+def _without_closing(title: str) -> str:
+    """A title without the signs that may close its line."""
+    bare = title.rstrip("#")
+    return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else title
 
 
 def _after_line(text: str, at: int) -> int:
@@ -140,7 +172,8 @@ def _hidden_end(text: str, mark: re.Match[str], line_end: int) -> int | None:
 
 def _underlined(text: str, since: int, at: int, clashes: tuple[tuple[int, int], ...]) -> int | None:
     """Where the title begins that the line at `at` underlines; None when it is a rule, a table or a conflict marker."""
-    if any(start <= at < end for start, end in clashes):
+    clash = bisect_right(clashes, (at, len(text))) - 1
+    if clash >= 0 and at < clashes[clash][1]:
         return None
     start = text.rfind("\n", 0, max(0, at - 1)) + 1
     if start < since or start >= at or _NO_PARAGRAPH.match(text[start:at].rstrip("\r\n")):
@@ -157,6 +190,7 @@ _SPECIAL = re.compile(r"<(?=br[ \t]*/?>|!--)|#\Z", re.IGNORECASE)
 _LEADING = re.compile(r"(?=#{1,6}(?:\s|\Z)|>|~{3}|`{3}|[-+*](?:\s|\Z)|=+\Z|-+\Z|\[[ xX]\])")
 _TOKEN = re.compile(rf"\\([{_PUNCTUATION}])|(<br[ \t]*/?>)", re.IGNORECASE)
 _RUN = re.compile(r"`+")
+_BAR = re.compile(r"[|\\]")
 
 
 def clean(text: str) -> str:
@@ -229,22 +263,41 @@ def cells(line: str, offset: int = 0, *, columns: int = 0) -> tuple[Cell, ...]:
     """The cells of a row. Where a bare pipe in code makes too many, code is kept whole if that gives `columns`."""
     split = _split(line, offset, [])
     if columns and len(split) > columns:
-        spans = [span.span() for span in _SPAN.finditer(line)]
-        joined = _split(line, offset, spans)
+        joined = _split(line, offset, _code_spans(line))
         if len(joined) == columns:
             return joined
     return split
 
 
-def _split(line: str, offset: int, spans: list[tuple[int, int]]) -> tuple[Cell, ...]:
-    bars, at = [], 0
-    while at < len(line):
-        if line[at] == "\\":
-            at += 2
-            continue
-        if line[at] == "|" and not any(start <= at < end for start, end in spans):
-            bars.append(at)
+def _code_spans(line: str) -> list[tuple[int, int]]:
+    """Where code is: from a run of backticks to the next one of the same length. One pass over the runs."""
+    runs = [match.span() for match in _RUN.finditer(line)]
+    places: dict[int, list[int]] = {}
+    for number, (start, end) in enumerate(runs):
+        places.setdefault(end - start, []).append(number)
+    spans, at = [], 0
+    while at < len(runs):
+        same = places[runs[at][1] - runs[at][0]]
+        closing = bisect_right(same, at)
+        if closing < len(same):
+            spans.append((runs[at][0], runs[same[closing]][1]))
+            at = same[closing]
         at += 1
+    return spans
+
+
+def _split(line: str, offset: int, spans: list[tuple[int, int]]) -> tuple[Cell, ...]:
+    bars, escaped, span = [], -1, 0
+    for mark in _BAR.finditer(line):
+        at = mark.start()
+        while span < len(spans) and spans[span][1] <= at:
+            span += 1
+        if at == escaped:
+            continue
+        if line[at] == "\\":
+            escaped = at + 1
+        elif span == len(spans) or at < spans[span][0]:
+            bars.append(at)
     edges = [-1, *bars, len(line)]
     parts = [(first + 1, second) for first, second in itertools.pairwise(edges)]
     if len(parts) > 1 and not line[: parts[0][1]].strip(" \t"):

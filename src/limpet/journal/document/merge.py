@@ -8,8 +8,8 @@ same piece, both versions stay in the text between conflict markers, and the con
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ _ENTRY = re.compile(r"#{2,6}[ \t]+\d{4}-\d\d")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 _ALIKE = 0.7  # similarity from which two insertions may be one entry that both sides changed
+_PAIRS = 200_000  # pairs of equal pieces that a comparison may look at
 _COMPARED = 2_000  # characters of changed lines that are compared closely
 
 Span = tuple[int, int, int, int]  # of the base, then of the side
@@ -60,26 +61,36 @@ def merge(base: str, ours: str, theirs: str) -> MergeResult:
     return MergeResult(_joined(merged, newline), tuple(conflicts))
 
 
-def nearest(states: Sequence[str], text: str) -> int:
-    """The index of the state, newest first, that the text was most likely edited from.
+def origin(states: Callable[[], Iterable[str]], text: str, *, forgot: bool = False) -> str:
+    """The text that a saved one was edited from, among all states of the file, oldest first.
 
-    It is the one with the fewest different lines, and among several the one whose changed lines are most similar.
+    It is the oldest state with all those lines of the text that any state has: an older one lacks lines that its
+    editor must have seen, and a newer one may have entries that the editor never showed, which would then look deleted.
+    `forgot` says that states before the first one are gone. A text as old as that deletes nothing.
     """
-    target = Counter(text.split("\n"))
-    ranked: list[tuple[int, int, str, str]] = []
-    for at, state in enumerate(states):
-        if state == text:
-            return at
-        lines = Counter(state.split("\n"))
-        added, missing = target - lines, lines - target
-        samples = "\n".join(added.elements())[:_COMPARED], "\n".join(missing.elements())[:_COMPARED]
-        ranked.append((added.total() + missing.total(), at, *samples))
-    tied = [candidate for candidate in ranked if candidate[0] == min(ranked)[0]]
-    return (
-        max(tied, key=lambda candidate: (_likeness(candidate[2], candidate[3]), -candidate[1]))[1]
-        if len(tied) > 1
-        else tied[0][1]
-    )
+    wanted = set(_lines(text))
+    first: dict[str, int] = {}
+    for at, state in enumerate(states()):
+        for line in wanted.intersection(_lines(state)):
+            first.setdefault(line, at)
+    lowest = max(first.values(), default=0)
+    best: tuple[int, int, int, str] | None = None
+    for at, state in enumerate(states()):
+        if at >= lowest:
+            lines = set(_lines(state))
+            rank = len(first.keys() - lines), len(lines ^ wanted), at, state
+            best = min(best, rank) if best else rank
+            if not best[0]:
+                break
+    if best is None:
+        return ""
+    if forgot and not best[2]:
+        return "\n".join(line for line in _lines(best[3]) if line in wanted)
+    return best[3]
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def _likeness(left: str, right: str) -> float:
@@ -128,15 +139,21 @@ def _changes(base: list[str], side: list[str]) -> list[Span]:
     import difflib
 
     middle = base[head : len(base) - tail], side[head : len(side) - tail]
-    matcher = difflib.SequenceMatcher(None, *middle, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, *middle, autojunk=_is_costly(*middle))
     spans = [code[1:] for code in matcher.get_opcodes() if code[0] != "equal"]
     return [(b1 + head, b2 + head, s1 + head, s2 + head) for b1, b2, s1, s2 in spans]
+
+
+def _is_costly(one: list[str], other: list[str]) -> bool:
+    """Whether pieces repeat so often that comparing all of them takes long. Frequent ones are then no landmarks."""
+    counts = Counter(one)
+    return sum(counts[piece] for piece in other) > _PAIRS
 
 
 def _regions(ours: list[Span], theirs: list[Span]) -> Iterator[tuple[int, int, tuple[int, int], tuple[int, int]]]:
     """The changed spans of the base, each with its span on either side. Overlapping changes are joined."""
     drift = [0, 0]  # how much longer each side is up to here
-    queues = [list(ours), list(theirs)]
+    queues = [deque(ours), deque(theirs)]
     while queues[0] or queues[1]:
         first = min((queue[0][:2], who) for who, queue in enumerate(queues) if queue)[1]
         low, high = queues[first][0][:2]
@@ -146,7 +163,7 @@ def _regions(ours: list[Span], theirs: list[Span]) -> Iterator[tuple[int, int, t
             grew = False
             for who, queue in enumerate(queues):
                 while queue and _meet(low, high, queue[0][0], queue[0][1]):
-                    span = queue.pop(0)
+                    span = queue.popleft()
                     taken[who].append(span)
                     high = max(high, span[1])
                     grew = True
@@ -185,7 +202,7 @@ def _union(ours: list[str], theirs: list[str], conflicts: list[MergeConflict]) -
 
     keys = [_key(piece) for piece in ours], [_key(piece) for piece in theirs]
     merged: list[str] = []
-    for kind, o1, o2, t1, t2 in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    for kind, o1, o2, t1, t2 in difflib.SequenceMatcher(None, *keys, autojunk=_is_costly(*keys)).get_opcodes():
         merged += theirs[t1:t2]
         if kind != "equal":
             merged += ours[o1:o2]

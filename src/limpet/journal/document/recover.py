@@ -21,6 +21,7 @@ from limpet.text import tokens
 LAST = 3  # decisions that level 1 always holds
 _DECISION_LEAST = 5  # tokens that a decision gets in any case
 _FIELD_LEAST = 6
+_TOKEN_CHARS = 96  # more than any token has
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -150,13 +151,19 @@ def _blocked(blockers: list[entries.Blocker], now: datetime | None) -> str:
 
 def fitted(parts: list[_Part], budget: int) -> str:
     """The parts in order, each cut to its share of the budget; those with a minimum are always included."""
-    flat = [_Part(part.before, " ".join(valid_text(part.words).split()), part.least, part.after) for part in parts]
+    # No more parts than tokens, and no more characters than a token can have: a long journal must not take long.
+    flat = [
+        _Part(part.before, " ".join(valid_text(part.words[: budget * _TOKEN_CHARS]).split()), part.least, part.after)
+        for part in parts[:budget]
+    ]
     sizes = [part.least for part in flat]
     while tokens.count(_put(flat, sizes)) > budget and any(size > 1 for size in sizes):
         at = max(range(len(sizes)), key=lambda place: sizes[place])  # hostile text may cost more than its estimate
         sizes[at] -= 1
     for at in _by_importance(flat):
         sizes[at] = _largest(flat, sizes, at, budget)
+        if tokens.count(_put(flat, sizes)) >= budget:
+            break
     return _put(flat, sizes)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from limpet.journal.document import entries
+from limpet.journal.document.edit import spliced
 from limpet.journal.document.markup import JournalDocument, one_line, scan, unescape
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
@@ -40,9 +41,8 @@ def without(text: str, contents: Sequence[str]) -> Removal:
     pieces = []
     for start, end, number in spans:
         pieces.append((number, RemovedPiece(start, text[max(0, start - CONTEXT_CHARS) : start], text[start:end])))
-    for start, end, _ in reversed(spans):
-        text = text[:start] + text[end:]
-    return Removal(text, tuple(pieces))
+    rest = spliced(text, [(start, end, "") for start, end, _ in spans])
+    return Removal(rest, tuple(pieces))
 
 
 def authors(doc: JournalDocument, additions: Sequence[tuple[str, str]]) -> dict[int, str]:

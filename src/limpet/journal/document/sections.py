@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from limpet.journal.document.markup import BOM, Heading, JournalDocument, scan
@@ -81,6 +82,7 @@ SECTIONS = (
 )
 BY_KEY = {section.key: section for section in SECTIONS}
 _PARENTS = {section.key: CONTINUITY for section in SECTIONS if section.level == 3}
+_LONGEST_TITLE = 200  # with punctuation and emoji; the sections' own names are much shorter
 _NOT_WORDS = re.compile(r"[^\w]+|\band\b|_+")
 
 
@@ -93,6 +95,7 @@ class SectionPlace(NamedTuple):
     end: int
 
 
+@lru_cache(maxsize=1_024)  # every look for a section compares all headings
 def normal(title: str) -> str:
     """A title without case, punctuation and emoji."""
     return " ".join(_NOT_WORDS.sub(" ", title.casefold()).split())
@@ -104,6 +107,8 @@ _NAMES = {normal(name): section.key for section in SECTIONS for name in (section
 def key_of(heading: Heading) -> str | None:
     """The section that a heading begins. The title of the file itself begins none."""
     if heading.level == 1 or heading.title[:1].isdigit():  # no section's name begins with a digit, decisions' titles do
+        return None
+    if len(heading.title) > _LONGEST_TITLE:
         return None
     return _NAMES.get(normal(heading.title))
 
