@@ -100,10 +100,9 @@ def build_app(
     origins = [f"http://{host}" for host in site.hosts] if site.origins is None else list(site.origins)
     security = TransportSecuritySettings(allowed_hosts=list(site.hosts), allowed_origins=origins)
     oauth = _oauth(hold, offer)
-    quotas, rates = Quotas(hold.store, hold.bounds.server), Rates(hold.bounds.server)
-    threads = Threads(rates)
-    if offer.team and quotas.any:
-        hold.observe(quotas.around)
+    threads = Threads(rates := Rates(hold.bounds.server))
+    if offer.team:
+        Quotas(hold.store, hold.bounds.server).watch(hold)
     mcp = McpDoor(
         hold,
         profile,
