@@ -59,7 +59,7 @@ WEIRD = [
     ">",
     "<",
     '>  {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"a","arguments":"hold://"}}  \r',
-    '<{"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"\\ud800 half"}],"deep":' + "[" * 3000 + "\r",
+    '<{"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"\\ud800 half"}],"deep":' + "[" * 490 + "\r",
     "<\x7f\t print from a library",
     '>{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":7,"arguments":{"n":NaN}}}',
     '<{"jsonrpc":"2.0","id":9,"result":{"content":"' + LARGE + '","n":NaN}}',

@@ -158,13 +158,17 @@ class Quotas:
     def __init__(self, store: Store, rules: ServerRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._limits = (("entries", rules.quota_entries), ("bytes of outputs", rules.quota_bytes))
-        self.any = any(limit for _, limit in self._limits)
         self._clock = clock
         self._lock = Lock()
         self._usages: OrderedDict[str, tuple[Usage, float]] = OrderedDict()
 
-    def around(self, limpet: Limpet, run: Run) -> Run:
-        """For `Limpet.observe`. A tenant that is full can still read and make room."""
+    def watch(self, limpet: Limpet) -> None:
+        """Ask before every operation of this Limpet, and of those of other projects that come from it."""
+        if any(limit for _, limit in self._limits):
+            limpet.observe(self._around)
+
+    def _around(self, limpet: Limpet, run: Run) -> Run:
+        """A tenant that is full can still read and make room."""
         tenant = limpet.scope.tenant
 
         def within(

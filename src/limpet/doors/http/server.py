@@ -88,10 +88,9 @@ def build_app(
     """
     site = site or Site()
     oauth = _oauth(hold, offer)
-    quotas, rates = Quotas(hold.store, hold.bounds.server), Rates(hold.bounds.server)
-    threads = Threads(rates)
-    if offer.team and quotas.any:
-        hold.observe(quotas.around)
+    threads = Threads(rates := Rates(hold.bounds.server))
+    if offer.team:
+        Quotas(hold.store, hold.bounds.server).watch(hold)
     mcp = McpDoor(
         hold,
         profile,

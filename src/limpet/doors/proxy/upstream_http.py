@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -288,6 +288,8 @@ class HttpLink:
         body = response.read(bounds.MESSAGE_MAX_BYTES + 1)
         if len(body) > bounds.MESSAGE_MAX_BYTES:
             raise http.TooLong
+        if response.length:
+            raise IncompleteRead(body, response.length)
         if response.status == 200:
             self._take_session(response, post)
             if body.strip():
