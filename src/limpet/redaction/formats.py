@@ -193,7 +193,7 @@ def known_formats(text: str) -> Iterator[Span]:
         if form.gate and form.gate not in text:
             continue
         place = text if form.gate else stretches
-        for literal in form.literals:
+        for literal in form.literals if place else ():
             if literal in place:
                 yield from _matches(form, literal, text)
     if _DISCORD.search(stretches):

@@ -42,7 +42,7 @@ _KEYS = late(
 _HARMLESS = late(
     r"(?:(?:^|[^a-z0-9])(?:page|next|cursor|sync|resume|eos|bos|pad|unk|mask|sep|cls|special|stop|max|min|num|count|total|"
     r"last|first|prev|sort|cache|lookup|change|cancel|per|no|dict|hot|map|object|row|column|group|index)|nextpage|nextsync|"
-    r"continuation|cancellation|public|primary|foreign|partition|idempotency)[_-]?$"
+    r"continuation|cancellation|clientrequest|lifecycleaction|starting|public|primary|foreign|partition|idempotency)[_-]?$"
 )
 _compiled = cache(re.compile)  # at the first match of its word, which keeps the import cheap
 _LITERAL = late(r"(?P<prefix>[bBrRuU]{0,2})(?P<quote>\\{0,4}[\"'`])")
@@ -62,6 +62,7 @@ _ELEMENT = late(r"([^<>\s]{1,512}+)</")
 _LINE_END = late(r"[ \t]*+(?:#[^\n]{0,200}+)?(?:\r?\n|\\n|\\r|\Z)")
 _AWS_SECRET = late(r"[A-Za-z0-9/+]{40}")
 _AZURE_KEY = late(r"[A-Za-z0-9+/]{86}==")
+_RESOURCE = late(r"\barn:[^\s\"']{1,79}:\Z")  # of a cloud: arn:aws:secretsmanager:…:secret:name
 _LINE_START = late(r"(?:^|[\n;]|\\n|\\r)[ \t]*+(?:export |set |env |- )?[\"'`]?\Z")
 
 
@@ -84,7 +85,8 @@ def _value(text: str, lower: str, match: re.Match[str]) -> Span | None:
     name = lower[start : match.start()]
     separator = match.group("sep") or ""
     if (
-        lower.endswith("redacted:", 0, start)
+        lower.endswith(("redacted:", "::"), 0, start)  # after colons it is the name of a type
+        or _RESOURCE.search(lower, max(0, start - 80), start)
         or not _secret_name(name, match)
         or not (separator or name.startswith("--"))
     ):

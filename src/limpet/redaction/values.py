@@ -53,6 +53,7 @@ _WORDS = late(r"[A-Za-z]{1,40}(?:[._/: -][A-Za-z]{1,40}){0,12}[.:!?]?")
 _DIGITS = late(r"[0-9]")
 _LETTERS = late(r"[A-Za-z]")
 _TAIL_NUMBER = late(r"[A-Za-z_]+[0-9]{1,2}")
+_DOTTED = late(r"(?:[a-z]{1,20}[0-9]{0,2}[a-zA-Z]{0,20}\.){1,8}[a-z]{1,20}[0-9]{0,2}[a-zA-Z]{0,30}")  # fs.s3.enabled
 _REGEX = late(r"\\[wWdDsSb]|\[\^|\]\+|\(\?")
 _CAPITALS = late("[A-Z]{2}")
 _SPECIAL = late(r"[!@#$%^&*+=?~|]")
@@ -79,6 +80,8 @@ def secret_value(value: str, *, password: bool, quoted: bool, plain_line: bool) 
     if len(value) < (3 if password else 6) or placeholder(value) or _SLOT.search(value) or _is_name(value):
         return False
     digits, letters = bool(_DIGITS.search(value)), bool(_LETTERS.search(value))
+    if value[0] == "-" and value[1:].isdigit():
+        return False  # the number of an error
     if not letters and (not digits or (not password and len(value) < 16)):
         return False  # a count, a position, punctuation
     if quoted:
@@ -136,6 +139,8 @@ def _quoted(value: str, digits: bool, password: bool) -> bool:
         return False  # a sentence: a message or a label
     if password:
         return not value.endswith(":")
+    if _DOTTED.fullmatch(value):
+        return False
     if _WORDS.fullmatch(value):
         # Words and dotted names; a long mixture of small and capital letters is none.
         return _by_chance(value)
