@@ -29,10 +29,10 @@ class Bug(NamedTuple):
 
 
 FILE, STORE, ENTRIES = "stores/sqlite/database.py", "stores/sqlite/store.py", "stores/sqlite/entries.py"
-BEGIN = '                con.execute("BEGIN IMMEDIATE")\n                try:\n                    yield con\n'
-LOCK = "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
-NO_LOCK = (FILE, LOCK, "            pass\n")
-COMMIT = '                    con.execute("COMMIT")\n                finally:\n'
+BEGIN = '        con.execute("BEGIN IMMEDIATE")\n        con.frees = False\n'
+LOCK = "            lock, queue = self._files or self._open()\n"
+NO_LOCK = ("stores/sqlite/lock.py", LOCK, f"            return\n{LOCK}")
+COMMIT = '        con.execute("COMMIT")\n        con.known = con.data_version()\n'
 SIZE = "        return os.stat(path).st_size\n"
 COPY = (
     '            with copy.backup("main", con, "main") as running:\n'

@@ -92,7 +92,7 @@ def _private_copy(source: str) -> Connection:
     if not os.path.isfile(source):
         raise errors.backup_unreadable(source, "there is no such file")
     log = source + "-wal"
-    # A file at rest may be in a read-only folder. A file with a log is a store in use, and the log is part of it.
+    # A file at rest may be in a folder without rights. A file with a log is a store in use, and the log is part of it.
     mode = "mode=ro" if os.path.exists(log) and os.path.getsize(log) else "mode=ro&immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     copy = Connection("")

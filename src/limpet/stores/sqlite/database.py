@@ -366,7 +366,18 @@ class Database:
             self._turn.acquire()  # a transaction that is running includes the job
         try:
             if not job.done:
-                self._commit_queued(job, seconds)
+                self._lock_for(job, seconds)
+                try:
+                    jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
+                    if len(jobs) == 1:
+                        with _Transaction(self, durable) as con:
+                            job.result = work(con)
+                    else:
+                        self._commit(jobs)
+                except errors.StoreFull:
+                    self._try_in_little_space(job)
+                finally:
+                    self._lock.release()
         finally:
             self._turn.release()
         if job.error is not None:
@@ -381,20 +392,18 @@ class Database:
             return False
         return True
 
-    def _commit_queued(self, job: _Job, seconds: float) -> None:
-        """Commit all queued jobs, `job` among them. Where the lock cannot be had, the others try for themselves."""
+    def _lock_for(self, job: _Job, seconds: float) -> None:
+        """Take the lock. Where it cannot be had, the other jobs try for themselves."""
         locked = False
         try:
             self._lock.acquire(seconds)
             locked = True
-            self._commit([self._jobs.popleft() for _ in range(len(self._jobs))])
         finally:
-            if locked:
-                self._lock.release()
-            else:
+            if not locked:
                 self._withdraw(job)
 
     def _commit(self, jobs: list[_Job]) -> None:
+        """Run several jobs. An error of a job is raised by the thread that waits for it."""
         together = all(job.repeatable for job in jobs)
         try:
             for group in [jobs] if together else [[job] for job in jobs]:
@@ -409,11 +418,12 @@ class Database:
         """Run jobs in one transaction. Where the store refuses it, each job gets one of its own."""
         try:
             try:
-                self._transact(jobs)
+                with _Transaction(self, any(job.durable for job in jobs)) as con:
+                    self._run_each(con, jobs)
             except errors.StoreFull:
                 if len(jobs) > 1:
                     raise
-                self._try_in_little_space(jobs)
+                self._try_in_little_space(jobs[0])
         except Exception as problem:  # noqa: BLE001 - the job's own thread raises it
             if len(jobs) > 1 and isinstance(problem, errors.StoreProblem):
                 for job in jobs:
@@ -425,17 +435,19 @@ class Database:
         for job in jobs:
             job.done = True
 
-    def _try_in_little_space(self, jobs: list[_Job]) -> None:
+    def _try_in_little_space(self, job: _Job) -> None:
         """Copy the log into the database, after which the log takes no space. That needs space itself: the reserve's.
 
         Then one more attempt. A transaction that deletes something may have what was reserved, others have the rest.
         """
         frees, size = self._frees, self._reserve.release()
         self._empty_log()
-        if not frees and not self._reserve.keep_again(size):
+        room = self._reserve.keep_again(size) if not (frees and job.repeatable) else True
+        if not (room and job.repeatable):
             raise errors.store_full(self.path)
         try:
-            self._transact(jobs)
+            with _Transaction(self, job.durable) as con:
+                job.result = job.work(con)
         finally:
             if frees:
                 self._empty_log()
@@ -450,42 +462,42 @@ class Database:
         finally:
             self.give(con)
 
-    def _transact(self, jobs: list[_Job]) -> None:
-        """Commit jobs in one transaction. The lock is held."""
-        con, broken = self.take(), False
-        durable = any(job.durable for job in jobs) if len(jobs) > 1 else jobs[0].durable
+    def begin(self, con: Connection, durable: bool) -> None:
+        if not durable:  # in WAL mode this endangers nothing but the newest commits
+            con.execute("PRAGMA synchronous = NORMAL")
+        con.execute("BEGIN IMMEDIATE")
+        con.frees = False
+        if con.data_version() != con.known:
+            self.check_schema(con)
+
+    def commit(self, con: Connection) -> None:
+        con.execute("COMMIT")
+        con.known = con.data_version()
+        self._wrote = True
+        if not self._reserve.kept:
+            self._reserve.keep()
+            self._checkpoint_at = self._reserve.log_pages()
+        if self._wal_pages >= self._checkpoint_at:
+            self._checkpoint(con)
+
+    def end(self, con: Connection, durable: bool, problem: BaseException | None) -> None:
+        """Leave no transaction open and give the connection back; raise the StoreProblem for an error of SQLite."""
+        broken = isinstance(problem, (apsw.Error, UnicodeDecodeError))
         try:
-            try:
-                if not durable:  # in WAL mode this endangers nothing but the newest commits
-                    con.execute("PRAGMA synchronous = NORMAL")
-                con.execute("BEGIN IMMEDIATE")
-                con.frees = False
-                try:
-                    if con.data_version() != con.known:
-                        self.check_schema(con)
-                    self._run_each(con, jobs)
-                    con.execute("COMMIT")
-                    con.known = con.data_version()
-                finally:
-                    if con.in_transaction:
-                        con.execute("ROLLBACK")
-                self._wrote = True
-                if not self._reserve.kept:
-                    self._reserve.keep()
-                    self._checkpoint_at = self._reserve.log_pages()
-                if self._wal_pages >= self._checkpoint_at:
-                    self._checkpoint(con)
-            finally:
-                if not durable:
-                    con.execute("PRAGMA synchronous = FULL")
-        except (apsw.Error, UnicodeDecodeError) as problem:
-            broken, self._frees = True, con.frees
-            raise self.translate(problem, con) from problem
-        finally:
-            if broken:
-                self._discard(con)
-            else:
-                self.give(con)
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+            if not durable:
+                con.execute("PRAGMA synchronous = FULL")
+        except apsw.Error:
+            broken = True
+        if not broken:
+            return self.give(con)
+        self._frees = con.frees
+        reason = self.translate(problem, con) if isinstance(problem, (apsw.Error, UnicodeDecodeError)) else None
+        self._discard(con)
+        if reason is not None:
+            raise reason from problem
+        return None
 
     def check_schema(self, con: Connection) -> None:
         """Refuse a schema that a newer version has brought in since this process opened the store."""
@@ -496,9 +508,6 @@ class Database:
 
     def _run_each(self, con: Connection, jobs: list[_Job]) -> None:
         """Several jobs, each in a savepoint. An error of a job is its own; an error of SQLite ends the transaction."""
-        if len(jobs) == 1:
-            jobs[0].result = jobs[0].work(con)
-            return
         for job in jobs:
             con.execute("SAVEPOINT job")
             try:
@@ -613,6 +622,33 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+class _Transaction:
+    """A transaction that commits, while the lock is held. Not a generator: those take longer than the rest of it."""
+
+    __slots__ = ("_con", "_db", "_durable")
+
+    def __init__(self, db: Database, durable: bool) -> None:
+        self._db = db
+        self._durable = durable
+        self._con = db.take()
+
+    def __enter__(self) -> Connection:
+        try:
+            self._db.begin(self._con, self._durable)
+        except (apsw.Error, errors.StoreProblem) as problem:
+            self._db.end(self._con, self._durable, problem)
+            raise
+        return self._con
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, _: object) -> None:
+        try:
+            if problem is None:
+                self._db.commit(self._con)
+        except apsw.Error as refused:
+            problem = refused
+        self._db.end(self._con, self._durable, problem)
 
 
 class PrivateCopy(Database):
