@@ -23,16 +23,8 @@ EVERY = "*"
 LOOK_BACK = 1_000  # changes that are searched for the session that was active last
 FOR_CLIENTS = ("mcp", "wrap", "gateway")  # a client's configuration names their options, and starts them anywhere
 SERVERS = (*FOR_CLIENTS, "serve")
-MAKING = (
-    *SERVERS,
-    "init",
-    "restore",
-    "import",
-    "dashboard",
-    "demo",
-    "trust",
-    "untrust",
-)  # may name what is not there yet
+# Commands that may name a store and a project that are not there yet.
+MAKING = (*SERVERS, "init", "restore", "import", "dashboard", "demo", "trust", "untrust", "token create")
 
 Draw = Callable[[render.Screen], None]
 
@@ -86,7 +78,7 @@ class Invocation:
     def _refuse_unknown_project(self, hold: Limpet) -> None:
         """The same in a store that several projects share. There, the first write begins a project."""
         operation = COMMANDS.get(self.command.words)
-        writes = operation is not None and not operation.read_only
+        writes = not operation.read_only if operation else self.command.words == "output keep"
         if writes or self.command.words in MAKING or not self.project or self.settings.own_store:
             return
         known = hold.store.projects(hold.scope.tenant)
