@@ -159,6 +159,9 @@ def peers() -> list[Contestant]:
 def run(sizes: Sizes) -> None:
     contestants = [ours(), floor(), *(peers() if sizes.peers else [])]
     place = stores.folder("stdio")
+    for name in ("call", "launch", "idle"):  # reading makes no store
+        with stores.open_ours(place / f"{name}.db") as hold:
+            hold.store.create()
     _calling(contestants, place, sizes)
     _launching(contestants, place, sizes)
     _answering(place, sizes)

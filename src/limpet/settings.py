@@ -156,10 +156,10 @@ class Settings(NamedTuple):
     root: str = "."  # path: the project's folder, where the journal is
     store_replica: str | None = None  # address: a streaming replica of the store, for searches
     name: str = ""  # name: of the project for people, at most 60 plain characters; by default its folder's
-    data: DataFolder | None = None  # the project's folder in the data folder
-    own_store: bool = False  # the store is the default one, in that folder
-    ignored: tuple[str, ...] = ()  # keys of the repository's configuration that do not count
-    remarks: tuple[str, ...] = ()  # for the person: what was ignored and why, that a repository was moved
+    data: DataFolder | None = None  # folder: of the project, in the data folder
+    own_store: bool = False  # switch: the store is the default one, in that folder
+    ignored: tuple[str, ...] = ()  # keys: of the repository's configuration that do not count
+    remarks: tuple[str, ...] = ()  # texts: what was ignored and why, or that a repository was moved
 
 
 TOP_KEYS = ("store", "project", "store_replica", "skills", "strict", "name")  # of Settings, in the config file
@@ -186,10 +186,10 @@ def _is_table(value: object) -> bool:
 class Paths(NamedTuple):
     """Where things are by default on this system, before anything is looked at."""
 
-    home: str  # the person's home folder
-    data: str  # the person's data folder
-    config: str  # the person's config file
-    shared: tuple[str, ...]  # folders that hold projects and are none
+    home: str  # path: the person's home folder
+    data: str  # path: the person's data folder
+    config: str  # path: the person's config file
+    shared: tuple[str, ...]  # paths: folders that hold projects and are none
 
 
 def process_environment() -> Mapping[str, str]:

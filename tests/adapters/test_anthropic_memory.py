@@ -244,6 +244,7 @@ def test_a_path_that_leads_elsewhere_is_refused_by_every_command(path: str, hold
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_odd_name_is_a_name(name: str, hold: Limpet, tmp_path: Path) -> None:
+    hold.store.create()
     before = sorted(tmp_path.iterdir())
     do(hold, "create", f"{ROOT}/{name}", file_text="text")
     assert hold.memory.read(name).content == "text"

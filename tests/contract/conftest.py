@@ -17,6 +17,7 @@ from limpet.wiring import choose_store
 def store(store_url: str) -> Iterator[Store]:
     """An empty store; the test runs once for each kind."""
     opened = choose_store(store_url)
+    opened.create()
     yield opened
     opened.close()
 

@@ -267,6 +267,7 @@ def test_matching_finds_exactly_the_entries_with_the_words(store: Store, asked: 
 
 def test_the_embedded_store_prepares_no_statement_again_for_other_values(tmp_path: Path, scope: Scope) -> None:
     store = SqliteStore(str(tmp_path / "limpet.db"))
+    store.create()
     again: dict[str, int] = {}
 
     def count(event: dict[str, Any]) -> None:

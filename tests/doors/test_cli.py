@@ -105,6 +105,9 @@ def test_options_may_stand_on_either_side_and_the_later_one_counts(cli: Cli, tmp
     cli.ok("note", "add", "two", "--store", other, "--project", "b")
     assert not cli.store.exists()
     assert cli.ask("--project", "a", "note", "list", "--store", other)["note_count"] == 1
+    cli.ok("output", "keep", "make", "--store", other, "--project", "c", stdin="done\n" * 2_000)
+    made = cli.ask("token", "create", "--name", "ci", "--scope", "read", "--store", other, "--project", "later")
+    assert made["projects"] == ["later"]
     ran = cli("--project", "a", "note", "list", "--store", other, "--project", "none")
     assert (ran.code, ran.err) == (
         3,

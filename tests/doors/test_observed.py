@@ -156,10 +156,15 @@ def talk(store: str, *options: str, **settings: str) -> subprocess.CompletedProc
         }
         for number, (name, arguments) in enumerate(calls)
     ]
-    command = [*stdio_command(store), "--project", "home", *options]
+    command = [*stdio_command(store), *options]
     sent = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
     done = subprocess.run(
-        command, input=sent, capture_output=True, env={**os.environ, **settings}, timeout=90, check=True
+        command,
+        input=sent,
+        capture_output=True,
+        env={**os.environ, "LIMPET_PROJECT": "home", **settings},
+        timeout=90,
+        check=True,
     )
     answers = [json.loads(line)["result"] for line in done.stdout.splitlines()]
     assert [bool(answer.get("isError")) for answer in answers] == [False, True, False]

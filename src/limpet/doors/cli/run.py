@@ -31,7 +31,7 @@ LOOK_BACK = 1_000  # changes that are searched for the session that was active l
 FOR_CLIENTS = ("mcp", "wrap", "gateway")  # a client's configuration names their options, and starts them anywhere
 SERVERS = (*FOR_CLIENTS, "serve")
 # Commands that may name a store or project that is not there yet.
-MAKING = (*SERVERS, "init", "restore", "import", "dashboard", "demo", "trust", "untrust")
+MAKING = (*SERVERS, "init", "restore", "import", "dashboard", "demo", "trust", "untrust", "token create")
 
 Draw = Callable[[render.Screen], None]
 INTERRUPTED = 130
@@ -89,7 +89,7 @@ class Invocation:
     def _refuse_unknown_project(self, hold: Limpet) -> None:
         """The same in a store that several projects share. There, the first write begins a project."""
         operation = COMMANDS.get(self.command.words)
-        writes = operation is not None and not operation.read_only
+        writes = not operation.read_only if operation else self.command.words == "output keep"
         if writes or self.command.words in MAKING or not self.project or self.settings.own_store:
             return
         known = hold.store.projects(hold.scope.tenant)
