@@ -166,6 +166,7 @@ def test_two_processes_that_forget_words_still_find_everything(
     """Each remembers which words are in the index, and the other may take them out."""
     path = str(tmp_path_factory.mktemp("forget") / "limpet.db")
     holds = [limpet.open(path, project="demo", session="one") for _ in range(2)]
+    holds[0].store.create()
     kept: dict[str, str] = {}
     for who, key, words in steps:
         store, scope = holds[who].store, holds[who].scope
