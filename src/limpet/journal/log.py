@@ -218,7 +218,7 @@ class JournalLog:
             old = [*(digest for record in self.records if record.kind == KNOWN for digest in record.details["texts"])]
             digests = list(dict.fromkeys([*old, *order]))[-limits.JOURNAL_KNOWN :]
             parts.append((KNOWN, b"", {"texts": digests}))
-        nothing = {"git": [], "merged": []}
+        nothing: dict[str, Any] = {"git": [], "merged": []}
         parts += [(SAVE, text, {}) if kind == SAVE else (TOOK, text, nothing) for kind, text in kept]
         if self.head is not None:
             saves = [digest_of(text) for kind, text in kept if kind == SAVE]
