@@ -111,7 +111,7 @@ class Stamp(NamedTuple):
     session: str
     now: int
     detail: Mapping[str, Any] = EMPTY
-    masking: Masking | None = None  # of secrets; None masks them too, and counts them for nobody
+    masking: Masking | None = None  # of secrets; None masks them too, without a count
 
 
 class Event(NamedTuple):

@@ -40,7 +40,7 @@ class System(Protocol):
         """Until then a new name in the folder may be gone after a power cut."""
 
     def create_file(self, path: str, *, new: bool = True) -> int:
-        """Open a file for reading and writing that this user alone can read, whatever the umask. With `new` it must not
+        """Open a file for reading and writing that this user alone can read, under any umask. With `new` it must not
         exist yet; otherwise an existing one keeps its mode."""
 
     def free_bytes(self, folder: str) -> int:
@@ -50,7 +50,7 @@ class System(Protocol):
         """Take space on the disk for an empty file."""
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and its missing parents, private to this user whatever the umask."""
+        """Create a folder and its missing parents, private to this user under any umask."""
 
 
 class Posix:

@@ -220,10 +220,10 @@ def test_a_log_of_a_later_version_is_left_alone(place: JournalFile) -> None:
 def test_the_log_stays_short(place: JournalFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "JOURNAL_STATES", 10)
     add(place, *range(100))
-    with place.known(create=False) as folder:
+    with place.state_folder(create=False) as folder:
         log = journal_log.JournalLog(folder)
     assert len(list(log.states())) <= 21
-    assert len(log.known) > 90
+    assert len(log.digests) > 90
 
 
 def test_a_program_that_saves_all_the_time_ends_a_change_after_its_limit(

@@ -88,7 +88,7 @@ def test_sentences_about_passwords_stay(text: str) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_what_was_kept_before_stays_and_a_value_masks_by_name(known: bool) -> None:
     kept = SAMPLES[0].secret
-    masked = Masking().text(f"{kept} and more", known=kept if known else "")
+    masked = Masking().text(f"{kept} and more", before=kept if known else "")
     assert (kept in masked) is known
     value = {"db": {"password": 12_345_678, "port": 5432}, "names": ["a", kept], "ok": None}
     clean = Masking().value(value)

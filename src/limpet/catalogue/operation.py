@@ -52,9 +52,9 @@ class Context(NamedTuple):
     def stamp(self, operation: str, detail: Mapping[str, Any] = EMPTY) -> Stamp:
         return Stamp(self.by, operation, self.session, self.now, detail, self.masking)
 
-    def masked(self, text: str, known: str = "") -> str:
+    def masked(self, text: str, before: str = "") -> str:
         """The text as it may be stored, for what is derived from it or written to a file. A store masks by itself."""
-        return (self.masking or Masking()).text(text, known)
+        return (self.masking or Masking()).text(text, before)
 
 
 class Caller(Protocol):

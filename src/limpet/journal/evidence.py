@@ -82,7 +82,7 @@ def elsewhere(root: str, quote: str) -> list[str]:
 def verified(place: JournalFile) -> dict[str, str]:
     """Digests of the lines of each identifier, as of the last verification."""
     try:
-        with place.known(create=False) as folder:
+        with place.state_folder(create=False) as folder:
             digests = json.loads(folder.read(_VERIFIED) or b"{}")
     except (OSError, ValueError):
         return {}
@@ -91,7 +91,7 @@ def verified(place: JournalFile) -> dict[str, str]:
 
 def remember_verified(place: JournalFile, digests: Mapping[str, str]) -> None:
     try:
-        with place.known(create=True) as folder:
+        with place.state_folder(create=True) as folder:
             folder.replace(_VERIFIED, json.dumps(dict(digests)).encode())
     except OSError as problem:
         raise trouble(place, problem) from problem

@@ -43,7 +43,7 @@ class JournalFile(NamedTuple):
     state: StateFolder
     name: str  # as configured, for messages
 
-    def known(self, *, create: bool) -> AbstractContextManager[OpenFolder]:
+    def state_folder(self, *, create: bool) -> AbstractContextManager[OpenFolder]:
         return opened(self.state, key_of(self.path), create=create)
 
 
@@ -53,7 +53,7 @@ class SavedFile(NamedTuple):
     merged: bool = False  # the file had other changes as well
     conflicts: tuple[MergeConflict, ...] = ()
     written: bool = True
-    contested: bool = False  # somebody saves all the time: the last save is merged by the next change
+    contested: bool = False  # a person saves all the time: the last save is merged by the next change
 
 
 def find(root: str, file: str, state: StateFolder) -> JournalFile:
@@ -132,7 +132,7 @@ def forget(place: JournalFile, texts: Sequence[str]) -> None:
 def _log(place: JournalFile) -> JournalLog | None:
     """What is known of the file, read without the lock and without writing anything."""
     try:
-        with place.known(create=False) as folder:
+        with place.state_folder(create=False) as folder:
             return JournalLog(folder)
     except FileNotFoundError:
         return None
@@ -247,7 +247,7 @@ class _KnownJournal:
         return None
 
     def record(self, data: bytes) -> None:
-        """Record a text that somebody else wrote, unless it says nothing new.
+        """Record a text that another writer wrote, unless it says nothing new.
 
         A text that is the beginning of a known one is a save that was caught halfway; its end is read later. Without
         a head, an older text would look like a newer one.
@@ -525,7 +525,7 @@ def _sync(folder: str) -> None:
 @contextmanager
 def _locked(place: JournalFile) -> Iterator[_KnownJournal]:
     try:
-        with place.known(create=True) as folder, _lock(place, folder):
+        with place.state_folder(create=True) as folder, _lock(place, folder):
             displaced = folder.folder(_DISPLACED, create=True)
             try:
                 journal = _KnownJournal(place, folder, displaced)

@@ -4,7 +4,7 @@ Records are appended and synced; each has a checksum that covers the one before 
 and ignored. Texts are stored as the difference to the text before them.
 
     TOOK    the file has this text, and it contains everything known
-    SAVE    somebody else put this text into the file; it is to be merged
+    SAVE    another writer put this text into the file; it is to be merged
     INTENT  this text is about to be put into the file, with everything known in it
     COMMIT  the text of the last intent was put into the file
     ABORT   it was not
@@ -66,7 +66,7 @@ class JournalLog:
         self.git: list[str] = []  # what git had when the head was written
         self.intent: Record | None = None  # without an end
         self._intended = b""
-        self.known: set[str] = set()  # digests of every text there was
+        self.digests: set[str] = set()  # digests of every text there was
         self.pending: dict[str, bytes] = {}  # saves that are not merged, oldest first
         self.forgot = False  # whether older texts were dropped
         data = self._folder.read(NAME) or b""
@@ -91,7 +91,7 @@ class JournalLog:
         kind, details = record.kind, record.details
         if kind in _TEXTS:
             self._last = _text(record, self._last)
-            self.known.add(details["text"])
+            self.digests.add(details["text"])
         if kind == TOOK:
             self._moved(self._last, details)
         elif kind == SAVE:
@@ -101,7 +101,7 @@ class JournalLog:
         elif kind == COMMIT and self.intent is not None:
             self._moved(self._intended, self.intent.details)
         elif kind == KNOWN:
-            self.known.update(details["texts"])
+            self.digests.update(details["texts"])
             self.forgot = True
         if kind in (COMMIT, ABORT, TOOK):
             self.intent = None
@@ -117,7 +117,7 @@ class JournalLog:
         return self._intended
 
     def is_known(self, text: bytes) -> bool:
-        return digest_of(text) in self.known
+        return digest_of(text) in self.digests
 
     def is_beginning(self, data: bytes) -> bool:
         """Whether a known text begins with this one, or would have if a crash had not cut it off."""
@@ -201,7 +201,7 @@ class JournalLog:
     def compact(self, without: Callable[[bytes], bool] | None = None) -> None:
         """Write the log again with the newest texts, and digests of the others.
 
-        `without` names texts that must go now, for instance because somebody purged what they contain. The head and
+        `without` names texts that must go now, for instance because what they contain was purged. The head and
         what is pending stay, less the pending ones that must go. A crash leaves the old log or the new one.
         """
         if self.intent is not None:

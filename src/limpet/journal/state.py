@@ -1,8 +1,8 @@
 """The state folder: what Limpet keeps about each journal file, opened without following links.
 
 The caller says where it is, as a folder it trusts and the names below it. Those names may have come with a repository
-that somebody else wrote, so each is opened relative to the one before it, and a link or a folder of another user is
-refused. Everything below belongs to this user alone: folders have mode 0700 and files 0600, whatever the umask is.
+that a stranger wrote, so each is opened relative to the one before it, and a link or a folder of another user is
+refused. Everything below belongs to this user alone: folders have mode 0700 and files 0600, under any umask.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class OpenFolder:
         os.fsync(self.handle)
 
     def folder(self, name: str, *, create: bool) -> OpenFolder:
-        """A folder in this one. Without `create`, a missing one is a FileNotFoundError."""
+        """A folder in this one. Without `create`, a missing folder is a FileNotFoundError."""
         path = self._path(name)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         if create:
@@ -148,7 +148,7 @@ class OpenFolder:
 
 @contextmanager
 def opened(state: StateFolder, key: str, *, create: bool) -> Iterator[OpenFolder]:
-    """The folder of one journal file. Without `create` nothing is written; a missing one is a FileNotFoundError."""
+    """The folder of one journal file. Without `create` nothing is written; a missing folder is a FileNotFoundError."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     base = state.data.make() if state.data is not None and create else state.base
     folder = OpenFolder(_open_base(base, flags), base)

@@ -57,7 +57,7 @@ def put_items(ctx: Context, puts: Sequence[Put]) -> None:
 def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[int, MemoryItem]]:
     """The items below a path, newest first, with score 0; with a query those that match it, best first.
 
-    A query without a visible character is no query: it lists every item, whatever its value.
+    A query without a visible character is no query: it lists every item, with any value.
     """
     page = ctx.store.entries.list(ctx.scope, Listing((MEMORY,), limit=limits.ITEMS_READ))
     below = [(entry, item) for entry in page.entries if (item := _item(entry)).path[: len(prefix)] == prefix]

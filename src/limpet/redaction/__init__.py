@@ -33,14 +33,14 @@ class Redacted(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def redact(text: str, marks: Marks | None = None, known: str = "") -> Redacted:
-    """Mask every secret of a known kind, except those that `known` contains.
+def redact(text: str, marks: Marks | None = None, before: str = "") -> Redacted:
+    """Mask every secret of a known kind, except those that `before` contains.
 
     `marks` are the results of `find_marks` for the text, if there are any.
     """
     if marks is None and not may_hold(text):
         return Redacted(text, 0, ())
-    masked: Redacted = _search().redact(text, marks, known)
+    masked: Redacted = _search().redact(text, marks, before)
     return masked
 
 
@@ -58,36 +58,36 @@ class Masking:
         self.keep = keep
         self._masked: dict[str, Redacted] = {}  # by the text it was, because a store may decide twice
 
-    def text(self, text: str, known: str = "") -> str:
-        """The text as it may be stored. Secrets that `known`, the text before, contains were kept by a person."""
+    def text(self, text: str, before: str = "") -> str:
+        """The text as it may be stored. Secrets that `before`, the earlier text, contains were kept by a person."""
         if self.keep:
             return text
-        masked = redact(text, known=known)
+        masked = redact(text, before=before)
         if masked.count:
             self._masked[text] = masked
         return masked.text
 
-    def value(self, value: Any, known: str = "", name: str = "") -> Any:
+    def value(self, value: Any, before: str = "", name: str = "") -> Any:
         """The same for a JSON value; `name` is what it is called, because a name can make a text a secret."""
         if self.keep or not (value or name):
             return value
         if isinstance(value, str) and not name:
-            return self.text(value, known)
+            return self.text(value, before)
         line = json.dumps({name: value} if name else value, ensure_ascii=False, default=str)
-        if not redact(line, known=known).count:
+        if not redact(line, before=before).count:
             return value
         if isinstance(value, Mapping):
-            return {self.text(str(key), known): self.value(inner, known, str(key)) for key, inner in value.items()}
+            return {self.text(str(key), before): self.value(inner, before, str(key)) for key, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self.value(inner, known, name) for inner in value]
-        return self._leaf(value, known, line)
+            return [self.value(inner, before, name) for inner in value]
+        return self._leaf(value, before, line)
 
-    def _leaf(self, value: Any, known: str, line: str) -> Any:
+    def _leaf(self, value: Any, before: str, line: str) -> Any:
         """A text or a number that is a secret, or contains one."""
-        text = self.text(value, known) if isinstance(value, str) else ""
+        text = self.text(value, before) if isinstance(value, str) else ""
         if MASK in text:
             return text
-        masked = redact(line, known=known)
+        masked = redact(line, before=before)
         self._masked[line] = masked
         start = masked.text.index(MASK)
         return masked.text[start : masked.text.index("]", start) + 1]

@@ -22,14 +22,14 @@ def masked(kind: str, key: str | None, before: Entry | None, draft: T, stamp: St
         return draft
     if before is None and key is not None and redact(key).count:
         raise errors.secret_in_name(kind)
-    known = "" if before is None else "\n".join((before.content, _json(before.extra), *before.tags))
+    earlier = "" if before is None else "\n".join((before.content, _json(before.extra), *before.tags))
     content, extra, tags = draft.content, draft.extra, draft.tags
     if before is None or content != before.content:
-        content = _content(kind, key or "", content, masking, known)
+        content = _content(kind, key or "", content, masking, earlier)
     if extra:
-        extra = masking.value(extra, known)
+        extra = masking.value(extra, earlier)
     if tags:
-        tags = tuple(masking.text(tag, known) for tag in tags)
+        tags = tuple(masking.text(tag, earlier) for tag in tags)
     return draft._replace(content=content, extra=extra, tags=tags)
 
 
@@ -39,18 +39,18 @@ def masked_entry(entry: Entry, masking: Masking) -> Entry:
     return entry._replace(content=draft.content, extra=draft.extra, tags=draft.tags)
 
 
-def _content(kind: str, key: str, content: str, masking: Masking, known: str) -> str:
+def _content(kind: str, key: str, content: str, masking: Masking, earlier: str) -> str:
     """The content; in memory and state the key is the name of a value, and can make it a secret."""
     if kind == STATE:
         try:
             value = json.loads(content)
         except ValueError:
-            return masking.text(content, known)
-        clean = masking.value(value, known, key)
+            return masking.text(content, earlier)
+        clean = masking.value(value, earlier, key)
         return content if clean is value else _json(clean)
     if kind == MEMORY and content and not any(sign.isspace() for sign in content):
-        return str(masking.value(content, known, key))
-    return masking.text(content, known)
+        return str(masking.value(content, earlier, key))
+    return masking.text(content, earlier)
 
 
 def _json(value: object) -> str:

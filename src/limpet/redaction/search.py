@@ -34,15 +34,15 @@ _APART = "\n-----\0\n"  # no finder reads across this
 _ROUNDS = 32
 
 
-def redact(text: str, marks: Marks | None = None, known: str = "") -> Redacted:
-    """Mask every secret of a known kind, except those that `known` contains.
+def redact(text: str, marks: Marks | None = None, before: str = "") -> Redacted:
+    """Mask every secret of a known kind, except those that `before` contains.
 
     `marks` are the results of `find_marks` for the text, if there are any.
     """
     count = 0
     kinds: set[str] = set()
     for _ in range(_ROUNDS):
-        spans = [span for span in secrets(text, marks) if not known or text[span.start : span.end] not in known]
+        spans = [span for span in secrets(text, marks) if not before or text[span.start : span.end] not in before]
         if not spans:
             break
         text, marks = _masked(text, spans), None

@@ -129,7 +129,7 @@ def restore_late(hook: Hook) -> Outcome:
 
 
 def prompt(hook: Hook) -> Outcome:
-    """Before a prompt: see whether a compaction removed the context, or somebody else changed the notepad."""
+    """Before a prompt: see whether a compaction removed the context, or another writer changed the notepad."""
     ctx = opened(hook)
     if hook_state.take(ctx):
         return Outcome(next_action="restore")
@@ -137,7 +137,7 @@ def prompt(hook: Hook) -> Outcome:
 
 
 def show_notepad(hook: Hook) -> Outcome:
-    """Show the model the notepad after somebody else changed it."""
+    """Show the model the notepad after another writer changed it."""
     ctx = opened(hook)
     pad = notepad.read_notepad(ctx)
     text = f"The notepad was changed by somebody else.\n\n{notepad.section(pad)}"

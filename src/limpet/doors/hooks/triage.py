@@ -25,7 +25,7 @@ UNTOUCHED_TOOLS = (
     *("read_many_files", "view*", "create", "replace", "apply_patch", "str_replace*", "*patch*"),
     *("task*", "agent*", "*subagent*", "spawn_agent*", "skill", "toolsearch", "todo*", "update_plan", "exitplanmode"),
 )
-# Limpet's own tools, whatever prefix the agent gives them.
+# Limpet's own tools, with any prefix that the agent gives them.
 OWN_TOOLS = ("*limpet*", "*scratchpad_*", "*_notepad", "*recall", "*search_notes", "*list_notes", "*search_memory")
 OWN_PREFIX = "limpet_"  # of Limpet's tools, in agents that do not name the session
 

@@ -2,7 +2,7 @@
 
 uvicorn bounds how long an idle connection stays, and nothing else. Here the head of a request has to come within some
 seconds, its body has to go on coming, and an answer has to be read. When all places are taken, a new connection takes
-the place of the one whose request has been incomplete for longest; if there is none, it is refused. So somebody without
+the place of the one whose request has been incomplete for longest; if there is none, it is refused. So a client without
 a credential can neither keep others out nor use up the descriptors of the process.
 """
 

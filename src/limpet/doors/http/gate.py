@@ -228,7 +228,7 @@ class Gate:
         try:
             answer = await self._handlers[admitted.name](Request(scope, receive), admitted.visit)
         except ClientDisconnect:
-            return  # the client hung up while it sent the body: there is nobody to answer
+            return  # the client hung up while it sent the body: there is no one to answer
         except refusals.Refused as problem:
             answer = problem.answer
         except LimpetError as problem:

@@ -125,7 +125,7 @@ class OAuth:
         self._keys.refresh()
 
     def principal(self, token: str) -> Principal | None:
-        """Who the token speaks for; None when it is not good. Waits for the provider unless somebody else does."""
+        """Who the token speaks for; None when it is not good. Waits for the provider unless another request does."""
         try:
             return self._who(self._claims(token))
         except (_InvalidToken, jwt.PyJWTError, BadInput, ValueError, RecursionError) as problem:

@@ -173,7 +173,7 @@ class Wrapper:
         return isinstance(name, str) and self._listing.read_tool(name) is not None
 
     def _cancel(self, message: Json) -> bool:
-        """Forget a cancelled request. True if the upstream has not got it and need not be told."""
+        """Forget a cancelled request. True if the upstream has not got it and need not hear of it."""
         params = message.get("params")
         key = rewrite.key_of(params.get("requestId")) if isinstance(params, dict) else None
         if key is None:

@@ -54,7 +54,7 @@ _forking = threading.local()  # the databases that the fork of this thread close
 class Connection(apsw.Connection):
     in_memory = False
     frees = False  # whether the running transaction deletes something
-    known = -1  # the data version, which every commit changes, for which the schema is known to be this one
+    checked_version = -1  # the data version, which every commit changes, for which the schema is known to be this one
 
     def rows(self, sql: str, values: Any = ()) -> list[Row]:
         return cast("list[Row]", self.execute(sql, values).fetchall())
@@ -198,7 +198,7 @@ class Database:
             raise errors.not_a_store(self.path, "the file is not an SQLite database")
 
     def _create(self) -> None:
-        """Create the file before SQLite does, so that it is private whatever the umask."""
+        """Create the file before SQLite does, so that it is private under any umask."""
         try:
             platform.here.make_folder(os.path.dirname(self.path))
             os.close(platform.here.create_file(self.path))
@@ -310,7 +310,7 @@ class Database:
         con = self.take()
         try:
             result = work(con)
-            if con.data_version() != con.known:  # another connection had written
+            if con.data_version() != con.checked_version:  # another connection had written
                 self.check_schema(con)
             return result
         except (apsw.Error, UnicodeDecodeError) as problem:
@@ -467,14 +467,14 @@ class Database:
             con.execute("PRAGMA synchronous = NORMAL")
         con.execute("BEGIN IMMEDIATE")
         con.frees = False
-        if con.data_version() != con.known:
+        if con.data_version() != con.checked_version:
             self.check_schema(con)
 
     def commit(self, con: Connection) -> None:
         con.execute("COMMIT")
-        con.known = con.data_version()
+        con.checked_version = con.data_version()
         self._wrote = True
-        if not self._reserve.kept:
+        if not self._reserve.exists:
             self._reserve.keep()
             self._checkpoint_at = self._reserve.log_pages()
         if self._wal_pages >= self._checkpoint_at:
@@ -504,7 +504,7 @@ class Database:
         ((version,),) = con.rows("PRAGMA user_version")
         if int(version) > SCHEMA:
             raise errors.store_too_new(self.path, version, SCHEMA)
-        con.known = con.data_version()
+        con.checked_version = con.data_version()
 
     def _run_each(self, con: Connection, jobs: list[_Job]) -> None:
         """Several jobs, each in a savepoint. An error of a job is its own; an error of SQLite ends the transaction."""

@@ -65,9 +65,9 @@ class WriteLock:
         hold, began, looks = _Hold(lock), time.monotonic(), 0
         while True:
             waited = time.monotonic() - began
-            held = hold.seconds(waited)
-            if waited >= most_seconds or held >= most_seconds:
-                raise errors.store_busy(holder(lock), self._place, max(waited, held))
+            held_seconds = hold.seconds(waited)
+            if waited >= most_seconds or held_seconds >= most_seconds:
+                raise errors.store_busy(holder(lock), self._place, max(waited, held_seconds))
             looks += 1
             time.sleep(min(_pause(queue is None, looks, waited), most_seconds))
             if queue is None or waited > PAST_SECONDS:
@@ -98,7 +98,7 @@ class _Hold:
     def __init__(self, lock: int) -> None:
         self._lock = lock
         self._since = time.time()
-        self._noted = False
+        self._note_exists = False
         self._next_look = 0.0
 
     def seconds(self, waited: float) -> float:
@@ -110,14 +110,14 @@ class _Hold:
     def _look(self, waited: float) -> None:
         since = read_note(self._lock)
         if since is not None:
-            self._since, self._noted = min(since, time.time()), True
-        elif self._noted:  # another process had the lock in the meantime
-            self._since, self._noted = time.time(), False
+            self._since, self._note_exists = min(since, time.time()), True
+        elif self._note_exists:  # another process had the lock in the meantime
+            self._since, self._note_exists = time.time(), False
         elif waited >= limits.LOCK_NOTE_SECONDS:
             os.ftruncate(self._lock, 0)
             os.lseek(self._lock, 0, os.SEEK_SET)
             os.write(self._lock, f"{self._since:.3f}\n".encode())
-            self._noted = True
+            self._note_exists = True
 
 
 def read_note(lock: int) -> float | None:

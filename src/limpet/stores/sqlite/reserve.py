@@ -16,21 +16,21 @@ from limpet import limits, platform
 class Reserve:
     def __init__(self, path: str) -> None:
         self._path = f"{path}.reserve"
-        self.kept = False  # known to exist
+        self.exists = False  # known to exist
 
     def keep(self) -> bool:
         """Take half of the space that is left, within bounds. The write lock is held. False when too little is left."""
-        if not self.kept and not os.path.exists(self._path):
+        if not self.exists and not os.path.exists(self._path):
             free = self._free()
             size = min(limits.RESERVE_BYTES, free // 2)
             if size < limits.RESERVE_LEAST_BYTES or not self._take(size):
                 return False
-        self.kept = True
+        self.exists = True
         return True
 
     def release(self) -> int:
         """Give the space back to the disk. How much it was."""
-        self.kept = False
+        self.exists = False
         try:
             size = os.stat(self._path).st_size
             os.unlink(self._path)
@@ -42,8 +42,8 @@ class Reserve:
         """Take back what was released, or what is left of it. Whether a write that frees nothing has room beside it."""
         free = self._free()
         if (less := min(size, free - limits.RESERVE_MARGIN_BYTES)) >= limits.RESERVE_LEAST_BYTES:
-            self.kept = self._take(less)
-        return self.kept and free >= size + limits.RESERVE_LEAST_BYTES
+            self.exists = self._take(less)
+        return self.exists and free >= size + limits.RESERVE_LEAST_BYTES
 
     def log_pages(self) -> int:
         """How long the log may get. Where space is scarce, no longer than the reserve can take into the database."""
