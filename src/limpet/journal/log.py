@@ -4,7 +4,7 @@ Records are appended and synced; each has a checksum that covers the one before 
 and ignored. Texts are stored as the difference to the text before them.
 
     TOOK    the file has this text, and it contains everything known
-    SAVE    somebody else put this text into the file; it is to be merged
+    SAVE    a person or another program put this text into the file; it is to be merged
     INTENT  this text is about to be put into the file, with everything known in it
     COMMIT  the text of the last intent was put into the file
     ABORT   it was not
@@ -201,7 +201,7 @@ class JournalLog:
     def compact(self, without: Callable[[bytes], bool] | None = None) -> None:
         """Write the log again with the newest texts, and digests of the others.
 
-        `without` names texts that must go now, for instance because somebody purged what they contain. The head and
+        `without` names texts that must go now, for instance because what they contain was purged. The head and
         what is pending stay, less the pending ones that must go. A crash leaves the old log or the new one.
         """
         if self.intent is not None:
@@ -218,7 +218,7 @@ class JournalLog:
             old = [*(digest for record in self.records if record.kind == KNOWN for digest in record.details["texts"])]
             digests = list(dict.fromkeys([*old, *order]))[-limits.JOURNAL_KNOWN :]
             parts.append((KNOWN, b"", {"texts": digests}))
-        nothing = {"git": [], "merged": []}
+        nothing: dict[str, Any] = {"git": [], "merged": []}
         parts += [(SAVE, text, {}) if kind == SAVE else (TOOK, text, nothing) for kind, text in kept]
         if self.head is not None:
             saves = [digest_of(text) for kind, text in kept if kind == SAVE]

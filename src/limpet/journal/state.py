@@ -1,8 +1,8 @@
 """The state folder: what Limpet keeps about each journal file, opened without following links.
 
 The caller says where it is, as a folder it trusts and the names below it. Those names may have come with a repository
-that somebody else wrote, so each is opened relative to the one before it, and a link or a folder of another user is
-refused. Everything below belongs to this user alone: folders have mode 0700 and files 0600, whatever the umask is.
+that a stranger wrote, so each is opened relative to the one before it, and a link or a folder of another user is
+refused. Everything below belongs to this user alone: folders have mode 0700 and files 0600, under any umask.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from limpet import errors
@@ -60,16 +60,15 @@ class OpenFolder:
             if problem.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
                 raise errors.journal_state_unsafe(self._path(name), "it is a link or not a file") from None
             raise
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(os.close, handle)
             info = os.fstat(handle)
             if not stat.S_ISREG(info.st_mode):
                 raise errors.journal_state_unsafe(self._path(name), "it is not a file")
             _owned(info, self._path(name))
             if stat.S_IMODE(info.st_mode) != 0o600:
                 os.fchmod(handle, 0o600)
-        except BaseException:
-            os.close(handle)
-            raise
+            on_error.pop_all()
         return handle
 
     def read(self, name: str) -> bytes | None:
@@ -107,7 +106,7 @@ class OpenFolder:
         os.fsync(self.handle)
 
     def folder(self, name: str, *, create: bool) -> OpenFolder:
-        """A folder in this one. Without `create`, a missing one is a FileNotFoundError."""
+        """A folder in this one. Without `create`, a missing folder is a FileNotFoundError."""
         path = self._path(name)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         if create:
@@ -121,14 +120,13 @@ class OpenFolder:
             if problem.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise errors.journal_state_unsafe(path, "it is a link or not a folder") from None
             raise
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(os.close, handle)
             info = os.fstat(handle)
             _owned(info, path)
             if stat.S_IMODE(info.st_mode) != 0o700 and name != PROJECT:  # .limpet is shared with other parts
                 os.fchmod(handle, 0o700)
-        except BaseException:
-            os.close(handle)
-            raise
+            on_error.pop_all()
         return OpenFolder(handle, path)
 
     def close(self) -> None:
@@ -140,7 +138,7 @@ class OpenFolder:
 
 @contextmanager
 def opened(state: StateFolder, key: str, *, create: bool) -> Iterator[OpenFolder]:
-    """The folder of one journal file. Without `create` nothing is written; a missing one is a FileNotFoundError."""
+    """The folder of one journal file. Without `create` nothing is written; a missing folder is a FileNotFoundError."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     folder = OpenFolder(os.open(state.base, flags), state.base)
     try:
