@@ -154,6 +154,8 @@ JOURNAL_FIELD_MAX_CHARS = 2_000  # one field of an entry; longer text belongs in
 JOURNAL_QUOTE_MAX_LINES = 20  # lines of a quote: evidence is read, not scrolled
 JOURNAL_SCENARIOS = 3  # test scenarios of a decision: the usual case, an edge, a failure
 JOURNAL_SOURCE_MAX_BYTES = 8 << 20  # a file that evidence names; bigger ones are data, not source
+JOURNAL_QUICK_BYTES = 512 << 10  # a file that evidence names, when a session waits for its start
+JOURNAL_GIT_ASKED = 50  # pieces of evidence of one verification about which git is asked: each takes two processes
 JOURNAL_LEVEL_1_LEAST = 60  # tokens: below this, three decisions can no longer be distinguished
 
 # Hooks and files of coding agents

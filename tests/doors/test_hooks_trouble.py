@@ -73,6 +73,24 @@ def test_unknown_names(place: Place) -> None:
     assert "Tabs" in place.hook("another", "session-start", {"session_id": "x"})["context"]
 
 
+@pytest.mark.parametrize("kind", ["hostile", "huge", "pipe", "link"])
+def test_a_journal_of_any_kind_does_not_keep_the_rest_away(place: Place, tmp_path: Path, kind: str) -> None:
+    with place.open() as hold:
+        hold.memory.write("style", "Tabs")
+    file = place.project / "NOTES.md"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "link":
+        (tmp_path / "outside.md").write_text("## Active Context\n- **Status**: of somebody else\n")
+        file.symlink_to(tmp_path / "outside.md")
+    else:
+        file.write_text("<<<<<<< a\n=======\n>>>>>>> b\n" * (9_000 if kind == "hostile" else 500_000))
+    text = place.hook("another", "session-start", {"session_id": "x"})["context"]
+    assert "Tabs" in text
+    assert "of somebody else" not in text
+    assert ("too many to read" in text) == (kind == "huge")
+
+
 def test_a_store_that_is_locked_holds_nobody_up(place: Place) -> None:
     with place.open() as hold:
         hold.session("earlier").handoff.write("Casts come next.")

@@ -45,6 +45,7 @@ DISPLACED = '                displaced = _data(_settled(self.place, temporary, c
 ASIDE = "                self.record(displaced)\n                self.put_aside(temporary, digest_of(displaced))\n"
 LEFT = "                    self.put_aside(path, digest_of(data))\n"
 LATE = "if not stat.S_ISREG(info.st_mode) or info.st_mtime_ns <= int(put_aside) - 100_000_000:\n"
+SYNC = "            os.fdatasync(self._handle)\n"
 SAVED = '            self.pending[details["text"]] = self._last\n'
 TAGS = (
     '            "SELECT label, count FROM tallies WHERE tenant = ? AND project = ? AND kind = ? AND session = ? "\n'
@@ -64,7 +65,11 @@ BUGS = (
         "a new name is not synced",
         "power",
         30,
-        (("journal/file.py", "        os.fsync(handle)\n    finally:\n", "        pass\n    finally:\n"),),
+        (
+            ("journal/file.py", "        os.fsync(handle)\n    finally:\n", "        pass\n    finally:\n"),
+            ("journal/log.py", SYNC, SYNC.replace("os.fdatasync", "parts[0][0] == COMMIT or os.fdatasync")),
+        ),
+        "nor the commit in the journal's log, whose sync would do for both on ext4",
     ),
     Bug(
         "acknowledged before the commit",

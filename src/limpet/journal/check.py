@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from limpet import limits
 from limpet.journal import evidence as proof
 from limpet.journal import file as files
 from limpet.journal.document import edit, entries, lint, quotes
@@ -18,6 +20,7 @@ from limpet.journal.recover import Journal, journal_of, stamp_of
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json
 
+_CACHED = 16  # files: evidence often names the same one
 _PLACE = re.compile(r"\[([^\[\]\n]{1,1000})\]")
 
 
@@ -71,10 +74,13 @@ def verify_notes(ctx: Context, check: bool = False, fix: bool = False) -> Verifi
 
 def _evidence(journal: Journal, doc: JournalDocument) -> list[Checked]:
     checks = []
+    asked = 0
+    read = lru_cache(maxsize=_CACHED)(partial(proof.source, journal.root))
     for placed in entries.decisions(doc):
         for item in placed.entry.evidence:
-            verdict = proof.still(journal.root, item)
+            verdict = proof.still(journal.root, item, ask_git=asked < limits.JOURNAL_GIT_ASKED, read=read)
             if verdict is not None:
+                asked += verdict.state != FRESH
                 checks.append(Checked(doc.line_number(placed.start), placed.entry.title, str(item.ref), verdict))
     return checks
 

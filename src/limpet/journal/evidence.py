@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from limpet import limits
 from limpet.journal import git
@@ -18,6 +18,7 @@ from limpet.journal.document.quotes import FRESH, MOVED, Verdict, judge
 from limpet.journal.file import JournalFile, trouble
 
 _VERIFIED = "verified.json"
+Reader = Callable[[str], str | None]
 
 
 def source(root: str, path: str) -> str | None:
@@ -44,14 +45,23 @@ def source(root: str, path: str) -> str | None:
         os.close(handle)
 
 
+def is_quick(root: str, path: str) -> bool:
+    """Whether a file is small enough to be read while a session waits for its start."""
+    try:
+        return os.stat(os.path.join(root, path)).st_size <= limits.JOURNAL_QUICK_BYTES
+    except (OSError, ValueError):
+        return True  # missing: nothing is read
+
+
 # --- quotes -----------------------------------------------------------------------------------------------------------
 
 
-def still(root: str, evidence: Evidence, *, ask_git: bool = True) -> Verdict | None:
+def still(root: str, evidence: Evidence, *, ask_git: bool = True, read: Reader | None = None) -> Verdict | None:
     """Whether evidence still holds; None for what a person said, which no file can show."""
     if evidence.ref is None or not evidence.quote:
         return None
-    verdict = judge(evidence.quote, evidence.ref, source(root, evidence.ref.path))
+    text = read(evidence.ref.path) if read else source(root, evidence.ref.path)
+    verdict = judge(evidence.quote, evidence.ref, text)
     return with_git(root, evidence.quote, verdict) if ask_git else verdict
 
 

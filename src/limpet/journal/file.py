@@ -53,7 +53,7 @@ class SavedFile(NamedTuple):
     merged: bool = False  # the file had other changes as well
     conflicts: tuple[MergeConflict, ...] = ()
     written: bool = True
-    contested: bool = False  # a person saves all the time: the last save is merged by the next change
+    contested: bool = False  # another program saves all the time: its last save is merged by the next change
 
 
 def find(root: str, file: str, state: StateFolder) -> JournalFile:
@@ -247,7 +247,7 @@ class _KnownJournal:
         return None
 
     def record(self, data: bytes) -> None:
-        """Record a text that another writer wrote, unless it says nothing new.
+        """Record a text that another program wrote, unless it says nothing new.
 
         A text that is the beginning of a known one is a save that was caught halfway; its end is read later. Without
         a head, an older text would look like a newer one.

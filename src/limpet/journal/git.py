@@ -5,7 +5,7 @@ A repository may come from a stranger, with its `.git/config`. No setting in it 
 - the environment is built here. Variables of git are not passed on; in particular, with GIT_DIR git would skip its
   check of who owns the repository (safe.directory).
 - settings that start programs are overridden for the call, and network protocols are switched off, because a partial
-  clone fetches missing objects with the command that the remote names.
+  clone fetches missing objects with a command that its remote names.
 - the subcommands read objects (`cat-file`, `rev-list`, `grep --cached`). None of them reads or writes files of the
   working tree, which clean and smudge filters would see, or prints a difference, for which text converters run.
 

@@ -4,7 +4,7 @@ Records are appended and synced; each has a checksum that covers the one before 
 and ignored. Texts are stored as the difference to the text before them.
 
     TOOK    the file has this text, and it contains everything known
-    SAVE    another writer put this text into the file; it is to be merged
+    SAVE    a person or another program put this text into the file; it is to be merged
     INTENT  this text is about to be put into the file, with everything known in it
     COMMIT  the text of the last intent was put into the file
     ABORT   it was not

@@ -10,6 +10,7 @@ from limpet.journal import evidence as proof
 from limpet.journal import file as files
 from limpet.journal import state
 from limpet.journal.document import edit, entries, recover
+from limpet.journal.document.entries import Evidence
 from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.quotes import FRESH, MOVED
 from limpet.journal.document.recover import Recovered
@@ -22,6 +23,7 @@ from limpet.text import tokens
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json
 
+CHECKED = 5  # pieces of evidence of a decision that recovery checks
 TOO_LONG = "{file} has {size:,} bytes, too many to read at every start; recover_notes reads it."
 
 
@@ -88,11 +90,16 @@ def stale(journal: Journal, doc: JournalDocument) -> dict[int, str]:
     worst: dict[int, str] = {}
     for placed in entries.decisions(doc):
         if placed.start in last:
-            verdicts = [proof.still(journal.root, item, ask_git=False) for item in placed.entry.evidence]
+            checked = [item for item in placed.entry.evidence[:CHECKED] if _is_quick(journal, item)]
+            verdicts = [proof.still(journal.root, item, ask_git=False) for item in checked]
             states = {verdict.state for verdict in verdicts if verdict is not None} - {FRESH, MOVED}
             if states:
                 worst[placed.start] = sorted(states)[-1]
     return worst
+
+
+def _is_quick(journal: Journal, item: Evidence) -> bool:
+    return item.ref is None or proof.is_quick(journal.root, item.ref.path)
 
 
 def recovered_json(value: Recovered) -> Json:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from limpet import errors
@@ -68,16 +68,15 @@ class OpenFolder:
             if problem.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
                 raise errors.journal_state_unsafe(self._path(name), "it is a link or not a file") from None
             raise
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(os.close, handle)
             info = os.fstat(handle)
             if not stat.S_ISREG(info.st_mode):
                 raise errors.journal_state_unsafe(self._path(name), "it is not a file")
             _owned(info, self._path(name))
             if stat.S_IMODE(info.st_mode) != 0o600:
                 os.fchmod(handle, 0o600)
-        except BaseException:
-            os.close(handle)
-            raise
+            on_error.pop_all()
         return handle
 
     def read(self, name: str) -> bytes | None:
@@ -129,14 +128,13 @@ class OpenFolder:
             if problem.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise errors.journal_state_unsafe(path, "it is a link or not a folder") from None
             raise
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(os.close, handle)
             info = os.fstat(handle)
             _owned(info, path)
             if stat.S_IMODE(info.st_mode) != 0o700 and name != PROJECT:  # .limpet is shared with other parts
                 os.fchmod(handle, 0o700)
-        except BaseException:
-            os.close(handle)
-            raise
+            on_error.pop_all()
         return OpenFolder(handle, path)
 
     def close(self) -> None:

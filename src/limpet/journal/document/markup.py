@@ -135,7 +135,7 @@ def scan(text: str) -> JournalDocument:
 
 
 def _clashes(text: str) -> tuple[tuple[int, int], ...]:
-    """The spans from the first mark of a conflict to its last. One pass: a file may have thousands that never end."""
+    """The spans from the first mark of a conflict to its last. One pass: a file may have thousands without an end."""
     spans = []
     begin = None
     for mark in _CLASH_MARK.finditer(text) if "<<<<<<< " in text else ():

@@ -65,7 +65,7 @@ def origin(states: Callable[[], Iterable[str]], text: str, *, forgot: bool = Fal
     """The text that a saved one was edited from, among all states of the file, oldest first.
 
     It is the oldest state with all those lines of the text that any state has: an older one lacks lines that its
-    editor must have seen, and a newer one may have entries that the editor never showed, which would then look deleted.
+    editor must have seen, and a newer one may have entries that the editor did not show, which would then look deleted.
     `forgot` says that states before the first one are gone. A text as old as that deletes nothing.
     """
     wanted = set(_lines(text))
