@@ -108,22 +108,24 @@ def _place(folder: str | None, paths: settings.Paths, person: Person, server: bo
     return place, False
 
 
-def named_project(home: Home, here: ProjectFolder, name: str) -> ProjectFolder:
+def named_project(home: Home, current: ProjectFolder, name: str) -> ProjectFolder:
     """The project with this id, path or name; a new one of that name if there is none."""
     records = list(home.records())
     for record in records:
         if name in (record.id, record.path) or (len(name) >= 8 and record.id.startswith(name)):
-            return _known(home, here, record)
-    if name == here.place.name:
-        return here
+            return _recorded(home, current, record)
+    if name == current.place.name:
+        return current
     matches = [record for record in records if record.name == name]
     if len(matches) > 1:
         raise errors.ambiguous_project(name, [record.id for record in matches])
-    return _known(home, here, matches[0]) if matches else ProjectFolder(home, Place(here.place.root, NAMED, name))
+    return (
+        _recorded(home, current, matches[0]) if matches else ProjectFolder(home, Place(current.place.root, NAMED, name))
+    )
 
 
-def _known(home: Home, here: ProjectFolder, record: Record) -> ProjectFolder:
-    return ProjectFolder(home, Place(here.place.root, record.kind, record.path), record.see or record.id)
+def _recorded(home: Home, current: ProjectFolder, record: Record) -> ProjectFolder:
+    return ProjectFolder(home, Place(current.place.root, record.kind, record.path), record.see or record.id)
 
 
 def project_names() -> list[str]:

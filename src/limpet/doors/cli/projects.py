@@ -25,7 +25,7 @@ def _home() -> Home:
     return Home(settings.data_folder())
 
 
-def _here(cli: Invocation) -> ProjectFolder:
+def _current(cli: Invocation) -> ProjectFolder:
     data = cli.settings.data
     if not isinstance(data, ProjectFolder):
         raise errors.bad_name("project", cli.settings.project, "it has no folder here")
@@ -70,7 +70,7 @@ def _place_of(row: Json) -> str:
 
 def show(cli: Invocation, id: str | None) -> None:
     home = _home()
-    own = _here(cli) if id is None else _named(cli, id)
+    own = _current(cli) if id is None else _named(cli, id)
     record = home.record(own.id) if own.id else None
     reply: Json = _row(home, record) if record else {"id": None, "name": own.place.name, "path": own.place.key}
     reply["root"] = own.place.root
@@ -88,22 +88,22 @@ def show(cli: Invocation, id: str | None) -> None:
 
 
 def where(cli: Invocation) -> int:
-    path = _here(cli).path
+    path = _current(cli).path
     cli.answer({"folder": path}, lambda screen: screen.line(path or "Nothing was kept here yet."))
     return 0 if path else errors.NotFound.exit_code
 
 
 def adopt(cli: Invocation, id: str) -> None:
-    here, other = _here(cli), _named(cli, id)
-    if here.id == other.id:
+    current, other = _current(cli), _named(cli, id)
+    if current.id == other.id:
         raise errors.bad_name("project", id, "it is the one you are in")
-    if os.path.exists(here.store):
-        raise errors.memory_in_the_way(here.place.root, (here.id or "")[:SHORT])
-    here.make()
+    if os.path.exists(current.store):
+        raise errors.memory_in_the_way(current.place.root, (current.id or "")[:SHORT])
+    current.make()
     home = _home()
-    home.write(Record(str(here.id), here.place.key, here.place.kind, here.place.name, str(other.id)))
-    reply = {"adopted": other.id, "folder": here.place.root}
-    cli.answer(reply, lambda screen: screen.line(f"{here.place.root} has the memory of {other.place.key} now."))
+    home.write(Record(str(current.id), current.place.key, current.place.kind, current.place.name, str(other.id)))
+    reply = {"adopted": other.id, "folder": current.place.root}
+    cli.answer(reply, lambda screen: screen.line(f"{current.place.root} has the memory of {other.place.key} now."))
 
 
 def split(cli: Invocation, folder: str | None) -> None:
@@ -137,8 +137,8 @@ def forget(cli: Invocation, id: str) -> None:
 
 
 def _named(cli: Invocation, name: str) -> ProjectFolder:
-    home, here = _home(), _here(cli)
-    own = named_project(home, here, os.path.realpath(name) if os.path.isdir(name) else name)
+    home, current = _home(), _current(cli)
+    own = named_project(home, current, os.path.realpath(name) if os.path.isdir(name) else name)
     if own.id is None or home.record(own.id) is None:
         raise errors.unknown_project(name, nearest(name, project_names()))
     return own
@@ -197,7 +197,7 @@ def _options(cli: Invocation) -> list[str]:
 
 
 def _place(cli: Invocation) -> Place:
-    place = _here(cli).place
+    place = _current(cli).place
     return place if place.kind != NAMED else Place(cli.settings.root, FOLDER, cli.settings.root)
 
 

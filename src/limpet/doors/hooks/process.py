@@ -36,7 +36,7 @@ class HookRun:
         self.seconds = START_SECONDS
         self.began = time.monotonic()
         self.problem = ""  # why there is no answer
-        self.asked: HookEvent | None = None
+        self.received: HookEvent | None = None
 
     def within(self, work: Callable[[], Any]) -> Any:
         """The result of the work, or None if it fails or takes too long."""
@@ -65,7 +65,7 @@ class HookRun:
         from_plugin = self.client is None and clients.run_by_plugin()
         client = clients.detect(payload) if self.client is None else clients.find(self.client)
         self.client = client.name
-        event = self.asked = read(client, self.event, payload)
+        event = self.received = read(client, self.event, payload)
         chosen = load(folder=event.folder or None)
         rules = chosen.bounds.hooks
         self.seconds = min(rules.seconds, limits.HOOK_END_SECONDS) if event.name == "session-end" else rules.seconds
@@ -77,7 +77,7 @@ class HookRun:
 
     def trouble(self) -> dict[str, Any]:
         """The answer after a failure: why it failed, once per session, for agents that show it to the person."""
-        event = self.asked
+        event = self.received
         if event is None or event.name not in TRIAGE or not event.client.takes_messages:
             return {}
         told = tell_once(Home(settings.data_folder()), f"trouble {event.client.name} {event.session}")
