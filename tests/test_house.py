@@ -109,7 +109,7 @@ LIMITS: dict[str, tuple[Callable[[], float], float]] = {
     "modules that read the environment": (lambda: len({place.file for place in measures.environment_readers()}), 1),
     "broad excepts in 1,000 lines": (lambda: 1_000 * len(measures.broad_excepts()) / measures.lines(), 0.5),
     "vague bindings in percent": (lambda: 100 * len(measures.vague_bindings()) / measures.bindings(), 0.2),
-    "class names in several modules": (lambda: len(measures.repeated_class_names()), 13),
+    "class names in several modules": (lambda: len(measures.repeated_class_names()), 6),
     "stilted words in 1,000": (lambda: 1_000 * len(measures.stilted()[0]) / measures.stilted()[1], 0.5),
     "lines that promise only, never or nowhere without a test": (lambda: len(measures.absolutes()), 77),
     "lines of the longest tenth of functions": (lambda: measures.percentile(measures.function_lengths(), 0.9), 20),
