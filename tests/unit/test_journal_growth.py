@@ -86,12 +86,13 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     return time.process_time() - began
 
 
+def is_slow(work: Callable[[str], object], shape: Callable[[int], str]) -> bool:
+    few, many = seconds(work, shape(SMALL)), seconds(work, shape(SMALL * TIMES))
+    return many > FLOOR_SECONDS and many > MOST * max(few, FLOOR_SECONDS / TIMES)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_shape_of_a_journal_takes_more_than_linear_time(shape: str) -> None:
-    slow = {}
-    for name, work in WORK.items():
-        few = seconds(work, SHAPES[shape](SMALL))
-        many = seconds(work, SHAPES[shape](SMALL * TIMES))
-        if many > FLOOR_SECONDS and many > MOST * max(few, FLOOR_SECONDS / TIMES):
-            slow[name] = few, many
+    # A pause of the garbage collector or a busy machine is not there every time.
+    slow = [name for name, work in WORK.items() if all(is_slow(work, SHAPES[shape]) for _ in range(4))]
     assert not slow

@@ -208,12 +208,12 @@ class JournalLog:
             return
         states = list(self._states())
         newest = states[-self._most() :]
-        while newest and newest[0][0] == SAVE:
-            # The oldest text must have all that was known then: what a save lacks would look new in the text after it.
-            newest = newest[1:]
         kept = [(kind, text) for kind, text in newest if not (without and without(text))]
+        while kept and kept[0][0] == SAVE:
+            # The oldest text must have all that was known then: what a save lacks would look new in the text after it.
+            kept = kept[1:]
         parts: list[tuple[bytes, bytes, dict[str, Any]]] = []
-        if self.forgot or len(newest) < len(states) or without:
+        if self.forgot or len(kept) < len(states):
             order = [record.details["text"] for record in self.records if record.kind in _TEXTS]
             old = [*(digest for record in self.records if record.kind == KNOWN for digest in record.details["texts"])]
             digests = list(dict.fromkeys([*old, *order]))[-limits.JOURNAL_KNOWN :]
