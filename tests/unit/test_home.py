@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from limpet import errors, settings
+from limpet.home import place as places
 from limpet.home import trust
 from limpet.home.folders import ID_FILE, Home, ProjectFolder, Record
 from limpet.home.load import load
@@ -337,6 +338,17 @@ def test_the_person_decides_over_the_repository_and_the_environment_over_the_per
     assert (chosen.name, chosen.bounds.note_max_tags) == ("Mine", 6)
     assert load(folder=str(tmp_path), environment=env).bounds.note_max_tags == 5
     assert load(folder=str(folder), environment={**env, "LIMPET_SET": "note_max_tags=7"}).bounds.note_max_tags == 7
+
+
+def test_a_table_for_a_project_is_not_for_another_of_the_same_name(tmp_path: Path) -> None:
+    folder = shipped(tmp_path, "")
+    env = person(tmp_path, "[projects.theirs]\nnote_max_tags = 6\n")
+    assert load(folder=str(folder), environment=env).bounds.note_max_tags == settings.Bounds().note_max_tags
+
+
+def test_on_a_shared_store_the_personal_projects_of_two_people_differ(tmp_path: Path) -> None:
+    labels = [ProjectFolder(Home(str(tmp_path / name)), places.personal("/")).label for name in ("ana", "ben")]
+    assert len(set(labels)) == 2
 
 
 def test_a_relative_path_is_relative_to_the_file_that_says_it(tmp_path: Path) -> None:

@@ -119,8 +119,10 @@ class ProjectFolder:
     @property
     def label(self) -> str:
         """A name for a store that many projects share: the same for all worktrees, another for every other folder."""
-        if self.place.kind in (PERSONAL, NAMED):
+        if self.place.kind == NAMED:
             return self.place.key
+        if self.place.kind == PERSONAL:
+            return f"{PERSONAL}-{_digest(self.home.path)[:8]}"
         return f"{self.place.name[:40]}-{_digest(self.place.key)[:8]}"
 
     def make(self) -> str:

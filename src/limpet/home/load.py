@@ -27,7 +27,7 @@ class Person(NamedTuple):
 
     path: str
     config: dict[str, Any]
-    projects: dict[str, dict[str, Any]]  # by path, id or name
+    projects: dict[str, dict[str, Any]]  # by path or id
 
     @property
     def folder(self) -> str:
@@ -184,7 +184,8 @@ def read_person(path: str) -> Person:
 
 
 def _table(person: Person, own: ProjectFolder) -> dict[str, Any]:
-    names = (own.place.name, own.id or "", own.place.key, own.place.root)
+    # Not by name: another repository of that name would get the settings too.
+    names = (own.id or "", own.place.key, own.place.root)
     return _merged(person.projects.get(name, {}) for name in names)
 
 
