@@ -32,7 +32,7 @@ same keys with a dot: `LIMPET_SET="outputs.max_age=30d;outputs.enabled=off;hooks
 in seconds) take a unit: `90s`, `15m`, `12h`, `30d`. A value that cannot be used, or an unknown key in `LIMPET_SET`
 or your settings file, is refused at the start with the rule it breaks.
 
-A table `[projects."/path/of/a/project"]` in your settings file has keys for that project alone; its name or its id does
+A table `[projects."/path/of/a/project"]` in your settings file has keys for that project alone; its id does
 as well (`limpet project list`). Relative paths are relative to the file that has them.
 
 A repository's file comes with every clone, so these are the keys that count in it as they are:
