@@ -52,7 +52,7 @@ TAGS = (
     "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
     "            (*scope, kind, session),\n"
 )
-HELD = "            refusal = await self._security.validate_request(Request(scope))\n"
+HELD = "(self._site.refusal(Request(scope)) or self._enter)"
 
 BUGS = (
     Bug(
@@ -199,7 +199,7 @@ BUGS = (
         "the origin of a request is not looked at",
         "doors",
         1,
-        (("doors/http/gate.py", HELD, "            refusal = None\n"),),
+        (("doors/http/gate.py", HELD, "self._enter"),),
     ),
     Bug(
         "NOTES.md is replaced, not exchanged",
