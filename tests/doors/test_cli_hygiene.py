@@ -45,7 +45,7 @@ def test_a_note_that_is_there_already_is_named(folder: Path) -> None:
 
 def test_audit_names_what_should_be_looked_at(folder: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    secret = reply(folder, "note", "add", f"deploy with {token}")["note_id"]
+    secret = reply(folder, "note", "add", f"deploy with {token}", "--keep-secret")["note_id"]
     reply(folder, "memory", "write", "one", "Casts break the grammar")
     reply(folder, "memory", "write", "two", "Casts break the grammar")
     shown = limpet(folder, "audit")

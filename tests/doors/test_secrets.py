@@ -37,9 +37,9 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 
 def holds(folder: Path, *secrets: str) -> list[str]:
-    """The files below a folder that contain one of these secrets, also in the pages of a store."""
+    """The files of a project and of the home folder that contain one of these secrets, also in the pages of a store."""
     wanted = [secret.encode() for secret in secrets or (SECRET,)]
-    paths = [path for path in folder.rglob("*") if path.is_file()]
+    paths = [path for place in (folder, Path.home()) for path in place.rglob("*") if path.is_file()]
     return [str(path) for path in paths if any(secret in path.read_bytes() for secret in wanted)]
 
 
@@ -118,7 +118,7 @@ def test_a_skill_from_the_notepad_holds_no_secret_that_the_person_kept_there(cli
     cli.ok("pad", "write", f"## Mirror\n\n{TEXT}\n", "--session", "s", "--keep-secret")
     promote = ("skill", "promote", "mirror", "--section", "Mirror", "--description", "How to mirror", "--session", "s")
     assert cli.ask(*promote)["masked"]["kinds"] == ["github-token"]
-    (skill,) = cli.folder.rglob("SKILL.md")
+    (skill,) = Path.home().rglob("SKILL.md")
     assert SECRET not in skill.read_text()
     assert "[redacted:github-token:" in skill.read_text()
 

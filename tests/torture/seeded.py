@@ -32,7 +32,7 @@ FILE, STORE, ENTRIES = "stores/sqlite/database.py", "stores/sqlite/store.py", "s
 BEGIN = '        con.execute("BEGIN IMMEDIATE")\n        con.frees = False\n'
 LOCK = "            lock, queue = self._files or self._open()\n"
 NO_LOCK = ("stores/sqlite/lock.py", LOCK, f"            return\n{LOCK}")
-COMMIT = '        con.execute("COMMIT")\n        con.known = con.data_version()\n'
+COMMIT = '        con.execute("COMMIT")\n        con.checked_version = con.data_version()\n'
 SIZE = "        return os.stat(path).st_size\n"
 COPY = (
     '            with copy.backup("main", con, "main") as running:\n'
@@ -266,7 +266,7 @@ BUGS = (
         (
             ("journal/file.py", LEFT, LEFT.replace("digest_of(data)", '"left"')),
             ("journal/file.py", LATE, LATE.replace("info.st_mtime_ns <=", 'digest != "left" and info.st_mtime_ns <=')),
-            ("journal/log.py", '            self.known.update(details["texts"])\n', ""),
+            ("journal/log.py", '            self.digests.update(details["texts"])\n', ""),
             ("journal/document/merge.py", "    if forgot and not best[2]:\n", "    if False:\n"),
         ),
         "of 0.1.0; here the log must also forget its digests, and a text older than the log must count as a deletion",

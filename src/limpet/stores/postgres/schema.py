@@ -58,8 +58,8 @@ def _version(con: Con, place: str) -> int:
     return version
 
 
-def refuse_newer(place: str, version: int) -> None:
-    if version > SCHEMA:
+def refuse_newer(place: str, version: int | None) -> None:
+    if version is not None and version > SCHEMA:
         raise errors.store_too_new(place, version, SCHEMA)
 
 

@@ -116,7 +116,7 @@ class Database:
                 if folder is not None and os.path.dirname(self.path) != folder:
                     self._move(os.path.join(folder, os.path.basename(self.path)))
                 self._refuse_orphan_log()
-                if os.path.exists(self.path):
+                if _size(self.path):  # an empty file is one that is being made, or could not be
                     self._prepare()
             return not self._missing
 
@@ -150,6 +150,7 @@ class Database:
         try:
             self._bring_up_to_date()
         except (errors.StoreReadOnly, errors.StoreDamaged):
+            self.unwritable = ""  # it cannot be read either; the next call tries again
             raise problem from None
 
     def _bring_up_to_date(self) -> None:
@@ -678,7 +679,10 @@ class SqliteTransactions:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self.place = db.path
+
+    @property
+    def place(self) -> str:
+        return self._db.path
 
     def rows(self, tenant: str, sql: str, values: Sequence[object]) -> list[Row]:
         return self._db.rows(sql, tuple(values))
