@@ -176,6 +176,7 @@ def test_reads_are_answered_while_a_stopped_process_holds_the_write_lock(tmp_pat
     token = stored(store, "admin").secret
     with team_server(store, tmp_path) as url, calling(url, token) as caller, ThreadPoolExecutor(12) as pool:
         assert caller.call("add_note", {"content": "first"}).status_code == 200
+        assert caller.tool("list_notes").status_code == 200  # the first MCP request imports the SDK, which takes long
         with stopped_writer(store) as go_on:
             began = time.monotonic()
             writes = [pool.submit(caller.call, "add_note", {"content": f"note {n}"}) for n in range(8)]
@@ -193,7 +194,7 @@ def test_reads_are_answered_while_a_stopped_process_holds_the_write_lock(tmp_pat
                     answer = read()
                     took = time.monotonic() - at
                     print(f"{answer.request.url.path}: {answer.status_code} in {took:.3f} s")
-                    assert took < 2, answer.request.url
+                    assert took < 5, answer.request.url  # a writer waits six times as long
                     assert answer.status_code in (200, 503)
             time.sleep(3)
             health = caller.http.get("/health")
