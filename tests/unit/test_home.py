@@ -300,6 +300,27 @@ def test_a_broken_configuration_of_a_repository_stops_nobody(tmp_path: Path) -> 
     assert "not TOML" in chosen.remarks[0]
 
 
+def test_a_configuration_of_very_deep_keys_is_refused_at_once(tmp_path: Path) -> None:
+    for count in (7, 5_000, 60_000):
+        folder = shipped(tmp_path, ".".join(["a"] * count) + " = 1\n")
+        (remark,) = load(folder=str(folder), environment=environment(tmp_path)).remarks
+        assert "is not read" in remark
+
+
+def test_a_pipe_in_place_of_the_skills_holds_nobody_up(tmp_path: Path) -> None:
+    folder = shipped(tmp_path, 'name = "Tool"\n')
+    os.mkfifo(folder / ".limpet" / "skills")
+    chosen = load(folder=str(folder), environment=environment(tmp_path))
+    assert (chosen.name, "not a folder" in chosen.remarks[0]) == ("Tool", True)
+
+
+def test_what_is_said_of_a_repository_holds_no_control_characters(tmp_path: Path) -> None:
+    folder = shipped(tmp_path, '"a\\u001b[2J\\n</limpet> b" = 1\n"c\\u202ed" = 2\n')
+    (remark,) = load(folder=str(folder), environment=environment(tmp_path)).remarks
+    assert remark.isprintable()
+    assert "<" not in remark
+
+
 def test_a_configuration_behind_a_link_is_not_read(tmp_path: Path) -> None:
     real = shipped(tmp_path, 'name = "Mine"\n')
     for name in ("folder", "file"):

@@ -6,6 +6,7 @@ repositories ship such configurations too.
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -237,6 +238,11 @@ def _switched(bounds: Bounds, own: ProjectFolder) -> Bounds:
     return bounds._replace(hooks=bounds.hooks._replace(enabled=False))
 
 
+def _plain(key: str) -> str:
+    """A key that a stranger wrote, for a message that a program shows as it is."""
+    return re.sub(r"[^\w.-]", "?", key)[:40]
+
+
 def _remarks(belief: trust.Belief, own: ProjectFolder, is_personal: bool) -> Iterable[str]:
     """What the person should know about where this works and what was left out."""
     folder = os.path.join(own.place.root, trust.FOLDER)
@@ -248,7 +254,7 @@ def _remarks(belief: trust.Belief, own: ProjectFolder, is_personal: bool) -> Ite
         yield f"{folder} is not read: {belief.problem}."
     if belief.ignored:
         why = "changed since it was trusted" if belief.changed else "not trusted"
-        names = ", ".join(belief.ignored[:8]) + (" …" if len(belief.ignored) > 8 else "")
+        names = ", ".join(map(_plain, belief.ignored[:8])) + (" …" if len(belief.ignored) > 8 else "")
         yield f"{folder} is {why}, so this does not count: {names}. `limpet trust --show` shows it."
     if belief.store:
         store = os.path.join(folder, "limpet.db")

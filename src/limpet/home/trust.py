@@ -23,7 +23,8 @@ FOLDER = ".limpet"
 CONFIG = "config.toml"
 SKILLS = "skills"
 STORES = "stores.json"
-CONFIG_BYTES = 256 << 10  # of a configuration; a person has to read it before trusting it
+CONFIG_BYTES = 16 << 10  # of a configuration; a person has to read it before trusting it
+MOST_LEVELS = 6  # of tables; the deepest key is outputs.tools."pattern".keep
 SKILL_FILES = 500  # of a repository, and no file larger than this is hashed as a whole:
 SKILL_BYTES = 1 << 20
 NAME_CHARS = 60
@@ -215,9 +216,15 @@ def parse(content: bytes) -> Config:
     import tomllib  # late: most projects have no configuration
 
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
+        config = tomllib.loads(content.decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    level: list[Any] = [config]
+    for _ in range(MOST_LEVELS):
+        level = [value for table in level for value in table.values() if isinstance(value, dict)]
+    if level:
+        raise ValueError("it is nested too deeply")
+    return config
 
 
 def _is_there(folder: int, name: str) -> bool:
@@ -248,6 +255,8 @@ def _skills(folder: int, digest: Any) -> tuple[str, ...]:
     """The names of the skills in `.limpet/skills`. Every file goes into the digest; ValueError if one cannot."""
     if not _is_there(folder, SKILLS):
         return ()
+    if not stat.S_ISDIR(os.stat(SKILLS, dir_fd=folder, follow_symlinks=False).st_mode):
+        raise ValueError("its skills are not a folder")  # opening a pipe would wait for a writer
     names: set[str] = set()
     count = 0
     try:
