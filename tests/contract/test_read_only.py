@@ -116,6 +116,7 @@ def test_reading_makes_no_store(tmp_path: Path) -> None:
     with limpet.open(str(path), project="p", session="s") as hold:
         assert hold.call("list_notes", {})["notes"] == []
         assert hold.call("recall", {"query": "tea"})["hits"] == []
+        hold.store.probe_write()
         assert not list(tmp_path.iterdir())
         hold.call("add_note", {"content": "x"})
         assert len(hold.call("list_notes", {})["notes"]) == 1
