@@ -11,7 +11,15 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from hashlib import sha256 as sha256  # noqa: PLC0414 - exported
+else:
+    try:  # past `hashlib`, which loads OpenSSL: every hook would wait for that
+        sha256 = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:
+        sha256 = import_module("hashlib").sha256
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # NFS, SMB, some FUSE mounts

@@ -13,16 +13,17 @@ repository was moved, and keeps its memory.
 """
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
-import hashlib
 import json
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors
 from limpet.home.place import GIT, NAMED, PERSONAL, Place, read_small
+from limpet.platform import sha256
+from limpet.record import NamedTuple
 
 ID_FILE = "limpet-id"
 RECORD = "project.json"
@@ -177,7 +178,7 @@ class ProjectFolder:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:ID_CHARS]
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:ID_CHARS]
 
 
 def _is_ours(path: str) -> bool:

@@ -6,18 +6,19 @@ change asks again. In a folder of another user all of it is ignored. Nothing is 
 """
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
-import hashlib
 import json
 import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, settings
 from limpet.home.folders import STORE, Home, write_private
 from limpet.home.place import Place, read_small
 from limpet.model import EMPTY
+from limpet.platform import sha256
+from limpet.record import NamedTuple
 
 FOLDER = ".limpet"
 CONFIG = "config.toml"
@@ -153,7 +154,7 @@ def trust_store(home: Home, named: str, *, trusted: bool) -> None:
 
 def tell_once(home: Home, what: str) -> bool | None:
     """Whether this is said for the first time; None if that cannot be remembered. It counts as said from now on."""
-    mark = hashlib.sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    mark = sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     try:
         folder = home.make("told")
         os.close(os.open(os.path.join(folder, mark), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -165,7 +166,7 @@ def tell_once(home: Home, what: str) -> bool | None:
 
 
 def _record(home: Home, place: Place) -> str:
-    name = hashlib.sha256(place.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    name = sha256(place.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return os.path.join(home.path, "trust", f"{name}.json")
 
 
@@ -192,7 +193,7 @@ def read(root: str) -> Repository:
 
 
 def _read_folder(folder: int) -> Repository:
-    digest = hashlib.sha256()
+    digest = sha256()
     content = _content(folder, CONFIG, CONFIG_BYTES)
     config: Mapping[str, Any] = EMPTY
     problem = ""

@@ -41,10 +41,15 @@ def may_hold(text: str) -> bool:
     for word in _WORDS:
         if word in lower:
             return True
-    if text.count(":") >= _PGPASS_COLONS and any(line.count(":") >= _PGPASS_COLONS for line in text.split("\n")):
+    if _colons(text) >= _PGPASS_COLONS and any(_colons(line) >= _PGPASS_COLONS for line in text.split("\n")):
         return True
     # A row of small letters is a name or a path; a secret by chance has a digit or a capital letter in it.
     return any(len(word) >= _LONG and not _plain(word) for word in text.split())
+
+
+def _colons(text: str) -> int:
+    """Without those of JSON and prose, which a space follows."""
+    return text.count(":") - text.count(": ")
 
 
 def _plain(word: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from typing import TypeVar
-from urllib.parse import quote
 
 import apsw
 
@@ -17,7 +16,7 @@ from limpet.model import Entry, Scope
 from limpet.store import Finding
 from limpet.stores.shared.backup import ENTRIES, Source, Table, copy_rows, draft_of, publish
 from limpet.stores.shared.sql import Row
-from limpet.stores.sqlite.database import APPLICATION_ID, Connection, PrivateCopy, configure
+from limpet.stores.sqlite.database import APPLICATION_ID, Connection, PrivateCopy, configure, file_uri
 from limpet.stores.sqlite.entries import SqliteEntries
 from limpet.stores.sqlite.index import NewWords
 from limpet.stores.sqlite.store import SqliteStore
@@ -97,7 +96,7 @@ def _private_copy(source: str) -> Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     copy = Connection("")
     try:
-        pages = apsw.Connection(f"file:{quote(os.path.abspath(source))}?{mode}", flags=flags)
+        pages = apsw.Connection(f"{file_uri(os.path.abspath(source))}?{mode}", flags=flags)
         try:
             with copy.backup("main", pages, "main") as running:
                 running.step()  # all pages in one step: one consistent moment

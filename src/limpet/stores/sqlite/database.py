@@ -29,7 +29,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
-from urllib.parse import quote
 
 import apsw
 
@@ -248,7 +247,7 @@ class Database:
     def _read_only_file(self) -> Connection:
         """SQLite cannot create what it needs beside a file in WAL mode, so it has to do without."""
         if not _size(self.path + "-wal"):  # all of it is in the file itself
-            address = f"file:{quote(self.path)}?immutable=1"
+            address = f"{file_uri(self.path)}?immutable=1"
             return Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         if os.path.exists(self.path + "-shm"):  # a process that may write has it open, or left it behind
             return Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
@@ -770,3 +769,8 @@ def migration(number: int) -> str:
     (name,) = [name for name in os.listdir(MIGRATIONS) if name.startswith(f"{number:04d}_")]
     with open(os.path.join(MIGRATIONS, name), encoding="utf-8") as file:
         return file.read()
+
+
+def file_uri(path: str) -> str:
+    """A path as SQLite takes it with parameters behind it."""
+    return "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
