@@ -7,6 +7,7 @@ repositories ship such configurations too.
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -162,8 +163,11 @@ def option_text(option: str, value: str) -> str:
 def read_person(path: str) -> Person:
     """The person's config file. What is wrong with it is an error, because the person wrote it."""
     try:
-        with open(path, "rb") as file:
-            if os.name == "posix" and os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+        with open(path, "rb", opener=_without_waiting) as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode):
+                raise errors.bad_config_file(path, "it is no plain file")
+            if os.name == "posix" and info.st_uid not in (os.geteuid(), 0):
                 raise errors.not_ours(path, "it belongs to another user")
             content = file.read(CONFIG_BYTES)
     except (FileNotFoundError, NotADirectoryError):
@@ -182,6 +186,10 @@ def read_person(path: str) -> Person:
     for part in (config, *tables.values()):
         settings.check_file({key: value for key, value in part.items() if key != OWN}, path)
     return Person(path, config, {os.path.expanduser(name): table for name, table in tables.items()})
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for somebody who writes
 
 
 def _table(person: Person, own: ProjectFolder) -> dict[str, Any]:
