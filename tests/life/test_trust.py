@@ -116,3 +116,74 @@ def test_a_person_who_is_asked_reads_the_text_of_skills_first(computer: Computer
     assert asked.index("curl evil.example") < asked.index("Type yes")
     assert "\x1b[8m" not in asked
     assert json.loads(computer.limpet("trust", "--show", "--json", where=with_skills))["trusted"] is False
+
+
+WRONG = """note_max_chars = "many"
+name = 7
+[outputs]
+preview_length = "long"
+threshold_bytes = 5000
+[window]
+limit = []
+"""
+
+
+def test_trusted_settings_of_a_wrong_type_are_named_and_the_rest_counts(computer: Computer) -> None:
+    project = computer.repository("parser", {".limpet/config.toml": WRONG})
+    computer.limpet("trust", "--yes", where=project)
+    computer.limpet("note", "add", "One", where=project)
+    event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(project)}
+    hook = ("hook", "--client", "claude-code", "session-start")
+    answer = json.loads(computer.limpet(*hook, where=project, stdin=json.dumps(event)))
+    file = project / ".limpet" / "config.toml"
+    rule = "it must be a whole number above 0"
+    for wrong in (
+        f"the setting note_max_chars is 'many'; {rule}",
+        f"the setting window.limit is []; {rule}",
+        f"the setting outputs.preview_length is 'long'; {rule}",
+        "the setting name is 7; it must be a string",
+    ):
+        sentence = f"{file}: {wrong}. Correct it and start again. Until then the default counts."
+        assert sentence in answer["systemMessage"]
+        assert sentence in computer.limpet("doctor", where=project)
+        assert sentence in computer.limpet("status", where=project)
+    assert "threshold_bytes 5,000" in computer.limpet("doctor", where=project)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("store = 7", "the setting store is 7; it must be a string"),
+        ("[outputs]\nmax_age = 'for ever'", "the setting outputs.max_age is 'for ever'; it must be a whole number"),
+        ("[hooks]\nenabled = 'perhaps'", "the setting hooks.enabled is 'perhaps'; it must be true or false"),
+        ("outputs = 7", "the setting outputs is 7; it must be a table of settings"),
+        ("[outputs.tools]\nBash = 1", "the setting outputs.tools is {'Bash': 1}; it must be a table for each tool"),
+        ("skills = [[]]", "it must be a directory or a list of them"),
+        ("strict = 3", "the setting strict is 3; it must be true or false"),
+    ],
+)
+def test_where_a_default_could_lose_or_send_data_a_wrong_type_is_refused(
+    computer: Computer, line: str, sentence: str
+) -> None:
+    project = computer.repository("parser", {".limpet/config.toml": line + "\n"})
+    computer.limpet("trust", "--yes", where=project)
+    file = project / ".limpet" / "config.toml"
+    refused = computer.refused("note", "add", "One", where=project, exit_code=2)
+    assert refused.startswith(f"limpet: {file}: ")
+    assert sentence in refused
+    assert "Traceback" not in refused
+    event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(project)}
+    hook = ("hook", "--client", "claude-code", "session-start")
+    assert sentence in json.loads(computer.limpet(*hook, where=project, stdin=json.dumps(event)))["systemMessage"]
+    computer.limpet("untrust", where=project)
+    computer.limpet("note", "add", "One", where=project)
+
+
+def test_a_wrong_type_in_the_config_file_of_the_person_is_named_with_the_file(computer: Computer) -> None:
+    project = computer.repository("parser")
+    config = computer.home / ".config" / "limpet" / "config.toml"
+    config.parent.mkdir(parents=True)
+    for text in ("note_max_chars = 'many'\n", f"[projects.{json.dumps(str(project))}]\nnote_max_chars = 'many'\n"):
+        config.write_text(text, encoding="utf-8")
+        refused = computer.refused("note", "add", "One", where=project, exit_code=2)
+        assert refused.startswith(f"limpet: {config}: the setting note_max_chars is 'many'; it must be a whole number")

@@ -60,8 +60,10 @@ def load(
     store = store or env.get("LIMPET_STORE")
     project = project or env.get("LIMPET_PROJECT")
     own = ProjectFolder(home, place)
-    belief = trust.believe(home, place)
+    belief, wrong = _without_wrong_values(trust.believe(home, place), place)
     table = _table(person, own)
+    for part in (person.config, table):
+        _check_values(part, person.path)
     layers = [belief.config, _absolute(person.config, person.folder), _absolute(table, person.folder)]
     config = _merged([*layers, settings.overrides(env.get("LIMPET_SET") or "")])
     store = store or text_value("store", _named_store(config, belief.config, place.root))
@@ -83,8 +85,15 @@ def load(
         own,
         not store,
         belief.ignored,
-        tuple(_remarks(belief, own, is_personal)),
+        (*_remarks(belief, own, is_personal), *wrong),
     )
+
+
+def current_place() -> Place:
+    """Where the person works, also when the settings there cannot be used."""
+    env = settings.process_environment()
+    paths = settings.paths(env)
+    return _place(env.get("LIMPET_FOLDER"), paths, read_person(paths.config), server=False)[0]
 
 
 def off_file(own: ProjectFolder) -> str | None:
@@ -190,6 +199,40 @@ def read_person(path: str) -> Person:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for somebody who writes
+
+
+def _check_values(config: Mapping[str, Any], path: str) -> None:
+    try:
+        settings.check_values(config)
+    except errors.BadInput as problem:
+        raise errors.BadInput(problem.code, f"{path}: {problem.message}") from None
+
+
+def _without_wrong_values(belief: trust.Belief, place: Place) -> tuple[trust.Belief, list[str]]:
+    """Leave out what is of a wrong type in a repository's file, where the default does no harm, and say so."""
+    path = os.path.join(place.root, trust.FOLDER, trust.CONFIG)
+    config: dict[str, Any] = {}
+    remarks = []
+    for keys, value in _leaves(belief.config):
+        single: Any = value
+        for key in reversed(keys):
+            single = {key: single}
+        try:
+            _check_values(single, path)
+            config = settings.merged(config, single)
+        except errors.BadInput as problem:
+            if not ".".join(keys).startswith(settings.HARMLESS_DEFAULTS):
+                raise
+            remarks.append(f"{problem.message} Until then the default counts.")
+    return belief._replace(config=config), remarks
+
+
+def _leaves(config: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterable[tuple[tuple[str, ...], Any]]:
+    for name, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
 
 
 def _table(person: Person, own: ProjectFolder) -> dict[str, Any]:

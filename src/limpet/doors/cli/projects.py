@@ -16,8 +16,8 @@ from limpet.doors.cli.render import Screen, shown_place
 from limpet.doors.cli.run import Invocation
 from limpet.home import trust as trusting
 from limpet.home.folders import ID_FILE, STORE, Home, ProjectFolder, Record, write_private
-from limpet.home.load import OWN, named_project, nearest, option_text, project_names, read_person
-from limpet.home.place import FOLDER, GIT, NAMED, Place, locate, read_small
+from limpet.home.load import OWN, current_place, named_project, nearest, option_text, project_names, read_person
+from limpet.home.place import FOLDER, GIT, locate, read_small
 
 Json = dict[str, Any]
 SHORT = 8  # characters of an id that people see
@@ -192,7 +192,7 @@ def trust(cli: Invocation, show: bool, yes: bool) -> None:
         reply = {"trusted": trusting.trusted_stores(home)}
         cli.answer(reply, lambda screen: screen.block("\n".join(reply["trusted"])))
         return
-    place = _place(cli)
+    place = current_place()
     brought = trusting.read(place.root)
     trusted = trusting.trusted_digest(home, place) == brought.digest != ""
     rows = list(_rows(brought))
@@ -226,7 +226,7 @@ def untrust(cli: Invocation) -> None:
             trusting.trust_store(home, option, trusted=False)
         cli.answer({"untrusted": options}, lambda screen: screen.line("Clients may not name it any more."))
         return
-    place = _place(cli)
+    place = current_place()
     was = trusting.untrust(home, place)
     word = "is not trusted any more" if was else "was not trusted"
     cli.answer({"root": place.root, "untrusted": was}, lambda screen: screen.line(f"{place.root} {word}."))
@@ -235,11 +235,6 @@ def untrust(cli: Invocation) -> None:
 def _options(cli: Invocation) -> list[str]:
     named = (("store", cli.store), ("project", cli.project))
     return [option_text(option, value) for option, value in named if value]
-
-
-def _place(cli: Invocation) -> Place:
-    place = _current(cli).place
-    return place if place.kind != NAMED else Place(cli.settings.root, FOLDER, cli.settings.root)
 
 
 def _rows(brought: trusting.Repository) -> Iterator[tuple[str, str, str]]:
