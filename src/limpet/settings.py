@@ -442,3 +442,13 @@ def first_set(names: Iterable[str], environment: Mapping[str, str] | None = None
 def any_variable_ends_with(suffix: str) -> bool:
     """Whether the name of a variable ends so."""
     return any(name.endswith(suffix) for name in os.environ)
+
+
+def passing_machine() -> str:
+    """The variable that says that this machine is made anew for every use; empty if none does."""
+    return next(filter(os.environ.get, ("CODESPACES", "GITPOD_WORKSPACE_ID", "CI")), "")
+
+
+def names_data_folder() -> bool:
+    """Whether a person chose where the data folder is."""
+    return bool(os.environ.get("LIMPET_HOME"))
