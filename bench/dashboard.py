@@ -63,8 +63,8 @@ def run(sizes: Sizes) -> None:
         "history": "/history",
     }
     found: dict[str, list[list[float]]] = {name: [] for name in pages}
-    with _served(place, project) as url, _chromium(browser, driver) as window:
-        _sign_in(window, url)
+    with _served(place, project) as (url, entrance), _chromium(browser, driver) as window:
+        _sign_in(window, entrance)
         for turn in range(sizes.pick(9, 3) + 1):
             for name, path in pages.items():
                 window.get(url + path)
@@ -116,14 +116,15 @@ def _notes(hold: Limpet, count: int) -> None:
 
 
 @contextmanager
-def _served(place: Path, project: str) -> Iterator[str]:
+def _served(place: Path, project: str) -> Iterator[tuple[str, str]]:
     command = [sys.executable, "-m", "limpet", "serve", "--store", str(place / "ours.db"), "--project", project]
     command += ["--port", "0", "--json"]
     env = clean_environment() | {"LIMPET_TOKEN": TOKEN}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=place)
     try:
         assert process.stdout is not None
-        yield json.loads(process.stdout.readline())["url"].removesuffix("/mcp")
+        reply = json.loads(process.stdout.readline())
+        yield reply["url"].removesuffix("/mcp"), reply["dashboard"]
     finally:
         process.terminate()
         process.communicate(timeout=20)
@@ -146,10 +147,8 @@ def _chromium(browser: str, driver: str) -> Iterator[Any]:
         window.quit()
 
 
-def _sign_in(window: Any, url: str) -> None:
-    window.get(f"{url}/sign-in")
-    window.find_element("css selector", "#token").send_keys(TOKEN)
-    window.find_element("css selector", "form button").click()
+def _sign_in(window: Any, entrance: str) -> None:
+    window.get(entrance)
     until = time.monotonic() + 20
     while "/overview" not in window.current_url and time.monotonic() < until:
         time.sleep(0.05)

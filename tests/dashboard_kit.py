@@ -19,8 +19,10 @@ from urllib.parse import urlsplit
 import httpx2
 
 from limpet import wiring
-from limpet.api import Limpet, Session
+from limpet.api import Limpet, Session, wall_clock
 from limpet.doors.dashboard.frame import CSP
+from limpet.model import PERSON
+from limpet.upkeep import access_tokens
 from limpet.window.messages import Call, Message, assistant, result, user
 from limpet.window.plan.controller import Compact
 
@@ -201,11 +203,33 @@ def served(store: str, folder: Path, *options: str, **settings: str) -> Iterator
     assert "Traceback" not in (folder / "serve.log").read_text(encoding="utf-8")
 
 
+def person_token(store: str, scope: str = "admin", *projects: str, name: str = "ada") -> access_tokens.Created:
+    """A token as `limpet token create --person` makes it."""
+    now = wall_clock()
+    with wiring.open(store, project=PROJECT) as hold:
+        named = projects or (PROJECT,)
+        wanted = access_tokens.token_request(name, hold.scope.tenant, scope, named, "1d", now, PERSON)
+        return access_tokens.create(hold.store, wanted, by="person/test", now=now)
+
+
+BY_CODE = "by the address that is printed"
+
+
+@cache
+def _cookies(address: str) -> dict[str, str]:
+    """What a browser has after it opened the address that signs in, which works once."""
+    answer = httpx2.get(address, headers=HTML, timeout=30)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.cookies)
+
+
 @contextmanager
-def browser(site: Served, token: str | None = TOKEN) -> Iterator[httpx2.Client]:
-    """Somebody at a browser: signed in, unless the token is None."""
+def browser(site: Served, token: str | None = BY_CODE) -> Iterator[httpx2.Client]:
+    """Somebody at a browser: signed in, unless the token is None. Without one, as the person of a local server."""
     with httpx2.Client(base_url=site.url, headers=HTML, timeout=30) as client:
-        if token is not None:
+        if token == BY_CODE:
+            client.cookies.update(_cookies(site.dashboard))
+        elif token is not None:
             answer = client.post("/sign-in", data={"token": token}, headers={"Origin": site.url})
             assert answer.status_code == 200, answer.text
         yield client

@@ -162,6 +162,13 @@ class Settings(NamedTuple):
     remarks: tuple[str, ...] = ()  # texts: what was ignored and why, or that a repository was moved
 
 
+# Keys, and beginnings of keys, whose default does no harm in place of a value that cannot be read: nothing is deleted,
+# sent elsewhere, shown or switched on by it.
+HARMLESS_DEFAULTS = (
+    *("name", "note_max_", "notepad_budget_tokens", "digest_budget_tokens", "report_duplicates", "sandbox_", "window."),
+    *("recall.", "journal.level_", "outputs.threshold_bytes", "outputs.include_preview", "outputs.preview_length"),
+    *("outputs.no_repeats", "outputs.free_tokens"),
+)
 TOP_KEYS = ("store", "project", "store_replica", "skills", "strict", "name")  # of Settings, in the config file
 
 
@@ -233,6 +240,16 @@ def check_file(config: Mapping[str, Any], path: str) -> None:
     """The same for the keys of a config file. A value in place of a table, or in a tool's rules, is refused later."""
     tables = {key.partition(".")[0] for key in all_keys() if "." in key}
     check_keys((key for key, _ in flat(config) if key not in tables and not key.startswith("outputs.tools.")), path)
+
+
+def check_values(config: Mapping[str, Any]) -> None:
+    """Refuse a value of a wrong type."""
+    rules_of(Bounds(), config)
+    for key in ("store", "project", "store_replica", "name"):
+        text_value(key, config.get(key))
+    switch_value("strict", config.get("strict", False))
+    if config.get("skills") is not None:
+        skill_folders(config["skills"], "")
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -425,3 +442,13 @@ def first_set(names: Iterable[str], environment: Mapping[str, str] | None = None
 def any_variable_ends_with(suffix: str) -> bool:
     """Whether the name of a variable ends so."""
     return any(name.endswith(suffix) for name in os.environ)
+
+
+def passing_machine() -> str:
+    """The variable that says that this machine is made anew for every use; empty if none does."""
+    return next(filter(os.environ.get, ("CODESPACES", "GITPOD_WORKSPACE_ID", "CI")), "")
+
+
+def names_data_folder() -> bool:
+    """Whether a person chose where the data folder is."""
+    return bool(os.environ.get("LIMPET_HOME"))

@@ -20,7 +20,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from dashboard_kit import MARK, PROJECT, TOKEN, Served, project, served
+from dashboard_kit import MARK, PROJECT, Served, person_token, project, served
 from limpet import wiring
 from limpet.doors.dashboard.pages import NAVIGATION
 from limpet.doors.dashboard.pages import PAGES as ROUTED_PAGES
@@ -103,9 +103,9 @@ class Window:
         assert ran == [None, 0], where
         assert not [line for line in self.complaints() if "401" not in line], where
 
-    def sign_in(self) -> None:
+    def sign_in(self, token: str) -> None:
         self.go("/sign-in")
-        self.one("#token").send_keys(TOKEN)
+        self.one("#token").send_keys(token)
         self.one("form button").click()
         self.at("/overview")
 
@@ -144,7 +144,7 @@ def window(driver: webdriver.Chrome, site: Served) -> Window:
     driver.delete_all_cookies()
     driver.set_window_size(*SIZES["wide"])
     found = Window(driver, site.url)
-    found.sign_in()
+    found.sign_in(person_token(site.store).secret)
     found.complaints()
     return found
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dashboard_kit import PROJECT, TOKEN, Seen, Served, browser, project, send, served, walk
+from dashboard_kit import BY_CODE, PROJECT, TOKEN, Seen, Served, browser, person_token, project, send, served, walk
 from limpet import wiring
 from limpet.api import wall_clock
 from limpet.doors.dashboard.app import ACTIONS
@@ -32,14 +32,15 @@ def test_without_a_sign_in_there_is_only_the_form(site: Served) -> None:
 
 
 def test_a_wrong_token_is_refused_and_a_right_one_gives_a_guarded_cookie(site: Served) -> None:
+    token = person_token(site.store, "read").secret
     with browser(site, None) as client:
         wrong = client.post("/sign-in", data={"token": "nonsense"}, headers={"Origin": site.url})
         assert wrong.status_code == 403
         assert "set-cookie" not in wrong.headers
-        right = client.post("/sign-in", data={"token": TOKEN}, headers={"Origin": site.url})
+        right = client.post("/sign-in", data={"token": token}, headers={"Origin": site.url})
         cookie = right.headers["set-cookie"]
         assert {"HttpOnly", "Path=/", "SameSite=strict"} <= {part.strip() for part in cookie.split(";")}
-        assert TOKEN not in cookie
+        assert token not in cookie
         assert client.get("/", follow_redirects=False).headers["location"] == "/overview"
 
 
@@ -65,8 +66,11 @@ def test_a_cookie_opens_pages_and_nothing_else(site: Served) -> None:
         assert client.post("/api/v1/operations/list_notes", json={}).status_code == 401
 
 
-def test_signing_out_ends_it_also_for_who_copied_the_cookie(site: Served) -> None:
-    with browser(site) as client, browser(site, None) as thief:
+@pytest.mark.parametrize("way", ["code", "token"])
+def test_signing_out_ends_it_also_for_who_copied_the_cookie(tmp_path: Path, way: str) -> None:
+    store = project(tmp_path, means_harm=False)
+    token = BY_CODE if way == "code" else person_token(store, "read").secret
+    with served(store, tmp_path) as site, browser(site, token) as client, browser(site, None) as thief:
         thief.cookies.update(dict(client.cookies))
         assert thief.get("/overview").status_code == 200
         assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303
@@ -109,15 +113,9 @@ def test_no_other_name_and_no_other_page_reaches_it(site: Served, path: str) -> 
 # --- a team -----------------------------------------------------------------------------------------------------------
 
 
-def made(store: str, scope: str, *projects: str, name: str = "ada") -> access_tokens.Created:
-    with wiring.open(store, project=PROJECT) as hold:
-        wanted = access_tokens.token_request(name, hold.scope.tenant, scope, projects or (PROJECT,), "1d", wall_clock())
-        return access_tokens.create(hold.store, wanted, by="person/test", now=wall_clock())
-
-
 def test_revoking_the_token_ends_the_sign_in_within_a_second(tmp_path: Path) -> None:
     store = project(tmp_path, means_harm=False)
-    token = made(store, "write")
+    token = person_token(store, "write")
     with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
         assert client.get("/overview").status_code == 200
         assert token.secret not in str(dict(client.cookies))
@@ -134,7 +132,7 @@ def test_revoking_the_token_ends_the_sign_in_within_a_second(tmp_path: Path) -> 
 
 def test_who_may_only_read_sees_no_buttons_and_changes_nothing(tmp_path: Path) -> None:
     store = project(tmp_path, means_harm=False)
-    token = made(store, "read")
+    token = person_token(store, "read")
     with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
         for link, seen in walk(client, 80).items():
             forms = [given["action"] for tag, given in seen.elements if tag == "form" and given.get("method") == "post"]
@@ -150,7 +148,7 @@ def test_a_token_for_several_projects_chooses_and_stays_in_its_own(tmp_path: Pat
         hold.session("x").notes.add("only here")
     with wiring.open(store, project="hidden") as hold:
         hold.session("x").notes.add("not yours")
-    token = made(store, "write", PROJECT, "second one")
+    token = person_token(store, "write", PROJECT, "second one")
     with served(store, tmp_path, "--team", LIMPET_TOKEN="") as site, browser(site, token.secret) as client:
         home = client.get("/")
         assert Seen(home.text).links()[-2:] == ["/p/second%20one/overview", f"/p/{PROJECT}/overview"]
@@ -173,7 +171,7 @@ def test_a_token_for_several_projects_chooses_and_stays_in_its_own(tmp_path: Pat
 
 def test_a_stored_token_signs_in_at_a_local_server_too(tmp_path: Path) -> None:
     store = project(tmp_path, means_harm=False)
-    token = made(store, "read", name="grace")
+    token = person_token(store, "read", name="grace")
     with served(store, tmp_path) as site, browser(site, token.secret) as client:
         assert "grace" in client.get("/overview").text
         assert client.post("/sign-out", headers={"Origin": site.url}).status_code == 303

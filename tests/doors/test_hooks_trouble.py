@@ -16,6 +16,7 @@ from person import project_folder
 
 BIG = "\n".join(f"line {number} of a long result" for number in range(400))
 FAILED = "A hook of Limpet failed in this session: {}. `limpet doctor` says more."
+STARTING = 2.5  # seconds that a process may take to start on a busy machine
 EVENTS = (
     "session-start",
     "prompt",
@@ -234,3 +235,56 @@ def test_many_hooks_at_once_all_succeed_exactly_once(place: Place, many: int) ->
         )
         assert all(found.ok for found in hold.check())
     assert place.log == ""
+
+
+@pytest.mark.parametrize(("event", "limit"), [("session-start", 5.0), ("after-tool", 5.0), ("session-end", 2.5)])
+def test_a_client_that_does_not_finish_its_event_is_answered_within_the_limit(
+    place: Place, event: str, limit: float
+) -> None:
+    """Nothing of the settings is read yet, so the default counts."""
+    began = time.monotonic()
+    process = place.start("claude-code", event)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b'{"session_id": "one"')
+    process.stdin.flush()
+    assert process.wait(60) == 0
+    assert time.monotonic() - began < limit + STARTING
+    assert (process.stdout.read(), process.stderr.read()) == (b"{}\n", b"")
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    assert "gave up after" in place.log
+
+
+@pytest.mark.parametrize("name", [".config/limpet/config.toml", ".local/share/limpet/hooks.log", "told"])
+def test_a_pipe_in_place_of_any_file_holds_no_hook_up(place: Place, name: str) -> None:
+    """A pipe that nobody writes or reads stands for a file system that does not answer."""
+    path = place.home / (".local/share/limpet/told" if name == "told" else name)
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    began = time.monotonic()
+    answer = place.hook("claude-code", "session-start", started("claude-code", "one"), LIMPET_SET="nonsense=1")
+    assert time.monotonic() - began < 5 + STARTING
+    assert answer == {} or "systemMessage" in answer
+    if name.endswith("toml"):
+        assert place.run("note", "list").returncode == 2
+
+
+def test_a_hook_whose_answer_nobody_reads_ends_within_the_limit(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("earlier").handoff.write("Casts come next.\n" * 500)
+    process = place.start("claude-code", "session-start")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4_096)
+    process.stdin.write(json.dumps({**started("claude-code", "one"), "cwd": str(place.project)}).encode())
+    process.stdin.close()
+    began = time.monotonic()
+    assert process.wait(60) == 0
+    assert time.monotonic() - began < 5 + STARTING
+    process.stdout.close()
+    process.stderr.close()
+    with place.open() as hold:
+        assert hold.session().handoff.read().used_by is None

@@ -283,6 +283,55 @@ def test_an_export_with_a_kept_secret_is_imported_masked_unless_the_person_keeps
         assert not any("[redacted:[redacted" in content for content in contents)
 
 
+@pytest.mark.parametrize("way", ["import", "merge", "store"])
+def test_outputs_of_an_import_are_masked_told_and_found_by_what_cites_them(cli: Cli, tmp_path: Path, way: str) -> None:
+    text = "\n".join(f"line {number} of a log" for number in range(2_000))
+    source = tmp_path / "source.db"
+    with limpet.open(str(source), session="one") as hold:
+        kept = hold.session("one", keep_secret=True)
+        secret = kept.outputs.keep("curl", f"{text}\n{TEXT}\n", call="curl -H PLACE").output
+        plain = kept.outputs.keep("ls", text).output
+        assert secret is not None
+        assert plain is not None
+        for output in (secret, plain):
+            hold.session("one").notes.add(f"see hold://{output.id} and the long {output.digest}", tags=[output.id])
+        lines = [line.replace("PLACE", OTHER) for line in hold.export_lines()]  # as another program may write it
+    (tmp_path / "out.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    words = {
+        "import": [str(tmp_path / "out.jsonl")],
+        "merge": [str(tmp_path / "out.jsonl"), "--merge"],
+        "store": ["store", str(source)],
+    }[way]
+    reply = cli.ask("import", *words)
+    assert reply["masked"]["kinds"] == ["github-token", *(["gitlab-token"] if way != "store" else [])]
+    with limpet.open(folder=str(cli.folder)) as hold:
+        notes = [note.content for note in hold.session("one").notes.list()]
+        outputs = {output.tool: output for output in hold.session("one").outputs.list().outputs}
+        body = hold.store.outputs.read_bytes(hold.scope, outputs["curl"].id, 0, outputs["curl"].size).decode()
+        assert all(row.ok for row in hold.check())
+    assert (SECRET in body, "[redacted:github-token:" in body, body.startswith(text)) == (False, True, True)
+    assert OTHER not in outputs["curl"].call + outputs["curl"].preview
+    assert outputs["curl"].redacted == 1
+    assert outputs["ls"].id == plain.id
+    assert sorted(notes) == sorted(
+        f"see hold://{output.id} and the long {output.digest}" for output in (outputs["curl"], plain)
+    )
+    assert secret.id not in json.dumps(notes)
+    assert holds(cli.folder, SECRET, OTHER) == []
+
+
+def test_outputs_of_an_import_stay_byte_by_byte_where_the_person_keeps_secrets(cli: Cli, tmp_path: Path) -> None:
+    with limpet.open(str(tmp_path / "source.db"), session="one") as hold:
+        secret = hold.session("one", keep_secret=True).outputs.keep("curl", f"{TEXT}\n" * 500).output
+        assert secret is not None
+        (tmp_path / "out.jsonl").write_text("\n".join(hold.export_lines()), encoding="utf-8")
+    assert "masked" not in cli.ask("import", str(tmp_path / "out.jsonl"), "--keep-secret")
+    again = cli.ask("import", str(tmp_path / "out.jsonl"), "--merge")
+    assert "masked" not in again, "it is there already, because the person kept it"
+    with limpet.open(folder=str(cli.folder)) as hold:
+        assert [output.id for output in hold.session("one").outputs.list().outputs] == [secret.id]
+
+
 # --- the library ------------------------------------------------------------------------------------------------------
 
 

@@ -25,9 +25,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from doors.team_kit import PROJECT, TENANT, Issuer, Json, calling, stored, team_server
+from doors.team_kit import PROJECT, TENANT, Issuer, Json, calling, now_ms, stored, team_server
 from limpet import wiring
 from limpet.model import Scope
+from limpet.upkeep import access_tokens
+from limpet.wiring import choose_store
 
 RUN_TOKEN = "a-token-for-tests-only"
 
@@ -80,6 +82,86 @@ def test_a_token_made_with_a_token_is_not_recorded_as_made_by_a_person(tmp_path:
     body: Json = {"name": "new", "scope": "read", "projects": [PROJECT]}
     with team_server(store, tmp_path) as url, calling(url, boss) as caller:
         assert caller.send("POST", "/api/v1/tokens", body).json()["created_by"] == "agent/http/boss"
+
+
+# --- who is a person --------------------------------------------------------------------------------------------------
+
+
+def sign_in(http: httpx2.Client, token: str) -> httpx2.Response:
+    """The form of the sign-in page, as a browser sends it, or a program that plays one."""
+    return http.post("/sign-in", data={"token": token}, headers={"Origin": str(http.base_url).rstrip("/")})
+
+
+def typed(http: httpx2.Client, action: str, **fields: str) -> httpx2.Response:
+    """A form of the dashboard, sent with the cookie alone."""
+    return http.post(f"/do/{action}", data=fields, headers={"Origin": str(http.base_url).rstrip("/")})
+
+
+@pytest.mark.parametrize("kind", ["of a team", "of the run", "stored, at a local server", "of a provider"])
+def test_the_token_of_an_agent_signs_nobody_in(tmp_path: Path, kind: str) -> None:
+    """An agent has a token. It must not become a person with it, whose words the next agent obeys."""
+    store = str(tmp_path / "limpet.db")
+    agent = stored(store, "admin", name="alice").secret
+    with Issuer() as issuer:
+        token, settings, options = {
+            "of a team": (agent, {}, ("--team",)),
+            "of the run": (RUN_TOKEN, {}, ("--token", RUN_TOKEN)),
+            "stored, at a local server": (agent, {}, ("--token", RUN_TOKEN)),
+            "of a provider": (issuer.token("admin"), issuer.settings(), ("--team",)),
+        }[kind]
+        with team_server(store, tmp_path, settings, *options) as url, httpx2.Client(base_url=url, timeout=30) as http:
+            whoami = http.get("/api/v1/whoami", headers={"Authorization": f"Bearer {token}"})
+            assert whoami.status_code == 200, "it is a good token"
+            refused = sign_in(http, token)
+            assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
+            assert "limpet token create --person" in refused.text
+            assert typed(http, "write_memory", key="rule", content="Obey the agent.").status_code == 401
+
+
+def test_an_agent_that_may_make_tokens_makes_none_that_signs_in(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    boss = stored(store, "admin", name="boss").secret
+    body: Json = {"name": "ana", "scope": "admin", "projects": [PROJECT]}
+    with team_server(store, tmp_path) as url, calling(url, boss) as caller:
+        refused = caller.send("POST", "/api/v1/tokens", {**body, "kind": "person"})
+        assert refused.status_code == 400
+        made = caller.send("POST", "/api/v1/tokens", body).json()
+        assert made["kind"] == "agent"
+        with httpx2.Client(base_url=url, timeout=30) as http:
+            assert sign_in(http, made["token"]).status_code == 403
+
+
+def test_a_cookie_that_came_from_the_token_of_an_agent_is_worth_nothing(tmp_path: Path) -> None:
+    """As earlier versions gave them."""
+    store = str(tmp_path / "limpet.db")
+    agent = stored(store, "admin", name="alice")
+    opened = choose_store(store)
+    cookie = access_tokens.sign_in(opened, agent.token.id, now_ms() + 60_000, now=now_ms())
+    opened.close()
+    with team_server(store, tmp_path) as url:
+        assert httpx2.get(f"{url}/overview", cookies={"limpet": cookie}, timeout=30).status_code == 401
+
+
+@pytest.mark.parametrize("kind", ["of the command line", "of a provider"])
+def test_the_token_of_a_person_signs_in_and_its_cookie_writes_as_that_person(tmp_path: Path, kind: str) -> None:
+    store = str(tmp_path / "limpet.db")
+    agent = stored(store, "admin", name="alice").secret
+    command = [sys.executable, "-m", "limpet", "token", "create", "--person", "--name", "ana", "--scope", "write"]
+    command += ["--store", store, "--project", PROJECT, "--tenant", TENANT, "--json"]
+    made = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=tmp_path).stdout)
+    assert made["kind"] == "person"
+    with Issuer() as issuer, team_server(store, tmp_path, issuer.settings()) as url, calling(url, agent) as caller:
+        provided = issuer.token("write", scope="limpet:write limpet:person", sub="ana")
+        token = made["token"] if kind == "of the command line" else provided
+        with httpx2.Client(base_url=url, timeout=30) as http:
+            assert sign_in(http, token).status_code == 200
+            assert typed(http, "write_memory", key="rule", content="Ask Ana first.").status_code == 303
+        (event,) = caller.call("history", {"kind": "memory"}).json()["events"]
+        assert event["by"] == "person/dashboard/ana"
+        sent = form(caller.http, "write_memory", token, key="other", content="Sent by a program.")
+        assert sent.status_code == 303
+        event = caller.call("history", {"kind": "memory"}).json()["events"][0]
+        assert event["by"] == "agent/dashboard/ana"
 
 
 # --- quotas -----------------------------------------------------------------------------------------------------------

@@ -247,7 +247,9 @@ def write_private(path: str, text: str) -> None:
         handle = os.open(temporary, flags, 0o600)
         try:
             os.fchmod(handle, 0o600)  # a umask can also take rights from the owner
-            os.write(handle, text.encode("utf-8", "surrogateescape"))
+            content = text.encode("utf-8", "surrogateescape")
+            while content:  # a disk that is nearly full takes a part, and the next write is the error
+                content = content[os.write(handle, content) :]
             os.fsync(handle)
         finally:
             os.close(handle)

@@ -7,6 +7,7 @@ repositories ship such configurations too.
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -59,8 +60,10 @@ def load(
     store = store or env.get("LIMPET_STORE")
     project = project or env.get("LIMPET_PROJECT")
     own = ProjectFolder(home, place)
-    belief = trust.believe(home, place)
+    belief, wrong = _without_wrong_values(trust.believe(home, place), place)
     table = _table(person, own)
+    for part in (person.config, table):
+        _check_values(part, person.path)
     layers = [belief.config, _absolute(person.config, person.folder), _absolute(table, person.folder)]
     config = _merged([*layers, settings.overrides(env.get("LIMPET_SET") or "")])
     store = store or text_value("store", _named_store(config, belief.config, place.root))
@@ -82,8 +85,15 @@ def load(
         own,
         not store,
         belief.ignored,
-        tuple(_remarks(belief, own, is_personal)),
+        (*_remarks(belief, own, is_personal), *wrong),
     )
+
+
+def current_place() -> Place:
+    """Where the person works, also when the settings there cannot be used."""
+    env = settings.process_environment()
+    paths = settings.paths(env)
+    return _place(env.get("LIMPET_FOLDER"), paths, read_person(paths.config), server=False)[0]
 
 
 def off_file(own: ProjectFolder) -> str | None:
@@ -162,8 +172,11 @@ def option_text(option: str, value: str) -> str:
 def read_person(path: str) -> Person:
     """The person's config file. What is wrong with it is an error, because the person wrote it."""
     try:
-        with open(path, "rb") as file:
-            if os.name == "posix" and os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+        with open(path, "rb", opener=_without_waiting) as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode):
+                raise errors.bad_config_file(path, "it is no plain file")
+            if os.name == "posix" and info.st_uid not in (os.geteuid(), 0):
                 raise errors.not_ours(path, "it belongs to another user")
             content = file.read(CONFIG_BYTES)
     except (FileNotFoundError, NotADirectoryError):
@@ -182,6 +195,44 @@ def read_person(path: str) -> Person:
     for part in (config, *tables.values()):
         settings.check_file({key: value for key, value in part.items() if key != OWN}, path)
     return Person(path, config, {os.path.expanduser(name): table for name, table in tables.items()})
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for somebody who writes
+
+
+def _check_values(config: Mapping[str, Any], path: str) -> None:
+    try:
+        settings.check_values(config)
+    except errors.BadInput as problem:
+        raise errors.BadInput(problem.code, f"{path}: {problem.message}") from None
+
+
+def _without_wrong_values(belief: trust.Belief, place: Place) -> tuple[trust.Belief, list[str]]:
+    """Leave out what is of a wrong type in a repository's file, where the default does no harm, and say so."""
+    path = os.path.join(place.root, trust.FOLDER, trust.CONFIG)
+    config: dict[str, Any] = {}
+    remarks = []
+    for keys, value in _leaves(belief.config):
+        single: Any = value
+        for key in reversed(keys):
+            single = {key: single}
+        try:
+            _check_values(single, path)
+            config = settings.merged(config, single)
+        except errors.BadInput as problem:
+            if not ".".join(keys).startswith(settings.HARMLESS_DEFAULTS):
+                raise
+            remarks.append(f"{problem.message} Until then the default counts.")
+    return belief._replace(config=config), remarks
+
+
+def _leaves(config: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterable[tuple[tuple[str, ...], Any]]:
+    for name, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
 
 
 def _table(person: Person, own: ProjectFolder) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from limpet import errors, settings
@@ -23,11 +24,14 @@ from limpet.record import NamedTuple
 FOLDER = ".limpet"
 CONFIG = "config.toml"
 SKILLS = "skills"
-STORES = "stores.json"
+STORES = "stores"
+OPTION_BYTES = 64 << 10  # of a store or project that a client may name
 CONFIG_BYTES = 16 << 10  # of a configuration; a person has to read it before trusting it
 MOST_LEVELS = 6  # of tables; the deepest key is outputs.tools."pattern".keep
 SKILL_FILES = 500  # of a repository, and no file larger than this is hashed as a whole:
 SKILL_BYTES = 1 << 20
+SHOWN_CHARS = 4_000  # of each of these files, before a person decides
+SHOWN_FILES = 10
 NAME_CHARS = 60
 PREVIEW_TOKENS = range(50, 1_001)
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -59,6 +63,14 @@ HARMLESS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 }
 
 
+class SkillFile(NamedTuple):
+    """A file of a skill, as a person reads it before trusting it."""
+
+    path: str  # from .limpet/skills
+    text: str  # its beginning; empty for all but the first files
+    characters: int
+
+
 class Repository(NamedTuple):
     """What a repository brings."""
 
@@ -67,6 +79,7 @@ class Repository(NamedTuple):
     skills: tuple[str, ...] = ()  # names of the folders in .limpet/skills
     store: bool = False  # there is a store in .limpet; it is not used
     problem: str = ""  # why nothing of it is read
+    files: tuple[SkillFile, ...] = ()  # of the skills
 
 
 class Belief(NamedTuple):
@@ -137,27 +150,32 @@ def untrust(home: Home, place: Place) -> bool:
 
 
 def trusted_stores(home: Home) -> list[str]:
-    try:
-        value = json.loads(read_small(os.path.join(home.path, "trust", STORES)) or "[]")
-        return [str(item) for item in value] if isinstance(value, list) else []
-    except ValueError:
-        return []
+    """The stores and projects that configurations of clients may name."""
+    folder = os.path.join(home.path, "trust", STORES)
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    texts = (read_small(os.path.join(folder, name), OPTION_BYTES) for name in names if "." not in name)
+    return sorted(text for text in texts if text)
 
 
 def trust_store(home: Home, named: str, *, trusted: bool) -> None:
-    """Remember that clients may be configured with this store or project, or forget it."""
-    rest = [known for known in trusted_stores(home) if known != named]
-    home.make("trust")
-    text = json.dumps([*rest, *([named] if trusted else [])], indent=1)
-    write_private(os.path.join(home.path, "trust", STORES), text + "\n")
+    """Remember that clients may be configured with this store or project, or forget it.
+
+    Each is a file of its own, so that two processes at once take nothing from each other.
+    """
+    folder = home.make("trust", STORES)
+    path = os.path.join(folder, _mark(named))
+    if trusted:
+        write_private(path, named)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def tell_once(home: Home, what: str) -> bool | None:
     """Whether this is said for the first time; None if that cannot be remembered. It counts as said from now on."""
-    mark = sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     try:
         folder = home.make("told")
-        os.close(os.open(os.path.join(folder, mark), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(os.path.join(folder, _mark(what)), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return True
     except FileExistsError:
         return False
@@ -166,8 +184,12 @@ def tell_once(home: Home, what: str) -> bool | None:
 
 
 def _record(home: Home, place: Place) -> str:
-    name = sha256(place.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return os.path.join(home.path, "trust", f"{name}.json")
+    return os.path.join(home.path, "trust", f"{_mark(place.key)}.json")
+
+
+def _mark(text: str) -> str:
+    """A file name that stands for a text."""
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 # --- reading what is there --------------------------------------------------------------------------------------------
@@ -206,11 +228,12 @@ def _read_folder(folder: int) -> Repository:
     elif _is_there(folder, CONFIG):
         problem = f"{CONFIG} is a link, belongs to another user, or is larger than {CONFIG_BYTES} bytes"
     try:
-        skills = _skills(folder, digest)
+        files = _skills(folder, digest)
     except ValueError as why:
-        skills, problem = (), problem or str(why)
+        files, problem = (), problem or str(why)
+    skills = tuple(sorted({file.path.partition(os.sep)[0] for file in files}))
     brings = bool(config or skills)
-    return Repository(config, digest.hexdigest() if brings else "", skills, _is_there(folder, STORE), problem)
+    return Repository(config, digest.hexdigest() if brings else "", skills, _is_there(folder, STORE), problem, files)
 
 
 def parse(content: bytes) -> Config:
@@ -252,27 +275,26 @@ def _content(folder: int, name: str, most: int) -> bytes | None:
         os.close(handle)
 
 
-def _skills(folder: int, digest: Any) -> tuple[str, ...]:
-    """The names of the skills in `.limpet/skills`. Every file goes into the digest; ValueError if one cannot."""
+def _skills(folder: int, digest: Any) -> tuple[SkillFile, ...]:
+    """The files in `.limpet/skills`. Every one goes into the digest as a whole; ValueError if one cannot."""
     if not _is_there(folder, SKILLS):
         return ()
     if not stat.S_ISDIR(os.stat(SKILLS, dir_fd=folder, follow_symlinks=False).st_mode):
         raise ValueError("its skills are not a folder")  # opening a pipe would wait for a writer
-    names: set[str] = set()
-    count = 0
+    skills: list[SkillFile] = []
     try:
         for path, folders, files, inside in os.fwalk(SKILLS, dir_fd=folder, follow_symlinks=False):
             folders.sort()
             for name in sorted(files):
-                count += 1
                 content = _content(inside, name, SKILL_BYTES)
-                if content is None or count > SKILL_FILES:
+                if content is None or len(skills) == SKILL_FILES:
                     raise ValueError(
                         f"its skills have a link, over {SKILL_FILES} files or one of over {SKILL_BYTES} bytes"
                     )
                 relative = os.path.join(path, name)[len(SKILLS) + 1 :]
                 digest.update(f"skill\0{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
-                names.add(relative.partition(os.sep)[0])
+                text = content.decode("utf-8", "replace")
+                skills.append(SkillFile(relative, text[:SHOWN_CHARS] if len(skills) < SHOWN_FILES else "", len(text)))
     except OSError as problem:
         raise ValueError(f"its skills cannot be read ({problem.strerror})") from None
-    return tuple(sorted(names))
+    return tuple(skills)

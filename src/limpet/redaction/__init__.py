@@ -67,6 +67,10 @@ class Masking:
             self._masked[text] = masked
         return masked.text
 
+    def note(self, name: str, masked: Redacted) -> None:
+        """Count what was masked elsewhere, in a text too big to be remembered here; `name` stands for it."""
+        self._masked[name] = masked._replace(text="")
+
     def value(self, value: Any, before: str = "", name: str = "") -> Any:
         """The same for a JSON value; `name` is what it is called, because a name can make a text a secret."""
         if self.keep or not (value or name):

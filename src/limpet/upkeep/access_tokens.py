@@ -4,6 +4,9 @@ A token is an entry, so it has a checksum, a version and an event for every chan
 access. The entries are stored under a tenant of Limpet's own, whose name is refused for other tenants, because the
 tenant of a request is not known until its token has been looked up.
 
+A token is of an agent unless a person makes it for a person, on the command line. A person's token alone can be
+exchanged for a sign-in: what comes by a sign-in is the word of a person, and an agent must not get one with its token.
+
 A browser holds a sign-in instead of a token. It is created from a token, opens pages for half a day, and ends with its
 token, which is looked up again whenever the sign-in is.
 
@@ -21,7 +24,7 @@ from typing import Any, NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Json, a_name, storable
-from limpet.model import ACCESS, EMPTY, Draft, Entry, Event, Scope, Stamp, iso
+from limpet.model import ACCESS, AGENT, EMPTY, PERSON, Draft, Entry, Event, Scope, Stamp, iso
 from limpet.store import DELETE, Decide, EventQuery, Listing, Store
 
 HOME = Scope(limits.OWN_TENANT, "tokens")
@@ -50,6 +53,7 @@ class Token(NamedTuple):
     expires_at: int | None
     used_at: int | None  # to the hour
     revoked_at: int | None
+    kind: str = AGENT
 
     def state(self, now: int) -> str:
         if self.revoked_at is not None:
@@ -73,9 +77,12 @@ class TokenRequest(NamedTuple):
     scope: str
     projects: tuple[str, ...]
     expires_at: int | None
+    kind: str = AGENT
 
 
-def token_request(name: str, tenant: str, scope: str, projects: Sequence[str], expires: str, now: int) -> TokenRequest:
+def token_request(
+    name: str, tenant: str, scope: str, projects: Sequence[str], expires: str, now: int, kind: str = AGENT
+) -> TokenRequest:
     """Check the arguments for a new token. `expires` is a time from now, such as 12h, 30d or 8w; `expiry` reads it."""
     if scope not in SCOPES:
         raise errors.not_one_of("token create", "scope", scope, SCOPES)
@@ -84,7 +91,7 @@ def token_request(name: str, tenant: str, scope: str, projects: Sequence[str], e
     if EVERY_PROJECT in projects and len(projects) > 1:
         raise errors.bad_name("project", EVERY_PROJECT, "it stands for every project and cannot be one of several")
     named = tuple(dict.fromkeys(project_name(project) for project in projects))
-    return TokenRequest(subject_name(name), tenant_name(tenant), scope, named, expiry(expires, now))
+    return TokenRequest(subject_name(name), tenant_name(tenant), scope, named, expiry(expires, now), kind)
 
 
 def subject_name(name: str) -> str:
@@ -119,6 +126,7 @@ def create(store: Store, request: TokenRequest, *, by: str, now: int) -> Created
     id, secret = secrets.token_hex(6), secrets.token_hex(32)
     extra = {
         "scope": request.scope,
+        "kind": request.kind,
         "projects": list(request.projects),
         "expires_at": request.expires_at,
         "hash": _hash(secret),
@@ -213,7 +221,7 @@ def history(store: Store, tenant: str | None, limit: int = limits.HISTORY_SHOWN)
 def token_json(token: Token, now: int) -> Json:
     times = {name: getattr(token, name) for name in ("created_at", "expires_at", "used_at", "revoked_at")}
     return {
-        **{name: getattr(token, name) for name in ("id", "name", "tenant", "scope", "created_by")},
+        **{name: getattr(token, name) for name in ("id", "name", "tenant", "kind", "scope", "created_by")},
         "projects": list(token.projects),
         "state": token.state(now),
         **{name: None if at is None else iso(at) for name, at in times.items()},
@@ -249,6 +257,7 @@ def _token(entry: Entry) -> Token:
         extra["expires_at"],
         extra.get("used_at"),
         extra.get("revoked_at"),
+        PERSON if extra.get("kind") == PERSON else AGENT,  # those of earlier versions name none
     )
 
 

@@ -4,7 +4,8 @@ An export and an import keep all of these. The call log is not exported: savings
 
 {"output": {…}} comes before its {"chunk": {"id": …, "number": …, "zstd": base64}} lines; {"tombstone": {…}} is alone.
 An import spools these lines to an unnamed file until it has read all of them. A fault is found before anything is
-written, and the store is not locked while a slow pipe is read.
+written, and the store is not locked while a slow pipe is read. Secrets are masked in all of it. An output that changes
+by that has another id, because ids are made from the content, and what cites it in the same import cites the new one.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
 from limpet.model import KINDS, MESSAGE, NOTE, Draft, Entry, Output, Tombstone
-from limpet.redaction import Masking
+from limpet.outputs.prepare import prepare
+from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
 from limpet.store import Decide, Incoming, IncomingOutput, IncomingTombstone, entry_from, to_json
+from limpet.stores.shared import chunks
 from limpet.window import transcript
 
 FORMAT = 1
@@ -67,10 +72,16 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
     With `merge`, entries are added to the project as new changes. Equal entries are skipped, and an entry that differs
     from that of the project stops the import before anything is written.
     """
-    with ImportSpool() as waiting:
+    with ImportSpool() as read, ImportSpool() as clean:
+        waiting = read
         entries, events = _parse(lines, waiting)
         if ctx.masking is None or not ctx.masking.keep:
             masking = ctx.masking or Masking()
+            if read.count:
+                waiting = clean
+                renamed = _mask_outputs(ctx, read, clean, masking)
+                entries = [_renamed(entry, renamed) for entry in entries]
+                events = [_renamed_event(event, renamed) for event in events]
             entries = [_masked(entry, masking) for entry in entries]
             events = [_masked_event(event, masking) for event in events]
         if merge:
@@ -149,6 +160,91 @@ def _masked_event(event: dict[str, Any], masking: Masking) -> dict[str, Any]:
     return event if before is None else {**event, "before": _masked(Entry(**before), masking)._asdict()}
 
 
+# --- secrets in outputs -----------------------------------------------------------------------------------------------
+
+_REFERENCE = re.compile(r"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
+Renamed = Mapping[str, tuple[str, str]]  # by the shortest id: the digest that an output had, and that it has now
+
+
+def _mask_outputs(ctx: Context, read: ImportSpool, clean: ImportSpool, masking: Masking) -> Renamed:
+    """Spool the outputs again as they may be stored. Those with another id now."""
+    renamed: dict[str, tuple[str, str]] = {}
+    for item in read.arriving():
+        if isinstance(item, IncomingTombstone):
+            gone = item.tombstone
+            clean.put(item._replace(tombstone=gone._replace(call=masking.text(gone.call))))
+            continue
+        masked = _masked_output(ctx, item, masking)
+        if masked.output.digest != item.output.digest:
+            renamed[item.output.digest[: limits.OUTPUT_ID_CHARS]] = item.output.digest, masked.output.digest
+        clean.put(masked)
+    return renamed
+
+
+def _masked_output(ctx: Context, item: IncomingOutput, masking: Masking) -> IncomingOutput:
+    output = item.output
+    stored = ctx.store.outputs.find(ctx.scope, output.digest)
+    if stored is not None and stored.digest == output.digest:
+        return item  # a person has kept it, and the import leaves it alone
+    fields = output._replace(call=masking.text(output.call), preview=masking.text(output.preview))
+    body = chunks.unpack(item.chunks, output.size)
+    if body is None or chunks.digest_of(body) != output.digest:
+        return item  # the store refuses it, and says why
+    text, encoding = _decoded_text(body)
+    masked = redact(text)
+    if not masked.count:
+        return item._replace(output=fields)
+    masking.note(output.digest, masked)
+    tokens = ctx.bounds.outputs.preview_length
+    draft = prepare(output.tool, masked.text, fields.call, masks=False, preview_tokens=tokens).draft
+    body = masked.text.encode(*encoding)
+    packed = chunks.pack(ctx.scope, chunks.digest_of(body), body)
+    fields = fields._replace(
+        id=packed.digest[: limits.OUTPUT_ID_CHARS],
+        digest=packed.digest,
+        size=packed.size,
+        lines=packed.lines,
+        shape=draft.shape,
+        preview=draft.preview,
+        redacted=output.redacted + masked.count,
+    )
+    return IncomingOutput(item.line, fields, tuple(row[2] for row in packed.chunks))
+
+
+def _decoded_text(body: bytes) -> tuple[str, tuple[str, str]]:
+    """The text of an output, and how it is encoded again. Any bytes can be in an import."""
+    for encoding in (("utf-8", "surrogatepass"), ("latin-1", "strict")):
+        with suppress(UnicodeDecodeError):
+            return body.decode(*encoding), encoding
+    raise AssertionError("latin-1 decodes everything")
+
+
+def _renamed(entry: Entry, renamed: Renamed) -> Entry:
+    """The entry with the new ids of outputs. They are as long as the old ones, so places in the text stay the same."""
+    if not renamed:
+        return entry
+    extra = json.loads(_new_ids(json.dumps(entry.extra, default=dict), renamed))
+    tags = tuple(_new_ids(tag, renamed) for tag in entry.tags)
+    return entry._replace(content=_new_ids(entry.content, renamed), extra=extra, tags=tags)
+
+
+def _renamed_event(event: dict[str, Any], renamed: Renamed) -> dict[str, Any]:
+    if not renamed:
+        return event
+    before = event["before"]
+    detail = json.loads(_new_ids(json.dumps(event["detail"]), renamed))
+    return {**event, "detail": detail, "before": before and _renamed(Entry(**before), renamed)._asdict()}
+
+
+def _new_ids(text: str, renamed: Renamed) -> str:
+    def new_id(match: re.Match[str]) -> str:
+        id = match.group()
+        old, new = renamed.get(id[: limits.OUTPUT_ID_CHARS], ("", ""))
+        return new[: len(id)] if old.startswith(id) else id
+
+    return _REFERENCE.sub(new_id, text)
+
+
 def _once(number: int, names: set[tuple[Any, ...]], name: tuple[Any, ...]) -> None:
     if name in names:
         raise errors.bad_import(number, "it says again what an earlier line said")
@@ -198,10 +294,13 @@ def _output_records(ctx: Context) -> Iterator[Json]:
         if isinstance(record, Tombstone):
             yield {"tombstone": record._asdict()}
             continue
-        output, chunks = record
-        yield {"output": output._asdict() | {"chunks": len(chunks)}}
-        for number, body in enumerate(chunks):
-            yield {"chunk": {"id": output.id, "number": number, "zstd": base64.b64encode(body).decode()}}
+        yield from _records(*record)
+
+
+def _records(output: Output, pieces: Sequence[bytes]) -> Iterator[Json]:
+    yield {"output": output._asdict() | {"chunks": len(pieces)}}
+    for number, body in enumerate(pieces):
+        yield {"chunk": {"id": output.id, "number": number, "zstd": base64.b64encode(body).decode()}}
 
 
 class ImportSpool:
@@ -238,6 +337,15 @@ class ImportSpool:
         self.count += 1
         self._file.write(f"{number} {line}\n")
 
+    def put(self, item: Incoming) -> None:
+        """Spool an output that was read already."""
+        self.count += 1
+        if isinstance(item, IncomingTombstone):
+            self._file.write(f"{item.line} {to_json({'tombstone': item.tombstone._asdict()})}\n")
+            return
+        for record in _records(item.output, item.chunks):
+            self._file.write(f"{item.line} {to_json(record)}\n")
+
     def _chunk(self, number: int, fields: Mapping[str, Any]) -> None:
         if self._expected is None or (fields["id"], fields["number"]) != self._expected[:2]:
             raise errors.bad_import(number, "it is not the chunk that has to come next")
@@ -258,7 +366,7 @@ class ImportSpool:
         self._file.seek(0)
         output: Output | None = None
         line, missing = 0, 0
-        chunks: list[bytes] = []
+        pieces: list[bytes] = []
         for row in self._file:
             number, _, text = row.partition(" ")
             record = json.loads(text)
@@ -273,12 +381,12 @@ class ImportSpool:
                     int(number),
                     fields["chunks"],
                 )
-                chunks = []
+                pieces = []
             else:
-                chunks.append(_decoded(int(number), record["chunk"]["zstd"]))
+                pieces.append(_decoded(int(number), record["chunk"]["zstd"]))
                 missing -= 1
             if output is not None and missing == 0:
-                yield IncomingOutput(line, output, tuple(chunks))
+                yield IncomingOutput(line, output, tuple(pieces))
                 output = None
 
 

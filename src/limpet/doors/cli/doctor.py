@@ -22,6 +22,7 @@ from limpet.doors.cli.render import exists, file_of, shown_place
 from limpet.doors.cli.run import BY, OWN_SESSION, Invocation
 from limpet.errors import LimpetError
 from limpet.home.folders import Home, ProjectFolder
+from limpet.home.lasting import warnings
 from limpet.home.load import load
 from limpet.home.place import locate, read_small
 from limpet.model import milliseconds
@@ -102,6 +103,7 @@ def _settings(cli: Invocation) -> list[Diagnosis]:
         *replica,
         Diagnosis(INFO, "project", f"{project} (from: {_origin(cli, 'project')}), in {chosen.root}"),
         *(Diagnosis(INFO, "repository", remark) for remark in chosen.remarks),
+        *(Diagnosis(INFO, "data folder", remark) for remark in warnings(chosen)),
         Diagnosis(INFO, "session", described),
         Diagnosis(INFO, "bounds", _values(chosen.bounds)),
         Diagnosis(INFO, "outputs", _values(chosen.bounds.outputs)),

@@ -17,6 +17,7 @@ from limpet.doors.cli.commands import ACTIVE, WRITING, Misuse
 from limpet.doors.cli.render import Screen
 from limpet.doors.cli.run import BY, Invocation
 from limpet.errors import LimpetError
+from limpet.model import AGENT, PERSON
 
 if TYPE_CHECKING:
     from limpet.api import Limpet
@@ -242,11 +243,12 @@ def context(cli: Invocation, line: str) -> None:
 
 
 def create_token(
-    cli: Invocation, name: str, scope: str, also: tuple[str, ...], tenant: str | None, expires: str
+    cli: Invocation, name: str, scope: str, also: tuple[str, ...], tenant: str | None, expires: str, person: bool
 ) -> None:
     now = cli.hold.clock()
     projects = (cli.settings.project, *also)
-    request = access_tokens.token_request(name, tenant or cli.settings.tenant, scope, projects, expires, now)
+    kind = PERSON if person else AGENT
+    request = access_tokens.token_request(name, tenant or cli.settings.tenant, scope, projects, expires, now, kind)
     created = access_tokens.create(cli.hold.store, request, by=BY, now=now)
     reply = {**access_tokens.token_json(created.token, now), "token": created.secret}
     cli.answer(reply, lambda screen: _explain_token(screen, reply))
@@ -255,11 +257,12 @@ def create_token(
 def list_tokens(cli: Invocation, tenant: str | None) -> None:
     now = cli.hold.clock()
     tokens = [access_tokens.token_json(token, now) for token in access_tokens.listed(cli.hold.store, tenant)]
-    columns = ("id", "name", "tenant", "scope", "projects", "state", "expires", "last used")
+    columns = ("id", "name", "kind", "tenant", "scope", "projects", "state", "expires", "last used")
     rows = [
         (
-            *(token["id"], token["name"], token["tenant"], token["scope"], ", ".join(token["projects"])),
-            *(token["state"], token["expires_at"] or "never", token["used_at"] or "never"),
+            *(token["id"], token["name"], token["kind"], token["tenant"], token["scope"]),
+            *(", ".join(token["projects"]), token["state"]),
+            *(token["expires_at"] or "never", token["used_at"] or "never"),
         )
         for token in tokens
     ]
@@ -282,4 +285,5 @@ def _explain_token(screen: Screen, reply: dict[str, Any]) -> None:
     screen.line(reply["token"], "bold")
     until = f"until {reply['expires_at']}" if reply["expires_at"] else "without an end"
     screen.line(f"{reply['name']} may {reply['scope']} in {', '.join(reply['projects'])} {until}")
-    screen.line("This is the only time it is shown. `limpet serve --team` lets it in.", "yellow")
+    sign_in = "It signs a person in to the dashboard" if reply["kind"] == PERSON else "It is for agents and programs"
+    screen.line(f"{sign_in}. This is the only time it is shown. `limpet serve --team` lets it in.", "yellow")

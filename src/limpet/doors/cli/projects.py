@@ -6,19 +6,23 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from limpet import errors, settings
+from limpet import errors, platform, settings
 from limpet.doors.cli.render import Screen, shown_place
 from limpet.doors.cli.run import Invocation
 from limpet.home import trust as trusting
 from limpet.home.folders import ID_FILE, STORE, Home, ProjectFolder, Record, write_private
-from limpet.home.load import OWN, named_project, nearest, option_text, project_names, read_person
-from limpet.home.place import FOLDER, GIT, NAMED, Place, locate, read_small
+from limpet.home.load import OWN, current_place, named_project, nearest, option_text, project_names, read_person
+from limpet.home.place import FOLDER, GIT, locate, read_small
 
 Json = dict[str, Any]
 SHORT = 8  # characters of an id that people see
+LOCK_SECONDS = 10.0  # another command holds the lock for milliseconds
+CONFIG_BYTES = 1 << 20
 
 
 def _home() -> Home:
@@ -109,17 +113,50 @@ def adopt(cli: Invocation, id: str) -> None:
 def split(cli: Invocation, folder: str | None) -> None:
     paths = settings.paths(settings.process_environment())
     path = os.path.realpath(folder or locate(os.getcwd(), paths.shared).root)
-    person = read_person(paths.config)
-    if person.projects.get(path, {}).get(OWN):
-        raise errors.bad_name("folder", path, "it is a project of its own already")
-    if path in person.projects:
-        raise errors.bad_config_file(person.path, f"it has a table for {path}; add `own = true` to it")
-    text = read_small(person.path, 1 << 20) or ""
-    table = f"[projects.{json.dumps(path, ensure_ascii=False)}]\nown = true\n"
-    os.makedirs(person.folder, mode=0o700, exist_ok=True)
-    write_private(person.path, f"{text.rstrip()}\n\n{table}" if text.strip() else table)
+    with _alone(_home()):
+        person = read_person(paths.config)
+        if person.projects.get(path, {}).get(OWN):
+            raise errors.bad_name("folder", path, "it is a project of its own already")
+        if path in person.projects:
+            raise errors.bad_config_file(person.path, f"it has a table for {path}; add `own = true` to it")
+        _add_table(person.path, f"[projects.{json.dumps(path, ensure_ascii=False)}]\nown = true\n")
     reply = {"folder": path, "settings": person.path}
     cli.answer(reply, lambda screen: screen.line(f"{path} is a project of its own from now on ({person.path})."))
+
+
+def _add_table(config: str, table: str) -> None:
+    """Add a table to the person's config file, which may be a link to a file of theirs."""
+    target = os.path.realpath(config)
+    text = read_small(target, CONFIG_BYTES)
+    if text is None and os.path.lexists(target):
+        raise errors.bad_config_file(config, f"it is no plain file of at most {CONFIG_BYTES} bytes")
+    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    write_private(target, f"{text.rstrip()}\n\n{table}" if text and text.strip() else table)
+
+
+@contextmanager
+def _alone(home: Home) -> Iterator[None]:
+    """Hold the lock of the data folder, for a file that is read, changed and written again."""
+    path = os.path.join(home.make(), "lock")
+    file = platform.here.create_file(path, new=False)
+    try:
+        until = time.monotonic() + LOCK_SECONDS
+        while not _locked(file):
+            if time.monotonic() > until:
+                raise errors.home_unusable(path, "another process has held it for too long")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(file)
+
+
+def _locked(file: int) -> bool:
+    try:
+        return platform.here.try_lock(file)
+    except OSError as problem:
+        if problem.errno in platform.NO_LOCKS:
+            return True  # this file system has none
+        raise
 
 
 def forget(cli: Invocation, id: str) -> None:
@@ -155,16 +192,17 @@ def trust(cli: Invocation, show: bool, yes: bool) -> None:
         reply = {"trusted": trusting.trusted_stores(home)}
         cli.answer(reply, lambda screen: screen.block("\n".join(reply["trusted"])))
         return
-    place = _place(cli)
+    place = current_place()
     brought = trusting.read(place.root)
     trusted = trusting.trusted_digest(home, place) == brought.digest != ""
     rows = list(_rows(brought))
     if rows and not show and not trusted:
-        _ask(cli, yes, place.root, rows)
+        _ask(cli, yes, place.root, rows, brought)
         trusting.trust(home, place, brought.digest)
         trusted = True
     reply_rows = [dict(zip(("key", "value", "counts"), row, strict=True)) for row in rows]
     answer = {"root": place.root, "trusted": trusted, "problem": brought.problem, "settings": reply_rows}
+    answer["files"] = [file._asdict() for file in brought.files]
 
     def draw(screen: Screen) -> None:
         if brought.problem:
@@ -173,6 +211,9 @@ def trust(cli: Invocation, show: bool, yes: bool) -> None:
             screen.line(f"{place.root} brings no settings and no skills.")
             return
         screen.table(("key", "value", "counts"), rows)
+        for heading, text in _texts(brought) if show else ():
+            screen.line(heading, "bold")
+            screen.block(text)
         screen.line("All of it counts." if trusted else "`limpet trust` lets all of it count.")
 
     cli.answer(answer, draw)
@@ -185,7 +226,7 @@ def untrust(cli: Invocation) -> None:
             trusting.trust_store(home, option, trusted=False)
         cli.answer({"untrusted": options}, lambda screen: screen.line("Clients may not name it any more."))
         return
-    place = _place(cli)
+    place = current_place()
     was = trusting.untrust(home, place)
     word = "is not trusted any more" if was else "was not trusted"
     cli.answer({"root": place.root, "untrusted": was}, lambda screen: screen.line(f"{place.root} {word}."))
@@ -196,11 +237,6 @@ def _options(cli: Invocation) -> list[str]:
     return [option_text(option, value) for option, value in named if value]
 
 
-def _place(cli: Invocation) -> Place:
-    place = _current(cli).place
-    return place if place.kind != NAMED else Place(cli.settings.root, FOLDER, cli.settings.root)
-
-
 def _rows(brought: trusting.Repository) -> Iterator[tuple[str, str, str]]:
     _, ignored = trusting.sift(brought.config)
     for key, value in settings.flat(brought.config):
@@ -209,7 +245,18 @@ def _rows(brought: trusting.Repository) -> Iterator[tuple[str, str, str]]:
         yield "skill", name, "after trust"
 
 
-def _ask(cli: Invocation, yes: bool, root: str, rows: list[tuple[str, str, str]]) -> None:
+def _texts(brought: trusting.Repository) -> Iterator[tuple[str, str]]:
+    """The text of skills, each with a heading, and what is not shown of it."""
+    folder = f"{trusting.FOLDER}/{trusting.SKILLS}"
+    for file in brought.files[: trusting.SHOWN_FILES]:
+        yield f"--- {folder}/{file.path}", file.text
+        if file.characters > len(file.text):
+            yield f"… {file.characters - len(file.text):,} more characters in {folder}/{file.path}", ""
+    if rest := brought.files[trusting.SHOWN_FILES :]:
+        yield f"… {len(rest)} more files in {folder}, {sum(file.characters for file in rest):,} characters", ""
+
+
+def _ask(cli: Invocation, yes: bool, root: str, rows: list[tuple[str, str, str]], brought: trusting.Repository) -> None:
     """A person decides this: an agent that runs commands must not be talked into it by the repository."""
     if yes:
         return
@@ -217,6 +264,9 @@ def _ask(cli: Invocation, yes: bool, root: str, rows: list[tuple[str, str, str]]
         raise errors.needs_a_person(f"trust in {root}", "limpet trust --show")
     for key, value, counts in rows:
         cli.notice(f"{key} = {value} ({counts})")
+    for heading, text in _texts(brought):
+        for line in (heading, *text.splitlines()):
+            cli.notice(line)
     cli.notice(f"Let all of this count in {root}? Type yes:")
     if sys.stdin.readline().strip().lower() not in ("yes", "y"):
         raise errors.needs_a_person(f"trust in {root}", "limpet trust --show")

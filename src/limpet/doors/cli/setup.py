@@ -17,6 +17,7 @@ from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.render import Screen, exists, shown_place
 from limpet.doors.cli.run import Invocation
 from limpet.home.folders import OFF
+from limpet.home.lasting import warnings
 from limpet.home.place import locate
 
 Json = dict[str, Any]
@@ -138,16 +139,17 @@ def status(cli: Invocation) -> None:
     ]
     titles = ("client", "used here", "project", "user", "beside")
     chosen = cli.settings
+    remarks = [*chosen.remarks, *warnings(chosen)]
     name = chosen.name if chosen.own_store else chosen.project
     project = {"name": name, "folder": chosen.root, "store": shown_place(chosen.store), "exists": exists(chosen.store)}
 
     def draw(screen: Screen) -> None:
         screen.line(f"{name}, in {chosen.root}: {project['store'] if project['exists'] else 'nothing is kept yet'}")
-        for remark in chosen.remarks:
+        for remark in remarks:
             screen.line(remark)
         screen.table(titles, rows)
 
-    cli.answer({"project": project, "remarks": list(chosen.remarks), "clients": statuses}, draw)
+    cli.answer({"project": project, "remarks": remarks, "clients": statuses}, draw)
 
 
 def _client_status(client: CodingAgent) -> Json:

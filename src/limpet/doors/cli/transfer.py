@@ -88,12 +88,13 @@ def _import_store(cli: Invocation, source: str) -> None:
             shutil.copyfile(source, copy)
         except OSError as problem:
             raise errors.bad_import(1, f"{source} cannot be read ({problem.strerror})") from None
-        count = 0
+        count, masking = 0, Masking(cli.keep_secret)
         with closing(wiring.choose_store(copy)) as other:
             for project in other.projects(settings.TENANT):
                 lines = Limpet(other, Scope(settings.TENANT, project)).export_lines()
-                count += cli.hold.import_lines(lines, merge=True)
-    reply = {"imported": count, "project": cli.settings.name}
+                count += cli.hold.import_lines(lines, merge=True, masking=masking)
+    reply = {"imported": count, "project": cli.settings.name, **masked_json(masking)}
+    cli.say_masked(reply)
     cli.answer(reply, lambda screen: screen.line(f"{count:,} entries of {source} taken in, with the origin import"))
 
 

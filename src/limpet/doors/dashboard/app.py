@@ -85,9 +85,9 @@ class Dashboard:
             return frame.answer(sign_in_page())
         if cookie is None:
             wrong = (
-                "This address was used already, or is too old. Sign in with the token."
+                "This address was used already, or is too old. Start the server again for another, or use a token."
                 if request.method == "GET"
-                else "This token opens nothing here: it is unknown, expired or revoked."
+                else "This token signs nobody in: it is unknown, expired or revoked, or it is an agent's."
             )
             return frame.answer(sign_in_page(wrong), 403)
         # A page, not a redirect: browsers do not send a strict cookie along a redirect that began on another site.
@@ -367,7 +367,7 @@ class LivePages:
 def sign_in_page(wrong: str = "") -> str:
     form = el(
         "form",
-        el("label", "Token", for_="token"),
+        el("label", "Token of a person", for_="token"),
         el("input", type="password", id="token", name="token", autocomplete="off", required=True, autofocus=True),
         el("button", "Sign in"),
         action="/sign-in",
@@ -377,9 +377,9 @@ def sign_in_page(wrong: str = "") -> str:
     hint = el(
         "p",
         el("code", "limpet serve"),
-        " prints an address that signs you in once. For a team, ",
-        el("code", "limpet token create"),
-        " makes a token.",
+        " prints an address that signs you in once; ",
+        el("code", "limpet token create --person"),
+        " makes a token that does. Tokens of agents do not.",
     )
     return frame.bare("Sign in", el("p", wrong, class_="wrong", role="alert") if wrong else None, form, hint)
 

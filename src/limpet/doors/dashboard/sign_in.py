@@ -1,4 +1,7 @@
-"""How people come in: a token in a form, or the address with a code that `serve` prints; then a cookie.
+"""How people come in: a person's token in a form, or the address with a code that `serve` prints; then a cookie.
+
+A token that agents have, which is the token of a local server too, gets no cookie: what comes by one is the word of a
+person.
 
 The cookie is not the token. Cookies of one host go to every port of it, so another program on this machine whose page
 is opened gets it too: therefore it opens nothing but these pages, for half a day, and ends with the token it came from.
@@ -25,6 +28,7 @@ import anyio.to_thread
 
 from limpet import limits
 from limpet.doors.http.principal import LEVELS, Level, Principal
+from limpet.model import PERSON
 from limpet.upkeep import access_tokens
 
 if TYPE_CHECKING:
@@ -155,26 +159,25 @@ class People:
         sign_in = access_tokens.recognised_sign_in(self._store, presented, now)
         if sign_in is None:
             return None
+        who = sign_in.who
+        if not sign_in.token and not who.get("person"):
+            return None  # of an earlier version, which gave it to every token
         if not sign_in.token:
-            who = sign_in.who
             level = Level[who["level"]]
             return Principal(
                 who["id"], who["tenant"], who["subject"], level, tuple(who["projects"]), sign_in.expires_at
             )
         token = access_tokens.find(self._store, sign_in.token)
-        if token is None or not token.good(now):
+        if token is None or not token.good(now) or token.kind != PERSON:
             return None
         ends = min(sign_in.expires_at, token.expires_at or sign_in.expires_at)
         return Principal(token.id, token.tenant, token.name, LEVELS[token.scope], token.projects, ends)
 
     async def sign_in(self, token: str) -> str | None:
-        """The cookie for who holds this token; None when it opens nothing."""
+        """The cookie for the person who holds this token; None when it opens nothing, or is no person's."""
         principal = await self._credentials.principal([f"Bearer {token}"])
-        if principal is None or principal.level is Level.PUBLIC:
+        if principal is None or principal.level is Level.PUBLIC or not principal.person:
             return None
-        local = self._local
-        if local is not None and local.token is not None and principal == local.principal:
-            return self._marks.signed("cookie", self._clock())
         return await self._threads.write(principal, lambda: self._keep(principal, token))
 
     def _keep(self, principal: Principal, token: str) -> str:
@@ -183,7 +186,7 @@ class People:
         if token.startswith(access_tokens.PREFIX):
             return access_tokens.sign_in(self._store, principal.id, ends, now=now)
         who = {name: getattr(principal, name) for name in ("id", "tenant", "subject")}
-        who |= {"level": principal.level.name, "projects": list(principal.projects)}
+        who |= {"level": principal.level.name, "projects": list(principal.projects), "person": True}
         return access_tokens.sign_in(self._store, "", ends, now=now, who=who)
 
     def sign_in_by_code(self, code: str) -> str | None:

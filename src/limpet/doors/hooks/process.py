@@ -1,7 +1,8 @@
 """The process around a hook: whatever happens, the agent gets a valid answer in time and exit code 0.
 
-The work runs in a thread, because a store may block for longer than an agent should wait. Failures go to a log in the
-user's data folder, not to the agent. The process exits without cleaning up: everything acknowledged is on disk, and
+Everything runs in threads that are waited for until the time limit, because standard input, a file system or a store
+may block for longer than an agent should wait. Failures go to a log in the user's data folder, not to the agent. The
+process exits without cleaning up: everything acknowledged is on disk, and
 tearing down an interpreter takes longer than many hooks do.
 """
 
@@ -23,7 +24,7 @@ from limpet.home.folders import Home
 from limpet.home.load import load
 from limpet.home.trust import tell_once
 
-START_SECONDS = 15.0  # the time limit until the settings are read, which name another
+TELLING = 0.1  # the part of the time limit that is for the log and for telling the person
 POLL_SECONDS = 0.05
 
 
@@ -33,13 +34,17 @@ class HookRun:
     def __init__(self, client: str | None, event: str) -> None:
         self.client = client
         self.event = event
-        self.seconds = START_SECONDS
+        self.seconds = self._limit(settings.HookRules())  # until the settings are read, which may name another
         self.began = time.monotonic()
         self.problem = ""  # why there is no answer
+        self.late = False
         self.received: HookEvent | None = None
 
-    def within(self, work: Callable[[], Any]) -> Any:
-        """The result of the work, or None if it fails or takes too long."""
+    def _limit(self, rules: settings.HookRules) -> float:
+        return min(rules.seconds, limits.HOOK_END_SECONDS) if self.event == "session-end" else rules.seconds
+
+    def within(self, work: Callable[[], Any], part: float = 1.0) -> Any:
+        """The result of the work, or None if it fails or is not done when this part of the time limit is over."""
         results: list[Any] = []
         done = threading.Event()
 
@@ -53,9 +58,8 @@ class HookRun:
 
         threading.Thread(target=run, daemon=True).start()
         while not done.wait(POLL_SECONDS):
-            if time.monotonic() - self.began > self.seconds:
-                self.problem = f"gave up after {self.seconds:g} seconds"
-                log(f"{self.client} {self.event}: {self.problem}")
+            if time.monotonic() - self.began > self.seconds * part:
+                self.late = True
                 return None
         return results[0] if results else None
 
@@ -68,7 +72,7 @@ class HookRun:
         event = self.received = read(client, self.event, payload)
         chosen = load(folder=event.folder or None)
         rules = chosen.bounds.hooks
-        self.seconds = min(rules.seconds, limits.HOOK_END_SECONDS) if event.name == "session-end" else rules.seconds
+        self.seconds = self._limit(rules)
         if not rules.enabled or client.name in rules.off_clients or (from_plugin and _has_hooks(client, chosen.root)):
             return {}, Outcome()
         outcome = _act(Hook(event, chosen))
@@ -77,6 +81,9 @@ class HookRun:
 
     def trouble(self) -> dict[str, Any]:
         """The answer after a failure: why it failed, once per session, for agents that show it to the person."""
+        if self.late:
+            self.problem = f"gave up after {self.seconds:g} seconds"
+            log(f"{self.client} {self.event}: {self.problem}")
         event = self.received
         if event is None or event.name not in TRIAGE or not event.client.takes_messages:
             return {}
@@ -89,8 +96,9 @@ class HookRun:
 
 def main(client: str | None, event: str) -> NoReturn:
     job = HookRun(client, event)
-    reply, outcome = job.within(job.answer) or (job.trouble(), None)
-    if _written(reply) and outcome is not None and outcome.after is not None:
+    reply, outcome = job.within(job.answer, 1 - TELLING) or (job.within(job.trouble) or {}, None)
+    is_written = job.within(lambda: _written(reply))
+    if is_written and outcome is not None and outcome.after is not None:
         job.within(outcome.after)
     os._exit(0)
 
@@ -101,9 +109,11 @@ def log(line: str) -> None:
         folder = settings.data_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, "hooks.log")
-        if os.path.exists(path) and os.path.getsize(path) > limits.HOOK_LOG_BYTES:
-            os.replace(path, f"{path}.old")
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        handle = _log_file(path)
+        if os.fstat(handle).st_size > limits.HOOK_LOG_BYTES:
+            _put_aside(path, handle)
+            os.close(handle)
+            handle = _log_file(path)
         try:
             text = " ".join(line.split())[:1_000]
             os.write(handle, f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n".encode(errors="replace"))
@@ -111,6 +121,18 @@ def log(line: str) -> None:
             os.close(handle)
     except OSError:
         return
+
+
+def _log_file(path: str) -> int:
+    # Not to wait for the reader of a pipe.
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+
+
+def _put_aside(path: str, handle: int) -> None:
+    """Rename the log, unless another process has just done so: then a new one would take the place of the old."""
+    here = import_module("limpet.platform").here  # late: a full log is rare
+    if here.try_lock(handle) and os.path.samestat(os.stat(path), os.fstat(handle)):
+        os.replace(path, f"{path}.old")
 
 
 def _remarks(remarks: tuple[str, ...]) -> str:

@@ -22,6 +22,7 @@ import anyio.to_thread
 from limpet import limits
 from limpet.doors.http.principal import LEVELS, Principal
 from limpet.errors import LimpetError
+from limpet.model import PERSON
 from limpet.upkeep import access_tokens
 
 if TYPE_CHECKING:
@@ -147,5 +148,11 @@ class Credentials:
 
 def _principal(token: access_tokens.Token) -> Principal:
     return Principal(
-        token.id, token.tenant, token.name, LEVELS[token.scope], token.projects, expires_at=token.expires_at
+        token.id,
+        token.tenant,
+        token.name,
+        LEVELS[token.scope],
+        token.projects,
+        expires_at=token.expires_at,
+        person=token.kind == PERSON,
     )

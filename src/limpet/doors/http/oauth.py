@@ -22,6 +22,7 @@ import jwt
 from limpet import errors
 from limpet.doors.http.principal import LEVELS, Level, Principal
 from limpet.errors import BadInput
+from limpet.model import PERSON
 from limpet.settings import ServerRules
 from limpet.upkeep import access_tokens
 
@@ -181,6 +182,7 @@ class OAuth:
             max(levels, default=Level.PUBLIC),
             tuple(access_tokens.project_name(project) for project in projects),
             expires_at=int(claims["exp"]) * 1_000,
+            person=f"{self._rules.scope_prefix}{PERSON}" in scopes,
         )
 
 

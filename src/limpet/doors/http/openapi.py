@@ -39,7 +39,10 @@ SESSION: Json = {
 TOKEN_SCHEMA: Json = {
     "type": "object",
     "properties": {
-        **{name: {"type": "string"} for name in ("id", "name", "tenant", "scope", "created_at", "created_by", "state")},
+        **{
+            name: {"type": "string"}
+            for name in ("id", "name", "tenant", "kind", "scope", "created_at", "created_by", "state")
+        },
         "projects": {"type": "array", "items": {"type": "string"}},
         **{name: {"type": ["string", "null"]} for name in ("expires_at", "used_at", "revoked_at")},
     },
@@ -81,7 +84,7 @@ def document() -> Json:
             "responses": _responses("200", listing),
         },
         "post": {
-            **_described("create_token", "Make a token. It is shown once, in this reply.", policy.ADMIN),
+            **_described("create_token", "Make a token for an agent. It is shown once, in this reply.", policy.ADMIN),
             "requestBody": _body(NEW_TOKEN),
             "responses": _responses("201", TOKEN_SCHEMA),
         },

@@ -30,6 +30,7 @@ class Principal(NamedTuple):
     projects: tuple[str, ...]  # that may be used, or ANY_PROJECT
     expires_at: int | None = None  # milliseconds
     limited: bool = True  # whether rates and quotas apply
+    person: bool = False  # whether the credential is a person's, who may sign in with it
 
     def may_use(self, project: str) -> bool:
         return project in self.projects or ANY_PROJECT in self.projects

@@ -74,14 +74,17 @@ ACCESS = (
     Group("token", "Tokens for the HTTP server: who may come in, where, and until when."),
     Command("token create",
         "limpet token create --name alice --scope write --project parser --expires 30d\n"
+        "limpet token create --person --name alice --scope write --project parser\n"
         "limpet token create --name ci --scope read --project '*' --expires never",
         "Make a token for the project and print it. It is shown this once; only a hash of it is kept. "
-        "--project '*' is every project of the tenant.",
+        "--project '*' is every project of the tenant. It is for an agent or a program; with --person, for a person "
+        "who signs in to the dashboard with it. What comes from there is the word of a person.",
         (option("--name", "NAME", "Who it is for; the history of every change shows it.", required=True),
             option("--scope", "SCOPE", "read, write, or admin, each with what is before it.", required=True),
             repeated("--also", "PROJECT", "Another project it is for, beside that of --project."),
             option("--tenant", "NAME", "Whose projects these are. [default: the tenant of the settings]"),
-            option("--expires", "TIME", f"12h, 30d, 8w or never. [default: {EXPIRES}]", default=EXPIRES)),
+            option("--expires", "TIME", f"12h, 30d, 8w or never. [default: {EXPIRES}]", default=EXPIRES),
+            flag("--person", "It is for a person, to sign in with; an agent must not have it.")),
         run=f"{OWN}:create_token"),
     Command("token list", "limpet token list", "The tokens there are, and when each was last used, to the hour.",
         (TENANT,), run=f"{OWN}:list_tokens"),
