@@ -18,8 +18,9 @@ from limpet.model import FOLD, TASK, Draft, Entry
 from limpet.redaction import Masking
 from limpet.session.records import TaskRecord
 from limpet.window import transcript
-from limpet.window.messages import ASSISTANT, Message, Text, user
+from limpet.window.messages import ASSISTANT, USER, Message, Text, user
 from limpet.window.plan import facts
+from limpet.window.plan.actions import SAID
 from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, Place, PositionIndex
 from limpet.window.plan.context import FOLDS, HISTORY
 from limpet.window.plan.facts import words
@@ -355,13 +356,25 @@ class Conversation:
             if first.fold in stored:
                 parts.append(facts.from_json(stored[first.fold]))
             elif first.fold:
-                parts.append(facts.gather([_clean(first.message)]))
+                parts += self._facts_of_task(first)
             else:
                 key = (first.first, items[group.stop - 1].last)
                 if key not in self._facts:
                     self._facts[key] = facts.gather([_clean(items[index].message) for index in group])
                 parts.append(self._facts[key])
         return facts.merge(parts)
+
+    def _facts_of_task(self, item: WindowItem) -> list[facts.Facts]:
+        """What the user said in a finished task outlives it in the user's words."""
+        inside = [self._history[position].message for position in within(self._positions, item.first, item.last)]
+        said = [facts.gather([_clean(message)]) for message in inside if message.role == USER]
+        return [*said, facts.gather([_clean(_without_said(item.message))])]
+
+
+def _without_said(message: Message) -> Message:
+    """The text of a finished task without what the user said in it, which is gathered from the user's own messages."""
+    lines = message.text().split("\n")
+    return user("\n".join(line for line in lines if not line.startswith(f"- {SAID}: ")))
 
 
 def _continues(messages: Sequence[Message], earlier: Sequence[Message]) -> bool:

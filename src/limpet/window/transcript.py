@@ -21,6 +21,7 @@ from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
 from limpet.store import Listing, to_json
 from limpet.text import safe
 from limpet.window.messages import ASSISTANT, Call, Message, Result, Text, Thinking
+from limpet.window.messages import TOOL as TOOL_ROLE
 from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, RESTORE, REWIND, Fold, task_line
 from limpet.window.plan.folding import TASK as TASK_FOLD
 from limpet.window.plan.line import Line, line_to, parent
@@ -173,10 +174,16 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
     limit = limits.MESSAGES_READ if total is None else max(0, total - first)
     if not limit:
         return []
+    fresh = _newest(ctx, limit)
+    if total is not None and first and (len(fresh) < limit or position_of(fresh[0].key) != first):
+        fresh = _newest(ctx, total)  # an old message was changed since, for example purged
+    return [_stored(entry) for entry in fresh if position_of(entry.key) >= first]
+
+
+def _newest(ctx: Context, limit: int) -> list[Entry]:
+    """The messages that were written last, in order of their positions."""
     page = ctx.store.entries.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
-    return [
-        _stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if position_of(entry.key) >= first
-    ]
+    return sorted(page.entries, key=lambda entry: entry.key)
 
 
 def message_of(entry: Entry) -> Message:
@@ -368,7 +375,10 @@ def _task_fold(entry: Entry, history: Sequence[Message]) -> list[Fold]:
     if task.last is None or not task.is_folded:
         return []
     text = task_line(entry.content, task.outcome, task.ledger, cancelled=task.state == CANCELLED)
-    return [Fold(entry.key, TASK_FOLD, task.first, _with_ending_call(history, task.last), text)]
+    first = task.first
+    while first < task.last and first < len(history) and history[first].role == TOOL_ROLE:
+        first += 1  # the task was begun by one of several calls, whose results stay with them
+    return [Fold(entry.key, TASK_FOLD, first, _with_ending_call(history, task.last), text)]
 
 
 def _with_ending_call(history: Sequence[Message], last: int) -> int:
