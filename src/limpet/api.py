@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from limpet import errors
+from limpet import errors, limits, prompts
 from limpet.catalogue.late import LateModule, LatePart, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation, checked, session_name
-from limpet.catalogue.table import WITH_WINDOW, find, guidance, operation_of, profile
+from limpet.catalogue.table import SMALL, WITH_WINDOW, find, guidance, operation_of, profile
 from limpet.memory import handoff
-from limpet.memory.handoff import MAIN as MAIN_LINE
-from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo
+from limpet.memory.handoff import ROOM as HANDOFF_ROOM
+from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo, moment
 from limpet.redaction import Masking
 from limpet.settings import Bounds
 from limpet.store import Finding, Progress, Restored, Store, no_progress
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from limpet.recall import recall
     from limpet.recall.embeddings import Embeddings
     from limpet.sandbox.run import SessionSandbox
-    from limpet.session import notepad, pins, sessions, tree
+    from limpet.session import hook_state, notepad, pins, sessions, tree
     from limpet.session.notepad import SessionNotepad, SystemPrompt
     from limpet.upkeep import export, history, tool_pins
     from limpet.window import messages, window
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from limpet.window.window import Window
 else:  # every server starts with this module, and few calls need these
     digest, memory, notepad = map(LateModule, ("memory.digest", "memory.memory", "session.notepad"))
+    hook_state = LateModule("session.hook_state")
     pins, sessions, tree = map(LateModule, ("session.pins", "session.sessions", "session.tree"))
     savings, recall = map(LateModule, ("outputs.savings", "recall.recall"))
     export, history, tool_pins = map(LateModule, ("upkeep.export", "upkeep.history", "upkeep.tool_pins"))
@@ -86,6 +87,13 @@ class Instructions(NamedTuple):
 
     text: str
     used: Callable[[], None]
+
+
+class Greeting(NamedTuple):
+    """What the first answer to a session says besides, and the handoffs in it."""
+
+    text: str = ""
+    shown: tuple[Handoff, ...] = ()
 
 
 class Limpet:
@@ -260,8 +268,9 @@ class Limpet:
 
             return handle
 
-        operations = {op.name: op for op in (*profile(profile_name), *map(find, also))}
-        return [Tool(op.name, op.description(), op.input_schema(), handler(op)) for op in operations.values()]
+        operations = {op.name: op for op in (*profile(profile_name), *map(find, also))}.values()
+        small = profile_name in SMALL
+        return [Tool(op.name, op.description(), op.input_schema(small=small), handler(op)) for op in operations]
 
     def guidance(self, profile_name: str = "core") -> str:
         """The prompt section that teaches these tools. Give it to the model only together with them."""
@@ -272,15 +281,28 @@ class Limpet:
     ) -> Instructions:
         """What an agent should know first: the waiting handoff, if any, then how to use the tools."""
         ctx = self.context(session)
-        waiting = handoff.waiting(ctx)
-        first = handoff.section(waiting, handoff.other_lines(ctx))
-        text = "\n\n".join(part for part in (first, self.guidance(profile_name) if guide else "") if part)
+        first = handoff.section(ctx, handoff.waiting(ctx))
+        text = "\n\n".join(part for part in (first.text, self.guidance(profile_name) if guide else "") if part)
+        return Instructions(text, lambda: handoff.use(self.context(ctx.session), first.shown))
 
-        def used() -> None:
-            if waiting is not None:
-                handoff.use_handoff(self.context(ctx.session), waiting)
-
-        return Instructions(text, used)
+    def greeting(self, session: str | None, operation: str, since: int | None = None) -> Greeting:
+        """What the first result of a tool carries, for a client that may show its model no instructions: the handoffs
+        that waited when it connected (`since`), and the notepad. A session whose hooks gave them needs nothing."""
+        ctx = self.context(session)
+        state = hook_state.read(ctx)
+        waiting = handoff.Waiting() if operation == "read_handoff" or state.is_used else handoff.waiting(ctx)
+        fresh = [
+            item
+            for item in waiting.own
+            if ctx.session not in item.shown_to and (since is None or item.written_at <= moment(since))
+        ]
+        waiting = waiting._replace(own=tuple(fresh)) if fresh else handoff.Waiting()
+        first = handoff.section(ctx, waiting, limits.HANDOFF_SHOWN_CHARS)
+        pad = notepad.read_notepad(ctx)
+        has_pad = pad.content.strip() and pad.version > state.pad and operation != "read_notepad"
+        parts = [first.text, notepad.section(pad) if has_pad else ""]
+        text = "\n\n".join(part for part in parts if part)
+        return Greeting(f"{prompts.prompt('first_result')}\n\n{text}" if text else "", first.shown)
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
@@ -321,7 +343,7 @@ class Session:
         self.id = id
         self.by = by
         self.masked = Masking(keep_secret)  # what the last call masked
-        self._handoff: Handoff | None = None  # in the last context
+        self._handoffs: tuple[Handoff, ...] = ()  # in the last context
         self._window: Window | None = None
 
     def do(self, function: Callable[Concatenate[Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -352,21 +374,22 @@ class Session:
         """End this sub-session with its result."""
         return self.do(tree.report_result, result=result)
 
-    def context(self, line: str = MAIN_LINE) -> str:
-        """What the session starts with: handoff, notepad, scratchpad and memory, in this order.
+    def context(self, line: str | None = None, *, room: int = HANDOFF_ROOM) -> str:
+        """What the session starts with: handoffs, notepad, scratchpad and memory, in this order.
 
-        The handoff is that of the line of work named; handoffs waiting for other lines are mentioned.
+        The handoffs are those of the line of work, by default that of the folder, within `room` characters; of those of
+        other lines the first sentence is given.
         """
         ctx = self.ctx()
-        self._handoff = handoff.waiting(ctx, line)
-        parts = [handoff.section(self._handoff, handoff.other_lines(ctx, line)), tree.capsule(ctx)]
+        first = handoff.section(ctx, handoff.waiting(ctx, line), room)
+        self._handoffs = first.shown
+        parts = [first.text, tree.capsule(ctx)]
         parts += [notepad.section(notepad.read_notepad(ctx)), memory.scratch_section(ctx), digest.digest(ctx).text]
         return "\n\n".join(part for part in parts if part)
 
     def used(self) -> None:
         """Record that a model call used the last context of this session; the handoff in it is used up now."""
-        if self._handoff is not None:
-            handoff.use_handoff(self.ctx(), self._handoff)
+        handoff.use(self.ctx(), self._handoffs)
 
     @property
     def window(self) -> Window:

@@ -16,6 +16,7 @@ MEMORY_MAX_CHARS = 100_000  # one keyed entry
 KEY_MAX_CHARS = 200  # a key is typed by people too
 MEMORY_LIMIT_DEFAULT = 8  # matches of search_memory unless asked otherwise
 MEMORY_LIMIT_MAX = 50  # matches of search_memory at most
+HANDOFF_SHOWN_CHARS = 6_500  # of handoffs in the answer of a hook or a tool, which has other things to say too
 HANDOFF_MAX_CHARS = 20_000  # read first thing in the next session, so it must stay short
 SCRATCHPAD_MAX_CHARS = 20_000  # working text of one task
 STATE_MAX_CHARS = 100_000  # one value of agent_state, as JSON; more belongs in an output or a file

@@ -19,7 +19,8 @@ NOTE = "note"  # key: note_<ms>; session: where it was written
 NOTEPAD = "notepad"  # key: the session's id
 SCRATCHPAD = "scratchpad"  # key: the session's id
 MEMORY = "memory"  # key: as chosen by the agent; session: ""
-HANDOFF = "handoff"  # key: the line of work; done: a later session has used it
+MAIN_LINE = "main"  # the line of work of a project's main folder
+HANDOFF = "handoff"  # key: the line of work and the session that left it; done: a later session has used it
 SESSION = "session"  # key: the session's id; session: its parent's id; done: archived
 SYSTEM_PROMPT = "system_prompt"  # key: main; session: ""
 STATE = "state"  # key: as chosen by the agent; content: JSON; session: ""
@@ -66,6 +67,10 @@ class DataFolder(Protocol):
 
     def make(self) -> str:
         """Make it if it is not there, and say where it is."""
+
+    @property
+    def line(self) -> str:
+        """The line of work of the folder where one works: a linked worktree has its own."""
 
 
 class Entry(NamedTuple):
@@ -259,6 +264,9 @@ class Handoff(NamedTuple):
     written_at: datetime
     used_by: str | None
     origin: str = AGENT
+    id: str = ""
+    draft: bool = False  # made by a hook, of a session that left none
+    shown_to: tuple[str, ...] = ()  # sessions whose model has seen it
 
 
 class SessionInfo(NamedTuple):
@@ -327,8 +335,18 @@ def as_memory(entry: Entry) -> Memory:
 
 
 def as_handoff(entry: Entry) -> Handoff:
-    written_at, used_by = moment(entry.extra["written_at"]), entry.extra.get("used_by")
-    return Handoff(entry.content, entry.key, entry.session, written_at, used_by, entry.origin)
+    extra = entry.extra
+    return Handoff(
+        entry.content,
+        extra.get("line", entry.key),  # the key of those that earlier versions wrote is the line
+        entry.session,
+        moment(extra["written_at"]),
+        extra.get("used_by"),
+        entry.origin,
+        entry.key,
+        bool(extra.get("draft")),
+        tuple(extra.get("shown_to", ())),
+    )
 
 
 def as_session(entry: Entry) -> SessionInfo:

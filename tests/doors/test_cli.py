@@ -393,8 +393,8 @@ def test_tools_have_their_price(cli: Cli) -> None:
     reply = cli.ask("tools")
     assert set(reply["profiles"]) == {"core", "coding", "full", "agent"}
     core = reply["profiles"]["core"]
-    assert len(core["tools"]) <= 8
-    assert core["bytes"] <= 4_096
+    assert len(core["tools"]) <= 13
+    assert core["tokens"] <= 1_200
     assert core["tokens"] < reply["profiles"]["full"]["tokens"]
     assert reply["tokenizer"].startswith("estimate")
     assert set(cli.ask("tools", "--profile", "core")["profiles"]) == {"core"}

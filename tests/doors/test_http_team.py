@@ -276,6 +276,7 @@ def test_a_reader_sees_a_handoff_and_leaves_it_for_others(team: Team) -> None:
     good(team.stranger.rpc("server/discover"))
     good(team.stranger.tool("list_notes"))
     assert "remember the casts" in Transport(team.bob).opening["instructions"]
+    assert "remember the casts" in good(worker.call("list_notes"))["result"]["structuredContent"]["context"]
     good(worker.call("list_notes"))
     assert "remember the casts" not in Transport(team.bob).opening["instructions"]
 

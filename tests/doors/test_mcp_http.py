@@ -265,13 +265,15 @@ def test_a_request_of_an_unknown_transport_session_is_refused(url: str) -> None:
     assert answer.status_code == 400
 
 
-def test_a_handoff_is_used_up_by_the_first_call_after_it_was_shown(tmp_path: Path) -> None:
+def test_a_handoff_is_used_up_by_the_call_after_the_result_that_showed_it(tmp_path: Path) -> None:
     with http_server(tmp_path / "limpet.db") as url:
         Handshaken(url).call("write_session_handoff", content="remember the casts")
         silent = Handshaken(url, name="silent")
         assert "remember the casts" in silent.opening["instructions"]
         reader = Handshaken(url, name="reader")
         assert "remember the casts" in reader.opening["instructions"]
+        reader.call("list_notes")
+        assert "remember the casts" in Handshaken(url, name="other").opening["instructions"]
         reader.call("list_notes")
         assert "remember the casts" not in Handshaken(url, name="late").opening["instructions"]
 
@@ -281,7 +283,10 @@ def test_a_handoff_is_used_up_without_transport_sessions_too(tmp_path: Path) -> 
         call(url, "write_session_handoff", {"content": "remember the casts"})
         assert "remember the casts" in ask(url, "server/discover")["instructions"]
         assert "remember the casts" in ask(url, "server/discover")["instructions"]
-        call(url, "list_notes", {})
+        call(url, "list_notes", {})  # in the session that wrote it
+        assert "remember the casts" in ask(url, "server/discover")["instructions"]
+        call(url, "list_notes", {}, Limpet_Session="next")
+        call(url, "list_notes", {}, Limpet_Session="next")
         assert "remember the casts" not in ask(url, "server/discover")["instructions"]
 
 

@@ -17,8 +17,6 @@ from doors.mcp_client import MODERN, Lines, meta, stdio_command
 from person import trusted
 
 MODERN_FIELDS = {"resultType", "ttlMs", "cacheScope", "_meta"}
-CORE_MAX_BYTES = 4096  # what the core profile may cost a client's window at most
-CORE_MAX_TOOLS = 8
 
 
 @pytest.fixture
@@ -262,8 +260,8 @@ def test_the_handoff_can_be_left_to_a_clients_hooks(store: str, options: list[st
     asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with Lines(command) as lines:
         told = lines.ask("initialize", asked)["instructions"]
-        lines.ask("tools/call", {"name": "read_notepad", "arguments": {}})
+        first = lines.ask("tools/call", {"name": "read_notepad", "arguments": {}})
     assert ("Casts come next." in told) == (not options)
     assert "notepad" in told
-    with limpet.open(store) as hold:
-        assert (hold.session().handoff.read().used_by is None) == bool(options)
+    # No hook gave it to this session (they may not run in a folder below the project's), so a result carries it.
+    assert "Casts come next." in first["structuredContent"]["context"]

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from doors.mcp_client import CLIENT, HANDSHAKE, MODERN, REVISIONS, Lines, hello, meta, stdio_command
+from limpet.text import tokens
 
 MODERN_FIELDS = {"resultType", "ttlMs", "cacheScope", "_meta"}
-CORE_MAX_BYTES = 4096  # what the core profile may cost a client's window at most
-CORE_MAX_TOOLS = 8
+CORE_MAX_TOKENS = 1_200  # what the core profile may cost a client's window at most
+CORE_MAX_TOOLS = 13
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_the_core_profile_is_small(store: str, revision: str) -> None:
         assert server.process.stdout is not None
         server.send({"jsonrpc": "2.0", "id": 9, "method": "tools/list", "params": {"_meta": meta()}})
         line = server.process.stdout.readline()
-    assert len(line) <= CORE_MAX_BYTES
+    assert tokens.count(line.decode()) <= CORE_MAX_TOKENS
     assert len(json.loads(line)["result"]["tools"]) <= CORE_MAX_TOOLS
 
 
@@ -313,15 +314,28 @@ def test_two_processes_are_two_sessions(store: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
-def test_a_handoff_is_used_up_by_the_first_call_after_it_was_shown(store: str, revision: str) -> None:
+def test_a_handoff_is_used_up_by_the_call_after_the_result_that_showed_it(store: str, revision: str) -> None:
     with Lines(stdio_command(store, session="one")) as server:
         server.open(revision)
         server.call("write_session_handoff", content="remember the casts")
+        server.call("write_notepad", content="the plan of one")
     with Lines(stdio_command(store, session="two")) as server:
         assert "remember the casts" in server.open(revision)["instructions"]
         server.ask("tools/list")
     with Lines(stdio_command(store, session="three")) as server:  # the last one never called a tool
         assert "remember the casts" in server.open(revision)["instructions"]
+        first = server.ask("tools/call", {"name": "list_notes", "arguments": {}})
+        assert "remember the casts" in first["content"][1]["text"]
+        assert "remember the casts" in first["structuredContent"]["context"]
+    with Lines(stdio_command(store, session="one")) as server:  # resumed
+        server.open(revision)
+        first = server.ask("tools/call", {"name": "list_notes", "arguments": {}})
+        assert "the plan of one" in first["structuredContent"]["context"]
+        assert "remember the casts" not in first["structuredContent"]["context"]  # it wrote that itself
+        assert "context" not in server.call("list_notes")
+    with Lines(stdio_command(store, session="three")) as server:  # one result was shown, and nothing done since
+        assert "remember the casts" in server.open(revision)["instructions"]
+        server.call("list_notes")
         server.call("list_notes")
     with Lines(stdio_command(store, session="four")) as server:
         assert "remember the casts" not in server.open(revision)["instructions"]
@@ -337,4 +351,18 @@ def test_a_handoff_written_by_the_first_call_stays_for_the_next_session(store: s
         server.open(MODERN)
         server.call("write_session_handoff", content="new")
     with Lines(stdio_command(store, session="three")) as server:
-        assert "new" in server.open(MODERN)["instructions"]
+        instructions = server.open(MODERN)["instructions"]
+        assert "new" in instructions
+        assert "old" in instructions  # nobody has worked on it
+
+
+def test_a_handoff_that_was_asked_for_is_used_up_by_the_next_call(store: str) -> None:
+    with Lines(stdio_command(store, session="one")) as server:
+        server.open(MODERN)
+        server.call("write_session_handoff", content="remember the casts")
+    for session, waits in (("two", True), ("three", True), ("four", False)):
+        with Lines(stdio_command(store, session=session)) as server:
+            assert ("remember the casts" in server.open(MODERN)["instructions"]) == waits
+            assert server.call("read_handoff")["content"] == "remember the casts"
+            if session == "three":
+                server.call("list_notes")

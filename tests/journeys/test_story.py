@@ -66,6 +66,7 @@ def test_a_client_that_only_connects_does_not_use_the_handoff_up(tmp_path: Path)
             assert agent.leave() == 0
     with Server(store, "--session", "works") as agent:
         agent.call("read_notepad")
+        agent.call("read_notepad")
     with Server(store, "--session", "late") as agent:
         assert HEADING not in agent.instructions
 

@@ -1,4 +1,4 @@
-"""The handoff: always one for each line of work, waiting for another session, used up only by being used."""
+"""The handoff: each session leaves its own, it waits for another session, and is used up only by being used."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from limpet import errors
 from limpet.api import Limpet
+from limpet.memory import handoff
 from operations.conftest import Clock, Opener
 
 HEADING = "## Handoff from the last session\n"
@@ -106,7 +107,7 @@ def test_a_new_one_waits_again_after_the_old_was_used(hold: Limpet) -> None:
     second.used()
     second.handoff.write("second")
     assert hold.session("three").context().startswith(f"{HEADING}second")
-    assert HEADING not in second.context()
+    assert second.context().startswith(f"{HEADING}first\n\n## Session")  # what it began with, and not its own
 
 
 def test_one_that_came_after_the_reading_is_not_used_up_unread(hold: Limpet) -> None:
@@ -114,11 +115,77 @@ def test_one_that_came_after_the_reading_is_not_used_up_unread(hold: Limpet) -> 
     told = hold.instructions(session="two")
     second = hold.session("two")
     assert second.context().startswith(f"{HEADING}first")
-    hold.session("four").handoff.write("newer, nobody has read it")
+    hold.session("one").handoff.write("newer, nobody has read it")
     told.used()
     second.used()
     assert hold.session("one").handoff.read().used_by is None
     assert hold.session("three").context().startswith(f"{HEADING}newer")
+
+
+def test_one_that_nobody_has_read_is_not_replaced_by_another_session(hold: Limpet, clock: Clock) -> None:
+    for name in ("one", "two", "one"):
+        clock.pass_by()
+        reply = hold.call("write_session_handoff", {"content": f"from {name} at {clock.now}"}, session=name)
+        assert reply["status"] == "ok"
+    assert reply["replaced"]  # its own
+    third = hold.session("three")
+    text = third.context()
+    assert text.startswith(f"{HEADING}from one at {clock.now}")
+    assert "from two" in text
+    assert text.count("from one at") == 1
+    third.used()
+    assert HEADING not in hold.session("four").context()
+
+
+def test_read_handoff_gives_the_newest_and_names_the_others_that_wait(hold: Limpet, clock: Clock) -> None:
+    for name, line in (("one", "main"), ("two", "main"), ("three", "docs")):
+        clock.pass_by()
+        hold.session(name).handoff.write(f"From {name}. And more.", line=line)
+    newest = hold.call("read_handoff", {})
+    assert (newest["content"], newest["written_by"]) == ("From two. And more.", "two")
+    assert [(row["line"], row["begins"]) for row in newest["others"]] == [
+        ("docs", "From three."),
+        ("main", "From one."),
+    ]
+    other = hold.call("read_handoff", {"id": newest["others"][1]["id"]})
+    assert (other["content"], other["written_by"]) == ("From one. And more.", "one")
+    with pytest.raises(errors.NotFound, match="nope"):
+        hold.call("read_handoff", {"id": "nope"})
+
+
+def test_fields_stand_beside_the_free_text_and_are_read_back(hold: Limpet) -> None:
+    fields = {
+        "done": ["the lexer"],
+        "next": ["casts", "error messages"],
+        "failed": ["LL(1): casts need lookahead"],
+        "decisions": ["a Pratt parser"],
+        "questions": ["which licence?"],
+    }
+    hold.call("write_session_handoff", {"content": "Half way.", **fields})
+    reply = hold.call("read_handoff", {})
+    assert reply["content"].startswith("Half way.\n\n")
+    assert {name: reply[name] for name in fields} == fields
+    text = hold.session("two").context()
+    assert "Next:\n- casts\n- error messages" in text
+    hold.call("write_session_handoff", {"content": "Only words."})
+    assert set(fields).isdisjoint(hold.call("read_handoff", {}))
+    with pytest.raises(errors.BadInput, match="handoff is empty"):
+        hold.call("write_session_handoff", {"content": "", "next": [" "]})
+
+
+def test_several_wait_within_a_budget_and_the_rest_in_a_sentence_each(hold: Limpet, clock: Clock) -> None:
+    for number in range(5):
+        clock.pass_by()
+        hold.session(f"s{number}").handoff.write(f"Begin {number}. " + f"word{number} " * 1_000)
+    second = hold.session("reader")
+    text = second.context()
+    assert len(text) < 30_000
+    assert min(text.count("word4 "), text.count("word3 ")) >= 999
+    assert text.count("word0 ") < 20
+    assert "Begin 0." in text
+    second.used()
+    assert hold.session("later").context().startswith(f"{HEADING}Begin ")
+    assert "Begin 4." not in hold.session("later").context()
 
 
 def test_it_belongs_to_its_project(hold: Limpet, opened: Opener) -> None:
@@ -147,8 +214,8 @@ def test_lines_of_work_have_one_each(hold: Limpet) -> None:
 
 
 def test_the_history_of_handoffs_stays(hold: Limpet, clock: Clock) -> None:
-    for name, text in (("one", "first"), ("two", "second"), ("three", "third")):
-        hold.session(name).handoff.write(text)
+    for text in ("first", "second", "third"):
+        hold.session("one").handoff.write(text)
         clock.pass_by()
     fourth = hold.session("four")
     fourth.context()
@@ -156,19 +223,30 @@ def test_the_history_of_handoffs_stays(hold: Limpet, clock: Clock) -> None:
     events = hold.history(kind="handoff")
     assert [(e.operation, e.session, e.after and e.after.content) for e in events] == [
         ("use_handoff", "four", "third"),
-        ("write_session_handoff", "three", "third"),
-        ("write_session_handoff", "two", "second"),
+        ("write_session_handoff", "one", "third"),
+        ("write_session_handoff", "one", "second"),
         ("write_session_handoff", "one", "first"),
     ]
 
 
-def test_each_line_of_work_has_its_own_handoff_and_the_others_are_named(hold: Limpet) -> None:
+def test_showing_it_is_nobodys_last_change(hold: Limpet) -> None:
+    written = hold.session("one").handoff.write("mistaken")
+    handoff.mark_shown(hold.context("two"), [written])
+    assert hold.session().handoff.read().shown_to == ("two",)
+    assert hold.undo().operation == "write_session_handoff"
+    assert HEADING not in hold.session("three").context()
+
+
+def test_each_line_of_work_has_its_own_handoff_and_of_others_one_sentence_is_shown(hold: Limpet) -> None:
     first, heading = hold.session("first"), "## Handoff from the last session\n"
-    first.handoff.write("for the parser")
-    first.handoff.write("for the docs", line="docs")
+    first.handoff.write("For the parser. Then rest.")
+    first.handoff.write("For the docs. Then rest.", line="docs")
     second = hold.session("second")
-    assert second.context().startswith(f"{heading}for the parser\n\nA handoff also waits for: docs ")
-    assert second.context("docs").startswith(f"{heading}for the docs\n\nA handoff also waits for: main ")
+    text = second.context()
+    assert text.startswith(f"{heading}For the parser. Then rest.\n\n")
+    assert '- docs: "For the docs." (read_handoff line="docs")' in text
+    assert text.count("Then rest.") == 1
+    assert second.context("docs").startswith(f"{heading}For the docs. Then rest.\n\n")
     second.used()  # the last context showed that of docs
-    assert hold.session("third").context().startswith(f"{heading}for the parser\n\n## Session")
+    assert hold.session("third").context().startswith(f"{heading}For the parser. Then rest.\n\n## Session")
     assert second.handoff.read("docs").used_by == "second"

@@ -16,7 +16,7 @@ KINDS: dict[str, tuple[Callable[[Session], object], Callable[[Session], object],
     "notepad": (lambda s: s.notepad.write("first"), lambda s: s.notepad.append(" second"), "one"),
     "scratchpad": (lambda s: s.scratch("first", "replace"), lambda s: s.scratch("second", "append"), "one"),
     "memory": (lambda s: s.memory.write("k", "first"), lambda s: s.memory.write("k", "second", "append"), "k"),
-    "handoff": (lambda s: s.handoff.write("first"), lambda s: s.handoff.write("second"), "main"),
+    "handoff": (lambda s: s.handoff.write("first"), lambda s: s.handoff.write("second"), "main/one"),
     "session": (lambda s: s.begin("first"), lambda s: s.hold.archive("one"), "one"),
 }
 

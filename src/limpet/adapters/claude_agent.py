@@ -18,7 +18,7 @@ from limpet import errors, prompts
 from limpet.adapters.bridge import AdapterOptions, Bridge
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
-from limpet.limits import HOOK_CONTEXT_CHARS
+from limpet.limits import HANDOFF_SHOWN_CHARS, HOOK_CONTEXT_CHARS
 
 try:
     from claude_agent_sdk import (
@@ -106,7 +106,8 @@ class LimpetAgent:
         """Handoff, notepad, scratchpad and memory, if the model still needs them."""
         if not self._context_due:
             return ""
-        text = "\n\n".join((self.session.context(), self._bridge.guidance)).replace(CLOSE, "</ limpet>").strip()
+        text = "\n\n".join((self.session.context(room=HANDOFF_SHOWN_CHARS), self._bridge.guidance))
+        text = text.replace(CLOSE, "</ limpet>").strip()
         frame = f"{OPEN}\n{prompts.prompt('agent_context')}\n\n", f"\n{CLOSE}"
         room = HOOK_CONTEXT_CHARS - sum(map(len, frame))
         self._context_due, self._context_sent = False, True

@@ -79,6 +79,7 @@ class Param(NamedTuple):
     low: int = 0
     high: int = 0  # 0: any number that every program can write down
     clamp: bool = False  # a number outside the range is moved into it
+    everywhere: bool = True  # listed in the small profiles too; it is accepted there in any case
 
     def schema(self) -> Json:
         if self.type == "strings":
@@ -131,10 +132,13 @@ class Operation(NamedTuple):
     def description(self) -> str:
         return prompts.tool(self.name).description
 
-    def input_schema(self) -> Json:
+    def input_schema(self, *, small: bool = False) -> Json:
+        """The JSON schema of the arguments; `small` leaves out those that a small profile does not list."""
         words = prompts.tool(self.name).params
         properties: Json = {}
         for param in self.all_params():
+            if small and not param.everywhere:
+                continue
             properties[param.name] = param.schema()
             if param.name in words:
                 properties[param.name]["description"] = words[param.name]

@@ -14,6 +14,7 @@ from limpet.catalogue.operation import ADMIN, READ, WRITE, Operation, Param
 from limpet.model import KINDS
 
 PROFILES = ("core", "coding", "full", "agent")
+SMALL = ("core", "coding")  # profiles for clients that count every byte
 GUIDANCE = ("notes", "notepad", "memory", "handoff", "tasks", "journal")  # the parts of the guidance, in their order
 
 # The profiles of a row. A row without any is in "full", and so in "agent".
@@ -39,6 +40,9 @@ _EDIT = (
     _EXPECTED_VERSION,
 )
 _HISTORY = (Param("version", "integer"), _LIMIT)
+_HANDOFF_FIELDS = tuple(
+    Param(name, "strings", everywhere=False) for name in ("done", "next", "failed", "decisions", "questions")
+)
 _CHILD_LIMITS = (Param("token_limit", "integer", low=1_000, high=100_000_000), Param("model"))
 
 _TRUST = {"trust": "string?"}
@@ -146,14 +150,13 @@ ROWS = (
         level=WRITE, profiles=NONE, commands=("memory pin", "memory unpin"), idempotent=True),
     # --- handoff ------------------------------------------------------------------------------------------------------
     Operation("write_session_handoff", "memory.handoff:write_session_handoff", "memory.handoff:written_json",
-        params=(_CONTENT, Param("line")), result={"status": "string", "replaced": "boolean"},
-        level=WRITE, profiles=CORE, guidance="handoff", commands=("handoff write",), destructive=True,
-        idempotent=True),
+        params=(_CONTENT, Param("line"), *_HANDOFF_FIELDS), result={"status": "string", "replaced": "boolean"},
+        level=WRITE, profiles=CORE, guidance="handoff", commands=("handoff write",), idempotent=True),
     Operation("read_handoff", "memory.handoff:read_handoff", "memory.handoff:handoff_json",
-        params=(Param("line"),),
-        result={"content": "string", "line": "string", "written_by": "string", "written_at": "string", "used_by": "",
-            **_TRUST},
-        level=READ, profiles=NONE, commands=("handoff show",), in_session=False),
+        params=(Param("line"), Param("id")),
+        result={"content": "string", "id": "string", "line": "string", "written_by": "string", "written_at": "string",
+            "used_by": "", **{field.name: "array?" for field in _HANDOFF_FIELDS}, "others": "array?", **_TRUST},
+        level=READ, profiles=CORE, guidance="handoff", commands=("handoff show",), in_session=False),
     # --- kept outputs -------------------------------------------------------------------------------------------------
     Operation("scratchpad_read", "outputs.read:scratchpad_read", "outputs.read:read_json",
         params=(_ID, Param("query"), Param("lines"), Param("match"), Param("regex", "boolean"),

@@ -60,6 +60,16 @@ def detect(payload: Mapping[str, Any]) -> CodingAgent:
     return find(_UNRECOGNISED)
 
 
+def runs_for_another(client: CodingAgent, session: str) -> bool:
+    """Whether another agent runs the hooks of this one, which are installed in the same project.
+
+    A variable of the other agent may also come from a terminal in it: then the agent's own session variable tells.
+    """
+    if session and session == settings.first_set(client.session_variables):
+        return False
+    return any(settings.first_set(find(name).variables) for name in client.hooks_also_run_by)
+
+
 def run_by_plugin() -> bool:
     """Whether an agent runs this process for a plugin of its own."""
     return bool(settings.first_set(client.plugin_variable for client in every() if client.plugin_variable))

@@ -69,6 +69,9 @@ class CodingAgent:
     plugin_variable = ""  # set for the hooks of a plugin
 
     # Hooks
+    passes_context = False  # whether the model is known to get the text of a hook
+    hooks_also_run_by: tuple[str, ...] = ()  # other agents that run its installed hooks, and do not take their answers
+    announces_turns = True  # an event follows the end of each turn
     takes_messages = False  # whether a hook can say something to the person: `systemMessage`
     cap_in_bytes = False  # whether the limit of a hook's text is in bytes, not characters
     silent_compaction = False  # no event follows a compaction: the context waits for the next event that can carry it

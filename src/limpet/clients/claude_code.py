@@ -34,6 +34,8 @@ class ClaudeCode(CodingAgent):
     name = "claude-code"
     title = "Claude Code"
 
+    passes_context = True
+    hooks_also_run_by = ("copilot", "cursor")
     takes_messages = True
     home_folder = ".claude"
     project_guidance = ("CLAUDE.md",)

@@ -28,6 +28,7 @@ class Codex(CodingAgent):
     name = "codex"
     title = "Codex CLI"
 
+    passes_context = True
     takes_messages = True
     home_folder = ".codex"
     advice = "Start codex, type /hooks and trust the hooks of limpet."

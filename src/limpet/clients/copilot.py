@@ -27,6 +27,8 @@ class Copilot(CodingAgent):
     name = "copilot"
     title = "Copilot CLI"
 
+    passes_context = True
+
     home_folder = ".copilot"
     advice = "Copilot CLI reads MCP servers from the home folder only: use --user for the tools."
     project_guidance = ("AGENTS.md",)

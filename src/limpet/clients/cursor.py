@@ -22,6 +22,8 @@ class Cursor(CodingAgent):
     name = "cursor"
     title = "Cursor"
 
+    passes_context = True
+
     home_folder = ".cursor"
     project_guidance = ("AGENTS.md",)
 

@@ -47,6 +47,9 @@ class Gemini(CodingAgent):
     name = "gemini"
     title = "Gemini CLI"
 
+    passes_context = True
+    announces_turns = False
+
     home_folder = ".gemini"
     project_guidance = ("GEMINI.md",)
     user_guidance = (".gemini", "GEMINI.md")

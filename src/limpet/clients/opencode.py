@@ -21,6 +21,8 @@ class OpenCode(CodingAgent):
     name = "opencode"
     title = "OpenCode"
 
+    passes_context = True
+
     home_folder = os.path.join(".config", "opencode")
     project_guidance = ("AGENTS.md",)
     user_guidance = (".config", "opencode", "AGENTS.md")

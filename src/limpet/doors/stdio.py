@@ -238,7 +238,7 @@ def serve(hold: Limpet, profile: str, session: str | None = None, *, handoff: bo
     both, calls work in the session `hold` was opened with. Without `handoff` the instructions leave
     it out, for a client whose hooks give it.
     """
-    loop = Loop(Surface(hold, profile, session=session, handoff=handoff), ClientState())
+    loop = Loop(Surface(hold, profile, session=session, handoff=handoff), ClientState(since=hold.clock()))
     nothing = os.open(os.devnull, os.O_RDWR)
     # A child process such as git must not read the client's messages, and no other code may write replies.
     reader = os.fdopen(_own(0, nothing), "rb")

@@ -21,7 +21,8 @@ from contextlib import suppress
 from typing import Any
 
 from limpet import errors
-from limpet.home.place import GIT, NAMED, PERSONAL, Place, read_small
+from limpet.home.place import GIT, NAMED, PERSONAL, Place, read_small, worktree
+from limpet.model import MAIN_LINE
 from limpet.platform import sha256
 from limpet.record import NamedTuple
 
@@ -125,6 +126,11 @@ class ProjectFolder:
         if self.place.kind == PERSONAL:
             return f"{PERSONAL}-{_digest(self.home.path)[:8]}"
         return f"{self.place.name[:40]}-{_digest(self.place.key)[:8]}"
+
+    @property
+    def line(self) -> str:
+        name = worktree(self.place)
+        return f"worktree {name}" if name == MAIN_LINE else name or MAIN_LINE
 
     def make(self) -> str:
         if self.id is None:

@@ -56,6 +56,15 @@ def locate(folder: str, shared: Iterable[str]) -> Place:
     return Place(start, FOLDER, start)
 
 
+def worktree(place: Place) -> str:
+    """The name of a linked worktree of the project; empty in its main working tree and in plain folders."""
+    text = read_small(os.path.join(place.root, ".git")) if place.kind == GIT else None
+    if text is None or not text.startswith("gitdir:"):
+        return ""
+    directory = os.path.realpath(os.path.join(place.root, text.removeprefix("gitdir:").strip()))
+    return os.path.basename(directory) if os.path.dirname(directory) == os.path.join(place.key, "worktrees") else ""
+
+
 def is_nowhere(folder: str, home: str) -> bool:
     """Whether a program that starts here was not started in a project on purpose."""
     return os.path.realpath(folder) in (os.path.abspath(os.sep), os.path.realpath(home))

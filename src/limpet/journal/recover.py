@@ -11,7 +11,7 @@ from limpet.journal import file as files
 from limpet.journal import state
 from limpet.journal.document import edit, entries, recover
 from limpet.journal.document.entries import Evidence
-from limpet.journal.document.markup import JournalDocument, scan
+from limpet.journal.document.markup import JournalDocument, one_line, scan
 from limpet.journal.document.quotes import FRESH, MOVED
 from limpet.journal.document.recover import Recovered
 from limpet.journal.file import JournalFile
@@ -73,6 +73,12 @@ def recovered(journal: Journal, level: int, query: str, now: datetime) -> Recove
     budgets = journal.rules.level_1_tokens, journal.rules.level_2_tokens
     marks = {} if level == 3 else stale(journal, scan(text))
     return recover.recover(text, level, query=query, more=archive, budgets=budgets, marks=marks, now=now)
+
+
+def open_blockers(ctx: Context) -> tuple[str, ...]:
+    """What the work waits for, by the journal; nothing if there is no journal."""
+    doc = scan(files.read(journal_of(ctx).place) or "")
+    return tuple(one_line(item.entry.text) for item in entries.blockers(doc) if not item.entry.resolved)
 
 
 def at_start(ctx: Context) -> str:

@@ -41,7 +41,6 @@ from limpet.store import Listing
 
 DONE = "RESOLVED"
 LISTED = 10  # blockers and goals each that a handoff names
-MAIN = "main"
 CONTESTED = "Another program saves {file} again and again; its last save is merged with the next change."
 FINISHED = ("question", "goal", "debt", "blocker")  # sections whose entries can be done
 # The optional arguments of update_notes, by section.
@@ -307,7 +306,7 @@ def checkpoint_session(
     state: str | None = None,
     task: str | None = None,
     agent: str | None = None,
-    line: str = MAIN,
+    line: str | None = None,
 ) -> Checkpoint:
     """At the end of a session, or before its window is compacted: a log row, the current state, and the handoff."""
     at, words = stamp_of(ctx), field("summary", summary)

@@ -1,16 +1,37 @@
-"""The handoff: the text that one session leaves for the next. There is one per line of work, and it is read first."""
+"""Handoffs: the text that a session leaves for the next, which reads it first.
+
+A handoff belongs to a line of work (a worktree, or the line named) and to the session that left it. That session
+replaces its own; those of other sessions wait beside it until they are used. A handoff is used up when a session whose
+model has seen all of it has done work since.
+"""
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
-from limpet.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
-from limpet.store import Listing
+from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
+from limpet.store import Decide, Listing
 from limpet.text.safe import as_data
 
-MAIN = "main"  # the line of work when none is named
 HEADING = "## Handoff from the last session"
+ANOTHER = "## Handoff from another session: {session}"
+CUT = "[… cut to fit; read_handoff shows all of it]"
+DRAFT = "(Drafted by Limpet: the session ended without a handoff of its own.)"
+FIELDS: Mapping[str, str] = {  # the title of each in the text
+    "done": "Done",
+    "next": "Next",
+    "failed": "Tried and failed",
+    "decisions": "Decisions",
+    "questions": "Open questions",
+}
+ROOM = limits.HANDOFF_MAX_CHARS + 200  # the longest one and its heading
+SENTENCES = 10  # handoffs that are named by their first sentence
+SENTENCE_CHARS = 160
+RECENT = 50  # handoffs among which a session finds again those that it has seen
+
+Measure = Callable[[str], int]
 
 
 class LeftHandoff(NamedTuple):
@@ -18,17 +39,38 @@ class LeftHandoff(NamedTuple):
     replaced: bool
 
 
-def write_session_handoff(ctx: Context, content: str, line: str = MAIN) -> LeftHandoff:
-    return leave(ctx, content, line)
+class Waiting(NamedTuple):
+    """What a session should see, newest first: unused handoffs of other sessions, and those that it has seen before."""
+
+    own: tuple[Handoff, ...] = ()  # of its line of work
+    others: tuple[Handoff, ...] = ()  # of other lines
 
 
-def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) -> LeftHandoff:
+class HandoffSection(NamedTuple):
+    text: str
+    shown: tuple[Handoff, ...] = ()  # those that the text holds in full
+
+
+class ReadHandoff(NamedTuple):
+    handoff: Handoff
+    others: tuple[Handoff, ...]  # that wait besides
+
+
+# --- leaving one ------------------------------------------------------------------------------------------------------
+
+
+def write_session_handoff(ctx: Context, content: str, line: str | None = None, **fields: Sequence[str]) -> LeftHandoff:
+    return leave(ctx, with_fields(content, fields), line)
+
+
+def leave(ctx: Context, content: str, line: str | None = None, sources: tuple[str, ...] = ()) -> LeftHandoff:
     """Leave a handoff. `sources` is the provenance of texts that it quotes."""
     origin = lowest(ctx.who, *sources) if sources else ""
-    extra = {"written_at": ctx.now, **derived(ctx.who, *sources)}
+    name = line_of(ctx, line)
+    extra = {"line": name, "written_at": ctx.now, **derived(ctx.who, *sources)}
     draft = Draft(checked(content), ctx.session, extra=extra, origin=origin, anew=True)
-    name = a_name("line", line, limits.KEY_MAX_CHARS)
-    change = ctx.store.entries.edit(ctx.scope, HANDOFF, name, lambda before: draft, ctx.stamp("write_session_handoff"))
+    stamp = ctx.stamp("write_session_handoff")
+    change = ctx.store.entries.edit(ctx.scope, HANDOFF, own_key(ctx, name), lambda before: draft, stamp)
     return LeftHandoff(as_handoff(change.entry), change.before is not None)
 
 
@@ -37,62 +79,220 @@ def checked(content: str) -> str:
     return bounded("handoff", content.strip(), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
 
 
-def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:
-    entry = ctx.store.entries.read(ctx.scope, HANDOFF, a_name("line", line, limits.KEY_MAX_CHARS))
-    if entry is None:
-        raise errors.no_entry("handoff for", line, "write_session_handoff leaves one.")
-    return as_handoff(entry)
+def line_of(ctx: Context, line: str | None) -> str:
+    """The line of work that is named, or else that of the folder where one works."""
+    if line is not None:
+        return a_name("line", line, limits.KEY_MAX_CHARS)
+    return MAIN_LINE if ctx.data is None else ctx.data.line
 
 
-def waiting(ctx: Context, line: str = MAIN) -> Handoff | None:
-    """The handoff this session should see: one that another session left and that no third session has used."""
-    entry = ctx.store.entries.read(ctx.scope, HANDOFF, line)
-    if entry is None or entry.session == ctx.session:
-        return None
-    handoff = as_handoff(entry)
-    return handoff if handoff.used_by in (None, ctx.session) else None
+def own_key(ctx: Context, line: str) -> str:
+    """The key of this session's handoff for a line. Those that earlier versions wrote have the line as their key."""
+    earlier = ctx.store.entries.read(ctx.scope, HANDOFF, line)
+    return line if earlier is not None and earlier.session == ctx.session else f"{line}/{ctx.session}"
 
 
-def use_handoff(ctx: Context, handoff: Handoff) -> None:
-    """Mark it used by this session. Called after the context with it was really served."""
-
-    def decide(before: Entry | None) -> Draft | None:
-        # A newer handoff may have been written since; that one has not been read and stays.
-        if before is None or before.done or as_handoff(before) != handoff:
-            return None
-        extra = {**before.extra, "used_by": ctx.session}
-        return Draft(before.content, before.session, before.tags, True, before.pinned, extra)
-
-    if handoff.used_by is None:
-        ctx.store.entries.edit(ctx.scope, HANDOFF, handoff.line, decide, ctx.stamp("use_handoff"))
+def with_fields(content: str, fields: Mapping[str, Iterable[str]]) -> str:
+    """The text with its fields as lists below it."""
+    parts = [content.strip()]
+    for name, title in FIELDS.items():
+        if items := [words for item in fields.get(name, ()) if (words := " ".join(item.split()))]:
+            parts.append("\n".join([f"{title}:", *(f"- {item}" for item in items)]))
+    return "\n\n".join(part for part in parts if part)
 
 
-def other_lines(ctx: Context, line: str = MAIN) -> tuple[str, ...]:
-    """Other lines of work for which a handoff from another session waits."""
-    page = ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), limit=limits.NOTES_SHOWN))
-    return tuple(entry.key for entry in page.entries if entry.key != line and entry.session != ctx.session)
+def fields_of(content: str) -> dict[str, list[str]]:
+    """The fields that a text has: the reverse of `with_fields`."""
+    names = {f"{title}:": name for name, title in FIELDS.items()}
+    fields: dict[str, list[str]] = {}
+    for part in content.split("\n\n"):
+        title, *items = part.split("\n")
+        if title in names and items and all(item.startswith("- ") for item in items):
+            fields.setdefault(names[title], []).extend(item.removeprefix("- ") for item in items)
+    return fields
 
 
-def section(handoff: Handoff | None, others: tuple[str, ...] = ()) -> str:
-    """The prompt section; empty when nothing waits. Handoffs of other lines are named, not quoted."""
-    parts = [] if handoff is None else [f"{HEADING}\n{as_data(handoff.content, handoff.origin)}"]
-    if others:
-        parts.append(f"A handoff also waits for: {', '.join(others)} (`limpet handoff show --line NAME`).")
-    return "\n\n".join(parts)
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_handoff(ctx: Context, line: str | None = None, id: str | None = None) -> ReadHandoff:
+    """The handoff with this id, or else the newest of the line, used or not."""
+    if id is not None:
+        entry = ctx.store.entries.read(ctx.scope, HANDOFF, id)
+        if entry is None:
+            raise errors.no_entry("handoff", id, "read_handoff without id gives the newest and names the others.")
+        return ReadHandoff(as_handoff(entry), _besides(ctx, entry.key))
+    name = line_of(ctx, line)
+    ofline = [handoff for handoff in _listed(ctx, limits.LIST_MAX, used_too=True) if handoff.line == name]
+    if not ofline:
+        raise errors.no_entry("handoff for", name, "write_session_handoff leaves one.")
+    return ReadHandoff(ofline[0], _besides(ctx, ofline[0].id))
+
+
+def waiting(ctx: Context, line: str | None = None) -> Waiting:
+    open_ones = _listed(ctx, limits.LIST_MAX)
+    seen = [handoff for handoff in _listed(ctx, RECENT, used_too=True) if was_seen(ctx, handoff)]
+    if not (open_ones or seen) or _is_child(ctx):
+        return Waiting()  # a child goes on with the work of its parent
+    handoffs = {handoff.id: handoff for handoff in (*open_ones, *seen) if handoff.written_by != ctx.session}
+    name = line_of(ctx, line)
+    newest_first = sorted(handoffs.values(), key=lambda handoff: handoff.written_at, reverse=True)
+    others = (handoff for handoff in newest_first if handoff.line != name and handoff.used_by is None)
+    return Waiting(tuple(handoff for handoff in newest_first if handoff.line == name), tuple(others))
+
+
+def was_seen(ctx: Context, handoff: Handoff) -> bool:
+    """Whether this session's model has seen it before."""
+    return handoff.used_by == ctx.session or ctx.session in handoff.shown_to
+
+
+def _listed(ctx: Context, limit: int, *, used_too: bool = False) -> list[Handoff]:
+    page = ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), include_done=used_too, limit=limit))
+    return sorted(map(as_handoff, page.entries), key=lambda handoff: handoff.written_at, reverse=True)
+
+
+def _besides(ctx: Context, id: str) -> tuple[Handoff, ...]:
+    return tuple(handoff for handoff in _listed(ctx, limits.LIST_MAX) if handoff.id != id)
+
+
+def _is_child(ctx: Context) -> bool:
+    entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
+    return entry is not None and bool(entry.session)
+
+
+# --- using them up ----------------------------------------------------------------------------------------------------
+
+
+def mark_shown(ctx: Context, handoffs: Iterable[Handoff]) -> None:
+    """Record that this session's model has seen them. Called when it really has."""
+
+    def mark(handoff: Handoff) -> Decide:
+        def decide(before: Entry | None) -> Draft | None:
+            if before is None or not _same(before, handoff) or ctx.session in as_handoff(before).shown_to:
+                return None
+            return before.revised(extra={**before.extra, "shown_to": [*as_handoff(before).shown_to, ctx.session]})
+
+        return decide
+
+    _mark(ctx, [handoff for handoff in handoffs if not was_seen(ctx, handoff)], mark, "show_handoff")
+
+
+def use(ctx: Context, handoffs: Iterable[Handoff]) -> None:
+    """Mark them used by this session: its model has seen them, and it has worked since."""
+
+    def mark(handoff: Handoff) -> Decide:
+        def decide(before: Entry | None) -> Draft | None:
+            # A newer text may have been written since; that one has not been read and stays.
+            if before is None or before.done or not _same(before, handoff):
+                return None
+            return before.revised(done=True, extra={**before.extra, "used_by": ctx.session})
+
+        return decide
+
+    _mark(ctx, [handoff for handoff in handoffs if handoff.used_by is None], mark, "use_handoff")
+
+
+def use_shown(ctx: Context) -> None:
+    """This session has done work: what its model was shown is used."""
+    use(ctx, [handoff for handoff in _listed(ctx, limits.LIST_MAX) if ctx.session in handoff.shown_to])
+
+
+def _mark(ctx: Context, handoffs: list[Handoff], mark: Callable[[Handoff], Decide], operation: str) -> None:
+    if handoffs:
+        edits = [(HANDOFF, handoff.id, mark(handoff)) for handoff in handoffs]
+        ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp(operation))
+
+
+def _same(entry: Entry, handoff: Handoff) -> bool:
+    now = as_handoff(entry)
+    return (now.content, now.written_at) == (handoff.content, handoff.written_at)
+
+
+# --- the section of a prompt ------------------------------------------------------------------------------------------
+
+
+def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure = len) -> HandoffSection:
+    """The prompt section; empty when nothing waits.
+
+    Handoffs of the line are quoted in full as far as there is room, and the newest is cut if it alone is too long. All
+    others are named by their first sentence.
+    """
+    parts: list[str] = []
+    shown: list[Handoff] = []
+    named: list[Handoff] = []
+    for handoff in waiting.own:
+        heading = ANOTHER.format(session=handoff.written_by) if parts else HEADING
+        text = f"{heading}\n{as_data(handoff.content, handoff.origin)}{_also_shown(ctx, handoff)}"
+        if measure(text) <= room:
+            shown.append(handoff)
+        elif parts:
+            named.append(handoff)
+            continue
+        else:
+            text = f"{_within(text, room - measure(CUT) - 1, measure)}\n{CUT}"
+        parts.append(text)
+        room -= measure(text) + 1
+    if sentences := _sentences(named, waiting.others):
+        parts.append(sentences)
+    return HandoffSection("\n\n".join(parts), tuple(shown))
+
+
+def _also_shown(ctx: Context, handoff: Handoff) -> str:
+    """A sentence about sessions at work that have seen it too, so that two do not do the same work."""
+    if handoff.used_by == ctx.session:
+        return ""
+    others = [name for name in handoff.shown_to if name != ctx.session and _at_work(ctx, name)]
+    return f"\n(It was also shown to session {', '.join(others)}: do not do the same work twice.)" if others else ""
+
+
+def _at_work(ctx: Context, session: str) -> bool:
+    entry = ctx.store.entries.read(ctx.scope, SESSION, session)
+    return entry is not None and not entry.done
+
+
+def _sentences(same_line: Sequence[Handoff], other_lines: Sequence[Handoff]) -> str:
+    lines = [f'- from session {item.written_by}: "{begins(item)}" (read_handoff id="{item.id}")' for item in same_line]
+    lines += [f'- {item.line}: "{begins(item)}" (read_handoff line="{item.line}")' for item in other_lines]
+    if len(lines) > SENTENCES:
+        lines[SENTENCES:] = [f"- and {len(lines) - SENTENCES} more (read_handoff names them)"]
+    return "\n".join(["Handoffs also wait, quoted as data:", *lines]) if lines else ""
+
+
+def begins(handoff: Handoff) -> str:
+    """Its first sentence, in one line."""
+    text = " ".join(handoff.content.removeprefix(DRAFT).split())
+    end = min((at + 1 for mark in (". ", "! ", "? ") if (at := text.find(mark)) >= 0), default=len(text))
+    sentence = text[:end]
+    return sentence if len(sentence) <= SENTENCE_CHARS else f"{sentence[: SENTENCE_CHARS - 1]}…"
+
+
+def _within(text: str, room: int, measure: Measure) -> str:
+    while (size := measure(text)) > max(room, 0) and text:
+        text = text[: min(len(text) - 1, len(text) * max(room, 0) // size)]
+    return text
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def handoff_json(value: Handoff) -> Json:
-    return {
-        "content": value.content,
-        "line": value.line,
-        "written_by": value.written_by,
-        "written_at": iso(value.written_at),
-        "used_by": value.used_by,
-        **trust_json(value.origin),
+def handoff_json(value: ReadHandoff) -> Json:
+    handoff = value.handoff
+    answer: Json = {
+        "content": handoff.content,
+        "id": handoff.id,
+        "line": handoff.line,
+        "written_by": handoff.written_by,
+        "written_at": iso(handoff.written_at),
+        "used_by": handoff.used_by,
+        **fields_of(handoff.content),
+        **trust_json(handoff.origin),
     }
+    if value.others:
+        answer["others"] = [
+            {"id": other.id, "line": other.line, "written_by": other.written_by, "begins": begins(other)}
+            for other in value.others
+        ]
+    return answer
 
 
 def written_json(value: LeftHandoff) -> Json:
@@ -105,8 +305,9 @@ class SessionHandoff:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def write(self, content: str, line: str = MAIN) -> Handoff:
-        return self._session.do(write_session_handoff, content=content, line=line).handoff
+    def write(self, content: str, line: str | None = None, **fields: Sequence[str]) -> Handoff:
+        """Leave it. `done`, `next`, `failed`, `decisions` and `questions` are lists beside the text."""
+        return self._session.do(write_session_handoff, content=content, line=line, **fields).handoff
 
-    def read(self, line: str = MAIN) -> Handoff:
-        return self._session.do(read_handoff, line=line)
+    def read(self, line: str | None = None, id: str | None = None) -> Handoff:
+        return self._session.do(read_handoff, line=line, id=id).handoff

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from limpet import __version__
 from limpet import prompts as texts
-from limpet.api import Instructions
+from limpet.api import Greeting, Instructions
+from limpet.catalogue.table import SMALL
 from limpet.catalogue.table import profile as operations_of
 from limpet.errors import BadInput, LimpetError, NotFound, quoted
 from limpet.memory import handoff
@@ -35,6 +36,7 @@ from limpet.redaction import Masking
 if TYPE_CHECKING:
     from limpet.api import Limpet
     from limpet.catalogue.operation import Operation
+    from limpet.model import Handoff
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = ("2026-07-28",)
@@ -72,12 +74,14 @@ _PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoin
 class ClientState:
     """What is remembered about one client between its requests."""
 
-    __slots__ = ("revision", "session", "unused")
+    __slots__ = ("greeted", "revision", "session", "since", "unused")
 
-    def __init__(self, *, revision: str | None = None, session: str | None = None) -> None:
+    def __init__(self, *, revision: str | None = None, session: str | None = None, since: int | None = None) -> None:
         self.revision = revision  # agreed by a handshake; None before it, and for 2026-07-28
         self.session = session  # the client's own name for its session, where it has one
-        self.unused: Instructions | None = None  # given to the client, and not known to be read yet
+        self.since = since  # milliseconds: when it connected, where that is known
+        self.greeted: set[str | None] = set()  # sessions that have had their first result
+        self.unused: Instructions | None = None  # in an earlier result: handoffs, which the next call uses up
 
 
 def revision_of(method: str, params: Json, client: ClientState) -> str:
@@ -218,12 +222,11 @@ class Surface:
             return self._hold.guidance(self._profile)
         try:
             session = self._session_of(params, client)
-            client.unused = self._hold.instructions(self._profile, session, guide=not self._reader)
+            # Not every client shows them to its model. The first result of a tool carries the handoff again.
+            return self._hold.instructions(self._profile, session, guide=not self._reader).text
         except LimpetError as problem:
             # A store in trouble must not keep the client from connecting: the agent should read why.
-            client.unused = None
             return problem.message
-        return client.unused.text
 
     def _session_of(self, params: Json, client: ClientState) -> str | None:
         return self._session or session_named_by(params.get("_meta")) or client.session
@@ -252,19 +255,31 @@ class Surface:
                 INVALID_PARAMS, f"Unknown tool: {quoted(name)}. The tools are {', '.join(self._operations)}."
             )
         self._mark_used(client)
+        named = arguments.get("session_id")
+        session = named if isinstance(named, str) and named else self._session_of(params, client)
         try:
+            greeting = Greeting() if session in client.greeted else self._hold.greeting(session, name, client.since)
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
             return refused_call(problem)
+        client.greeted.add(session)
+        self._remember_shown(client, session, greeting.shown, value)
         reply = operation.render(value, masking)
-        answer: Json = {"content": [_text(dumps(reply))]}
-        if revision >= "2025-06-18":
-            answer["structuredContent"] = reply
-        return answer
+        return _tool_answer(reply, greeting.text, revision)
+
+    def _remember_shown(
+        self, client: ClientState, session: str | None, shown: tuple[Handoff, ...], value: object
+    ) -> None:
+        """Handoffs that this result shows are used up by the next call."""
+        ctx = self._hold.context(session, self._by)
+        if isinstance(value, handoff.ReadHandoff) and value.handoff.written_by != ctx.session:
+            shown = (*shown, value.handoff)
+        if shown and not self._reader:
+            client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), shown))
 
     def _mark_used(self, client: ClientState) -> None:
-        """A client that calls a tool has read its instructions, and the handoff in them."""
+        """A client that calls a tool has read the results of earlier calls, and the handoffs in them."""
         if client.unused is None or self._reader:
             return
         try:
@@ -364,10 +379,19 @@ class Surface:
         work = self._hold.session(session, by=self._by)
         context = work.context()
         if context.startswith(handoff.HEADING):
-            client.unused = Instructions(context, work.used)
+            client.unused = Instructions(context, work.used)  # a person put it into the conversation
         elif last := self._handoff():
             context = f"## The last handoff, taken up before\n{last}\n\n{context}"
         return context
+
+
+def _tool_answer(reply: Json, context: str, revision: str) -> Json:
+    """The result of a call, and what its session should know. Programs read the first block as JSON; some clients show
+    the model only the structured content, so that has the context too."""
+    answer: Json = {"content": [_text(part) for part in (dumps(reply), context) if part]}
+    if revision >= "2025-06-18":
+        answer["structuredContent"] = {**reply, **({"context": context} if context else {})}
+    return answer
 
 
 def refused_call(problem: LimpetError) -> Json:
@@ -405,11 +429,11 @@ def _tool(operation: Operation, revision: str, profile: str) -> Json:
     tool: Json = {
         "name": operation.name,
         "description": operation.description(),
-        "inputSchema": operation.input_schema(),
+        "inputSchema": operation.input_schema(small=profile in SMALL),
     }
     # The small profiles are for clients that count every byte: there the schema names the keys that every reply has.
     if revision >= "2025-06-18":
-        tool["outputSchema"] = operation.output_schema(brief=profile in ("core", "coding"))
+        tool["outputSchema"] = operation.output_schema(brief=profile in SMALL)
     hints = operation.annotations()
     if hints and revision >= "2025-03-26":
         tool["annotations"] = hints

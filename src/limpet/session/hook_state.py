@@ -12,7 +12,7 @@ from collections.abc import Callable
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.memory import handoff
-from limpet.model import HANDOFF, NOTEPAD, SESSION, Draft, Entry, Handoff, as_handoff, derived, lowest
+from limpet.model import HANDOFF, NOTEPAD, SESSION, Draft, Entry, derived, lowest
 from limpet.session.records import HookState, SessionRecord
 from limpet.store import EventQuery
 
@@ -56,36 +56,38 @@ def mark_shown(ctx: Context, pad: int) -> None:
 
 def can_draft(ctx: Context) -> bool:
     """Whether a draft would be stored; asked before making one."""
-    return _free(ctx, ctx.store.entries.read(ctx.scope, HANDOFF, handoff.MAIN))
+    return _free(_own_handoff(ctx))
 
 
 def draft_handoff(ctx: Context, content: str, source: str) -> None:
-    """Write a handoff for a session that wrote none, unless an unread one is waiting."""
+    """Write a handoff for a session that wrote none. One that it wrote itself stays."""
     text = content.strip()[: limits.HANDOFF_MAX_CHARS]
+    line = handoff.line_of(ctx, None)
 
     def decide(before: Entry | None) -> Draft | None:
-        if not _free(ctx, before) or (before is not None and not before.done and before.content == text):
+        # The same text again says nothing new, also if it was read since.
+        if not _free(before) or (before is not None and before.content == text):
             return None
-        extra = {"written_at": ctx.now, "draft": True, **derived(ctx.who, source)}
+        extra = {"line": line, "written_at": ctx.now, "draft": True, **derived(ctx.who, source)}
         return Draft(text, ctx.session, extra=extra, origin=lowest(ctx.who, source))
 
-    ctx.store.entries.edit(ctx.scope, HANDOFF, handoff.MAIN, decide, ctx.stamp("draft_handoff"))
+    ctx.store.entries.edit(ctx.scope, HANDOFF, handoff.own_key(ctx, line), decide, ctx.stamp("draft_handoff"))
 
 
-def _free(ctx: Context, before: Entry | None) -> bool:
-    own = before is not None and before.session == ctx.session
-    if before is None or (own and before.extra.get("draft")):
-        return True
-    return before.done and not own  # a handoff that this session wrote itself stays, read or not
+def _own_handoff(ctx: Context) -> Entry | None:
+    return ctx.store.entries.read(ctx.scope, HANDOFF, handoff.own_key(ctx, handoff.line_of(ctx, None)))
 
 
-def handoff_for(ctx: Context, *, new: bool) -> Handoff | None:
-    """The handoff to show: the waiting one to a new session, to a resumed session the one it began with."""
-    entry = ctx.store.entries.read(ctx.scope, HANDOFF, handoff.MAIN)
-    if entry is None or entry.session == ctx.session:
-        return None
-    waiting = as_handoff(entry)
-    return waiting if waiting.used_by == ctx.session or (new and waiting.used_by is None) else None
+def _free(before: Entry | None) -> bool:
+    return before is None or bool(before.extra.get("draft"))
+
+
+def handoffs_for(ctx: Context, *, new: bool) -> handoff.Waiting:
+    """The handoffs to show: those that wait to a new session, to a resumed session those that it has seen."""
+    waiting = handoff.waiting(ctx)
+    if new:
+        return waiting
+    return handoff.Waiting(tuple(item for item in waiting.own if handoff.was_seen(ctx, item)))
 
 
 def unseen_notepad(ctx: Context) -> int | None:

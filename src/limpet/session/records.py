@@ -78,6 +78,11 @@ class HookState(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         return self._asdict()
 
+    @property
+    def is_used(self) -> bool:
+        """Whether hooks have left anything in it."""
+        return any(self)
+
 
 class SessionRecord(NamedTuple):
     """The `extra` of a session; its content is the task."""

@@ -79,7 +79,7 @@ def place(path: str) -> TreePath:
         case ["notepad.md"]:
             return TreePath(clean, NOTEPAD)
         case ["handoff.md"]:
-            return TreePath(clean, HANDOFF, handoff.MAIN)
+            return TreePath(clean, HANDOFF, "")
         case ["notes", name]:
             return TreePath(clean, NOTE, name.removesuffix(NOTE_END))
         case ["outputs", name]:
@@ -155,6 +155,9 @@ def _text(ctx: Context, where: TreePath) -> str:
     if where.kind == NOTEPAD:
         if content := notepad.read_notepad(ctx).content:
             return content
+    elif where.kind == HANDOFF:
+        if (text := _handoff(ctx)) is not None:
+            return text
     elif where.kind != FOLDER:
         entry = ctx.store.entries.read(ctx.scope, where.kind, where.key)
         if entry is not None and _visible(ctx, entry):
@@ -165,12 +168,16 @@ def _text(ctx: Context, where: TreePath) -> str:
 
 
 def _visible(ctx: Context, entry: Entry) -> bool:
-    """Whether the session may see it: not the notes of other sessions, nor a handoff that another session took."""
-    if entry.kind == NOTE:
-        return entry.session == ctx.session
-    if entry.kind == HANDOFF:
-        return entry.session == ctx.session or handoff.waiting(ctx, entry.key) is not None
-    return True
+    """Whether the session may see it: not the notes of other sessions."""
+    return entry.kind != NOTE or entry.session == ctx.session
+
+
+def _handoff(ctx: Context) -> str | None:
+    """What this session leaves for the next, or else the newest handoff that waits for it."""
+    own = ctx.store.entries.read(ctx.scope, HANDOFF, handoff.own_key(ctx, handoff.line_of(ctx, None)))
+    if own is not None:
+        return own.content
+    return next((item.content for item in handoff.waiting(ctx).own), None)
 
 
 def _output(ctx: Context, where: TreePath) -> Output:
@@ -243,7 +250,7 @@ def create_file(ctx: Context, path: str, text: str) -> str:
                 raise errors.file_exists(where.path)
             return f"{ROOT}/{NOTES}/{notes.add_note(ctx, text.strip()).note.id}{NOTE_END}"
         case "handoff":
-            handoff.write_session_handoff(ctx, text)  # replaces the previous one
+            handoff.leave(ctx, text)  # replaces the one that this session left before
         case "notepad":
             notepad.edit(ctx, notepad.pad(ctx), "write_notepad", lambda before: _if_empty(where, before, text), None)
         case _:
@@ -262,11 +269,9 @@ def edit_file(ctx: Context, path: str, change: Change) -> str:
         return notepad.edit(ctx, notepad.pad(ctx), "update_notepad", change, None).notepad.content
     if where.kind == FOLDER:
         raise errors.not_a_file(where.path)
-    stamps = {
-        NOTE: ctx.stamp("update_note"),
-        HANDOFF: ctx.stamp("write_session_handoff"),
-        MEMORY: _stamp(ctx, "replace"),
-    }
+    if where.kind == HANDOFF:
+        return handoff.leave(ctx, change(_text(ctx, where))).handoff.content  # that of another session stays
+    stamps = {NOTE: ctx.stamp("update_note"), MEMORY: _stamp(ctx, "replace")}
     _text(ctx, where)
     done = ctx.store.entries.edit(ctx.scope, where.kind, where.key, _changed(ctx, where, change), stamps[where.kind])
     return done.entry.content
@@ -356,8 +361,6 @@ def _changed(ctx: Context, where: TreePath, change: Change) -> Decide:
         if where.kind == MEMORY:
             extra = {name: value for name, value in before.extra.items() if name != items.FIELD}
             return Draft(_memory_text(text), before.session, before.tags, before.done, before.pinned, extra)
-        if where.kind == HANDOFF:
-            return Draft(handoff.checked(text), ctx.session, extra={"written_at": ctx.now})
         checked = notes.checked(ctx, text.strip())
         return Draft(checked, before.session, before.tags, before.done, before.pinned, before.extra)
 

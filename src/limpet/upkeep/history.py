@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
-from limpet.model import FOLD, JOURNAL, SESSION, Draft, Entry, Event, iso
+from limpet.model import FOLD, HANDOFF, JOURNAL, SESSION, Draft, Entry, Event, iso
 from limpet.redaction import VERBATIM
 from limpet.store import DELETE, Decide, Delete, EventQuery
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 else:  # loads the window and redaction, which a history or the undo of one change does not need
     purge = LateModule("upkeep.purge")
 
-AUTOMATIC = ("begin_session", "see_tools")  # side effects, which are not meant by "the last change"
+# Side effects, which are not meant by "the last change".
+AUTOMATIC = (
+    *("begin_session", "see_tools", "show_handoff", "use_handoff"),
+    *("before_compact", "take_restore", "show_context"),
+)
 EXCERPT = 120  # characters of a content in a listing
 
 
@@ -114,15 +118,19 @@ def _as_it_was(event: Event) -> Draft | Delete:
 def _state(entry: Entry | None) -> Draft | None:
     if entry is None:
         return None
-    return Draft(entry.content, entry.session, entry.tags, entry.done, entry.pinned, entry.extra)
+    # That a handoff was shown changes nothing in it.
+    extra = {name: value for name, value in entry.extra.items() if name != "shown_to"}
+    return Draft(entry.content, entry.session, entry.tags, entry.done, entry.pinned, extra)
 
 
 def _last(ctx: Context) -> Event | None:
     """The newest change that can be undone. Undos and what they undid are skipped.
 
-    Folds are skipped too, because they are automatic and not what a caller means by the last change.
+    Folds are skipped too, because they are automatic and not what a caller means by the last change; so are handoffs
+    that a session has used since.
     """
     undone: set[int] = set()
+    used: set[str] = set()
     purges: set[str] = set()
     before_seq: int | None = None
     while events := ctx.store.entries.events(ctx.scope, EventQuery(before_seq=before_seq)):
@@ -134,7 +142,11 @@ def _last(ctx: Context) -> Event | None:
             elif event.operation == "purge":
                 if event.detail["purge"] not in purges and not event.detail.get("erased"):
                     return event
-            elif event.operation not in AUTOMATIC and event.kind not in (FOLD, JOURNAL) and event.seq not in undone:
+            elif event.operation == "use_handoff":
+                used.add(event.key)
+            elif event.operation in AUTOMATIC or event.kind in (FOLD, JOURNAL) or event.seq in undone:
+                continue
+            elif event.kind != HANDOFF or event.key not in used:
                 return event
         before_seq = events[-1].seq
     return None

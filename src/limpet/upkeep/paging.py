@@ -105,7 +105,7 @@ def memory(ctx: Context, limit: int) -> tuple[tuple[Entry, ...], int]:
 
 
 def handoffs(ctx: Context) -> tuple[Entry, ...]:
-    """The handoff of each line of work, used or not."""
+    """The handoffs, used or not, the newest change first."""
     return ctx.store.entries.list(ctx.scope, Listing((HANDOFF,), include_done=True, limit=limits.LIST_MAX)).entries
 
 

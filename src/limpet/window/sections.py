@@ -10,6 +10,7 @@ from limpet.journal import recover as journal
 from limpet.memory import digest, handoff, memory, skills
 from limpet.model import FILE, Handoff
 from limpet.session import notepad, pins, tree
+from limpet.text import tokens
 from limpet.text.safe import quoted
 from limpet.window.plan.context import (
     HANDOFF,
@@ -27,6 +28,7 @@ from limpet.window.plan.context import (
 )
 
 HANDOFF_TOKENS = 6_000  # the longest handoff that may be written is about as long
+NAMED_TOKENS = 600  # of these, for the first sentences of handoffs that are not quoted
 SKILLS_TOKENS = 2_000  # one line per skill; the bodies are read on demand
 TOOLS_TOKENS = 2_000  # likewise
 JOURNAL_TOKENS = 200  # level 1 of the journal is limited to 100 itself
@@ -46,7 +48,7 @@ class CallerSections(NamedTuple):
 class StableSections(NamedTuple):
     """Sections that are read once and stay the same until the next compaction, so that the prompt cache stays valid."""
 
-    handoff: Handoff | None
+    handoffs: tuple[Handoff, ...]  # that `first` holds in full
     first: str
     memory: str
     pinned: tuple[str, ...]  # pinned memory
@@ -60,12 +62,11 @@ class Sections(NamedTuple):
     pins: tuple[str, ...]
 
 
-def read_stable(ctx: Context, line: str = handoff.MAIN) -> StableSections:
-    waiting = handoff.waiting(ctx, line)
-    first = handoff.section(waiting, handoff.other_lines(ctx, line))
+def read_stable(ctx: Context, line: str | None = None) -> StableSections:
+    first = handoff.section(ctx, handoff.waiting(ctx, line), HANDOFF_TOKENS - NAMED_TOKENS, tokens.count)
     pinned = tuple(pins.pinned_memory(ctx))
     remembered, summary = digest.digest(ctx).text, skills.summary(ctx).text
-    return StableSections(waiting, first, remembered, pinned, summary, tree.capsule(ctx), _journal(ctx))
+    return StableSections(first.shown, first.text, remembered, pinned, summary, tree.capsule(ctx), _journal(ctx))
 
 
 def _journal(ctx: Context) -> str:

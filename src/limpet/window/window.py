@@ -86,13 +86,13 @@ class Window:
         """Confirm that the last request was answered, with the provider's count. The handoff in it is now used."""
         if used is not None:
             self._calibrate(used)
-        if self._stable is not None and self._stable.handoff is not None:
-            handoff.use_handoff(self._context(), self._stable.handoff)
+        if self._stable is not None:
+            handoff.use(self._context(), self._stable.handoffs)
 
     @property
     def shows_handoff(self) -> bool:
         """Whether the last request contained a handoff, which `sent` then marks as used."""
-        return self._stable is not None and self._stable.handoff is not None
+        return self._stable is not None and bool(self._stable.handoffs)
 
     def keep(self, messages: Sequence[Message]) -> None:
         """Store the conversation when a loop ends or pauses; otherwise its last answer waits for the next request."""

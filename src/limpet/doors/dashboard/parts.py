@@ -26,6 +26,7 @@ VERBS = {  # what an operation did, in the words of a story
     "write_memory": "remembered",
     "write_session_handoff": "left a handoff",
     "use_handoff": "took up the handoff",
+    "show_handoff": "was shown the handoff",
     "begin_task": "began a task",
     "end_task": "ended a task",
     "cancel_task": "cancelled a task",
@@ -237,7 +238,7 @@ def leads(view: View, kind: str, key: str, session: str = "") -> str | None:
     pages: dict[str, Callable[[], str]] = {
         "note": lambda: view.link("/note", id=key),
         "memory": lambda: view.link("/remembered", key=key),
-        "handoff": lambda: view.link("/handoff", line=key),
+        "handoff": lambda: view.link("/handoff", id=key),
         "notepad": lambda: view.link("/notepad", session=key),
         "session": lambda: view.link("/session", id=key),
         "output": lambda: view.link("/output", id=key),

@@ -17,7 +17,8 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, session_name
 from limpet.clients import session_id
 from limpet.clients.base import HookAnswer, HookEvent
-from limpet.doors.hooks.triage import OWN_PREFIX, Hook, Outcome, end_action, keep_action
+from limpet.doors.hooks import triage
+from limpet.doors.hooks.triage import OWN_PREFIX, SHOWN, Hook, Outcome, end_action, keep_action
 from limpet.errors import LimpetError, NotFound
 from limpet.model import AGENT, FILE, Scope
 
@@ -73,13 +74,13 @@ def opened(hook: Hook) -> Context:
 def restore(hook: Hook) -> Outcome:
     """Give the model the session's context at a start or after a compaction: handoff, pins, notepad, tasks and memory.
 
-    The handoff is for a new session; it is marked as used when the agent has the answer.
+    Handoffs are for a new session. When the agent has the answer, they count as shown, and by its work as used.
     """
     event = hook.event
     # A sub-agent is part of a session that goes on: the handoff is not for it.
     new = event.name == "session-start" and event.source in NEW_SESSION and not event.subagent
     ctx = opened(hook)
-    waiting = hook_state.handoff_for(ctx, new=new)
+    first = handoff.section(ctx, hook_state.handoffs_for(ctx, new=new), limits.HANDOFF_SHOWN_CHARS)
     pad = notepad.read_notepad(ctx)
     tasks = [f"Open task: {task.content}" for task in records.open_tasks(ctx)]
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
@@ -87,7 +88,7 @@ def restore(hook: Hook) -> Outcome:
     checkpoint = "" if new else safe.as_data(state.checkpoint, state.source or AGENT)
     section = fitting.ContextSection
     sections = (
-        section(handoff.section(waiting), 2_600, "`limpet handoff show` prints all of it"),
+        section(first.text, 2_600, "read_handoff shows all of it"),
         section(pins.section(pinned), 1_600, "`limpet window pins` and search_memory give all of it"),
         section(notepad.section(pad) if pad.content.strip() else "", 2_400, "read_notepad gives all of it"),
         section("\n".join(tasks), 400, "`limpet task list` prints all of it"),
@@ -99,8 +100,10 @@ def restore(hook: Hook) -> Outcome:
     text = fitting.fitted(sections, limits.HOOK_CONTEXT_CHARS, fitting.measure_of(event.client))
 
     def after() -> None:
-        if new and waiting is not None:
-            handoff.use_handoff(ctx, waiting)
+        if new and event.client.passes_context:
+            shown = [item for item in first.shown if fitting.holds(text, safe.as_data(item.content, item.origin))]
+            handoff.mark_shown(ctx, shown)
+            hook.shown.set(SHOWN if shown else "")
         hook_state.mark_shown(ctx, pad.version)
 
     return Outcome(HookAnswer(text), after)
@@ -121,6 +124,13 @@ def _journal(ctx: Context) -> str:
         return safe.quoted(recover.at_start(ctx), FILE)
     except LimpetError:
         return ""
+
+
+def work(hook: Hook) -> Outcome:
+    """The session has done work: the handoffs that it was shown are used up."""
+    handoff.use_shown(opened(hook))
+    hook.shown.set("")
+    return Outcome(next_action=triage.after_work(hook))
 
 
 def restore_late(hook: Hook) -> Outcome:

@@ -42,6 +42,11 @@ def fitted(sections: Sequence[ContextSection], cap: int, measure: Measure = len)
     return "\n\n".join(_shared_out(filled, room, measure)).join(frame)
 
 
+def holds(text: str, part: str) -> bool:
+    """Whether a fitted text holds all of a part."""
+    return _inert(part) in text
+
+
 def _shared_out(sections: Sequence[ContextSection], room: int, measure: Measure) -> list[str]:
     sizes = [measure(section.text) for section in sections]
     if sum(sizes) <= room:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from limpet import clients, limits, settings
 from limpet.clients.base import CodingAgent, HookAnswer, HookEvent, read
-from limpet.doors.hooks.triage import TRIAGE, Hook, Outcome
+from limpet.doors.hooks.triage import TRIAGE, Hook, Outcome, chosen_action
 from limpet.home.folders import Home
 from limpet.home.load import load
 from limpet.home.trust import tell_once
@@ -75,6 +75,8 @@ class HookRun:
         self.seconds = self._limit(rules)
         if not rules.enabled or client.name in rules.off_clients or (from_plugin and _has_hooks(client, chosen.root)):
             return {}, Outcome()
+        if clients.runs_for_another(client, event.session):
+            return {}, Outcome()  # it would not pass our answer on, so nothing may be used up
         outcome = _act(Hook(event, chosen))
         message = _remarks(chosen.remarks) if event.name == "session-start" and client.takes_messages else ""
         return client.write(event, outcome.answer._replace(message=message)), outcome
@@ -142,7 +144,7 @@ def _remarks(remarks: tuple[str, ...]) -> str:
 
 
 def _act(hook: Hook) -> Outcome:
-    outcome = Outcome(next_action=TRIAGE[hook.event.name](hook))
+    outcome = Outcome(next_action=chosen_action(hook))
     while outcome.next_action:
         # Imported now: most hooks have nothing to do.
         outcome = getattr(import_module("limpet.doors.hooks.actions"), outcome.next_action)(hook)

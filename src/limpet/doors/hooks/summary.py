@@ -5,8 +5,11 @@ from typing import NamedTuple
 
 from limpet import limits
 from limpet.catalogue.operation import Context
+from limpet.errors import LimpetError
 from limpet.importers import transcripts
-from limpet.model import AGENT, TOOL, lowest
+from limpet.journal.recover import open_blockers
+from limpet.memory import handoff
+from limpet.model import AGENT, FILE, TOOL, lowest
 from limpet.redaction import Masking
 from limpet.session import notepad
 from limpet.window.messages import USER, Message, user
@@ -17,7 +20,6 @@ from limpet.window.transcript import masked
 REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
 OPEN_ITEMS = 20  # of the notepad in a draft; the next session can read the rest
 HEADING = "## What the conversation said before it was compacted (gathered by Limpet, without a model)"
-DRAFT = "(Drafted by Limpet: the session ended without a handoff of its own.)"
 
 
 class Summary(NamedTuple):
@@ -55,16 +57,27 @@ def draft(ctx: Context, path: str) -> tuple[str, str]:
     if not (pad.content.strip() or talk.worked):
         return "", talk.source
     items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
-    parts = [DRAFT]
+    parts = [handoff.DRAFT]
     if talk.request:
         parts.append(f"Last request: {talk.request}")
     if items:
         parts.append("\n".join(["Open in the notepad:", *(f"- [ ] {item}" for item in items[:OPEN_ITEMS])]))
     elif pad.content.strip():
         parts.append(f"Notepad:\n{pad.content.strip()[:REQUEST_CHARS]}")
+    blockers = _blockers(ctx)
+    if blockers:
+        parts.append("\n".join(["Blocked by:", *(f"- {blocker}" for blocker in blockers)]))
     if talk.text:
         parts.append(talk.text)
-    return "\n\n".join(parts), lowest(talk.source, pad.origin)
+    return "\n\n".join(parts), lowest(talk.source, pad.origin, *([FILE] if blockers else []))
+
+
+def _blockers(ctx: Context) -> tuple[str, ...]:
+    """The open blockers of the project's journal; an unreadable one must not hold back the draft."""
+    try:
+        return open_blockers(ctx)[:OPEN_ITEMS]
+    except LimpetError:
+        return ()
 
 
 def _last_request(messages: tuple[Message, ...]) -> str:

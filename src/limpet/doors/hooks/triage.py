@@ -5,18 +5,26 @@ name another action to go on with.
 """
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from limpet import limits
 from limpet.clients.base import HookAnswer, HookEvent
+from limpet.errors import LimpetError
+from limpet.home.folders import Home, write_private
+from limpet.home.place import read_small
 from limpet.outputs.policy import matches, policy
+from limpet.settings import data_folder
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context
     from limpet.settings import Settings
 
+MARKS = "shown"  # the folder of marks, in the data folder
+SHOWN, PROMPTED = "shown", "prompted"  # what a mark says: handoffs were shown; and the session was asked something
 OUTPUT_MARK = "📁 Output cached: "  # begins a result that is already a reference
 # Tools whose results are in a file anyway and are needed word for word for an edit; and tools that run other agents or
 # control the client.
@@ -38,6 +46,27 @@ class Outcome(NamedTuple):
     next_action: str = ""
 
 
+class ShownMark:
+    """Whether a session was shown handoffs and has not worked since: a small file, so that a hook need not open the
+    store to know. Without it, handoffs are used up by later events, or shown again."""
+
+    def __init__(self, event: HookEvent, settings: "Settings") -> None:
+        name = hashlib.sha256(f"{settings.store}\0{settings.project}\0{event.session}".encode(errors="replace"))
+        self._home = Home(data_folder())
+        self._path = os.path.join(self._home.path, MARKS, name.hexdigest()[:32])
+
+    def read(self) -> str:
+        return read_small(self._path) or ""
+
+    def set(self, state: str) -> None:
+        with suppress(OSError, LimpetError):
+            if state:
+                self._home.make(MARKS)
+                write_private(self._path, state)
+            else:
+                os.unlink(self._path)
+
+
 class Hook:
     """One run of a hook."""
 
@@ -45,10 +74,38 @@ class Hook:
         self.event = event
         self.settings = settings
         self.context: Context | None = None  # set when the store is first opened
+        self.shown = ShownMark(event, settings)
 
     def store_exists(self) -> bool:
         """A hook that only reads does not create a store."""
         return "://" in self.settings.store or os.path.exists(self.settings.store)
+
+
+def worked(hook: Hook) -> bool:
+    """Whether this event shows that a session has worked since it was shown a handoff."""
+    state = hook.shown.read()
+    match hook.event.name:
+        case "after-tool" | "stop":
+            return bool(state)
+        case "prompt":
+            if state == SHOWN:
+                hook.shown.set(PROMPTED)
+            return state == PROMPTED  # the one before was answered
+        case "session-end":
+            if state == PROMPTED and not hook.event.client.announces_turns:
+                return True
+            if state:
+                hook.shown.set("")
+    return False
+
+
+def chosen_action(hook: Hook) -> str:
+    """The first action for an event."""
+    return "work" if hook.store_exists() and worked(hook) else after_work(hook)
+
+
+def after_work(hook: Hook) -> str:
+    return TRIAGE[hook.event.name](hook)
 
 
 def after_tool(hook: Hook) -> str:

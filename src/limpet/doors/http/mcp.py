@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 TRANSPORT_IDLE_SECONDS = 24 * 3600  # a working day with pauses; a transport session is also a default session
 TRANSPORT_SESSIONS_MAX = 1_000  # open at once: far more than the agents of one person
-UNUSED_MAX = 1_000  # clients whose instructions are remembered until their first call
+UNUSED_MAX = 1_000  # clients of which it is remembered what they were shown
 MARK_SECONDS = 0.1  # for a handoff to be recorded as used before a read is answered; usually milliseconds
 DOOR = "mcp"  # in the history
 GARBAGE_AFTER = 10_000  # objects; some megabytes at most wait to be found
@@ -87,6 +87,7 @@ class Answers:
             for has_folder in (True, False)
         }
         self._unused: OrderedDict[tuple[str, ...], Instructions] = OrderedDict()
+        self._greeted: OrderedDict[tuple[str, ...], set[str | None]] = OrderedDict()
         self._marking: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -147,6 +148,7 @@ class Answers:
                 raise LookupError("a request without a project came through the gate")
             if request.method == CALL:
                 client.unused = self._unused.pop(who, None)
+                client.greeted = self._greeted.setdefault(who, set())
             surface = self._surfaces[visit.principal.level, project.has_folder].over(project.hold, visit.by(DOOR))
             handler = surface.handler(request.method, request.params, request.revision)
             reply = finished(request.method, handler(request.params, client, request.revision), request.revision)
@@ -163,8 +165,9 @@ class Answers:
     def _remember(self, who: tuple[str, ...], unused: Instructions | None) -> None:
         if unused is not None:
             self._unused[who] = unused
-            while len(self._unused) > UNUSED_MAX:
-                self._unused.popitem(last=False)
+        for remembered in (self._unused, self._greeted):
+            while len(remembered) > UNUSED_MAX:
+                remembered.popitem(last=False)
 
 
 def _who(request: McpRequest) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.pages.history import steps
 from limpet.doors.dashboard.view import SESSION, DrawnPage, PageRow, View
-from limpet.model import HANDOFF, MEMORY, Entry, Memory, milliseconds
+from limpet.model import HANDOFF, MEMORY, Entry, Memory, as_handoff, milliseconds
 from limpet.store import EventQuery
 from limpet.upkeep import paging
 
@@ -133,8 +133,12 @@ def _handoff(view: View, entry: Entry) -> Html:
             "div",
             parts.state("used" if entry.done else "waiting"),
             el(
-                "a", el("strong", parts.clip(entry.key, 90)), href=view.link("/handoff", line=entry.key), data_open=True
+                "a",
+                el("strong", parts.clip(as_handoff(entry).line, 90)),
+                href=view.link("/handoff", id=entry.key),
+                data_open=True,
             ),
+            el("span", f"from {parts.clip(entry.session, 60)}", class_="dim"),
             el("span", parts.when(entry.updated_at, view.now), class_="dim"),
             class_="meta",
         ),
@@ -146,15 +150,15 @@ def _handoff(view: View, entry: Entry) -> Html:
 
 
 def handoff(view: View) -> DrawnPage:
-    reply = view.run("read_handoff", line=view.param("line"))
-    events, _ = paging.changes(view.context(), EventQuery(HANDOFF, reply.line, limit=limits.DASHBOARD_PAGE))
+    reply = view.run("read_handoff", id=view.param("id")).handoff
+    events, _ = paging.changes(view.context(), EventQuery(HANDOFF, reply.id, limit=limits.DASHBOARD_PAGE))
     by = el("a", parts.clip(reply.written_by, 60), href=view.link("/session", id=reply.written_by))
     used = (
         html.many(" · used by ", el("a", parts.clip(reply.used_by, 60), href=view.link("/session", id=reply.used_by)))
         if reply.used_by
         else " · waiting"
     )
-    fields = {"line": reply.line, "session": SESSION}
+    fields = {"line": reply.line, "session": reply.written_by}  # what a person edits here is replaced
     main = html.many(
         parts.heading(parts.clip(reply.line, 120), sub=html.many("left by ", by, used)),
         el("pre", reply.content, class_="text big"),

@@ -9,7 +9,7 @@ from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
-from limpet.model import FOLD, NOTEPAD, Entry, Event, as_session
+from limpet.model import FOLD, NOTEPAD, Entry, Event, as_handoff, as_session
 from limpet.upkeep import paging
 
 LATEST = 12  # changes shown
@@ -67,8 +67,8 @@ def _attention(alerts: Sequence[Alert]) -> Html:
 def _alerts(view: View, handoffs: Sequence[Entry], events: Sequence[Event]) -> list[Alert]:
     alerts = [
         Alert(
-            f"A handoff waits on {parts.clip(handoff.key, 40)}: {parts.line(handoff.content, 90)}",
-            view.link("/handoff", line=handoff.key),
+            f"A handoff waits on {parts.clip(as_handoff(handoff).line, 40)}: {parts.line(handoff.content, 90)}",
+            view.link("/handoff", id=handoff.key),
         )
         for handoff in handoffs
         if not handoff.done

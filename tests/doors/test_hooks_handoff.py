@@ -1,0 +1,139 @@
+"""Handoffs as coding agents live them: shown at a start, used up by work, not lost by a client that only opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doors.hook_kit import Json, Place, context, ran, started
+from limpet import clients
+
+HANDOFF = "Casts come next."
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = Place(tmp_path)
+    with place.open() as hold:
+        hold.session("earlier").handoff.write(HANDOFF)
+    return place
+
+
+def start(place: Place, session: str, client: str = "claude-code", **env: str) -> str:
+    return context(place.hook(client, "session-start", started(client, session), **env))
+
+
+def used_by(place: Place) -> str | None:
+    with place.open() as hold:
+        return hold.session().handoff.read().used_by
+
+
+def turn(client: str, session: str) -> Json:
+    return started(client, session) | {"hook_event_name": "Stop"}
+
+
+@pytest.mark.parametrize("client", clients.names())
+def test_opening_and_closing_a_client_uses_nothing_up(place: Place, client: str) -> None:
+    assert HANDOFF in start(place, "one", client)
+    place.hook(client, "session-end", started(client, "one"))
+    assert used_by(place) is None
+    text = start(place, "two", client)
+    assert HANDOFF in text
+    assert "also shown to session" not in text  # that one has ended
+    assert place.log == ""
+
+
+@pytest.mark.parametrize("client", clients.names())
+def test_a_tool_call_after_it_was_shown_uses_it_up(place: Place, client: str) -> None:
+    start(place, "one", client)
+    place.hook(client, "prompt", started(client, "one"))
+    assert used_by(place) is None  # asked, not answered
+    place.hook(client, "after-tool", ran(client, "one", "Bash", "ok"))
+    assert used_by(place) == "one"
+    assert HANDOFF not in start(place, "two", client)
+    assert HANDOFF in context(place.hook(client, "session-start", started(client, "one", "compact")))
+    assert place.log == ""
+
+
+@pytest.mark.parametrize("client", clients.names())
+def test_an_answered_prompt_uses_it_up(place: Place, client: str) -> None:
+    start(place, "one", client)
+    place.hook(client, "prompt", started(client, "one"))
+    # One agent announces no end of a turn; its next event shows that the prompt was answered.
+    place.hook(client, "session-end" if client == "gemini" else "stop", turn(client, "one"))
+    assert used_by(place) == "one"
+
+
+def test_a_second_session_before_the_first_has_worked_gets_it_too_and_is_told(place: Place) -> None:
+    assert "also shown to session" not in start(place, "one")
+    text = start(place, "two")
+    assert HANDOFF in text
+    assert "also shown to session one" in text
+    place.hook("claude-code", "after-tool", ran("claude-code", "two", "Bash", "ok"))
+    place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", "ok"))
+    assert used_by(place) == "two"
+    # Both have it again after their contexts were compacted.
+    for session in ("one", "two"):
+        again = place.hook("claude-code", "session-start", started("claude-code", session, "compact"))
+        assert HANDOFF in context(again)
+
+
+def test_work_of_a_session_that_was_not_shown_it_uses_nothing_up(place: Place) -> None:
+    place.hook("claude-code", "session-start", started("claude-code", "one", "resume"))
+    place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", "ok"))
+    place.hook("claude-code", "stop", turn("claude-code", "one"))
+    assert used_by(place) is None
+
+
+def test_what_did_not_fit_still_waits(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("second").handoff.write("The lexer waits. " + "lexer " * 900)
+        hold.session("third").handoff.write("The parser waits. " + "parser " * 900)
+    text = start(place, "one")
+    assert text.count("parser ") >= 900
+    assert text.count("lexer ") < 20
+    assert "The lexer waits." in text
+    assert "read_handoff" in text
+    place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", "ok"))
+    following = start(place, "two")
+    assert "The parser waits." not in following
+    assert following.count("lexer ") >= 900
+
+
+def test_one_that_was_cut_names_a_tool_of_its_reader_and_waits(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("second").handoff.write("long " * 3_900)
+    text = start(place, "one")
+    assert "read_handoff shows all of it" in text
+    place.hook("claude-code", "after-tool", ran("claude-code", "one", "Bash", "ok"))
+    assert text.count("long ") > 500
+    assert "long long" in start(place, "two")
+
+
+@pytest.mark.parametrize(("host", "mark"), [("copilot", "COPILOT_CLI"), ("cursor", "CURSOR_VERSION")])
+def test_another_client_that_runs_the_hooks_of_claude_code_uses_nothing_up(place: Place, host: str, mark: str) -> None:
+    env = {mark: "1", "CLAUDE_PROJECT_DIR": str(place.project)}
+    begun = started("claude-code", "one")
+    assert place.hook("claude-code", "session-start", begun, **env) == {}
+    big = ran("claude-code", "one", "Bash", "\n".join(f"line {number}" for number in range(2_000)))
+    assert place.hook("claude-code", "after-tool", big, **env) == {}
+    assert place.hook("claude-code", "stop", turn("claude-code", "one"), **env) == {}
+    assert place.hook("claude-code", "session-end", turn("claude-code", "one"), **env) == {}
+    assert used_by(place) is None
+    with place.open() as hold:
+        assert hold.session().outputs.list().outputs == ()
+    # The same variable in a terminal of that client, where the real Claude Code was started.
+    assert HANDOFF in start(place, "two", **env, CLAUDE_CODE_SESSION_ID="two")
+
+
+def test_a_draft_does_not_replace_what_waits_and_carries_open_blockers(place: Place) -> None:
+    with place.open() as hold:
+        hold.journal.init()
+        hold.journal.add("blocker", "The licence of libcast is not cleared")
+        hold.session("one").notepad.write("- [ ] casts in lambdas")
+    place.hook("claude-code", "stop", turn("claude-code", "one"))
+    text = start(place, "two")
+    assert HANDOFF in text
+    assert "casts in lambdas" in text
+    assert "The licence of libcast is not cleared" in text
