@@ -62,6 +62,83 @@ def test_a_line_is_known_by_what_it_says(text: str, kind: str, line: str) -> Non
     assert line in gather([assistant(text)])[kind]
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "line"),
+    [
+        ("网关的超时时间为4500毫秒。", FIGURES, "网关的超时时间为4500毫秒。"),
+        ("网关的超时时间为4500毫秒。", NUMBERS, "4500"),
+        ("ゲートウェイは\uff14\uff15\uff10\uff10ミリ秒で止まる。", NUMBERS, "\uff14\uff15\uff10\uff10"),
+        ("मेरी सूची में ४५०० नाम हैं।", NUMBERS, "४५००"),
+        ("في القائمة ٤٥٠٠ اسم.", NUMBERS, "٤٥٠٠"),
+        ("价格涨了三百二十元。", FIGURES, "价格涨了三百二十元。"),
+        ("工单是PAR-118。", IDS, "PAR-118"),
+        ("서버는PAR-118을 봅니다.", IDS, "PAR-118"),
+        ("配置在src/app/main.py里。", FILES, "src/app/main.py"),
+        ("見て「青い門」という札を。", FIGURES, "見て「青い門」という札を。"),
+        ("☐ 写测试", OPEN, "写测试"),
+        ("Вчера пришла Анна Петрова и всё рассказала.", facts.NAMED, "Вчера пришла Анна Петрова и всё рассказала."),
+        ("Das bleibt bei Anna Petersen in guten Händen.", facts.NAMED, "Das bleibt bei Anna Petersen in guten Händen."),
+        ("数据库必须每天备份。", RULES, "数据库必须每天备份。"),
+        ("我们决定采用甲方案。", DECISIONS, "我们决定采用甲方案。"),
+        ("报告尚未写完。", OPEN, "报告尚未写完。"),
+        ("Der Server darf nachts nicht laufen.", RULES, "Der Server darf nachts nicht laufen."),
+        ("Wir haben uns auf Postgres geeinigt.", DECISIONS, "Wir haben uns auf Postgres geeinigt."),
+        ("Die Tests stehen noch aus.", OPEN, "Die Tests stehen noch aus."),
+        ("Nunca borres la tabla.", RULES, "Nunca borres la tabla."),
+        ("Elegimos la biblioteca nueva.", DECISIONS, "Elegimos la biblioteca nueva."),
+        ("Las pruebas siguen pendientes.", OPEN, "Las pruebas siguen pendientes."),
+        ("Il est interdit de vider le cache.", RULES, "Il est interdit de vider le cache."),
+        ("Nous avons choisi le second.", DECISIONS, "Nous avons choisi le second."),
+        ("Il reste à écrire la doc.", OPEN, "Il reste à écrire la doc."),
+        ("É proibido mexer no banco.", RULES, "É proibido mexer no banco."),
+        ("Ficamos com o plano antigo.", DECISIONS, "Ficamos com o plano antigo."),
+        ("Os testes ainda não passam.", OPEN, "Os testes ainda não passam."),
+        ("Таблицу удалять нельзя.", RULES, "Таблицу удалять нельзя."),
+        ("Мы выбрали второй путь.", DECISIONS, "Мы выбрали второй путь."),
+        ("Тесты ещё не готовы.", OPEN, "Тесты ещё не готовы."),
+        ("テーブルは絶対に消さないで。", RULES, "テーブルは絶対に消さないで。"),
+        ("二つ目の案に決めました。", DECISIONS, "二つ目の案に決めました。"),
+        ("テストは未対応です。", OPEN, "テストは未対応です。"),
+        ("يجب حفظ الجدول كل يوم.", RULES, "يجب حفظ الجدول كل يوم."),
+        ("يَجِبُ حفظ الجدول كل يوم.", RULES, "يَجِبُ حفظ الجدول كل يوم."),
+        ("قررنا استعمال الخطة الثانية.", DECISIONS, "قررنا استعمال الخطة الثانية."),
+        ("الاختبارات قيد الانتظار.", OPEN, "الاختبارات قيد الانتظار."),
+        ("तालिका कभी मिटाना मत।", RULES, "तालिका कभी मिटाना मत।"),
+        ("हमने दूसरी योजना का फ़ैसला किया।", DECISIONS, "हमने दूसरी योजना का फ़ैसला किया।"),
+        ("परीक्षण अधूरे हैं।", OPEN, "परीक्षण अधूरे हैं।"),
+        ("Tabel itu dilarang dihapus.", RULES, "Tabel itu dilarang dihapus."),
+        ("Kami memilih rencana kedua.", DECISIONS, "Kami memilih rencana kedua."),
+        ("Pengujian belum selesai.", OPEN, "Pengujian belum selesai."),
+        ("টেবিল মোছা নিষেধ।", RULES, "টেবিল মোছা নিষেধ।"),
+        ("আমরা দ্বিতীয়টির সিদ্ধান্ত নিয়েছি।", DECISIONS, "আমরা দ্বিতীয়টির সিদ্ধান্ত নিয়েছি।"),
+        ("পরীক্ষা অসম্পূর্ণ।", OPEN, "পরীক্ষা অসম্পূর্ণ।"),
+    ],
+)
+def test_lines_are_known_in_other_languages(text: str, kind: str, line: str) -> None:
+    assert line in gather([assistant(text)])[kind]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("写完了。" * 20 + "数据库必须备份。" + "写完了。" * 20, "数据库必须备份。"),
+        ("سطر عادي جدا عن البحر؟ " * 10 + "يجب حفظ الجدول. " + "سطر آخر. " * 10, "يجب حفظ الجدول."),
+        ("यह एक साधारण पंक्ति है। " * 10 + "तालिका मिटाना मत। " + "एक और। " * 10, "तालिका मिटाना मत।"),
+    ],
+)
+def test_sentences_end_with_the_signs_of_their_script(text: str, parts: str) -> None:
+    assert gather([assistant(text)])[RULES] == [parts]
+
+
+def test_a_users_words_count_in_a_language_that_nobody_taught_us() -> None:
+    quiet = "Isang mahabang kuwento tungkol sa dagat at sa mga bangka nito. "
+    order = "Ang pulang aklat ay para sa mga tagasuri."
+    said = merge([gather([user(quiet * 8 + order)])])
+    assert order in said[facts.SAID]
+    assert order in facts.summarise(said, 500)
+    assert run_checks(checks(said), "").score == 0
+
+
 def test_requests_are_remembered_and_code_is_not_read_for_rules() -> None:
     found = gather([user("Port the parser.\n```\nnever = 1\n```\nKeep the API.")])
     assert found[ASKS] == ["Port the parser. ``` never = 1 ``` Keep the API."]
@@ -144,12 +221,39 @@ def test_a_summary_keeps_to_its_budget(talk: list[Message], budget: int) -> None
 
 
 def test_what_does_not_fit_is_counted_and_the_newest_stays() -> None:
-    said = {RULES: [f"Never touch table number {number}." for number in range(100)]}
+    said = {DECISIONS: [f"We chose table number {number}." for number in range(100)]}
     text = facts.summarise(said, 200)
     assert "table number 99." in text
     assert "table number 0." not in text
-    shown = text.count("Never touch")
-    assert f"Not repeated here, but kept and searchable: {100 - shown} rules." in text
+    shown = text.count("We chose")
+    assert f"Not repeated here, but kept and searchable: {100 - shown} decided." in text
+
+
+def test_of_too_many_rules_the_first_and_the_last_are_shown() -> None:
+    said = {RULES: [f"Never touch table number {number}." for number in range(1_000)]}
+    text = facts.summarise(said, 200)
+    assert "table number 0." in text
+    assert "table number 999." in text
+    assert "table number 500." not in text
+    assert facts.merge([said])[RULES][0] == said[RULES][0]
+
+
+def test_a_rule_in_the_middle_of_a_monologue_is_kept_word_for_word() -> None:
+    noise = [f"Chapter {number} tells of a harbour and of the boats that lie in it." for number in range(400)]
+    rule = "Leave the red ledger to the auditors"  # not a word that announces a rule
+    message = user("\n".join([*noise[:200], f"{rule}, even when they are slow.", *noise[200:]]))
+    text = facts.summarise(merge([gather([message])]), 2_000)
+    assert rule in text
+    assert tokens.count(text) <= 2_000
+
+
+def test_requests_that_differ_in_a_number_leave_room_for_the_others() -> None:
+    talk = [user("Put the harbour first."), *(user(f"Go on with part {number}.") for number in range(300))]
+    talk.insert(40, user("The lighthouse belongs to Miriam."))
+    text = facts.summarise(merge(gather([message]) for message in talk), 600)
+    assert "Put the harbour first." in text
+    assert "The lighthouse belongs to Miriam." in text
+    assert "Go on with part 299." in text
 
 
 def test_a_summary_leaves_out_what_every_request_says_anyway() -> None:
@@ -182,7 +286,7 @@ def test_probes_find_what_a_summary_left_out_and_the_addendum_brings_it_back() -
     text = addendum(found.missing, 200)
     assert run_checks(wanted, text).missing == ()
     assert run_checks(wanted, "").total == len(wanted)
-    assert run_checks((), "").score == 1
+    assert run_checks((), "").score is None, "nothing was recognised, so nothing is known"
     assert addendum((), 100) == ""
     assert addendum(wanted, 3) == ""
 
@@ -190,6 +294,7 @@ def test_probes_find_what_a_summary_left_out_and_the_addendum_brings_it_back() -
 def test_spaces_and_capitals_do_not_hide_a_probe() -> None:
     wanted = checks({DECISIONS: ["We  chose LL(2)"]})
     assert run_checks(wanted, "…and WE CHOSE\nLL(2) at last").missing == ()
+    assert run_checks(checks({NUMBERS: ["\uff14\uff15\uff10\uff10", "٤٥٠٠"]}), "4500").missing == ()
 
 
 @given(histories(), st.integers(5, 200))

@@ -65,7 +65,7 @@ class Attempt(NamedTuple):
             fold.last,
             shown=fold.shown,
             facts=self.facts,
-            score=round(self.checked.score, 4),
+            score=None if self.checked.score is None else round(self.checked.score, 4),
             missing=missing[: limits.FACTS_KEPT],
             before=before,
             after=self.size,

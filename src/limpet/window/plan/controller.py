@@ -63,7 +63,7 @@ class Compact(NamedTuple):
     fold: str  # the key of the fold
     folded: int  # messages that the summary replaces
     freed: int
-    score: float  # the share of checks that passed
+    score: float | None  # the share of what was recognised before that is in the request; None if nothing was
     missing: tuple[str, ...]  # the facts whose checks failed; a search still finds them
     warned: bool  # False: the window was too full for a warning
 

@@ -1,8 +1,10 @@
 """Facts: lines of a conversation that must survive a fold, extracted without a model.
 
-Requests, rules, decisions, open items, figures, files and ids are taken from the messages of the user and the model and
-from its tool calls. Of tool results, the failures count: the rest is data of unknown origin, and can be brought back in
-full.
+What the user says is kept word for word: short messages as they are, long ones sentence by sentence. Rules,
+decisions, open items, figures, names, files and ids are taken from the messages of the user and the model and from its
+tool calls. Much of that is recognised by structure, in any language: who speaks, lists, check boxes, quotations,
+capitals, digits of every script; cues.py adds the words of twelve languages. Of tool results, the failures count: the
+rest is data of unknown origin, and can be brought back in full.
 
 The summary without a model is made of these facts: within a budget, the newest first to be kept. Nothing is rephrased.
 Each kind of fact has a share of the budget; the others may use what it leaves. Facts that do not fit are counted, so
@@ -17,47 +19,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from limpet import limits
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text
+from limpet.window.plan import cues
 from limpet.window.plan.actions import COMMAND, EFFECT, READ, ToolAction, actions
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
+# Other sentences: the user's with a cue, those with a name, the user's without either, and the ends of answers.
+WISHES, SAID, NAMED, TOLD = "wishes", "said", "named", "told"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
 FILES, IDS, NUMBERS, CLOSED = "files", "ids", "numbers", "closed"
-KINDS = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS)
+KINDS = (
+    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, SAID, NAMED, TOLD),
+    *(TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS),
+)
 LINE_MAX = 300  # characters kept of one line
-ASK_MAX = 400  # characters kept of one request
+ASK_MAX = 400  # characters of a request that is kept whole
+OPENING_CHARS = 160  # of a longer one: its first sentences
+SPLIT_CHARS = 150  # a longer line is read sentence by sentence
+SPLIT_UNSPACED_CHARS = 60  # the same for Chinese and Japanese, which say as much in fewer characters
+PASTED = 40  # sentences without a cue at each end of one message; what has more is mostly pasted data
+ALIKE_CHARS = 80  # lines up to this length that differ in their digits only say the same, as "go on with part 7"
 FAILED = "- failed: "  # the prefix of failures in the ledger of a task
 _TASK = re.compile(r"\[(?:Task|Cancelled): ")
-_BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*\[( |x|X)\]\s*(\S.*)")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)")
-_OPEN = re.compile(
-    r"\b(?:todo|fixme|to do|still (?:open|missing|needs?|have to|has to|to)|remaining|next(?: step)?s?:|"
-    r"open (?:question|item|point)s?|follow[- ]up|not (?:yet )?(?:done|finished)|pending|waiting for|blocked)\b",
-    re.IGNORECASE,
-)
-_DECISION = re.compile(
-    r"\b(?:decid\w+|decision|chose|choose|chosen|agreed|settled on|going with|opted|instead of|rather than|"
-    r"(?:we|i)(?:'ll| will| are going to) (?:use|keep|go|take|drop|do)|approved|rejected)\b",
-    re.IGNORECASE,
-)
-_RULE = re.compile(
-    r"\b(?:must(?: not|n't)?|never|always|do not|don't|only ever|required|forbidden|not allowed|make sure|under no|"
-    r"shall|may not|prefer|policy|rule)\b",
-    re.IGNORECASE,
-)
-_FILE = re.compile(
+_BOX = re.compile(r"\s*(?:[-*+•]|\d+[.)])?\s*(?:[\[\uff3b]([ \u3000xX])[\]\uff3d]|([☐⬜])|([☑☒✅✔✓]))\s*(\S.*)")
+_ITEM = re.compile(r"\s*(?:[-*+•\u00b7\u2013]\s|\d{1,3}[.)\uff0e、]|[(\uff08]\d{1,3}[)\uff09]|[①-⑳])\s*\S")
+_SENTENCE = re.compile(r"(?<=[.!?؟।॥\u06d4])\s+(?=\S)|(?<=[。\uff01\uff1f｡])(?=[^」』”\u2019\uff09)\s])\s*")
+_QUOTED = re.compile("「[^」]{2,80}」|『[^』]{2,80}』|«[^»]{2,80}»|„[^“”]{2,80}[“”]|“[^”]{2,80}”|《[^》]{2,80}》")
+_FILE_PATTERN = (
     r"(?:\$\{\w+\}|~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w(?::\d+(?:-\d+)?)?"
     r"|\b[\w-]+\.(?:py|pyi|ts|tsx|js|jsx|go|rs|java|kt|c|h|cpp|cs|rb|php|sql|sh|md|txt|json|ya?ml|toml|ini|cfg|csv|xml"
     r"|html|css|lock|log|ipynb|proto|tf)\b(?::\d+(?:-\d+)?)?"
 )
-_URL = re.compile(r"\b[a-z]{2,8}://[^\s<>\"')\]]+")
-_NAME = re.compile(r"(?<![\w/.-])#?[A-Za-z0-9][\w-]{4,63}(?![\w/-])|#\d+\b")
-_NUMBER = re.compile(r"[$€£]?\b\d[\d,.:]*\d(?:\s?%|[A-Za-z]{1,3}\b)?|\b\d+\s?%")
+_NAME_PATTERN = r"(?<![\w/.-])#?[^\W_][\w-]{4,63}(?![\w/-])|#\d+\b"
+_URL = re.compile(r"\b[a-z]{2,8}://[^\s<>\"')\]\uff0c。、\uff1b\uff09」]+")
+# A name may follow a letter of these scripts directly, so names are then made of ASCII alone.
+_TIGHT = re.compile("[\u0590-\u1dff\u3040-\ud7ff\uf900-\ufaff]")
+_FILE, _TIGHT_FILE = re.compile(_FILE_PATTERN), re.compile(_FILE_PATTERN, re.ASCII)
+_NAME, _TIGHT_NAME = re.compile(_NAME_PATTERN), re.compile(_NAME_PATTERN, re.ASCII)
+# Two digits of any script, one with a sign or a unit, and Chinese numerals with a unit.
+_NUMBER = re.compile(
+    r"[$€£¥₹₽₩]?(?<![A-Za-z0-9_])\d[\d,.:\u066b\u066c\uff0c\uff0e]*\d(?:\s?[%\u066a\uff05]|[A-Za-z]{1,3}\b)?"
+    r"|(?<![A-Za-z0-9_])\d+\s?[%\u066a\uff05]"
+    r"|\d\s?[年月日天時时分秒元円块個个件次倍人度]"
+    r"|[一二三四五六七八九十百千万萬億亿零〇两兩]{2,}[年月日天小時时分秒毫元円块個个件次倍人度%]"
+)
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _DIGIT = re.compile(r"\d")
+_DIGITS = re.compile(r"\d+")
+_CUED = {cues.OPEN: OPEN, cues.DECISION: DECISIONS, cues.RULE: RULES}
 
 Facts = dict[str, list[str]]
 
@@ -66,21 +80,51 @@ def gather(group: Sequence[Message]) -> Facts:
     """The facts of one group."""
     facts: Facts = {}
     for message in group:
-        if message.role not in (USER, ASSISTANT):
-            continue
-        text = message.text()
         if message.role == USER:
-            if _TASK.match(text):
-                _add(facts, TASKS, text.split("\n", 1)[0])
-                text = _without_failures(facts, text)
-            elif text.strip():
-                _add(facts, ASKS, _short(" ".join(text.split()), ASK_MAX))
-        _prose(facts, text)
-        if message.role == USER and len(text) <= ASK_MAX:
-            facts.pop(FIGURES, None)  # the request itself contains them
+            _heard(facts, message.text())
+        elif message.role == ASSISTANT:
+            _prose(facts, message.text())
+            _keep_conclusion(facts, answered=not message.calls())
     for action in actions(group):
         _add_action(facts, action)
     return facts
+
+
+def _heard(facts: Facts, text: str) -> None:
+    """The facts of a message of the user, or of a finished task."""
+    if _TASK.match(text):
+        _add(facts, TASKS, text.split("\n", 1)[0])
+        _prose(facts, _without_failures(facts, text))
+        facts.pop(TOLD, None)  # a ledger is no prose
+    elif len(text) <= ASK_MAX:
+        if text.strip():
+            _add(facts, ASKS, " ".join(text.split()))
+        _prose(facts, text, by_user=True)
+        facts.pop(SAID, None)  # the request itself contains them
+    else:
+        opening = _opening(text)
+        _add(facts, ASKS, opening)
+        _prose(facts, text, by_user=True)
+        facts[SAID] = [line for line in facts.get(SAID, ()) if line not in opening]
+        if len(facts.get(SAID, ())) > 2 * PASTED:
+            facts[SAID] = [*facts[SAID][:PASTED], *facts[SAID][-PASTED:]]
+
+
+def _opening(text: str) -> str:
+    """The first sentences of a long message, where it usually says what it wants."""
+    opening = ""
+    for sentence in (sentence for line in text.split("\n") for sentence in _SENTENCE.split(line.strip())):
+        if opening and len(opening) + len(sentence) >= OPENING_CHARS:
+            break
+        opening = f"{opening} {' '.join(sentence.split())}".strip()
+    return _short(opening, ASK_MAX)
+
+
+def _keep_conclusion(facts: Facts, *, answered: bool) -> None:
+    """Of the model's other sentences, the first and the last one of an answer stay."""
+    told = facts.pop(TOLD, [])
+    if told and answered:
+        facts[TOLD] = [told[0], told[-1]] if len(told) > 1 else told
 
 
 def _without_failures(facts: Facts, text: str) -> str:
@@ -108,11 +152,12 @@ def merge(many: Iterable[Mapping[str, Sequence[str]]]) -> Facts:
 
 
 def _newest(kind: str, lines: list[str]) -> list[str]:
-    """The lines to keep. The first request is what all the work is for, so it stays."""
+    """The lines to keep. The first request is what all the work is for, and the first rules still hold."""
     most = limits.FACTS_KEPT
     if len(lines) <= most:
         return lines
-    return [lines[0], *lines[1 - most :]] if kind == ASKS else lines[-most:]
+    oldest = {ASKS: 1, RULES: most // 2}.get(kind, 0)
+    return [*lines[:oldest], *lines[oldest - most :]]
 
 
 def from_json(value: object) -> Facts:
@@ -121,29 +166,53 @@ def from_json(value: object) -> Facts:
     return {kind: [str(line) for line in record[kind]] for kind in KINDS if isinstance(record.get(kind), list)}
 
 
-def _prose(facts: Facts, text: str) -> None:
+def _prose(facts: Facts, text: str, *, by_user: bool = False) -> None:
     code = False
     for line in text.split("\n"):
         plain = line.strip()
         if plain.startswith("```"):
             code = not code
         elif plain and not code:
-            for sentence in _SENTENCE.split(plain) if len(plain) > LINE_MAX // 2 else (plain,):
-                _sentence(facts, sentence)
+            for sentence in _sentences(plain):
+                _sentence(facts, sentence, by_user)
 
 
-def _sentence(facts: Facts, text: str) -> None:
+def _sentences(line: str) -> Iterable[str]:
+    if len(line) <= SPLIT_UNSPACED_CHARS or (len(line) <= SPLIT_CHARS and not cues.has_unspaced(line)):
+        return (line,)
+    return (sentence for sentence in _SENTENCE.split(line) if sentence)
+
+
+def _sentence(facts: Facts, text: str, by_user: bool) -> None:
     if box := _BOX.match(text):
-        _add(facts, OPEN if box[1] == " " else CLOSED, _short(box[2].strip(), LINE_MAX))
+        done = box[3] or (box[1] or "").strip()
+        _add(facts, CLOSED if done else OPEN, _short(box[4].strip(), LINE_MAX))
     else:
-        for kind, cue in ((OPEN, _OPEN), (DECISIONS, _DECISION), (RULES, _RULE)):
-            if cue.search(text):
-                _add(facts, kind, _short(text, LINE_MAX))
-                break
-        else:
-            if _NUMBER.search(text) or (_DIGIT.search(text) and _names(text)):
-                _add(facts, FIGURES, _short(text, LINE_MAX))
+        _add(facts, _kind(text, by_user), _short(text, LINE_MAX))
     _tokens(facts, text)
+
+
+def _kind(text: str, by_user: bool) -> str:
+    present = cues.kinds(text)
+    for cue in cues.IN_ORDER:
+        if cue in present:
+            return _CUED[cue]
+    if by_user and (cues.WISH in present or _ITEM.match(text)):
+        return WISHES
+    if _NUMBER.search(text) or (_DIGIT.search(text) and _names(text)) or (not text.isascii() and _QUOTED.search(text)):
+        return FIGURES
+    if _has_name(text):
+        return NAMED
+    return SAID if by_user else TOLD
+
+
+def _has_name(text: str) -> bool:
+    """Whether a word inside it begins with a capital. Where many do, as in German and in headings, two in a row."""
+    words = [word for word in _WORD.findall(text) if len(word) > 1]
+    capitals = [word[0].isupper() and not word.isupper() for word in words[1:]]
+    if sum(capitals) * 4 <= len(capitals):
+        return any(capitals)
+    return any(first and second for first, second in pairwise(capitals)) and not all(capitals)
 
 
 def _tokens(facts: Facts, text: str) -> None:
@@ -152,9 +221,10 @@ def _tokens(facts: Facts, text: str) -> None:
             for url in _URL.findall(text):
                 _add(facts, IDS, url.rstrip(".,;"))
             text = _URL.sub(" ", text)
-        for path in _FILE.findall(text):
+        pattern = _TIGHT_FILE if _is_tight(text) else _FILE
+        for path in pattern.findall(text):
             _add(facts, FILES, path)
-        text = _FILE.sub(" ", text)
+        text = pattern.sub(" ", text)
     if _DIGIT.search(text):
         for name in _names(text):
             _add(facts, IDS, name)
@@ -164,11 +234,16 @@ def _tokens(facts: Facts, text: str) -> None:
 
 def _names(text: str) -> list[str]:
     """Ids: words that mix letters and digits, and numbers with a # before them."""
+    pattern = _TIGHT_NAME if _is_tight(text) else _NAME
     return [
         name
-        for name in _NAME.findall(text)
+        for name in pattern.findall(text)
         if name[0] == "#" or (any(c.isdigit() for c in name) and any(c.isalpha() for c in name))
     ]
+
+
+def _is_tight(text: str) -> bool:
+    return not text.isascii() and _TIGHT.search(text) is not None
 
 
 def _add_action(facts: Facts, action: ToolAction) -> None:
@@ -191,8 +266,8 @@ def _short(text: str, most: int) -> str:
 
 
 def plain(text: str) -> str:
-    """A text as it is compared: without case, extra whitespace, and the ellipsis of one that was cut."""
-    return " ".join(text.rstrip("…").split()).casefold()
+    """A text as it is compared: without case, width, extra whitespace, and the ellipsis of one that was cut."""
+    return " ".join(cues.fold(text.rstrip("…")).split())
 
 
 # --- the summary ------------------------------------------------------------------------------------------------------
@@ -201,18 +276,39 @@ def plain(text: str) -> str:
 # order: first what an agent would get wrong without, last what it could look up.
 SECTIONS: Mapping[str, tuple[str, int]] = {
     RULES: ("Rules", 18),
-    OPEN: ("Open", 14),
-    DECISIONS: ("Decided", 16),
-    ASKS: ("Asked for", 14),
-    FIGURES: ("Figures", 14),
-    FAILURES: ("Failed", 6),
-    TASKS: ("Tasks", 6),
-    CHANGES: ("Changed", 4),
-    FILES: ("Files", 4),
-    IDS: ("Names and ids", 3),
+    WISHES: ("Wanted", 10),
+    OPEN: ("Open", 12),
+    DECISIONS: ("Decided", 14),
+    FIGURES: ("Figures", 12),
+    ASKS: ("Asked for", 10),
+    NAMED: ("Named", 4),
+    SAID: ("Said by the user", 4),
+    FAILURES: ("Failed", 4),
+    TASKS: ("Tasks", 4),
+    CHANGES: ("Changed", 3),
+    FILES: ("Files", 2),
+    IDS: ("Names and ids", 2),
     COMMANDS: ("Commands", 1),
+    TOLD: ("Said by you", 0),
 }
-ORDER = (ASKS, RULES, DECISIONS, OPEN, FIGURES, TASKS, FAILURES, CHANGES, COMMANDS, FILES, IDS)
+ORDER = (
+    ASKS,
+    RULES,
+    WISHES,
+    DECISIONS,
+    OPEN,
+    FIGURES,
+    NAMED,
+    SAID,
+    TASKS,
+    FAILURES,
+    CHANGES,
+    COMMANDS,
+    FILES,
+    IDS,
+    TOLD,
+)
+BOTH_ENDS = (RULES,)  # where there are too many, the first and the last ones are shown
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])?\s*(?:\[[ xX]\])?\s*")
 FENCE = "```"
@@ -261,28 +357,52 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
     """The facts that fit, each kind in its own order, and how many of each kind do not."""
     used: set[str] = set()
     waiting: dict[str, list[tuple[str, int]]] = {}
+    repeated: dict[str, list[tuple[str, int]]] = {}
     for kind in SECTIONS:
         fresh = [line for line in facts.get(kind, ()) if line not in used]
         used.update(fresh)
         if kind == ASKS:
             fresh = fresh[1:] + fresh[:1]  # the first request is what all the work is for, so it counts as the newest
-        waiting[kind] = [(line, tokens.count(line) + 2) for line in fresh]  # for the dash and the line end
+        costs = [(line, tokens.count(line) + 2) for line in fresh]  # for the dash and the line end
+        newest = _newest_of_alike(kind, fresh)
+        waiting[kind] = [cost for cost in costs if cost[0] in newest]
+        repeated[kind] = [cost for cost in costs if cost[0] not in newest]
     taken: dict[str, list[str]] = {kind: [] for kind in SECTIONS}
     left = budget
-    for kind, (_, share) in SECTIONS.items():
-        left -= _take(waiting[kind], taken[kind], min(left, budget * share // 100))
-    for kind in SECTIONS:
-        left -= _take(waiting[kind], taken[kind], left)
+    shares = {kind: budget * share // 100 for kind, (_, share) in SECTIONS.items()}
+    left -= _take(waiting[ASKS], taken[ASKS], shares[ASKS])
+    shown = "\n".join(taken[ASKS])
+    for kind in (
+        kind for kind in SECTIONS if kind not in (ASKS, RULES)
+    ):  # rules are shown as such, even if a request contains them
+        waiting[kind] = [cost for cost in waiting[kind] if cost[0] not in shown]
+    for kind in (kind for kind in SECTIONS if kind != ASKS):
+        left -= _take(waiting[kind], taken[kind], min(left, shares[kind]), both_ends=kind in BOTH_ENDS)
+    for lines in (waiting, repeated):
+        for kind in SECTIONS:
+            left -= _take(lines[kind], taken[kind], left, both_ends=kind in BOTH_ENDS)
     chosen = {kind: set(lines) for kind, lines in taken.items()}
     ordered = {kind: [line for line in facts.get(kind, ()) if line in chosen[kind]] for kind in taken}
-    return ordered, {kind: len(lines) for kind, lines in waiting.items() if lines}
+    missing = {kind: len(waiting[kind]) + len(repeated[kind]) for kind in SECTIONS}
+    return ordered, {kind: count for kind, count in missing.items() if count}
 
 
-def _take(waiting: list[tuple[str, int]], taken: list[str], room: int) -> int:
+def _newest_of_alike(kind: str, lines: Sequence[str]) -> dict[str, None]:
+    """Of requests that differ in their digits only, the newest; lines of other kinds as they are."""
+    if kind not in (ASKS, WISHES):
+        return dict.fromkeys(lines)
+    alike = {_DIGITS.sub("0", line) if len(line) <= ALIKE_CHARS else line: line for line in lines}
+    return dict.fromkeys(alike.values())
+
+
+def _take(waiting: list[tuple[str, int]], taken: list[str], room: int, *, both_ends: bool = False) -> int:
     """Move as many lines as there is room for, the newest first, and return their cost."""
     spent = 0
-    while waiting and spent + waiting[-1][1] <= room:
-        line, cost = waiting.pop()
+    while waiting:
+        end = 0 if both_ends and len(taken) % 2 else -1
+        if spent + waiting[end][1] > room:
+            break
+        line, cost = waiting.pop(end)
         taken.append(line)
         spent += cost
     return spent
@@ -291,9 +411,19 @@ def _take(waiting: list[tuple[str, int]], taken: list[str], room: int) -> int:
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 ADDENDUM_HEADING = "Also said before:"
-# In the order in which the budget is given out: lines before names, names before bare numbers.
-CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS)
-LABELS = {RULES: "rule", OPEN: "open", DECISIONS: "decided", IDS: "ids", FILES: "files", NUMBERS: "numbers"}
+# In the order in which the budget is given out: lines with a cue, names, bare numbers, other words of the user.
+CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS, WISHES, ASKS, SAID)
+LABELS = {
+    RULES: "rule",
+    OPEN: "open",
+    DECISIONS: "decided",
+    WISHES: "wanted",
+    IDS: "ids",
+    FILES: "files",
+    NUMBERS: "numbers",
+    ASKS: "asked",
+    SAID: "said",
+}
 
 
 class Check(NamedTuple):
@@ -306,13 +436,13 @@ class CheckReport(NamedTuple):
     missing: tuple[Check, ...]
 
     @property
-    def score(self) -> float:
-        """The share of checks that passed; 1 if there were none."""
-        return 1.0 if not self.total else 1 - len(self.missing) / self.total
+    def score(self) -> float | None:
+        """The share of checks that passed; None if there were none, because nothing was recognised."""
+        return 1 - len(self.missing) / self.total if self.total else None
 
 
 def checks(facts: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
-    return tuple(Check(kind, line) for kind in CHECKED for line in facts.get(kind, ()))
+    return tuple(Check(kind, line) for kind in CHECKED for line in _newest_of_alike(kind, facts.get(kind, ())))
 
 
 def run_checks(expected: Sequence[Check], window: str) -> CheckReport:
