@@ -11,7 +11,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from limpet import errors, settings
@@ -25,8 +25,12 @@ SKILLS = "skills"
 STORES = "stores.json"
 CONFIG_BYTES = 16 << 10  # of a configuration; a person has to read it before trusting it
 MOST_LEVELS = 6  # of tables; the deepest key is outputs.tools."pattern".keep
-SKILL_FILES = 500  # of a repository, and no file larger than this is hashed as a whole:
+# Of a repository's skills, which every hook compares with what was trusted:
+SKILL_FILES = 500
+SKILL_FOLDERS = 500
+SKILL_LEVELS = 16
 SKILL_BYTES = 1 << 20
+SKILLS_BYTES = 8 << 20  # of all together
 NAME_CHARS = 60
 PREVIEW_TOKENS = range(50, 1_001)
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -201,7 +205,9 @@ def _read_folder(folder: int) -> Repository:
         try:
             config = parse(content)
         except ValueError as why:  # a mistake in a clone must not keep people from working in it
-            problem = f"{CONFIG} is not TOML ({why})"
+            # The place alone: the sentence may quote what the author of the file wrote.
+            where = re.search(r"at line \d+, column \d+|at end of document|nested too deeply", str(why))
+            problem = f"{CONFIG} is not TOML{f' ({where[0]})' if where else ''}"
     elif _is_there(folder, CONFIG):
         problem = f"{CONFIG} is a link, belongs to another user, or is larger than {CONFIG_BYTES} bytes"
     try:
@@ -258,20 +264,27 @@ def _skills(folder: int, digest: Any) -> tuple[str, ...]:
     if not stat.S_ISDIR(os.stat(SKILLS, dir_fd=folder, follow_symlinks=False).st_mode):
         raise ValueError("its skills are not a folder")  # opening a pipe would wait for a writer
     names: set[str] = set()
-    count = 0
     try:
-        for path, folders, files, inside in os.fwalk(SKILLS, dir_fd=folder, follow_symlinks=False):
-            folders.sort()
-            for name in sorted(files):
-                count += 1
-                content = _content(inside, name, SKILL_BYTES)
-                if content is None or count > SKILL_FILES:
-                    raise ValueError(
-                        f"its skills have a link, over {SKILL_FILES} files or one of over {SKILL_BYTES} bytes"
-                    )
-                relative = os.path.join(path, name)[len(SKILLS) + 1 :]
-                digest.update(f"skill\0{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
-                names.add(relative.partition(os.sep)[0])
+        for relative, content in _skill_files(folder):
+            digest.update(f"skill\0{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+            names.add(relative.partition(os.sep)[0])
     except OSError as problem:
         raise ValueError(f"its skills cannot be read ({problem.strerror})") from None
     return tuple(sorted(names))
+
+
+def _skill_files(folder: int) -> Iterator[tuple[str, bytes]]:
+    """Every file with its path below the skills. ValueError for a link, or for more than people would read."""
+    files = size = 0
+    walk = os.fwalk(SKILLS, dir_fd=folder, follow_symlinks=False)
+    for folders, (path, below, inside_files, inside) in enumerate(walk, 1):
+        below.sort()
+        if folders > SKILL_FOLDERS or path.count(os.sep) > SKILL_LEVELS:
+            raise ValueError(f"its skills have over {SKILL_FOLDERS} folders, or over {SKILL_LEVELS} in one another")
+        for name in sorted(inside_files):
+            content = _content(inside, name, SKILL_BYTES)
+            files += 1
+            size += len(content or b"")
+            if content is None or files > SKILL_FILES or size > SKILLS_BYTES:
+                raise ValueError(f"its skills have a link, over {SKILL_FILES} files or over {SKILLS_BYTES} bytes")
+            yield os.path.join(path, name)[len(SKILLS) + 1 :], content
