@@ -103,10 +103,12 @@ class World:
         shutil.move(self.folder / "plain" / ".git", self.templates / "git")
         private = self.home / "private"
         self.must("handoff", "write", f"Private: {CANARY}", where=private)
-        self.must("backup", str(self.out / "own.db"), where=private)
         shutil.move(self.home / DATA, self.templates / "data")
-        author = self.folder / "author"
-        author.mkdir()
+        author, own = self.folder / "author", self.folder / "own"
+        for path in (author, own):
+            path.mkdir()
+        self.must("note", "add", "a note of one's own", where=own)
+        self.must("backup", str(self.out / "own.db"), where=own)
         for words in (("handoff", "write"), ("note", "add"), ("memory", "write", "rule"), ("pad", "write")):
             self.must(*words, OBEY, where=author)
         self.must("memory", "pin", "rule", where=author)
