@@ -165,6 +165,7 @@ HOOK_CONTEXT_CHARS = 9_500  # of context from one hook: past 10,000 clients move
 HOOK_INPUT_BYTES = 64 << 20  # one event on standard input, with a complete tool result in it
 HOOK_END_SECONDS = 2.5  # at the end of a session: one client ends every hook after three
 HOOK_LOG_BYTES = 256 << 10  # of the log of failures in hooks; then a new one starts beside the old
+CLIENT_CONFIG_BYTES = 64 << 20  # of an agent's configuration file; some agents keep their history in it
 TRANSCRIPT_BYTES = 4 << 20  # of a client's transcript, read from its end: a second's work
 TRANSCRIPT_HEAD_LINES = 50  # of a client's file, read to learn which project it belongs to
 UNREAD_NAMED = 20  # unreadable lines of a transcript that are named; the rest is counted

@@ -45,7 +45,7 @@ class Agent:
         self.project = folder / "project"
         self.home = folder / "home"
         for path in (self.project / ".git", self.home, folder / "tmp"):
-            path.mkdir(parents=True)
+            path.mkdir(parents=True, exist_ok=True)  # several agents may share a computer
         self.environment = {
             "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
             "HOME": str(self.home),

@@ -126,6 +126,11 @@ class Forked:
         with suppress(BrokenPipeError):  # it is gone, and its last words say why
             os.write(self._go, b"g")
 
+    def close(self) -> None:
+        """Let go of its pipes, where whoever started it waits for its end itself."""
+        os.close(self._go)
+        os.close(self._said)
+
     def end(self, signal: int | None = None) -> tuple[bytes, int]:
         """All it said and how it ended, killed when a signal is named."""
         if signal is not None:

@@ -9,13 +9,15 @@ A hook command is `limpet hook --client NAME EVENT`, found on the PATH: no agent
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
+import stat
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from limpet import prompts
+from limpet import limits, prompts
 from limpet.clients.base import HOOK_SECONDS, CodingAgent
 from limpet.text import json_spans
 
@@ -164,10 +166,24 @@ def has_hooks(client: CodingAgent, root: str, home: str) -> bool:
 def text_at(path: str) -> str:
     """The text of a file; empty if it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        return content_of(path).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def content_of(path: str) -> bytes:
+    """The content of a configuration file. OSError if it is not a file, or larger than any configuration.
+
+    A repository may have a pipe, a link to a device or a file without end in its place.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with open(handle, "rb") as file:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(errno.EINVAL, "it is not a file", path)
+        if info.st_size > limits.CLIENT_CONFIG_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {limits.CLIENT_CONFIG_BYTES:,} bytes", path)
+        return file.read(limits.CLIENT_CONFIG_BYTES)
 
 
 # --- details ----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from limpet.clients.edits import (
     InstallTarget,
     OwnFile,
     UnreadableConfig,
+    content_of,
     text_at,
     with_edits,
     without_edits,
@@ -70,7 +71,7 @@ def plan_install(client: CodingAgent, target: InstallTarget, requested: Iterable
         files = {**files, **available[name]}
     changes = []
     for path, edits in files.items():
-        before = _read(path)
+        before = _read_inside(path, target)
         changes.append(FileChange(path, before, _edited(path, before, edits), edits))
     return tuple(changes)
 
@@ -83,7 +84,7 @@ def plan_uninstall(client: CodingAgent, target: InstallTarget, data: str) -> tup
         files = {**files, **extra}
     changes = []
     for path, edits in files.items():
-        now = _read(path)
+        now = _read_inside(path, target)
         saved = record.get(path)
         if now is None:
             after = None
@@ -107,11 +108,12 @@ def apply_install(changes: Iterable[FileChange], data: str) -> None:
             _write(change.path, change.after)
 
 
-def apply_uninstall(changes: Iterable[FileChange], data: str) -> None:
+def apply_uninstall(changes: Iterable[FileChange], data: str, root: str) -> None:
+    """`root`: the folder that stays, however empty it is."""
     record = _record(data)
     for change in changes:
         if change.needed:
-            _remove(change.path) if change.after is None else _write(change.path, change.after)
+            _remove(change.path, root) if change.after is None else _write(change.path, change.after)
         if record.pop(change.path, None) is not None:
             _write_record(data, record)
 
@@ -215,10 +217,17 @@ def _bytes_to_restore(change: FileChange, saved: dict[str, Any] | None) -> str |
     return None if clean is None and change.before.strip() else base64.b64encode(clean or change.before).decode("ascii")
 
 
+def _read_inside(path: str, target: InstallTarget) -> bytes | None:
+    """A file of the agent. In a project, which somebody else may have written, no link may lead out of it."""
+    root = os.path.realpath(target.root)
+    if target.scope != "user" and not os.path.realpath(path).startswith(root.rstrip(os.sep) + os.sep):
+        raise errors.bad_config_file(path, "it is a link that leads out of the project")
+    return _read(path)
+
+
 def _read(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return content_of(path)
     except FileNotFoundError:
         return None
     except OSError as problem:
@@ -250,12 +259,12 @@ def _unlink(path: str) -> None:
         os.unlink(path)
 
 
-def _remove(path: str) -> None:
-    """Remove a file, and the folders that are empty without it."""
+def _remove(path: str, root: str) -> None:
+    """Remove a file, and the folders below `root` that are empty without it."""
     os.unlink(path)
     folder = os.path.dirname(path)
     with contextlib.suppress(OSError):
-        while True:
+        while folder.startswith(root.rstrip(os.sep) + os.sep):
             os.rmdir(folder)
             folder = os.path.dirname(folder)
 

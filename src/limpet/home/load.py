@@ -6,7 +6,6 @@ repositories ship such configurations too.
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
-import re
 import stat
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -289,24 +288,32 @@ def _switched(bounds: Bounds, own: ProjectFolder) -> Bounds:
     return bounds._replace(hooks=bounds.hooks._replace(enabled=False))
 
 
-def _plain(key: str) -> str:
-    """A key that a stranger wrote, for a message that a program shows as it is."""
-    return re.sub(r"[^\w.-]", "?", key)[:40]
+def _line(text: str) -> str:
+    """A text with a name that the author of a repository chose, for a place of one line."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _known(ignored: Iterable[str]) -> str:
+    """The ignored keys that Limpet has, and the number of the others: those are the author's own words."""
+    known = [trust.SKILLS, *settings.all_keys()]
+    names = dict.fromkeys("outputs.tools" if key.startswith("outputs.tools.") else key for key in ignored)
+    others = len(names.keys() - known)
+    parts = [name for name in names if name in known]
+    return ", ".join([*parts, f"{others} that are no settings of Limpet"] if others else parts)
 
 
 def _remarks(belief: trust.Belief, own: ProjectFolder, is_personal: bool) -> Iterable[str]:
     """What the person should know about where this works and what was left out."""
-    folder = os.path.join(own.place.root, trust.FOLDER)
+    folder = _line(os.path.join(own.place.root, trust.FOLDER))
     if is_personal:
         yield "this was started in no project, so it works in the project named personal; LIMPET_FOLDER names a folder."
     if own.moved_from:
-        yield f"this repository was at {own.moved_from} before; its memory came along."
+        yield f"this repository was at {_line(own.moved_from)} before; its memory came along."
     if belief.problem:
         yield f"{folder} is not read: {belief.problem}."
     if belief.ignored:
         why = "changed since it was trusted" if belief.changed else "not trusted"
-        names = ", ".join(map(_plain, belief.ignored[:8])) + (" …" if len(belief.ignored) > 8 else "")
-        yield f"{folder} is {why}, so this does not count: {names}. `limpet trust --show` shows it."
+        yield f"{folder} is {why}, so this does not count: {_known(belief.ignored)}. `limpet trust --show` shows it."
     if belief.store:
         store = os.path.join(folder, "limpet.db")
         yield f"{store} came with the folder and is not used; `limpet import store {store}` takes it in as data."

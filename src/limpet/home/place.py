@@ -97,8 +97,8 @@ def common_directory(folder: str) -> str | None:
         mode = os.lstat(mark).st_mode
     except OSError:
         return None
-    if stat.S_ISDIR(mode):  # and no link: a link may lead into another repository
-        return mark if _is_git_directory(mark) else None
+    if stat.S_ISDIR(mode):  # and no link: a link may lead into another repository, and so does `commondir` in here
+        return mark if _is_git_directory(mark) and not os.path.lexists(os.path.join(mark, "commondir")) else None
     return _linked(folder, mark) if stat.S_ISREG(mode) else None
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -28,10 +28,14 @@ STORES = "stores"
 OPTION_BYTES = 64 << 10  # of a store or project that a client may name
 CONFIG_BYTES = 16 << 10  # of a configuration; a person has to read it before trusting it
 MOST_LEVELS = 6  # of tables; the deepest key is outputs.tools."pattern".keep
-SKILL_FILES = 500  # of a repository, and no file larger than this is hashed as a whole:
+# Of a repository's skills, which every hook compares with what was trusted:
+SKILL_FILES = 500
+SKILL_FOLDERS = 500
+SKILL_LEVELS = 16
 SKILL_BYTES = 1 << 20
 SHOWN_CHARS = 4_000  # of each of these files, before a person decides
 SHOWN_FILES = 10
+SKILLS_BYTES = 8 << 20  # of all together
 NAME_CHARS = 60
 PREVIEW_TOKENS = range(50, 1_001)
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -224,7 +228,9 @@ def _read_folder(folder: int) -> Repository:
         try:
             config = parse(content)
         except ValueError as why:  # a mistake in a clone must not keep people from working in it
-            problem = f"{CONFIG} is not TOML ({why})"
+            # The place alone: the sentence may quote what the author of the file wrote.
+            where = re.search(r"at line \d+, column \d+|at end of document|nested too deeply", str(why))
+            problem = f"{CONFIG} is not TOML{f' ({where[0]})' if where else ''}"
     elif _is_there(folder, CONFIG):
         problem = f"{CONFIG} is a link, belongs to another user, or is larger than {CONFIG_BYTES} bytes"
     try:
@@ -283,18 +289,27 @@ def _skills(folder: int, digest: Any) -> tuple[SkillFile, ...]:
         raise ValueError("its skills are not a folder")  # opening a pipe would wait for a writer
     skills: list[SkillFile] = []
     try:
-        for path, folders, files, inside in os.fwalk(SKILLS, dir_fd=folder, follow_symlinks=False):
-            folders.sort()
-            for name in sorted(files):
-                content = _content(inside, name, SKILL_BYTES)
-                if content is None or len(skills) == SKILL_FILES:
-                    raise ValueError(
-                        f"its skills have a link, over {SKILL_FILES} files or one of over {SKILL_BYTES} bytes"
-                    )
-                relative = os.path.join(path, name)[len(SKILLS) + 1 :]
-                digest.update(f"skill\0{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
-                text = content.decode("utf-8", "replace")
-                skills.append(SkillFile(relative, text[:SHOWN_CHARS] if len(skills) < SHOWN_FILES else "", len(text)))
+        for relative, content in _skill_files(folder):
+            digest.update(f"skill\0{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+            text = content.decode("utf-8", "replace")
+            skills.append(SkillFile(relative, text[:SHOWN_CHARS] if len(skills) < SHOWN_FILES else "", len(text)))
     except OSError as problem:
         raise ValueError(f"its skills cannot be read ({problem.strerror})") from None
     return tuple(skills)
+
+
+def _skill_files(folder: int) -> Iterator[tuple[str, bytes]]:
+    """Every file with its path below the skills. ValueError for a link, or for more than people would read."""
+    files = size = 0
+    walk = os.fwalk(SKILLS, dir_fd=folder, follow_symlinks=False)
+    for folders, (path, below, inside_files, inside) in enumerate(walk, 1):
+        below.sort()
+        if folders > SKILL_FOLDERS or path.count(os.sep) > SKILL_LEVELS:
+            raise ValueError(f"its skills have over {SKILL_FOLDERS} folders, or over {SKILL_LEVELS} in one another")
+        for name in sorted(inside_files):
+            content = _content(inside, name, SKILL_BYTES)
+            files += 1
+            size += len(content or b"")
+            if content is None or files > SKILL_FILES or size > SKILLS_BYTES:
+                raise ValueError(f"its skills have a link, over {SKILL_FILES} files or over {SKILLS_BYTES} bytes")
+            yield os.path.join(path, name)[len(SKILLS) + 1 :], content

@@ -8,6 +8,8 @@ A repository may come from a stranger, with its `.git/config`. No setting in it 
   clone fetches missing objects with a command that its remote names.
 - the subcommands read objects (`cat-file`, `rev-list`, `grep --cached`). None of them reads or writes files of the
   working tree, which clean and smudge filters would see, or prints a difference, for which text converters run.
+- git is asked about repositories that count for `home.place` too: a `.git` may lead into somebody's private repository,
+  whose texts would then appear here.
 
 Without git, everything works with less detail.
 """
@@ -22,6 +24,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from limpet import settings
+from limpet.home.place import common_directory, read_small
 
 _SECONDS = 5.0  # a slow repository must not hold up a session
 _REFLOG_BYTES = 8 << 20
@@ -66,6 +69,8 @@ def run(folder: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
     """The output of a git command; None when it fails, or there is no git or no repository."""
     import subprocess
 
+    if not in_repository(folder):
+        return None
     options = [word for setting in _OVERRIDDEN for word in ("-c", setting)]
     command = ["git", "--no-pager", "-C", folder, *options, *arguments]
     try:
@@ -83,7 +88,7 @@ def run(folder: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
 
 
 def in_repository(folder: str) -> bool:
-    """Whether a folder or one above it has a `.git`: without one, no process is started."""
+    """Whether a folder belongs to a repository: without one, no process is started."""
     return _git_folder(folder) is not None
 
 
@@ -92,7 +97,7 @@ def in_repository(folder: str) -> bool:
 
 def committed(root: str, file: str, revision: str = "HEAD") -> bytes | None:
     """A file as it is in a commit, by its path relative to `root`."""
-    return run(root, "cat-file", "blob", f"{revision}:./{file}") if in_repository(os.path.realpath(root)) else None
+    return run(root, "cat-file", "blob", f"{revision}:./{file}")
 
 
 def containing(root: str, line: str) -> list[str]:
@@ -126,7 +131,7 @@ class GitState(NamedTuple):
 def state_of(path: str) -> GitState:
     folder, name = os.path.split(path)
     asked = ("HEAD", f"HEAD:./{name}", "refs/stash")
-    ids = _ids(folder, asked) if in_repository(folder) else None
+    ids = _ids(folder, asked)
     return GitState(ids[0], ids[1], ids[2], _mark(_reflog(folder))) if ids else GitState()
 
 
@@ -180,18 +185,16 @@ def _mark(log: bytes) -> str:
 
 
 def _git_folder(folder: str) -> str | None:
-    """The `.git` of a folder or one above it; for a worktree, the folder that its `.git` names."""
-    place = os.path.join(folder, ".git")
-    while not os.path.lexists(place):
+    """The git directory of the repository that a folder is in: of this worktree, where there are several."""
+    folder = os.path.realpath(folder)
+    while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
         if above == folder:
             return None
-        folder, place = above, os.path.join(above, ".git")
-    if os.path.isdir(place):
-        return place
-    try:
-        with open(place, "rb") as file:
-            name = file.read(4_096).decode("utf-8", "surrogateescape").removeprefix("gitdir:").strip()
-    except OSError:
+        folder = above
+    mark = os.path.join(folder, ".git")
+    if common_directory(folder) is None:
         return None
-    return os.path.join(folder, name)
+    if os.path.isdir(mark):
+        return mark
+    return os.path.join(folder, (read_small(mark) or "").removeprefix("gitdir:").strip())

@@ -112,8 +112,10 @@ def _change(
         changes = installer.plan_uninstall(client, target, data)
     else:
         changes = installer.plan_install(client, target, options)
-    if not dry_run:
-        (installer.apply_uninstall if takes_out else installer.apply_install)(changes, data)
+    if takes_out and not dry_run:
+        installer.apply_uninstall(changes, data, target.root)
+    elif not dry_run:
+        installer.apply_install(changes, data)
     files = [{"path": change.path, "changed": change.needed} for change in changes]
     reply: Json = {"client": name, "scope": target.scope, "dry_run": dry_run, "files": files}
 
