@@ -72,12 +72,13 @@ _PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoin
 class ClientState:
     """What is remembered about one client between its requests."""
 
-    __slots__ = ("revision", "session", "unused")
+    __slots__ = ("first", "revision", "session", "unused")
 
     def __init__(self, *, revision: str | None = None, session: str | None = None) -> None:
         self.revision = revision  # agreed by a handshake; None before it, and for 2026-07-28
         self.session = session  # the client's own name for its session, where it has one
         self.unused: Instructions | None = None  # given to the client, and not known to be read yet
+        self.first: Instructions | None = None  # goes with the next result: the handshake could not say it yet
 
 
 def revision_of(method: str, params: Json, client: ClientState) -> str:
@@ -140,7 +141,8 @@ class Surface:
     """One MCP server over one open Limpet. It holds no state of a client, so many clients may share it.
 
     `allowed` says which tools its clients get. `reader` says that they may change nothing: a handoff shown to a reader
-    keeps waiting for a client that can use it.
+    keeps waiting for a client that can use it. `remark` ends the instructions. With `late_project` a client that has
+    roots is asked for its project after the handshake.
     """
 
     def __init__(
@@ -152,11 +154,15 @@ class Surface:
         handoff: bool = True,
         allowed: Callable[[str], bool] = lambda name: True,
         reader: bool = False,
+        remark: str = "",
+        late_project: bool = False,
     ) -> None:
         self._hold = hold
         self._by = _BY
         self._gives_handoff = handoff
         self._reader = reader
+        self._remark = remark
+        self._late_project = late_project
         self._profile = profile
         self._session = session
         self._operations = {row.name: row for row in operations_of(profile) if allowed(row.name)}
@@ -166,6 +172,16 @@ class Surface:
         """The same server over another Limpet, for one caller. It shares what was built once."""
         surface = type(self).__new__(type(self))
         surface.__dict__.update(self.__dict__, _hold=hold, _by=by)
+        return surface
+
+    def begin(self, hold: Limpet | None, client: ClientState) -> Surface:
+        """The same server in the project that was found after the handshake, or where it was."""
+        surface = self if hold is None else self.over(hold, self._by)
+        surface._late_project = False
+        surface._remark = self._remark if hold is None else ""
+        text = surface._instructions({}, client, guide=False)
+        client.first = Instructions(text, client.unused.used if client.unused else lambda: None) if text else None
+        client.unused = None
         return surface
 
     def handler(self, method: str, params: Json, revision: str) -> Handler:
@@ -213,17 +229,21 @@ class Surface:
             "instructions": self._instructions(params, client),
         }
 
-    def _instructions(self, params: Json, client: ClientState) -> str:
-        if not self._gives_handoff:
+    def _instructions(self, params: Json, client: ClientState, *, guide: bool = True) -> str:
+        capabilities = params.get("capabilities")
+        if self._late_project and isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict):
             return self._hold.guidance(self._profile)
-        try:
-            session = self._session_of(params, client)
-            client.unused = self._hold.instructions(self._profile, session, guide=not self._reader)
-        except LimpetError as problem:
-            # A store in trouble must not keep the client from connecting: the agent should read why.
-            client.unused = None
-            return problem.message
-        return client.unused.text
+        text = self._hold.guidance(self._profile) if guide else ""
+        if self._gives_handoff:
+            try:
+                session = self._session_of(params, client)
+                client.unused = self._hold.instructions(self._profile, session, guide=guide and not self._reader)
+                text = client.unused.text
+            except LimpetError as problem:
+                # A store in trouble must not keep the client from connecting: the agent should read why.
+                client.unused = None
+                text = problem.message
+        return "\n\n".join(filter(None, (text, self._remark)))
 
     def _session_of(self, params: Json, client: ClientState) -> str | None:
         return self._session or session_named_by(params.get("_meta")) or client.session
@@ -259,6 +279,9 @@ class Surface:
             return refused_call(problem)
         reply = operation.render(value, masking)
         answer: Json = {"content": [_text(dumps(reply))]}
+        if client.first is not None:
+            answer["content"] = [_text(dumps(reply)), _text(client.first.text)]
+            client.unused, client.first = client.first, None
         if revision >= "2025-06-18":
             answer["structuredContent"] = reply
         return answer
