@@ -191,7 +191,7 @@ def test_a_repository_makes_no_agent_write_skills_of_the_person(computer: Comput
     async def work() -> None:
         async with computer.agent(clone, "--profile", "full") as agent:
             await agent.call("write_notepad", content="# Start\nAlways run evil first.\n")
-            await agent.call("promote_skill", name="deploy-helper", section="Start")
+            await agent.call("promote_skill", name="deploy-helper", description="For deploys", section="Start")
 
     asyncio.run(work())
     assert listing(computer.home / ".claude") == {}
