@@ -26,9 +26,9 @@ async def client(
 ) -> AsyncIterator[Agent]:
     """The official client, which offers these roots, each the address of a folder; None: it offers none."""
 
-    async def listed(_context: Any) -> types.ListRootsResult:
+    async def listed(context: Any) -> types.ListRootsResult:
         await asyncio.sleep(delay)
-        return types.ListRootsResult(roots=[types.Root(uri=root) for root in roots or ()])
+        return types.ListRootsResult.model_validate({"roots": [{"uri": root} for root in roots or ()]})
 
     command, *more = (*COMMAND, "mcp")
     env = {**computer.environment, **variables}
