@@ -108,8 +108,10 @@ def test_without_locks_reads_work_and_writes_are_refused(
         assert any(finding.name == "lock" and "LIMPET_HOME" in finding.detail for finding in hold.store.obstacles())
 
 
-def test_a_quota_that_is_used_up_is_a_full_disk(store: Path) -> None:
-    returned, message = traced(store, "pwrite64:error=EDQUOT:when=2+")
+@pytest.mark.parametrize("when", ["2+", "9+"], ids=["in the shared memory", "in the log"])
+def test_a_quota_that_is_used_up_is_a_full_disk(store: Path, when: str) -> None:
+    """SQLite first makes eight pages of memory that processes share, then writes the change to its log."""
+    returned, message = traced(store, f"pwrite64:error=EDQUOT:when={when}")
     assert returned == 5
     assert "there is no space left" in message
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from limpet.api import Instructions, Limpet
+    from limpet.doors.client_roots import ClientRoots
 
 # The one revision with batches: earlier and later ones send one message at a time.
 _BATCHES = "2025-03-26"
@@ -107,7 +108,9 @@ class Loop:
         self._stopping = False
         self._writer: BinaryIO | None = None
         self._sending = threading.Lock()
-        self._writes = _Writes(self._send)
+        self._writes = _Writes(self.send)
+        self.roots: ClientRoots | None = None  # asks the client where it works, if nothing else says so
+        self._problem: errors.LimpetError | None = None  # why calls are refused
 
     def run(self, reader: BinaryIO, writer: BinaryIO) -> None:
         """Run until the client goes away or the process gets a signal to stop."""
@@ -122,14 +125,23 @@ class Loop:
                     if reply:
                         # A client that has stopped reading can block this write; a signal ends it too.
                         self._idle = True
-                        self._send(reply)
+                        self.send(reply)
             except (_Stop, ConnectionError):
                 pass
             finally:
                 self._idle = False
+            if self.roots is not None:
+                self.roots.settle()
             self._writes.finish()
 
-    def _send(self, reply: bytes) -> None:
+    def settle(self, hold: Limpet | None, problem: errors.LimpetError | None) -> None:
+        self._problem = problem
+        self._surface = self._surface.begin(hold, self._client)
+
+    def handle(self, value: object) -> None:
+        self.send(self._answer(value))
+
+    def send(self, reply: bytes) -> None:
         with self._sending:
             if reply and self._writer is not None:
                 self._writer.write(reply)
@@ -148,15 +160,20 @@ class Loop:
             self._idle = False
         except jsonrpc.RpcError as problem:
             return jsonrpc.encode(jsonrpc.error(problem)) + b"\n"
-        return None if line is None else self._answer(line)
+        return None if line is None else self._read(line)
 
-    def _answer(self, line: bytes) -> bytes:
+    def _read(self, line: bytes) -> bytes:
         """The reply to one line, with its newline; empty when none is due, or a thread sends it later."""
         try:
             value = jsonrpc.decode(line)
         except jsonrpc.RpcError as problem:
             return jsonrpc.encode(jsonrpc.error(problem)) + b"\n"
+        return b"" if self.roots is not None and self.roots.take(value) else self._answer(value)
+
+    def _answer(self, value: object) -> bytes:
         kind = max(map(self._kind, value), default=_OTHER) if isinstance(value, list) else self._kind(value)
+        if kind != _OTHER and self._problem is not None:
+            return self._line(value, self._problem)
         if kind == _WRITE:
             self._writes.do(lambda: self._line(value), lambda count: self._line(value, errors.writes_waiting(count)))
             return b""
@@ -231,14 +248,26 @@ def _own(descriptor: int, stand_in: int) -> int:
     return copy
 
 
-def serve(hold: Limpet, profile: str, session: str | None = None, *, handoff: bool = True) -> None:
+def serve(
+    hold: Limpet,
+    profile: str,
+    session: str | None = None,
+    *,
+    handoff: bool = True,
+    remark: str = "",
+    ask: Callable[[Loop], ClientRoots] | None = None,
+) -> None:
     """Speak MCP on stdin and stdout until the client closes them or the process gets SIGTERM or SIGINT.
 
     `session` is the user's choice and wins over what a client says in the `_meta` of a call. Without
     both, calls work in the session `hold` was opened with. Without `handoff` the instructions leave
-    it out, for a client whose hooks give it.
+    it out, for a client whose hooks give it. `remark` says that it works in no folder; `ask` asks clients
+    for one.
     """
-    loop = Loop(Surface(hold, profile, session=session, handoff=handoff), ClientState(since=hold.clock()))
+    late = ask is not None
+    surface = Surface(hold, profile, session=session, handoff=handoff, remark=remark, late_project=late)
+    loop = Loop(surface, ClientState(since=hold.clock()))
+    loop.roots = ask(loop) if ask is not None else None
     nothing = os.open(os.devnull, os.O_RDWR)
     # A child process such as git must not read the client's messages, and no other code may write replies.
     reader = os.fdopen(_own(0, nothing), "rb")

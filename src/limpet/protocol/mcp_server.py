@@ -74,7 +74,7 @@ _PROMPTS: Mapping[str, tuple[str, ...]] = {"resume": ("session_id",), "checkpoin
 class ClientState:
     """What is remembered about one client between its requests."""
 
-    __slots__ = ("greeted", "revision", "session", "since", "unused")
+    __slots__ = ("greeted", "remark", "revision", "session", "since", "unused")
 
     def __init__(self, *, revision: str | None = None, session: str | None = None, since: int | None = None) -> None:
         self.revision = revision  # agreed by a handshake; None before it, and for 2026-07-28
@@ -82,6 +82,7 @@ class ClientState:
         self.since = since  # milliseconds: when it connected, where that is known
         self.greeted: set[str | None] = set()  # sessions that have had their first result
         self.unused: Instructions | None = None  # in an earlier result: handoffs, which the next call uses up
+        self.remark = ""  # goes with the next result: the handshake could not say it yet
 
 
 def revision_of(method: str, params: Json, client: ClientState) -> str:
@@ -144,7 +145,8 @@ class Surface:
     """One MCP server over one open Limpet. It holds no state of a client, so many clients may share it.
 
     `allowed` says which tools its clients get. `reader` says that they may change nothing: a handoff shown to a reader
-    keeps waiting for a client that can use it.
+    keeps waiting for a client that can use it. `remark` ends the instructions. With `late_project` a client that has
+    roots is asked for its project after the handshake.
     """
 
     def __init__(
@@ -156,11 +158,15 @@ class Surface:
         handoff: bool = True,
         allowed: Callable[[str], bool] = lambda name: True,
         reader: bool = False,
+        remark: str = "",
+        late_project: bool = False,
     ) -> None:
         self._hold = hold
         self._by = _BY
         self._gives_handoff = handoff
         self._reader = reader
+        self._remark = remark
+        self._late_project = late_project
         self._profile = profile
         self._session = session
         self._operations = {row.name: row for row in operations_of(profile) if allowed(row.name)}
@@ -170,6 +176,13 @@ class Surface:
         """The same server over another Limpet, for one caller. It shares what was built once."""
         surface = type(self).__new__(type(self))
         surface.__dict__.update(self.__dict__, _hold=hold, _by=by)
+        return surface
+
+    def begin(self, hold: Limpet | None, client: ClientState) -> Surface:
+        """The same server in the project that was found after the handshake, or where it was."""
+        surface = self if hold is None else self.over(hold, self._by)
+        surface._late_project = False
+        client.remark = surface._remark = self._remark if hold is None else ""
         return surface
 
     def handler(self, method: str, params: Json, revision: str) -> Handler:
@@ -218,15 +231,19 @@ class Surface:
         }
 
     def _instructions(self, params: Json, client: ClientState) -> str:
-        if not self._gives_handoff:
+        capabilities = params.get("capabilities")
+        if self._late_project and isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict):
             return self._hold.guidance(self._profile)
-        try:
-            session = self._session_of(params, client)
-            # Not every client shows them to its model. The first result of a tool carries the handoff again.
-            return self._hold.instructions(self._profile, session, guide=not self._reader).text
-        except LimpetError as problem:
-            # A store in trouble must not keep the client from connecting: the agent should read why.
-            return problem.message
+        text = self._hold.guidance(self._profile)
+        if self._gives_handoff:
+            try:
+                session = self._session_of(params, client)
+                # Not every client shows them to its model. The first result of a tool carries the handoff again.
+                text = self._hold.instructions(self._profile, session, guide=not self._reader).text
+            except LimpetError as problem:
+                # A store in trouble must not keep the client from connecting: the agent should read why.
+                text = problem.message
+        return "\n\n".join(filter(None, (text, self._remark)))
 
     def _session_of(self, params: Json, client: ClientState) -> str | None:
         return self._session or session_named_by(params.get("_meta")) or client.session
@@ -266,7 +283,8 @@ class Surface:
         client.greeted.add(session)
         self._remember_shown(client, session, greeting.shown, value)
         reply = operation.render(value, masking)
-        return _tool_answer(reply, greeting.text, revision)
+        first, client.remark = "\n\n".join(filter(None, (greeting.text, client.remark))), ""
+        return _tool_answer(reply, first, revision)
 
     def _remember_shown(
         self, client: ClientState, session: str | None, shown: tuple[Handoff, ...], value: object

@@ -5,6 +5,8 @@ The client waits for every start, so each of them imports what it serves with an
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from limpet import settings, wiring
@@ -12,16 +14,21 @@ from limpet.catalogue.late import LateModule
 from limpet.catalogue.table import profile as check_profile
 from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.run import Invocation
+from limpet.home.folders import ProjectFolder
+from limpet.home.load import load
+from limpet.home.place import PERSONAL
 
 if TYPE_CHECKING:
     from limpet import telemetry
-    from limpet.doors import stdio
+    from limpet.api import Limpet
+    from limpet.doors import client_roots, stdio
     from limpet.doors.proxy import backend as backends
     from limpet.doors.proxy import gateway as gateways
     from limpet.doors.proxy import gateway_servers, http_rules, upstream, upstream_http, wrapper
 else:
     # OpenTelemetry takes longer to import than a server; a server that is a process needs no HTTP client.
     telemetry, stdio, wrapper = map(LateModule, ("telemetry", "doors.stdio", "doors.proxy.wrapper"))
+    client_roots = LateModule("doors.client_roots")
     backends, upstream = map(LateModule, ("doors.proxy.backend", "doors.proxy.upstream"))
     http_rules, upstream_http = map(LateModule, ("doors.proxy.http_rules", "doors.proxy.upstream_http"))
     gateways, gateway_servers = map(LateModule, ("doors.proxy.gateway", "doors.proxy.gateway_servers"))
@@ -29,12 +36,27 @@ else:
 
 def mcp(cli: Invocation, profile: str, no_handoff: bool, log_json: bool, traces: bool) -> int:
     check_profile(profile)  # a wrong name must not create a store
-    with wiring.open_with(cli.settings, session=cli.session, even_broken=True) as hold:
-        if log_json or traces:
-            if traces:
-                telemetry.send_spans()
-            telemetry.watch(hold, [telemetry.log_line] if log_json else [], traces=traces)
-        stdio.serve(hold, profile, cli.session, handoff=not no_handoff)
+    with ExitStack() as opened:
+
+        def opened_in(chosen: settings.Settings) -> Limpet:
+            hold = opened.enter_context(wiring.open_with(chosen, session=cli.session, even_broken=True))
+            if log_json or traces:
+                telemetry.watch(hold, [telemetry.log_line] if log_json else [], traces=traces)
+            return hold
+
+        def opened_in_root(folder: str) -> Limpet:
+            chosen = load(cli.store, cli.project, folder=folder, server=True, by_client=True)
+            cli.notice(f"the client works in {folder}, so this is the project {chosen.name}.")
+            return opened_in(chosen)
+
+        if traces:
+            telemetry.send_spans()
+        remark, ask = "", None
+        if isinstance(cli.settings.data, ProjectFolder) and cli.settings.data.place.kind == PERSONAL:
+            remark = " ".join(f"Limpet: {text}" for text in cli.settings.remarks)
+            home = settings.paths(settings.process_environment()).home
+            ask = partial(client_roots.ClientRoots, open_in=opened_in_root, home=home)
+        stdio.serve(opened_in(cli.settings), profile, cli.session, handoff=not no_handoff, remark=remark, ask=ask)
     return 0
 
 
