@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
+from limpet.model import Entry
+from limpet.window.messages import user
 from limpet.window.plan.alignment import Aligner, CallerMessage, PositionIndex, StoredPlace
 from limpet.window.plan.line import before, contains, line_to, within
+from limpet.window.transcript import FoldRecord, StoredMessage, line
 
 WEAK = ("ok", "done", "yes", "x")
 
@@ -95,3 +99,22 @@ def test_the_time_grows_with_the_number_of_messages_and_not_with_its_square() ->
 
     small, large = min(cpu(2_000) for _ in range(3)), min(cpu(20_000) for _ in range(3))
     assert large < 40 * max(small, 0.001)
+
+
+def rewind(first: int, last: int, **more: Any) -> Entry:
+    extra = FoldRecord("rewind", first, last, **more).to_json()
+    return Entry("fold", f"fold_{last}", "one", "", (), False, False, "agent", extra, 1, 0, 0)
+
+
+def test_a_session_of_an_earlier_version_shows_the_line_it_showed() -> None:
+    """It marked what was left, and its messages do not say what they follow."""
+    stored = [StoredMessage.of(user(f"message {number}"), 3) for number in range(8)]
+    assert list(line(stored, []).positions()) == [*range(8)]
+    assert list(line(stored, [rewind(1, 2)]).positions()) == [0, 3, 4, 5, 6, 7]
+    assert list(line(stored, [rewind(1, 2), rewind(3, 4)]).positions()) == [0, 5, 6, 7]
+    assert list(line(stored, [rewind(1, 2), rewind(0, 5)]).positions()) == [6, 7]
+    assert list(line(stored, [rewind(4, 7)]).positions()) == [0, 1, 2, 3]
+    assert list(line(stored, [rewind(4, 7, shown=((5, 5),))]).positions()) == [0, 1, 2, 3, 5]
+    assert list(line(stored, [rewind(7, 7, head=6)]).positions()) == [*range(7)]
+    branched = [*stored[:6], stored[6]._replace(after=2), stored[7]]
+    assert list(line(branched, [rewind(1, 2)]).positions()) == [0, 1, 2, 6, 7]
