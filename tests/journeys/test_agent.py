@@ -15,6 +15,7 @@ from limpet import errors
 from limpet.agent import Agent, Limits, Reply
 from limpet.api import Limpet, Tool
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Text, assistant
+from limpet.window.plan.rules import LOST
 
 Move = str | Message | Callable[[Sequence[Message]], "Move"]
 
@@ -322,6 +323,7 @@ def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: 
         assert "part 0" in seen[0]
         assert ("The whole story." in seen[0]) is there
         assert ("the plan" in seen[0]) is there
+        assert LOST not in seen[0], "the call that forked is the parent's"
 
 
 def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Limpet) -> None:
@@ -417,3 +419,15 @@ def test_a_task_open_at_a_compaction_is_named_in_the_warning_and_after_it(hold: 
     assert warnings
     assert all("port the casts" in warning for warning in warnings)
     assert "Open task: port the casts" in shown(model.requests[-1])
+
+
+def test_a_request_longer_than_the_window_is_worked_on_all_the_same(hold: Limpet) -> None:
+    model = Script("read it")
+    agent = Agent(hold.session(), model, bounds=Limits(window=6_000))
+    assert agent.run("Summarise this:\n" + "a line of the log\n" * 9_000).outcome == "completed"
+    assert "Summarise this:" in shown(model.requests[0])
+    assert len(shown(model.requests[0])) < 20_000
+    hopeless = Agent(hold.session("two"), model, system="Rule. " * 9_000, bounds=Limits(window=6_000))
+    ended = hopeless.run("Hello.")
+    assert (ended.outcome, ended.steps) == ("error", 0)
+    assert "the largest part is system prompt" in ended.text

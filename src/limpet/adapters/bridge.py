@@ -138,7 +138,7 @@ class Bridge(Generic[N]):
             talk = bridged.native_map.read(natives)
             options, sections = self._options, CallerSections(tools=self.guidance)
             step = bridged.session.window.next(
-                [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise
+                [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise, shorten=True
             )
             bridged.warned = isinstance(step, Warn)
         first = tuple(takewhile(lambda message: message.role == SYSTEM, step.messages))

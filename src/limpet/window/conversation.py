@@ -18,10 +18,10 @@ from limpet.model import FOLD, TASK, Draft, Entry
 from limpet.redaction import Masking
 from limpet.session.records import TaskRecord
 from limpet.window import transcript
-from limpet.window.messages import ASSISTANT, USER, Message, Text, user
+from limpet.window.messages import ASSISTANT, TOOL, USER, Message, Text, user
 from limpet.window.plan import facts
 from limpet.window.plan.actions import SAID
-from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, Place, PositionIndex
+from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, PositionIndex, StoredPlace
 from limpet.window.plan.context import FOLDS, HISTORY
 from limpet.window.plan.facts import words
 from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, REWIND, Fold, WindowItem, cleared, view
@@ -53,6 +53,7 @@ class Edit(NamedTuple):
     first: int
     last: int
     messages: tuple[Message, ...]
+    is_front: bool = False  # it was in front of a list whose beginning the caller left out
 
 
 class Conversation:
@@ -78,7 +79,7 @@ class Conversation:
 
     def refresh(self, ctx: Context) -> None:
         """Read what the store has and this process has not: at first everything, later the writes of others."""
-        total, entries = transcript.count(ctx), transcript.all_entries(ctx)
+        total, entries = transcript.count(ctx), transcript.all_entries(ctx, self._all_entries)
         more = total > len(self._history)
         if more:
             self._history += transcript.messages(ctx, len(self._history), total)
@@ -171,7 +172,7 @@ class Conversation:
         reached = max((place.last for place in places if place is not None), default=BEGINNING)
         end = max((at for at, place in enumerate(places) if place is not None), default=-1) + 1
         line = self._positions if reached == self._line.head else line_to(reached, self._line.parents)
-        self._store_edits(ctx, _edits(talk[:end], places, line), places)
+        self._store_edits(ctx, _edits(talk[:end], places, line), pairs, places)
         if end < len(talk):
             self.append(ctx, talk[end:], reached)
         elif reached != self._line.head:
@@ -183,6 +184,8 @@ class Conversation:
             for position in range(len(self._history)):
                 self._add_to_index(self._index, position, parent(position, self._line.parents))
             self._add_cleared(self._index, self._all_entries)
+            for entry in self._folds_of(EDIT):
+                self._add_edit(self._index, FoldRecord.from_json(entry.extra))
         return self._index
 
     def _add_to_index(self, index: PositionIndex, position: int, after: int) -> None:
@@ -202,16 +205,21 @@ class Conversation:
                     shorter = cleared(self._history[position].message, position, lines)
                     index.add(position, parent(position, self._line.parents), digest(shorter))
 
-    def _fold_places(self) -> dict[str, Place]:
+    def _add_edit(self, index: PositionIndex, record: FoldRecord) -> None:
+        """The message that stands in place of another one is known by its position."""
+        for name in _edit_names(record):
+            index.add(record.first, parent(record.first, self._line.parents), name)
+
+    def _fold_places(self) -> dict[str, StoredPlace]:
         """The places of all texts that ever stood for messages, by digest."""
-        places: dict[str, Place] = {}
+        places: dict[str, StoredPlace] = {}
         for fold in transcript.shown_texts(self._all_entries, self._all_messages()):
             if fold.text not in self._fold_digests:
                 self._fold_digests[fold.text] = digest(user(fold.text))
-            places[self._fold_digests[fold.text]] = Place(fold.first, fold.last, is_fold=True)
+            places[self._fold_digests[fold.text]] = StoredPlace(fold.first, fold.last, is_fold=True)
         return places
 
-    def _unmask(self, pairs: Sequence[tuple[Message, str]], places: Sequence[Place | None]) -> None:
+    def _unmask(self, pairs: Sequence[tuple[Message, str]], places: Sequence[StoredPlace | None]) -> None:
         """Use the caller's versions of messages that were read from the store, where secrets are masked."""
         is_stale = False
         for (message, name), place in zip(pairs, places, strict=True):
@@ -223,24 +231,40 @@ class Conversation:
         if is_stale:
             self._rebuild()
 
-    def _store_edits(self, ctx: Context, edits: Sequence[Edit], places: Iterable[Place | None]) -> None:
+    def _store_edits(
+        self,
+        ctx: Context,
+        edits: Sequence[Edit],
+        pairs: Sequence[tuple[Message, str]],
+        places: Sequence[StoredPlace | None],
+    ) -> None:
         """Store what the caller changed, and drop the edits of messages that it has as they were."""
-        originals = {place.first for place in places if place is not None and not place.is_fold}
+        own = {
+            place.first: pair
+            for pair, place in zip(pairs, places, strict=True)
+            if place is not None and not place.is_fold
+        }
         fresh = {edit[:2]: edit for edit in edits}
         for entry in self._folds_of(EDIT):
             record = FoldRecord.from_json(entry.extra)
-            same = fresh.get((record.first, record.last))
-            if same and [*map(digest, same.messages)] == [message["digest"] for message in record.messages or ()]:
+            positions, same = range(record.first, record.last + 1), fresh.get((record.first, record.last))
+            if len(positions) == 1 and record.first in own and own[record.first][1] in _edit_names(record):
+                if own[record.first][1] == _digests(record)[0]:
+                    self._own_edits[entry.key] = (own[record.first][0],)
+            elif same and [*map(digest, same.messages)] == _digests(record):
                 del fresh[same[:2]]
                 self._own_edits.setdefault(entry.key, same.messages)
-            elif same or not originals.isdisjoint(range(record.first, record.last + 1)) or _overlaps(record, edits):
+            elif same or not own.keys().isdisjoint(positions) or _replaces(edits, record):
                 self.remove(ctx, entry.key, "edit")
+                self._index = None  # the changed message is not known by this position any more
         for edit in fresh.values():
             stored = [StoredMessage.of(message, self.count(message)) for message in edit.messages]
             record = transcript.edit_record(ctx, edit.first, edit.last, stored)
             self._facts.clear()
             entry = self.add_fold(ctx, transcript.fold_draft(ctx, record), "edit")
             self._own_edits[entry.key] = edit.messages
+            if self._index is not None:
+                self._add_edit(self._index, record)
         if edits:
             self._rebuild()
 
@@ -367,8 +391,8 @@ class Conversation:
     def _facts_of_task(self, item: WindowItem) -> list[facts.Facts]:
         """What the user said in a finished task outlives it in the user's words."""
         inside = [self._history[position].message for position in within(self._positions, item.first, item.last)]
-        said = [facts.gather([_clean(message)]) for message in inside if message.role == USER]
-        return [*said, facts.gather([_clean(_without_said(item.message))])]
+        user_words = [facts.gather([_clean(message)]) for message in inside if message.role == USER]
+        return [*user_words, facts.gather([_clean(_without_said(item.message))])]
 
 
 def _without_said(message: Message) -> Message:
@@ -393,11 +417,30 @@ def _ends_task(entries: Iterable[Entry], length: int) -> bool:
     return any(last is not None and last >= length - 3 for last in ended)
 
 
-def _overlaps(record: FoldRecord, edits: Iterable[Edit]) -> bool:
-    return any(edit.first <= record.last and record.first <= edit.last for edit in edits)
+def _digests(record: FoldRecord) -> list[str]:
+    """The digests of the messages of an edit, as the caller sent them."""
+    return [message["digest"] for message in record.messages or ()]
 
 
-def _edits(messages: Sequence[Message], places: Sequence[Place | None], line: Line) -> list[Edit]:
+def _edit_names(record: FoldRecord) -> list[str]:
+    """The digests by which a message is known that replaces exactly one: its own, and that of its masked form."""
+    if record.first != record.last or len(record.messages or ()) != 1:
+        return []
+    masked = [digest(stored.message) for stored in transcript.edited(record) if stored.is_masked]
+    return [*_digests(record), *masked]
+
+
+def _replaces(edits: Iterable[Edit], record: FoldRecord) -> bool:
+    """Whether one of the edits takes the place of this one, or is the caller's newer text in front of its list."""
+    is_text = record.last < record.first and not any(message["role"] == TOOL for message in record.messages or ())
+    return any(
+        (edit.first <= record.last and record.first <= edit.last)
+        or (is_text and edit.is_front and record.last <= edit.last)
+        for edit in edits
+    )
+
+
+def _edits(messages: Sequence[Message], places: Sequence[StoredPlace | None], line: Line) -> list[Edit]:
     """What the caller has in place of stored messages, or between them."""
     edits: list[Edit] = []
     run: list[Message] = []
@@ -420,7 +463,7 @@ def _edits_of(run: Sequence[Message], gap: Sequence[int], after: int, *, is_fron
         return [Edit(position, position, (message,)) for position, message in zip(gap, run, strict=True)]
     if gap and not is_front:
         return [Edit(gap[0], gap[-1], tuple(run))]
-    return [Edit(after + 1, after, tuple(run))]
+    return [Edit(after + 1, after, tuple(run), is_front)]
 
 
 def _clean(message: Message) -> Message:
