@@ -42,6 +42,7 @@ STEPS = 12  # doors that are opened in one repository
 SECONDS = 40.0  # for any process, on a busy machine; agents wait for 20
 SERVING_SECONDS = 2.0
 MEMORY_BYTES = 3 << 30
+SMALL_BYTES = 1 << 20
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 SERVING = ("serve", "dashboard")  # until they are told to end
 PLANS = {"trust", "install", "uninstall", "import"}  # show what the person asked to see of the repository
@@ -310,6 +311,14 @@ def snapshot(*folders: Path) -> dict[str, tuple[object, ...]]:
     return seen
 
 
+def has_canary(path: str) -> bool:
+    """Whether a file of the repository has got a text of the victim."""
+    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > SMALL_BYTES:
+        return False
+    text = Path(path).read_bytes()
+    return CANARY.encode() in text or PRIVATE.encode() in text
+
+
 class Judge:
     """Compares the computer before and after each process."""
 
@@ -351,6 +360,8 @@ class Judge:
                 self.miss("programs run", door, path)
             elif not self._may_change(door, Path(path)):
                 self.miss("written outside", door, path)
+            elif path.startswith(str(self.world.work)) and has_canary(path):
+                self.miss("shown", door, f"a private file, in {path}")
         self.before = now
 
     def _may_change(self, door: Door, path: Path) -> bool:
@@ -394,7 +405,7 @@ def unquoted(answer: str) -> str:
             return line
         if line.startswith(OBEY_NAME):
             return line
-        if OBEY_FILE in line and any(mark in line for mark in "\r\u2028\u2029\x85\x0b\x0c"):
+        if OBEY_FILE in line and any(mark in line for mark in "\r\u2028\u2029\x85\x0b\x0c\x1b\x1c"):
             return line  # a program may take this for the beginning of a line
     return ""
 
