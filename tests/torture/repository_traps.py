@@ -216,7 +216,7 @@ def skills(trap: Trap) -> None:
         for number in range(600):
             trap.write(f".limpet/skills/s{number}/SKILL.md", text)
     elif kind == "deep":
-        deep = os.path.join(base, *["d"] * 900)
+        deep = os.path.join(base, *["d"] * 60)
         os.makedirs(deep)
         Path(deep, "SKILL.md").write_text(text)
     elif kind == "big":
@@ -225,7 +225,7 @@ def skills(trap: Trap) -> None:
             with open(base / f"b{number}" / "SKILL.md", "wb") as file:
                 file.truncate(1 << 20)
     elif kind == "empty":
-        for number in range(3_000):
+        for number in range(700):
             (base / f"e{number}").mkdir()
 
 

@@ -220,7 +220,7 @@ BUGS = (
         (
             (
                 "text/safe.py",
-                "(_QUOTE + line for line in text.splitlines())",
+                "(_QUOTE + visible(line) for line in text.splitlines())",
                 "(line for line in text.splitlines())",
             ),
         ),
