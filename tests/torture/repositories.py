@@ -391,6 +391,9 @@ class Judge:
             self.miss("shown", door, f"as if it were ours: {bare!r:.150}")
         if door.kind == "mcp" and (bare := unquoted(ended.out.partition("\n")[0])):
             self.miss("shown", door, f"in instructions: {bare!r:.150}")
+        lines = [line for answer in ended.out.split("\n") for text in strings(answer) for line in text.splitlines()]
+        if any(line.startswith(OBEY_NAME) for line in lines if door.kind == "mcp"):
+            self.miss("shown", door, f"a name as a line: {around(ended.out, OBEY_NAME)}")
 
 
 def around(text: str, word: str) -> str:
