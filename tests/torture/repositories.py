@@ -29,7 +29,7 @@ import limpet
 from doors.hook_kit import ran, started
 from limpet import clients
 from limpet.doors.cli import commands, main
-from limpet.doors.cli.commands import CONFIRM, COUNT, FLAG, NUMBER, SWITCH, Command, Parameter
+from limpet.doors.cli.commands import CONFIRM, COUNT, FLAG, NUMBER, REST, SWITCH, Command, Parameter
 from limpet.doors.hooks.triage import TRIAGE
 from operations.test_tools import CALLS
 from torture.kit import Outcome, Tally
@@ -184,10 +184,12 @@ class Ended(NamedTuple):
 
 def doors(chance: random.Random, world: World, root: Path) -> list[Door]:
     """Everything that can be started, each with other arguments every time."""
-    some = [Door(words(chance, world, root, row)) for row in every_command()]
+    some = [Door(words(chance, world, root, row), b"A text\n") for row in every_command()]
+    for name in clients.names():  # each writes other files
+        some += [Door(("install", name, "--guidance", "--skill")), Door(("install", name)), Door(("uninstall", name))]
     for client in (*clients.names(), "unknown"):
         some += [hook(chance, world, root, client, event) for event in TRIAGE]
-    some += [Door(("mcp", "--profile", "full"), conversation(), "mcp"), Door(("mcp",), conversation(), "mcp")]
+    some += [Door(("mcp", "--profile", name), conversation(), "mcp") for name in ("core", "coding", "full", "full")]
     return [*some, *configured(world)]
 
 
@@ -215,7 +217,7 @@ def words(chance: random.Random, world: World, root: Path, row: Command) -> tupl
     line.append("--") if row.words == "wrap" else None
     for param in row.params:
         if not param.flags and (param.required or chance.random() < 0.7):
-            line += [value(chance, world, root, param)] if param.name != "server" else [sys.executable, "-c", "pass"]
+            line += [value(chance, world, root, param)] if param.kind != REST else [sys.executable, "-c", "pass"]
     return tuple(line)
 
 
@@ -235,7 +237,7 @@ def value(chance: random.Random, world: World, root: Path, param: Parameter) -> 
         "config": str(world.out / "servers.json"),
         "origin": chance.choice(("import", "tool", "agent")),
         "scope": "write",
-        "outcome": "done",
+        "outcome": "completed",
         "folder": chance.choice((str(root), ".")),
         "file": str(world.out / ("code.py" if param.kind == "file" else f"new-{chance.randrange(10**9)}")),
         "evidence": chance.choice(("NOTES.md:1-2 > Notes", "src/deep/x.py:1 > pass", "user: so be it")),

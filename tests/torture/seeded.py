@@ -298,7 +298,7 @@ BUGS = (
     Bug(
         "a link in the journal's place is followed",
         "repositories",
-        600,
+        900,
         (
             ("journal/file.py", OUTSIDE, "    if not path:\n"),
             ("journal/file.py", LINKED, LINKED.replace("if path", "if not path and path")),
@@ -307,19 +307,19 @@ BUGS = (
     Bug(
         "an installation follows links out of the project",
         "repositories",
-        600,
+        900,
         (("clients/install.py", 'if target.scope != "user" and not os', 'if target.scope == "none" and not os'),),
     ),
     Bug(
         "any .git is a repository",
         "repositories",
-        600,
+        900,
         (("journal/git.py", "    if common_directory(folder) is None:\n", "    if not folder:\n"),),
     ),
     Bug(
         "the journal is shown without a mark",
         "repositories",
-        600,
+        900,
         (("doors/hooks/actions.py", "safe.quoted(recover.at_start(ctx), FILE)", "recover.at_start(ctx)"),),
     ),
 )
