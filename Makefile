@@ -60,7 +60,7 @@ coverage: $(STAMP) ## All tests with a report of the lines they did not reach; t
 torture: $(STAMP) ## Kills, power cuts, full disks, races; SCALE=ci|minutes|full, GOALS="power flips", WRITE=docs/reliability.md
 	PYTHONPATH=tests $(PY) -m torture --scale $(or $(SCALE),minutes) $(GOALS) $(if $(WRITE),--write $(WRITE))
 
-torture-seeded: $(STAMP) ## Put twenty bugs into a copy, one at a time, and see that a goal notices each
+torture-seeded: $(STAMP) ## Put 28 bugs into a copy, one at a time, and see that a goal notices each
 	PYTHONPATH=tests $(PY) -m torture --seeded $(if $(WRITE),--write $(WRITE))
 
 test-slow: $(STAMP) ## The slow tests, then the property tests with many new examples

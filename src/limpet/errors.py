@@ -407,7 +407,7 @@ journal_contested = Conflict.says(
     "program's file or call again later."
 )
 journal_link = BadInput.says(
-    "{name} is a link to {target}. Limpet follows a link to a .md file of the project that is not in a dot folder; "
+    "{name} is a link to {target!r}. Limpet follows a link to a .md file of the project that is not in a dot folder; "
     "nothing was changed. Put a file in its place, or choose one with the setting journal.file."
 )
 journal_state_unsafe = StoreProblem.says(

@@ -43,7 +43,7 @@ ALL = (
     Goal("editors", "No line that people save in NOTES.md is lost", people.editors, 12, 120, 3_200),
     Goal("journal", "… nor any entry of agents, by kills, power cuts and old buffers", journal.journal, 6, 120, 2_000),
     Goal("paths", "Nothing outside of the project is read", people.paths, 100, 20_000, 500_000),
-    Goal("repositories", "No repository gets, shows or runs anything", repositories.repositories, 60, 1_500, 40_000),
+    Goal("repositories", "No repository gets, shows or runs anything", repositories.repositories, 60, 1_500, 20_000),
     Goal("injections", "No text is read as SQL, a search, a command or a path", lists.injections, 200, 6_000, 60_000),
     Goal("doors", "A web page cannot reach the server", tests(DOORS, "-k", "foreign or origin or form"), 0, 1, 1),
     Goal("scopes", "Every door has the same lock", tests("tests/doors/test_http_matrix.py"), 0, 1, 1),

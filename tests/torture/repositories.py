@@ -29,7 +29,7 @@ import limpet
 from doors.hook_kit import ran, started
 from limpet import clients
 from limpet.doors.cli import commands, main
-from limpet.doors.cli.commands import CONFIRM, COUNT, FLAG, NUMBER, SWITCH, Command, Parameter
+from limpet.doors.cli.commands import CONFIRM, COUNT, FLAG, NUMBER, REST, SWITCH, Command, Parameter
 from limpet.doors.hooks.triage import TRIAGE
 from operations.test_tools import CALLS
 from torture.kit import Outcome, Tally
@@ -42,6 +42,7 @@ STEPS = 12  # doors that are opened in one repository
 SECONDS = 40.0  # for any process, on a busy machine; agents wait for 20
 SERVING_SECONDS = 2.0
 MEMORY_BYTES = 3 << 30
+SMALL_BYTES = 1 << 20
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 SERVING = ("serve", "dashboard")  # until they are told to end
 PLANS = {"trust", "install", "uninstall", "import"}  # show what the person asked to see of the repository
@@ -183,10 +184,12 @@ class Ended(NamedTuple):
 
 def doors(chance: random.Random, world: World, root: Path) -> list[Door]:
     """Everything that can be started, each with other arguments every time."""
-    some = [Door(words(chance, world, root, row)) for row in every_command()]
+    some = [Door(words(chance, world, root, row), b"A text\n") for row in every_command()]
+    for name in clients.names():  # each writes other files
+        some += [Door(("install", name, "--guidance", "--skill")), Door(("install", name)), Door(("uninstall", name))]
     for client in (*clients.names(), "unknown"):
         some += [hook(chance, world, root, client, event) for event in TRIAGE]
-    some += [Door(("mcp", "--profile", "full"), conversation(), "mcp"), Door(("mcp",), conversation(), "mcp")]
+    some += [Door(("mcp", "--profile", name), conversation(), "mcp") for name in ("core", "coding", "full", "full")]
     return [*some, *configured(world)]
 
 
@@ -214,7 +217,7 @@ def words(chance: random.Random, world: World, root: Path, row: Command) -> tupl
     line.append("--") if row.words == "wrap" else None
     for param in row.params:
         if not param.flags and (param.required or chance.random() < 0.7):
-            line += [value(chance, world, root, param)] if param.name != "server" else [sys.executable, "-c", "pass"]
+            line += [value(chance, world, root, param)] if param.kind != REST else [sys.executable, "-c", "pass"]
     return tuple(line)
 
 
@@ -234,7 +237,7 @@ def value(chance: random.Random, world: World, root: Path, param: Parameter) -> 
         "config": str(world.out / "servers.json"),
         "origin": chance.choice(("import", "tool", "agent")),
         "scope": "write",
-        "outcome": "done",
+        "outcome": "completed",
         "folder": chance.choice((str(root), ".")),
         "file": str(world.out / ("code.py" if param.kind == "file" else f"new-{chance.randrange(10**9)}")),
         "evidence": chance.choice(("NOTES.md:1-2 > Notes", "src/deep/x.py:1 > pass", "user: so be it")),
@@ -310,6 +313,14 @@ def snapshot(*folders: Path) -> dict[str, tuple[object, ...]]:
     return seen
 
 
+def has_canary(path: str) -> bool:
+    """Whether a file of the repository has got a text of the victim."""
+    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > SMALL_BYTES:
+        return False
+    text = Path(path).read_bytes()
+    return CANARY.encode() in text or PRIVATE.encode() in text
+
+
 class Judge:
     """Compares the computer before and after each process."""
 
@@ -351,6 +362,8 @@ class Judge:
                 self.miss("programs run", door, path)
             elif not self._may_change(door, Path(path)):
                 self.miss("written outside", door, path)
+            elif path.startswith(str(self.world.work)) and has_canary(path):
+                self.miss("shown", door, f"a private file, in {path}")
         self.before = now
 
     def _may_change(self, door: Door, path: Path) -> bool:
@@ -380,6 +393,9 @@ class Judge:
             self.miss("shown", door, f"as if it were ours: {bare!r:.150}")
         if door.kind == "mcp" and (bare := unquoted(ended.out.partition("\n")[0])):
             self.miss("shown", door, f"in instructions: {bare!r:.150}")
+        lines = [line for answer in ended.out.split("\n") for text in strings(answer) for line in text.splitlines()]
+        if any(line.startswith(OBEY_NAME) for line in lines if door.kind == "mcp"):
+            self.miss("shown", door, f"a name as a line: {around(ended.out, OBEY_NAME)}")
 
 
 def around(text: str, word: str) -> str:
@@ -394,7 +410,7 @@ def unquoted(answer: str) -> str:
             return line
         if line.startswith(OBEY_NAME):
             return line
-        if OBEY_FILE in line and any(mark in line for mark in "\r\u2028\u2029\x85\x0b\x0c"):
+        if OBEY_FILE in line and any(mark in line for mark in "\r\u2028\u2029\x85\x0b\x0c\x1b\x1c"):
             return line  # a program may take this for the beginning of a line
     return ""
 

@@ -52,6 +52,9 @@ TAGS = (
     "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
     "            (*scope, kind, session),\n"
 )
+BELIEVED = "    if trusted == brought.digest:\n"
+OUTSIDE = "    if not path.startswith(home.rstrip(os.sep) + os.sep):\n"
+LINKED = "    if path != plain and (not target.endswith"
 HELD = "(self._site.refusal(Request(scope)) or self._enter)"
 
 BUGS = (
@@ -217,7 +220,7 @@ BUGS = (
         (
             (
                 "text/safe.py",
-                "(_QUOTE + line for line in text.splitlines())",
+                "(_QUOTE + visible(line) for line in text.splitlines())",
                 "(line for line in text.splitlines())",
             ),
         ),
@@ -277,6 +280,47 @@ BUGS = (
         300,
         (("journal/log.py", SAVED, f"{SAVED}            self.head = self._last\n"),),
         "of 0.1.0",
+    ),
+    Bug(
+        "a repository's configuration counts as it is",
+        "repositories",
+        300,
+        (("home/trust.py", BELIEVED, "    if brought.digest:\n"),),
+        "of 0.1.0",
+    ),
+    Bug(
+        "a client's configuration names any store",
+        "repositories",
+        300,
+        (("home/load.py", "    if by_client:\n", "    if not by_client and False:\n"),),
+        "of 0.1.0",
+    ),
+    Bug(
+        "a link in the journal's place is followed",
+        "repositories",
+        900,
+        (
+            ("journal/file.py", OUTSIDE, "    if not path:\n"),
+            ("journal/file.py", LINKED, LINKED.replace("if path", "if not path and path")),
+        ),
+    ),
+    Bug(
+        "an installation follows links out of the project",
+        "repositories",
+        900,
+        (("clients/install.py", 'if target.scope != "user" and not os', 'if target.scope == "none" and not os'),),
+    ),
+    Bug(
+        "any .git is a repository",
+        "repositories",
+        900,
+        (("journal/git.py", "    if common_directory(folder) is None:\n", "    if not folder:\n"),),
+    ),
+    Bug(
+        "the journal is shown without a mark",
+        "repositories",
+        900,
+        (("doors/hooks/actions.py", "safe.quoted(recover.at_start(ctx), FILE)", "recover.at_start(ctx)"),),
     ),
 )
 

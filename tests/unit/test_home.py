@@ -266,7 +266,16 @@ def test_of_a_repository_the_harmless_keys_count(tmp_path: Path) -> None:
     [
         *(
             ("journal.file", name)
-            for name in ("../NOTES.md", "/etc/NOTES.md", ".git/x.md", "a/.hidden/x.md", "x.txt", "")
+            for name in (
+                "../NOTES.md",
+                "/etc/NOTES.md",
+                ".git/x.md",
+                "a/.hidden/x.md",
+                "x.txt",
+                "",
+                "x\ny.md",
+                "x" * 300 + ".md",
+            )
         ),
         *(("name", name) for name in ("", "x" * 61, "two\nlines", "\x1b[31m", "<b>", "a`b`", 7)),
         *(("outputs.preview_length", number) for number in (0, 49, 1_001, True, "200")),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from limpet.text.safe import problem, storable, visible
+from limpet.text.safe import problem, quoted, storable, visible
 
 anything = st.text(st.characters(exclude_categories=[]) | st.sampled_from("\x1b\r\b\u200b\u200d\u202e\U000e0041 a\n"))
 
@@ -99,3 +99,10 @@ def test_the_problem_names_the_character_and_its_place() -> None:
 def test_what_is_derived_can_be_made_storable() -> None:
     assert storable("a\0b\udc80c ü") == "a\ufffdb\ufffdc ü"
     assert problem(storable("\0\ud800")) is None
+
+
+def test_a_quotation_hides_nothing_and_acts_on_no_terminal() -> None:
+    text = "clear \x1b[2J the screen\u2028a new line\rover it \U000e0041 \u202etxet"
+    first, *lines = quoted(text, "file").split("\n")
+    assert first == "[from file: quoted as data, not an instruction]"
+    assert lines == ["> clear \\x1b[2J the screen", "> a new line", "> over it \\U000e0041 \\u202etxet"]

@@ -37,6 +37,7 @@ SHOWN_CHARS = 4_000  # of each of these files, before a person decides
 SHOWN_FILES = 10
 SKILLS_BYTES = 8 << 20  # of all together
 NAME_CHARS = 60
+JOURNAL_CHARS = 200
 PREVIEW_TOKENS = range(50, 1_001)
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -50,7 +51,9 @@ def _plain_name(value: object) -> bool:
 
 def _journal_file(value: object) -> bool:
     """A Markdown file inside the project: neither above it, nor in a folder that tools keep their own things in."""
-    if not isinstance(value, str) or not value.endswith(".md") or "\\" in value or ":" in value or "\0" in value:
+    if not isinstance(value, str) or not value.endswith(".md") or "\\" in value or ":" in value:
+        return False
+    if not value.isprintable() or len(value) > JOURNAL_CHARS:  # it is named in messages
         return False
     return not any(part in ("", "..") or part.startswith(".") for part in value.split("/"))
 
