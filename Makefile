@@ -80,8 +80,8 @@ test-clients: $(STAMP) ## Real coding agents from npm, against a scripted model;
 test-browser: $(STAMP) ## The dashboard in a real Chromium (Debian: chromium, chromium-driver)
 	$(PY) -m pytest -m browser tests/browser
 
-bench: $(STAMP) ## Measure; NAMES="start notes", QUICK=1, PEERS=1 (fetches other tools), WRITE=docs/benchmarks.md
-	$(PY) -m bench $(NAMES) $(if $(QUICK),--quick) $(if $(PEERS),--peers) $(if $(WRITE),--write $(WRITE))
+bench: $(STAMP) ## Measure; NAMES="start notes", QUICK=1, PEERS=1 (fetches other tools), STORY=file, WRITE=docs/benchmarks.md
+	$(PY) -m bench $(NAMES) $(if $(QUICK),--quick) $(if $(PEERS),--peers) $(if $(STORY),--story $(STORY)) $(if $(WRITE),--write $(WRITE))
 
 docs: $(STAMP) ## Write docs/reference.md, docs/settings.md, docs/licences.md and the plugin
 	$(PY) docs/make_reference.py

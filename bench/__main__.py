@@ -1,4 +1,4 @@
-"""`python -m bench [names…] [--quick] [--peers] [--write FILE]`: every figure beside its floor, from the same run.
+"""`python -m bench [names…] [--quick] [--peers] [--story FILE] [--write FILE]`: every figure beside its floor.
 
 Nothing here passes or fails. A goal is printed beside its figure, with whether this run met it on this machine.
 """
@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import apsw
 
@@ -104,12 +105,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(SUBJECTS)}")
     parser.add_argument("--quick", action="store_true", help="few notes and few rounds, under a minute")
     parser.add_argument("--peers", action="store_true", help="also install and measure other tools (needs pip and npm)")
+    parser.add_argument(
+        "--story", metavar="FILE", help="of survival: tell this story alone (docs/window.md has the form)"
+    )
     parser.add_argument("--write", metavar="FILE", help="put what was measured on this page; other subjects stay")
     given = parser.parse_args()
     for name in given.names:
         if name not in SUBJECTS:
             parser.error(f"there is no {name!r}; choose from {', '.join(SUBJECTS)}")
-    sizes = Sizes(given.quick, given.peers, (ROOT / given.write).parent if given.write else None)
+    story = Path(given.story) if given.story else None
+    sizes = Sizes(given.quick, given.peers, (ROOT / given.write).parent if given.write else None, story)
     OUT.mkdir(parents=True, exist_ok=True)
     # As an installer does. Without it every start would also measure the compiler.
     compileall.compile_dir(os.path.dirname(limpet.__file__), quiet=2)

@@ -49,6 +49,7 @@ class Sizes(NamedTuple):
     quick: bool
     peers: bool
     folder: Path | None = None  # of the page that is written, if one is; what else a subject writes goes there too
+    story: Path | None = None  # the only story that survival tells
 
     def pick(self, full: int, quick: int) -> int:
         return quick if self.quick else full

@@ -3,7 +3,8 @@
 The script of tests/journeys/survival.py plants 200 items, half of them never written to the notepad. Beside ours, two
 floors get the same conversation and the same size of window: one that keeps the newest messages, and one that folds the
 rest into a summary of the newest sentences, as a summariser that forgets evenly would. With `--peers`, other tools'
-compaction gets the same conversation too.
+compaction gets the same conversation too. Then come stories in eight languages (bench/stories.py); with `--story FILE`
+only that story.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import limpet
+from bench import stories
 from bench.figures import MORE, alone, compare
 from bench.measure import OUT, Sizes, percentile, ratio, span, table, verdict
 from limpet.api import Limpet
@@ -35,6 +37,9 @@ REBUILD_GOAL = 0.150  # seconds
 
 
 def run(sizes: Sizes) -> None:
+    if sizes.story:
+        stories.run(sizes)
+        return
     with _opened("survival") as hold:
         story = _survival(hold)
         if sizes.peers:
@@ -45,6 +50,7 @@ def run(sizes: Sizes) -> None:
         _rebuild(hold, sizes.pick(REBUILD_TOKENS, 40_000))
     with _opened("cache") as hold:
         _cache(hold, sizes.pick(200, 40))
+    stories.run(sizes)
 
 
 def _opened(name: str) -> Limpet:
@@ -65,7 +71,7 @@ def _survival(hold: Limpet) -> Run:
                 str(len(rows) + 1),
                 str(len(story.talk)),
                 f"{step.gauge.used:,}",
-                f"{step.score:.0%}",
+                "-" if step.score is None else f"{step.score:.0%}",
                 str(count.planted),
                 f"{count.in_window / count.planted:.0%}",
                 f"{count.kept:.0%}",
@@ -186,7 +192,7 @@ def _rebuild(hold: Limpet, size: int) -> None:
     goal = verdict(took, REBUILD_GOAL, f"≤ {span(REBUILD_GOAL)}")
     compare(f"a compaction of {before:,} tokens", took, "a step without one", percentile(times, 0.5), goal)
     compare("a step at the end of that history", parts[-1], "one at its beginning", parts[0])
-    print(f"\ncompaction: {goal}; score {step.score:.0%}")
+    print(f"\ncompaction: {goal}; score {step.score or 0:.0%}")
 
 
 def _unclearable(talk: list[Message]) -> list[Message]:

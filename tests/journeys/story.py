@@ -29,6 +29,7 @@ IN_WINDOW = ("rule", "decision")  # kinds that must stay in the window, word for
 AROUND = 16  # sentences around a fact in a long message
 LONG_LINES = 30  # of the result that a step may clear
 SHORT_LINES, SHORT_RESULTS = 4, 8  # of those that are too short for that
+MARKS = str.maketrans("", "", "«»")  # around the words that matched
 FULL_WIDTH = "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19"
 
 
@@ -182,4 +183,5 @@ class Telling:
         return [fact for fact in self.planted if not fact.is_in(window) and not self.recalled(fact)]
 
     def recalled(self, fact: Fact) -> bool:
-        return any(fact.value in hit.snippet for hit in self.session.hold.recall(fact.question).hits)
+        hits = self.session.hold.recall(fact.question).hits
+        return any(fact.value in hit.snippet.translate(MARKS) for hit in hits)

@@ -16,9 +16,11 @@ from limpet.text.words import (
     index_words,
     is_atom,
     pieces,
+    places,
     short_words,
     subwords,
     terms,
+    whole_words,
     words,
 )
 
@@ -120,3 +122,12 @@ def test_words_inside_identifiers_are_words_and_pieces_of_keys_are_not() -> None
     assert subwords("+CB03WN8C2S5HRTYXwtn+qpgpJaGZ38riFH 3f9a1c2b77e0") == []
     assert subwords("src/fooBar/x") == ["foo", "bar"]
     assert index_words("The fooBar") == ["the", "foobar", "foo", "bar"]
+
+
+def test_words_of_the_scripts_of_india_are_indexed_whole_and_in_parts() -> None:
+    text = "खोज सूची"
+    assert whole_words(fold(text)) == ["खोज", "सूची"]
+    assert index_words(text)[:2] == ["खोज", "सूची"]
+    assert set(words(fold(text))) <= set(index_words(text))
+    assert [match.group() for match in places(text)] == ["खोज", "सूची"]
+    assert whole_words(fold("Straße 漢字 42")) == words(fold("Straße 漢字 42"))

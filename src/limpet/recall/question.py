@@ -116,6 +116,7 @@ _TERM_ENDS = _ENDS + "\u2013\u2014"
 _TERM_QUOTED = re.compile(r"(?<!\w)['\"“`]([^'\"”`]{3,80})['\"”`](?!\w)")
 _TOKEN = re.compile(r"\S+")
 SUBWORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z]+(?=[A-Z][a-z])|\d+|[A-Z]")
+_INDIC = re.compile("[\u0900-\u0dff]")
 _HEXLIKE = re.compile(r"(?=[a-z]*\d)[0-9a-f]{6,}")
 
 
@@ -141,8 +142,10 @@ class Question(NamedTuple):
 def read(text: str, now: int) -> Question:
     head = text[:READ_CHARS]
     folded = analyse.fold(head)
-    plain = analyse.words(folded)
-    every = [*plain, *analyse.subwords(head)][: 20 * MOST_WORDS]
+    plain = analyse.whole_words(folded)
+    # Texts that were written before the index held whole words are found by their parts.
+    parts = [word for word in analyse.words(folded) if len(word) > 1] if _INDIC.search(folded) else []
+    every = [*plain, *parts, *analyse.subwords(head)][: 20 * MOST_WORDS]
     sought = [word for word in every if word not in STOP] or every
     numbers: dict[str, int] = {}  # by stem, the index of its word
     words: list[str] = []

@@ -457,5 +457,5 @@ def _densest(tokens: list[re.Match[str]], hits: list[bool], words: int) -> int:
 
 @lru_cache(20_000)  # some megabytes; the texts of a project share most of their words
 def _stem(word: str) -> str:
-    (*_, last) = analyse.terms(analyse.words(analyse.fold(word))) or [""]
+    (*_, last) = analyse.terms(analyse.whole_words(analyse.fold(word))) or [""]
     return last

@@ -1,8 +1,9 @@
 """Words of a text, the same for every store, so that a query finds the same entries in each of them.
 
 Folding is full Unicode case folding. A *word* is a run of letters and digits, without diacritics; characters of
-scripts written without spaces (Chinese, Japanese, Thai …) are words of one character each. What the index holds is the
-*term* of a word: its English stem, which leaves words of other languages nearly as they are.
+scripts written without spaces (Chinese, Japanese, Thai …) are words of one character each. The signs for vowels split
+words of the scripts of India; the index holds the parts, for searches inside words, and before them the *whole words*.
+What it holds is the *term* of a word: its English stem, which leaves words of other languages nearly as they are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ INFIX_MIN_CHARS = 3  # shorter pieces of words are looked for by reading, not in
 _ATOM = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
+# The letters, signs and digits of the scripts of India, without the strokes that end sentences and abbreviations.
+_INDIC = "\u0900-\u0963\u0966-\u096f\u0971-\u0dff"
 # Not compiled here but when they are first used: stores that only read entries by name start many times a minute.
 _ASCII_WORD = "[a-z0-9]+"
 _ASCII_PLACE = "[A-Za-z0-9]+"
@@ -44,10 +47,17 @@ def fold(text: str) -> str:
 
 def words(folded: str) -> list[str]:
     """The words of a folded text, in order."""
-    if folded.isascii():
-        return re.findall(_ASCII_WORD, folded)
-    bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    return _any_word().findall(bare.casefold())  # taking signs such as № apart may bring capitals back
+    return re.findall(_ASCII_WORD, folded) if folded.isascii() else _any_word().findall(_bare(folded))
+
+
+def whole_words(folded: str) -> list[str]:
+    """The same with the words of the scripts of India whole, as a reader sees them."""
+    return re.findall(_ASCII_WORD, folded) if folded.isascii() else _whole_word().findall(_bare(folded))
+
+
+def _bare(folded: str) -> str:
+    """Without diacritics. Taking signs such as № apart may bring capitals back."""
+    return "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c)).casefold()
 
 
 @lru_cache
@@ -63,14 +73,22 @@ def _any_word() -> re.Pattern[str]:
     return re.compile(f"[{_ATOM}]|[^\\W_{_ATOM}]+")
 
 
+@lru_cache
+def _whole_word() -> re.Pattern[str]:
+    return re.compile(f"[{_ATOM}]|[{_INDIC}]+|[^\\W_{_ATOM}{_INDIC}]+")
+
+
 def places(text: str) -> Iterator[re.Match[str]]:
-    """The words of a text with their positions; as many as `words` finds, except for a few signs that split."""
-    return re.finditer(_ASCII_PLACE, text) if text.isascii() else _any_word().finditer(text)
+    """The whole words of a text with their positions; as many as `whole_words`, except for a few signs that split."""
+    return re.finditer(_ASCII_PLACE, text) if text.isascii() else _whole_word().finditer(text)
 
 
 def short_words(folded: str) -> list[str]:
     """The words of a text to be indexed: over-long runs cut to pieces, with marks that they were."""
-    all_words = words(folded)
+    return _short(words(folded))
+
+
+def _short(all_words: list[str]) -> list[str]:
     if max(map(len, all_words), default=0) <= WORD_MAX_CHARS:
         return all_words
     cut: list[str] = sorted({LONG_HEX if is_hex(word) else LONG for word in all_words if len(word) > WORD_MAX_CHARS})
@@ -96,8 +114,10 @@ def subwords(text: str) -> list[str]:
 
 
 def index_words(text: str) -> list[str]:
-    """What the index is fed for a text: its words in order, then the words inside its identifiers."""
-    return short_words(fold(text)) + subwords(text)
+    """What the index is fed for a text: its words in order, the words inside its identifiers, and parts of words."""
+    folded = fold(text)
+    parts = [] if folded.isascii() or re.search(f"[{_INDIC}]", folded) is None else short_words(folded)
+    return _short(whole_words(folded)) + subwords(text) + parts
 
 
 def is_hex(word: str) -> bool:

@@ -177,6 +177,10 @@ def _fold(view: View, event: Event) -> Html:
     return _compaction(view, entry, event, messages, (first, last))
 
 
+def _probed(score: float | None) -> str:
+    return "no facts were recognised" if score is None else f"{score:.0%} of the facts probed are there"
+
+
 def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tuple[int, int]) -> Html:
     fold = FoldRecord.from_json(entry.extra)
     sizes = None
@@ -186,7 +190,7 @@ def _compaction(view: View, entry: Entry, event: Event, messages: Html, span: tu
             parts.stack(rows, fold.before, "What was kept of the window"),
             el(
                 "p",
-                f"{fold.before:,} → {fold.after:,} tokens, {fold.score or 0:.0%} of the facts probed are there",
+                f"{fold.before:,} → {fold.after:,} tokens, {_probed(fold.score)}",
             ),
         )
     missing = fold.missing or ()
