@@ -93,7 +93,7 @@ class Greeting(NamedTuple):
     """What the first answer to a session says besides, and the handoffs in it."""
 
     text: str = ""
-    shown: tuple[Handoff, ...] = ()
+    handoffs: tuple[Handoff, ...] = ()
 
 
 class Limpet:
@@ -283,7 +283,7 @@ class Limpet:
         ctx = self.context(session)
         first = handoff.section(ctx, handoff.waiting(ctx))
         text = "\n\n".join(part for part in (first.text, self.guidance(profile_name) if guide else "") if part)
-        return Instructions(text, lambda: handoff.use(self.context(ctx.session), first.shown))
+        return Instructions(text, lambda: handoff.use(self.context(ctx.session), first.in_full))
 
     def greeting(self, session: str | None, operation: str, since: int | None = None) -> Greeting:
         """What the first result of a tool carries, for a client that may show its model no instructions: the handoffs
@@ -302,7 +302,7 @@ class Limpet:
         has_pad = pad.content.strip() and pad.version > state.pad and operation != "read_notepad"
         parts = [first.text, notepad.section(pad) if has_pad else ""]
         text = "\n\n".join(part for part in parts if part)
-        return Greeting(f"{prompts.prompt('first_result')}\n\n{text}" if text else "", first.shown)
+        return Greeting(f"{prompts.prompt('first_result')}\n\n{text}" if text else "", first.in_full)
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
@@ -382,7 +382,7 @@ class Session:
         """
         ctx = self.ctx()
         first = handoff.section(ctx, handoff.waiting(ctx, line), room)
-        self._handoffs = first.shown
+        self._handoffs = first.in_full
         parts = [first.text, tree.capsule(ctx)]
         parts += [notepad.section(notepad.read_notepad(ctx)), memory.scratch_section(ctx), digest.digest(ctx).text]
         return "\n\n".join(part for part in parts if part)

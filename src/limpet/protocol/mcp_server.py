@@ -264,19 +264,19 @@ class Surface:
         except LimpetError as problem:
             return refused_call(problem)
         client.greeted.add(session)
-        self._remember_shown(client, session, greeting.shown, value)
+        self._remember_shown(client, session, greeting.handoffs, value)
         reply = operation.render(value, masking)
         return _tool_answer(reply, greeting.text, revision)
 
     def _remember_shown(
-        self, client: ClientState, session: str | None, shown: tuple[Handoff, ...], value: object
+        self, client: ClientState, session: str | None, handoffs: tuple[Handoff, ...], value: object
     ) -> None:
         """Handoffs that this result shows are used up by the next call."""
         ctx = self._hold.context(session, self._by)
         if isinstance(value, handoff.ReadHandoff) and value.handoff.written_by != ctx.session:
-            shown = (*shown, value.handoff)
-        if shown and not self._reader:
-            client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), shown))
+            handoffs = (*handoffs, value.handoff)
+        if handoffs and not self._reader:
+            client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), handoffs))
 
     def _mark_used(self, client: ClientState) -> None:
         """A client that calls a tool has read the results of earlier calls, and the handoffs in them."""

@@ -101,9 +101,9 @@ def restore(hook: Hook) -> Outcome:
 
     def after() -> None:
         if new and event.client.passes_context:
-            shown = [item for item in first.shown if fitting.holds(text, safe.as_data(item.content, item.origin))]
-            handoff.mark_shown(ctx, shown)
-            hook.shown.set(SHOWN if shown else "")
+            in_full = [item for item in first.in_full if fitting.holds(text, safe.as_data(item.content, item.origin))]
+            handoff.mark_shown(ctx, in_full)
+            hook.handoff_mark.set(SHOWN if in_full else "")
         hook_state.mark_shown(ctx, pad.version)
 
     return Outcome(HookAnswer(text), after)
@@ -129,7 +129,7 @@ def _journal(ctx: Context) -> str:
 def work(hook: Hook) -> Outcome:
     """The session has done work: the handoffs that it was shown are used up."""
     handoff.use_shown(opened(hook))
-    hook.shown.set("")
+    hook.handoff_mark.set("")
     return Outcome(next_action=triage.after_work(hook))
 
 

@@ -74,7 +74,7 @@ class Hook:
         self.event = event
         self.settings = settings
         self.context: Context | None = None  # set when the store is first opened
-        self.shown = ShownMark(event, settings)
+        self.handoff_mark = ShownMark(event, settings)
 
     def store_exists(self) -> bool:
         """A hook that only reads does not create a store."""
@@ -83,19 +83,19 @@ class Hook:
 
 def worked(hook: Hook) -> bool:
     """Whether this event shows that a session has worked since it was shown a handoff."""
-    state = hook.shown.read()
+    state = hook.handoff_mark.read()
     match hook.event.name:
         case "after-tool" | "stop":
             return bool(state)
         case "prompt":
             if state == SHOWN:
-                hook.shown.set(PROMPTED)
+                hook.handoff_mark.set(PROMPTED)
             return state == PROMPTED  # the one before was answered
         case "session-end":
             if state == PROMPTED and not hook.event.client.announces_turns:
                 return True
             if state:
-                hook.shown.set("")
+                hook.handoff_mark.set("")
     return False
 
 
