@@ -8,6 +8,7 @@ key of settings.py.
 NOTE_MAX_CHARS = 4_000  # the default of a setting
 NOTE_MAX_TAGS = 10  # the default of a setting
 TAG_MAX_CHARS = 100  # a tag is a word or two
+NOTES_COUNTED = 1_000  # matches of a search that are counted exactly
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser matches where the exact ones leave room: enough to choose from, too few to drown in
 RELATED_POOL = 40  # texts examined for them: a search takes a third as long as recall does
