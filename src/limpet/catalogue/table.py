@@ -84,7 +84,14 @@ _SESSION = {
 }
 _TASK_ENDED = {"ok": "boolean", "messages_collapsed": "integer"}
 _CHILD = {"id": "string", "depth": "integer"}
-_OUTCOME = {"id": "string", "status": "string", "result": "string?", "error": "string?"}
+_CAPSULE = ("references", "files", "failed")
+_OUTCOME = {
+    "id": "string",
+    "status": "string",
+    "result": "string?",
+    "error": "string?",
+    **dict.fromkeys(_CAPSULE, "array?"),
+}
 
 # One paragraph per operation, laid out by hand: a formatter would need four times the lines.
 # fmt: off
@@ -343,7 +350,7 @@ ROWS = (
         result={"results": "array", "waiting": "array?"},
         level=READ, profiles=AGENT, commands=("session wait",), in_session=False, waits=True),
     Operation("report_result", "session.tree:report_result", "session.tree:outcome_json",
-        params=(Param("result", required=True),), result=_OUTCOME,
+        params=(Param("result", required=True), *(Param(name, "strings") for name in _CAPSULE)), result=_OUTCOME,
         level=WRITE, profiles=AGENT, commands=("session report",)),
     Operation("end_session", "session.tree:end_session", "session.tree:outcome_json",
         params=(_ID,

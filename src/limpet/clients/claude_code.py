@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from limpet.clients.base import MessageSink
     from limpet.clients.edits import Edit, InstallTarget
 
+# Sub-agents share the server, which does not know them apart: the hook names their session.
+EVENTS = {**COMMON_EVENTS, "PreToolUse": ("before-tool", "mcp__.*limpet.*")}
 _BASH_RESULT = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
 _NOT_CONVERSATION = ("isSidechain", "isMeta", "isCompactSummary")
 
@@ -42,6 +44,7 @@ class ClaudeCode(CodingAgent):
     user_guidance = (".claude", "CLAUDE.md")
     skills_folder = ".claude"
 
+    tells_session = True
     session_variables = ("CLAUDE_CODE_SESSION_ID",)
     variables = ("CLAUDE_PROJECT_DIR",)
     copied_variables = True
@@ -56,7 +59,7 @@ class ClaudeCode(CodingAgent):
         server = {"type": "stdio", **target.server(), "alwaysLoad": True}
         return {
             config: (target.entry(("mcpServers",), server),),
-            target.path(".claude", "settings.json"): target.common_hooks(self.name, COMMON_EVENTS),
+            target.path(".claude", "settings.json"): target.common_hooks(self.name, EVENTS),
         }
 
     def plugin_settings(self, root: str, home: str) -> tuple[str, ...]:
@@ -70,6 +73,8 @@ class ClaudeCode(CodingAgent):
         if answer.output is not None:
             # Claude Code silently drops an output that does not have the shape of the tool's own result.
             return hook_output(event, updatedToolOutput=_shaped(event, answer.output))
+        if answer.arguments is not None:
+            return hook_output(event, updatedInput=answer.arguments)  # whether it may run is for others to decide
         return with_message(context_output(event, answer), answer)
 
     def is_record(self, record: Mapping[str, Any]) -> bool:

@@ -97,6 +97,7 @@ class SessionRecord(NamedTuple):
     outcome: str | None = None  # how a child ended
     result: str | None = None
     archived_at: int | None = None
+    capsule: Mapping[str, tuple[str, ...]] = EMPTY  # what a child gave besides its result
     hosted: HookState | None = None
     unknown: Mapping[str, Any] = EMPTY
 
@@ -114,6 +115,7 @@ class SessionRecord(NamedTuple):
             extra.get("outcome"),
             extra.get("result"),
             extra.get("archived_at"),
+            {name: tuple(items) for name, items in extra.get("capsule", {}).items()},
             HookState.from_json(hosted) if hosted else None,
             unknown_keys(extra, cls._fields),
         )
@@ -130,6 +132,7 @@ class SessionRecord(NamedTuple):
             "outcome": self.outcome,
             "result": self.result,
             "archived_at": self.archived_at,
+            "capsule": {name: list(items) for name, items in self.capsule.items()} or None,
             "hosted": None if self.hosted is None else self.hosted.to_json(),
         }
         return {**self.unknown, **{name: value for name, value in fields.items() if value is not None}}

@@ -16,11 +16,11 @@ from limpet import limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, session_name
 from limpet.clients import session_id
-from limpet.clients.base import HookAnswer, HookEvent
+from limpet.clients.base import HookAnswer, HookEvent, a_text
 from limpet.doors.hooks import triage
 from limpet.doors.hooks.triage import OWN_PREFIX, SHOWN, Hook, Outcome, end_action, keep_action
 from limpet.errors import LimpetError, NotFound
-from limpet.model import AGENT, FILE, Scope
+from limpet.model import AGENT, FILE, SESSION, Scope
 
 if TYPE_CHECKING:
     from limpet import wiring
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limpet.journal import recover
     from limpet.memory import digest, handoff
     from limpet.outputs import keep as outputs
-    from limpet.session import hook_state, notepad, pins, records, sessions
+    from limpet.session import hook_state, notepad, pins, records, sessions, tree
     from limpet.text import safe
 else:
     wiring, table = map(LateModule, ("wiring", "catalogue.table"))
@@ -37,7 +37,7 @@ else:
     fitting, summary = map(LateModule, ("doors.hooks.fitting", "doors.hooks.summary"))
     digest, handoff, safe = map(LateModule, ("memory.digest", "memory.handoff", "text.safe"))
     hook_state, notepad, pins = map(LateModule, ("session.hook_state", "session.notepad", "session.pins"))
-    records, sessions = map(LateModule, ("session.records", "session.sessions"))
+    records, sessions, tree = map(LateModule, ("session.records", "session.sessions", "session.tree"))
 
 BY = "agent/hook"
 LOCK_SHARE = 0.8  # of the time limit of a hook
@@ -48,7 +48,7 @@ def opened(hook: Hook) -> Context:
     """The store of the project, opened once for a hook."""
     if hook.context is None:
         chosen = hook.settings
-        session = hook.event.session or chosen.session or session_id() or "hooks"
+        session = hook.event.own_session[: limits.SESSION_MAX_CHARS] or chosen.session or session_id() or "hooks"
         hook.context = Context(
             wiring.choose_store(
                 chosen.store,
@@ -127,8 +127,8 @@ def _journal(ctx: Context) -> str:
 
 
 def work(hook: Hook) -> Outcome:
-    """The session has done work: the handoffs that it was shown are used up."""
-    handoff.use_shown(opened(hook))
+    """The session, or a sub-agent in it, has done work: the handoffs that it was shown are used up."""
+    handoff.use_shown(opened(hook)._replace(session=session_name(hook.event.session)))
     hook.handoff_mark.set("")
     return Outcome(next_action=triage.after_work(hook))
 
@@ -160,16 +160,22 @@ def show_notepad(hook: Hook) -> Outcome:
 
 
 def name_session(hook: Hook) -> Outcome:
-    """For agents that do not give a server the session: add it to the arguments of a call of Limpet's own tools."""
+    """For agents that do not give a server the session: add it to the arguments of a call of Limpet's own tools.
+
+    A sub-agent works in a session of its own. It may read that of its parent, and does not write there.
+    """
     event = hook.event
     arguments = json.loads(event.arguments or "{}")
     try:
-        operation = table.find(event.tool.rpartition(OWN_PREFIX)[2])
+        operation = table.find(event.tool.rpartition(OWN_PREFIX)[2].lstrip("_"))
     except LimpetError:
         return Outcome()  # another server's tool
-    if not operation.in_session or arguments.get("session_id"):
+    reads_another = operation.read_only and bool(arguments.get("session_id"))
+    if not operation.in_session or reads_another or (arguments.get("session_id") and not event.subagent):
         return Outcome()
-    return Outcome(HookAnswer(arguments={**arguments, "session_id": event.session}))
+    if event.parent_session and hook.store_exists():
+        tree.attach(opened(hook), event.parent_session, a_text(event.payload.get("agent_type")))
+    return Outcome(HookAnswer(arguments={**arguments, "session_id": event.own_session}))
 
 
 def keep(hook: Hook) -> Outcome:
@@ -177,6 +183,13 @@ def keep(hook: Hook) -> Outcome:
     event = hook.event
     kept = outputs.keep_output(opened(hook), event.tool or "tool", event.result or "", event.arguments)
     return Outcome() if kept.output is None else Outcome(HookAnswer(output=kept.text))
+
+
+def keep_for_subagent(hook: Hook) -> Outcome:
+    """The same for a sub-agent that has used Limpet's tools: others may not have the one that reads references."""
+    ctx = opened(hook)
+    known_child = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
+    return Outcome(next_action="keep" if known_child is not None and known_child.session else "")
 
 
 # --- compactions and ends ---------------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def after_work(hook: Hook) -> str:
 def after_tool(hook: Hook) -> str:
     event = hook.event
     if event.subagent:
-        return ""  # it may not have the tool that reads references
+        return "keep_for_subagent" if hook.store_exists() and keep_action(hook) else ""
     if event.client.silent_compaction and hook.store_exists():
         return "restore_late"
     return keep_action(hook)
@@ -127,7 +127,10 @@ def keep_action(hook: Hook) -> str:
 
 
 def before_tool(hook: Hook) -> str:
-    return "name_session" if OWN_PREFIX in hook.event.tool and hook.event.session else ""
+    event = hook.event
+    if OWN_PREFIX not in event.tool or not event.session:
+        return ""
+    return "" if event.client.tells_session and not event.subagent else "name_session"
 
 
 def before_model(hook: Hook) -> str:
