@@ -49,6 +49,7 @@ TASK_DEPTH_MAX = 4  # tasks inside tasks; deeper ones are plans, which belong in
 LEDGER_TOKENS = 300  # of a finished task's ledger
 
 # Sessions and their tree
+SESSION_NAME_CHARS = 120  # of a request by which a session is named
 SESSION_MAX_CHARS = 200  # a session id or name
 SESSION_DEPTH_MAX = 3  # children of children of children; deeper, it is no longer clear who asked for what
 SESSION_CHILDREN_MAX = 10  # children of one session at work at once: more than a model can follow

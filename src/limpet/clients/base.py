@@ -71,6 +71,7 @@ class CodingAgent:
     # Hooks
     passes_context = False  # whether the model is known to get the text of a hook
     hooks_also_run_by: tuple[str, ...] = ()  # other agents that run its installed hooks, and do not take their answers
+    keeps_context = False  # what a hook gave stays in the conversation when it is resumed
     announces_turns = True  # an event follows the end of each turn
     takes_messages = False  # whether a hook can say something to the person: `systemMessage`
     cap_in_bytes = False  # whether the limit of a hook's text is in bytes, not characters
@@ -129,6 +130,10 @@ class CodingAgent:
     def session_of(self, record: Mapping[str, Any]) -> tuple[str, str]:
         """The session and the folder that a record names; empty where it names none."""
         return "", ""
+
+    def title_of(self, record: Mapping[str, Any]) -> str:
+        """The title that a record gives the session, which may be any record of the file."""
+        return ""
 
     def collect(self, record: Mapping[str, Any], messages: "MessageSink") -> None:
         """Add the messages of a record. Raises anything if the record has an unexpected shape."""

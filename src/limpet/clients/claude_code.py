@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Sub-agents share the server, which does not know them apart: the hook names their session.
 EVENTS = {**COMMON_EVENTS, "PreToolUse": ("before-tool", "mcp__.*limpet.*")}
 _BASH_RESULT = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
+_TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}  # of a record of this type
 _NOT_CONVERSATION = ("isSidechain", "isMeta", "isCompactSummary")
 
 
@@ -82,6 +83,9 @@ class ClaudeCode(CodingAgent):
 
     def session_of(self, record: Mapping[str, Any]) -> tuple[str, str]:
         return a_text(record.get("sessionId")), a_text(record.get("cwd"))
+
+    def title_of(self, record: Mapping[str, Any]) -> str:
+        return a_text(record.get(_TITLES.get(a_text(record.get("type")), "")))
 
     def collect(self, record: Mapping[str, Any], messages: MessageSink) -> None:
         if not any(map(record.get, _NOT_CONVERSATION)):

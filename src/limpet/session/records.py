@@ -64,6 +64,7 @@ class HookState(NamedTuple):
     source: str = ""  # the origin of the checkpoint, and when it was written
     at: int = 0
     pad: int = 0  # the version of the notepad that the model was last shown
+    standing: bool = False  # the conversation holds the context that was given, also when it is resumed
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "HookState":
@@ -73,6 +74,7 @@ class HookState(NamedTuple):
             str(record.get("source") or ""),
             int(record.get("at") or 0),
             int(record.get("pad") or 0),
+            bool(record.get("standing")),
         )
 
     def to_json(self) -> dict[str, Any]:

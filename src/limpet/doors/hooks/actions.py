@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limpet import wiring
     from limpet.catalogue import table
     from limpet.doors.hooks import fitting, summary
+    from limpet.importers import conversations
     from limpet.journal import recover
     from limpet.memory import digest, handoff
     from limpet.outputs import keep as outputs
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 else:
     wiring, table = map(LateModule, ("wiring", "catalogue.table"))
     outputs, recover = map(LateModule, ("outputs.keep", "journal.recover"))
+    conversations = LateModule("importers.conversations")
     fitting, summary = map(LateModule, ("doors.hooks.fitting", "doors.hooks.summary"))
     digest, handoff, safe = map(LateModule, ("memory.digest", "memory.handoff", "text.safe"))
     hook_state, notepad, pins = map(LateModule, ("session.hook_state", "session.notepad", "session.pins"))
@@ -81,6 +83,9 @@ def restore(hook: Hook) -> Outcome:
     new = event.name == "session-start" and event.source in NEW_SESSION and not event.subagent
     ctx = opened(hook)
     first = handoff.section(ctx, hook_state.handoffs_for(ctx, new=new), limits.HANDOFF_SHOWN_CHARS)
+    if event.source == "resume" and event.client.keeps_context and hook_state.read(ctx).standing:
+        # The conversation has the rest already; another copy would be paid for with every request.
+        return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
     pad = notepad.read_notepad(ctx)
     tasks = [f"Open task: {task.content}" for task in records.open_tasks(ctx)]
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
@@ -104,7 +109,7 @@ def restore(hook: Hook) -> Outcome:
             in_full = [item for item in first.in_full if fitting.holds(text, safe.as_data(item.content, item.origin))]
             handoff.mark_shown(ctx, in_full)
             hook.handoff_mark.set(SHOWN if in_full else "")
-        hook_state.mark_shown(ctx, pad.version)
+        hook_state.mark_shown(ctx, pad.version, standing=bool(text) and event.client.keeps_context)
 
     return Outcome(HookAnswer(text), after)
 
@@ -141,6 +146,7 @@ def restore_late(hook: Hook) -> Outcome:
 def prompt(hook: Hook) -> Outcome:
     """Before a prompt: see whether a compaction removed the context, or another writer changed the notepad."""
     ctx = opened(hook)
+    sessions.name_session(ctx, a_text(hook.event.payload.get("prompt")))
     if hook_state.take(ctx):
         return Outcome(next_action="restore")
     return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
@@ -197,24 +203,30 @@ def keep_for_subagent(hook: Hook) -> Outcome:
 
 def checkpoint(hook: Hook) -> Outcome:
     """Before a compaction: keep a summary of the conversation, and note that the context has to be given back."""
-    text, source = summary.checkpoint(hook.event.transcript)
+    talk = summary.summarise(hook.event.transcript)
+    text, source = summary.checkpoint(talk)
     if text or hook.store_exists():
         hook_state.before_compact(opened(hook), text, source)
+    if text:  # it says that what it leaves out can be searched for
+        conversations.add_messages(opened(hook), talk.messages)
     return Outcome()
 
 
 def stop(hook: Hook) -> Outcome:
     """After a turn: see whether a handoff must be drafted. Agents do not announce every end of a session."""
-    needed = not hook.store_exists() or hook_state.can_draft(opened(hook))
+    needed = not hook.store_exists() or hook_state.can_draft(opened(hook)) or sessions.is_unnamed(opened(hook))
     return Outcome(next_action="draft" if needed else end_action(hook))
 
 
 def draft(hook: Hook) -> Outcome:
-    """Draft a handoff for a session that did some work and wrote none."""
+    """Draft a handoff for a session that did some work and wrote none, and name a session without a task."""
     ctx = opened(hook)
-    text, source = summary.draft(ctx, hook.event.transcript)
+    talk = summary.summarise(hook.event.transcript)
+    text, source = summary.draft(ctx, talk)
     if text:
         hook_state.draft_handoff(ctx, text, source)
+    if hook.store_exists():
+        sessions.name_session(ctx, talk.name)
     return Outcome(next_action=end_action(hook))
 
 

@@ -68,8 +68,9 @@ export const Limpet = async ({ directory }) => {
       const found = await contexts.get(sessionID)
       if (found) output.system.push(found)
     },
-    "chat.message": async ({ sessionID }) => {
-      if ((await tell("prompt", sessionID)).context) contexts.delete(sessionID) // somebody else changed the notepad
+    "chat.message": async ({ sessionID }, { parts }) => {
+      const prompt = (parts ?? []).map((part) => part.text ?? "").join("\n")
+      if ((await tell("prompt", sessionID, { prompt })).context) contexts.delete(sessionID) // somebody else changed the notepad
     },
     "tool.execute.before": async ({ tool, sessionID }, output) => {
       if (!tool.startsWith("limpet_")) return
