@@ -11,7 +11,8 @@ import pathlib
 from typing import Any
 
 from limpet import __version__, prompts
-from limpet.clients.base import COMMON_EVENTS, HOOK_SECONDS
+from limpet.clients.base import HOOK_SECONDS
+from limpet.clients.claude_code import EVENTS
 from limpet.clients.edits import SERVER_ARGUMENTS
 
 TOP = pathlib.Path(__file__).parent.parent
@@ -38,9 +39,7 @@ def files() -> dict[str, str]:
         ),
         f"{PLUGIN}/.claude-plugin/plugin.json": _json(manifest),
         f"{PLUGIN}/.mcp.json": _json({"mcpServers": {"limpet": server}}),
-        f"{PLUGIN}/hooks/hooks.json": _json(
-            {"hooks": {theirs: [_hook(*ours)] for theirs, ours in COMMON_EVENTS.items()}}
-        ),
+        f"{PLUGIN}/hooks/hooks.json": _json({"hooks": {theirs: [_hook(*ours)] for theirs, ours in EVENTS.items()}}),
         f"{PLUGIN}/skills/limpet/SKILL.md": prompts.client("SKILL.md"),
     }
 

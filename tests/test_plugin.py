@@ -14,7 +14,7 @@ import pytest
 
 from doors.hook_kit import Place, context, started
 from limpet import __version__, clients
-from limpet.clients.base import COMMON_EVENTS
+from limpet.clients.claude_code import EVENTS
 from limpet.clients.edits import InstallTarget
 
 TOP = Path(__file__).parent.parent
@@ -38,7 +38,7 @@ def test_it_was_written_from_what_is_installed() -> None:
 def test_it_has_the_same_events_tools_and_version_as_an_installation(tmp_path: Path) -> None:
     files = clients.find("claude-code").files(InstallTarget("project", str(tmp_path), ("limpet",)))
     events = {edit.path[-1] for edits in files.values() for edit in edits if edit.path[0] == "hooks"}  # type: ignore[union-attr]
-    assert set(loaded(PLUGIN / "hooks" / "hooks.json")["hooks"]) == events == set(COMMON_EVENTS)
+    assert set(loaded(PLUGIN / "hooks" / "hooks.json")["hooks"]) == events == set(EVENTS)
     (server,) = (edit for edits in files.values() for edit in edits if edit.path[0] == "mcpServers")  # type: ignore[union-attr]
     assert loaded(PLUGIN / ".mcp.json")["mcpServers"]["limpet"].items() <= server.value.items()  # type: ignore[union-attr]
     assert loaded(PLUGIN / ".claude-plugin" / "plugin.json")["version"] == __version__
@@ -96,7 +96,7 @@ def test_its_hooks_step_back_where_hooks_are_installed(place: Place) -> None:
 def test_without_the_program_one_event_says_so_and_none_fails(place: Place, tmp_path: Path) -> None:
     shell = shutil.which("sh")
     assert shell is not None
-    for event in COMMON_EVENTS:
+    for event in EVENTS:
         said = ran(place, event, {"session_id": "s1", "hook_event_name": event}, PATH=str(tmp_path))
         assert ("Install it first" in said) == (event == "SessionStart")
         assert not said or json.loads(said)["systemMessage"]

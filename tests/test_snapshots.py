@@ -19,7 +19,7 @@ import pytest
 import limpet
 from limpet import errors
 from limpet.api import Limpet
-from limpet.catalogue.table import OPERATIONS, PROFILES, profile
+from limpet.catalogue.table import OPERATIONS, PROFILES, SMALL, profile
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
@@ -195,7 +195,7 @@ def test_tool_lists(name: str) -> None:
         shown = {
             "name": operation.name,
             "description": operation.description(),
-            "input": operation.input_schema(),
+            "input": operation.input_schema(small=name in SMALL),
             "output": operation.output_schema(),
             "annotations": operation.annotations(),
         }

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from limpet import errors, limits, prompts
+from limpet import errors
 from limpet.catalogue.late import LateModule, LatePart, resolve
 from limpet.catalogue.operation import EVERY, Context, Operation, checked, session_name
 from limpet.catalogue.table import SMALL, WITH_WINDOW, find, guidance, operation_of, profile
 from limpet.memory import handoff
 from limpet.memory.handoff import ROOM as HANDOFF_ROOM
-from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo, moment
+from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo
 from limpet.redaction import Masking
 from limpet.settings import Bounds
 from limpet.store import Finding, Progress, Restored, Store, no_progress
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from limpet.recall import recall
     from limpet.recall.embeddings import Embeddings
     from limpet.sandbox.run import SessionSandbox
-    from limpet.session import hook_state, notepad, pins, sessions, tree
+    from limpet.session import notepad, pins, sessions, tree
     from limpet.session.notepad import SessionNotepad, SystemPrompt
     from limpet.upkeep import export, history, tool_pins
     from limpet.window import messages, window
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from limpet.window.window import Window
 else:  # every server starts with this module, and few calls need these
     digest, memory, notepad = map(LateModule, ("memory.digest", "memory.memory", "session.notepad"))
-    hook_state = LateModule("session.hook_state")
     pins, sessions, tree = map(LateModule, ("session.pins", "session.sessions", "session.tree"))
     savings, recall = map(LateModule, ("outputs.savings", "recall.recall"))
     export, history, tool_pins = map(LateModule, ("upkeep.export", "upkeep.history", "upkeep.tool_pins"))
@@ -87,13 +86,6 @@ class Instructions(NamedTuple):
 
     text: str
     used: Callable[[], None]
-
-
-class Greeting(NamedTuple):
-    """What the first answer to a session says besides, and the handoffs in it."""
-
-    text: str = ""
-    shown: tuple[Handoff, ...] = ()
 
 
 class Limpet:
@@ -283,26 +275,7 @@ class Limpet:
         ctx = self.context(session)
         first = handoff.section(ctx, handoff.waiting(ctx))
         text = "\n\n".join(part for part in (first.text, self.guidance(profile_name) if guide else "") if part)
-        return Instructions(text, lambda: handoff.use(self.context(ctx.session), first.shown))
-
-    def greeting(self, session: str | None, operation: str, since: int | None = None) -> Greeting:
-        """What the first result of a tool carries, for a client that may show its model no instructions: the handoffs
-        that waited when it connected (`since`), and the notepad. A session whose hooks gave them needs nothing."""
-        ctx = self.context(session)
-        state = hook_state.read(ctx)
-        waiting = handoff.Waiting() if operation == "read_handoff" or state.is_used else handoff.waiting(ctx)
-        fresh = [
-            item
-            for item in waiting.own
-            if ctx.session not in item.shown_to and (since is None or item.written_at <= moment(since))
-        ]
-        waiting = waiting._replace(own=tuple(fresh)) if fresh else handoff.Waiting()
-        first = handoff.section(ctx, waiting, limits.HANDOFF_SHOWN_CHARS)
-        pad = notepad.read_notepad(ctx)
-        has_pad = pad.content.strip() and pad.version > state.pad and operation != "read_notepad"
-        parts = [first.text, notepad.section(pad) if has_pad else ""]
-        text = "\n\n".join(part for part in parts if part)
-        return Greeting(f"{prompts.prompt('first_result')}\n\n{text}" if text else "", first.shown)
+        return Instructions(text, lambda: handoff.use(self.context(ctx.session), first.in_full))
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
@@ -382,7 +355,7 @@ class Session:
         """
         ctx = self.ctx()
         first = handoff.section(ctx, handoff.waiting(ctx, line), room)
-        self._handoffs = first.shown
+        self._handoffs = first.in_full
         parts = [first.text, tree.capsule(ctx)]
         parts += [notepad.section(notepad.read_notepad(ctx)), memory.scratch_section(ctx), digest.digest(ctx).text]
         return "\n\n".join(part for part in parts if part)

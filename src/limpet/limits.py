@@ -8,6 +8,7 @@ key of settings.py.
 NOTE_MAX_CHARS = 4_000  # the default of a setting
 NOTE_MAX_TAGS = 10  # the default of a setting
 TAG_MAX_CHARS = 100  # a tag is a word or two
+NOTES_COUNTED = 1_000  # matches of a search that are counted exactly
 NOTES_SHOWN = 20  # notes in one reply unless asked otherwise: about 2,000 tokens at the usual length
 RELATED_SHOWN = 10  # looser matches where the exact ones leave room: enough to choose from, too few to drown in
 RELATED_POOL = 40  # texts examined for them: a search takes a third as long as recall does
@@ -49,10 +50,13 @@ LEDGER_TOKENS = 300  # of a finished task's ledger
 LEDGER_SAID_TOKENS = 600  # of what the user said in it; that is kept before all else
 
 # Sessions and their tree
+SESSION_NAME_CHARS = 120  # of a request by which a session is named
 SESSION_MAX_CHARS = 200  # a session id or name
 SESSION_DEPTH_MAX = 3  # children of children of children; deeper, it is no longer clear who asked for what
 SESSION_CHILDREN_MAX = 10  # children of one session at work at once: more than a model can follow
 AGENT_STEPS_MAX = 200  # model calls of one run: long work passes, an endless loop ends
+CAPSULE_ITEMS = 20  # references, files or failures each that come with the result of a sub-session
+CAPSULE_ITEM_CHARS = 300
 RESULT_MAX_CHARS = 20_000  # what a child reports; the long part belongs in an output
 WAIT_MAX_SECONDS = 60  # one wait for children, so that no caller's own time limit passes first
 ADAPTER_SESSIONS = 64  # conversations an adapter keeps open; an older one is read from the store again

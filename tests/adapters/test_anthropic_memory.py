@@ -97,14 +97,14 @@ def test_a_note_gets_an_id_and_is_deleted_as_a_note(hold: Limpet) -> None:
     at = made.rpartition(" ")[2]
     assert re.fullmatch(r"/memories/notes/note_\d+\.md", at)
     assert do(hold, "str_replace", at, old_str="A", new_str="My").endswith("My note.")
-    assert [note.content for note in hold.session("s").notes.list()] == ["My note."]
+    assert [note.content for note in hold.session("s").notes.list(this_session=True)] == ["My note."]
     assert "already exists" in refused(hold, "create", at, file_text="x")
     other = hold.session("other").notes.add("Not of this session.")
     assert "does not exist" in refused(hold, "delete", f"{ROOT}/notes/{other.id}.md")
     assert do(hold, "delete", at) == f"Successfully deleted {at}"
     assert [event.operation for event in hold.history(kind="note")][:1] == ["delete_note"]
     hold.undo()
-    assert [note.content for note in hold.session("s").notes.list()] == ["My note."]
+    assert [note.content for note in hold.session("s").notes.list(this_session=True)] == ["My note."]
 
 
 def test_memory_is_renamed_and_deleted_whole_or_not_at_all(hold: Limpet) -> None:

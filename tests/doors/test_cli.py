@@ -54,7 +54,7 @@ def test_a_note_from_beginning_to_end(cli: Cli) -> None:
 
 def test_what_a_search_finds_beyond_the_words_is_marked(cli: Cli) -> None:
     cli.ok("note", "add", "The parser needs two tokens of lookahead")
-    assert cli.ok("note", "search", "lookahead parser").split("\t")[1] == "related"
+    assert cli.ok("note", "search", "lookahead of a parser or lexer").split("\t")[1] == "related"
 
 
 def test_what_is_not_shown_is_counted(cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,91 @@ def test_a_draft_does_not_replace_what_waits_and_carries_open_blockers(place: Pl
     assert HANDOFF in text
     assert "casts in lambdas" in text
     assert "The licence of libcast is not cleared" in text
+
+
+# --- resuming and names -----------------------------------------------------------------------------------------------
+
+
+def test_codex_keeps_what_it_was_given_so_a_resume_adds_no_second_copy(place: Place) -> None:
+    with place.open() as hold:
+        hold.session("one").notepad.write("- [ ] casts")
+        hold.memory.write("style", "Tabs")
+
+    def resumed() -> str:
+        return context(place.hook("codex", "session-start", started("codex", "one", "resume")))
+
+    assert "- [ ] casts" in start(place, "one", "codex")
+    assert resumed() == ""
+    assert resumed() == ""
+    with place.open() as hold:
+        hold.session("one", by="person/cli").notepad.append("\n- [ ] lambdas")
+    text = resumed()
+    assert "- [ ] lambdas" in text
+    assert "Tabs" not in text
+    assert resumed() == ""
+    place.hook("codex", "before-compact", started("codex", "one"))
+    assert "Tabs" in context(place.hook("codex", "session-start", started("codex", "one", "compact")))
+    assert resumed() == ""
+    assert "- [ ] lambdas" in context(
+        place.hook("claude-code", "session-start", started("claude-code", "one", "resume"))
+    )
+
+
+def test_a_session_is_named_by_its_title_or_by_what_was_asked_first(place: Place) -> None:
+    def name_of(session: str) -> str:
+        with place.open() as hold:
+            return next(item.task for item in hold.sessions(include_archived=True) if item.id == session)
+
+    asked = {"type": "user", "message": {"role": "user", "content": "Port the casts to Rust.\nAnd more."}}
+    titled = {"type": "ai-title", "aiTitle": "Casts in Rust", "sessionId": "two"}
+    for session, lines in (("one", [asked]), ("two", [asked, titled]), ("three", [asked])):
+        path = place.project / f"{session}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with place.open() as hold:
+            hold.session(session).notepad.write("- [ ] x")
+            if session == "three":
+                hold.session(session).begin("What it says itself")
+        place.hook("claude-code", "stop", turn("claude-code", session) | {"transcript_path": str(path)})
+    assert [name_of(name) for name in ("one", "two", "three")] == [
+        "Port the casts to Rust. And more.",
+        "Casts in Rust",
+        "What it says itself",
+    ]
+    with place.open() as hold:
+        hold.session("four").notepad.write("- [ ] x")
+    place.hook("gemini", "prompt", started("gemini", "four") | {"prompt": "Look into lambdas"})
+    assert name_of("four") == "Look into lambdas"
+    assert "Port the casts to Rust." in place.run("session", "list").stdout.decode()
+
+
+def test_what_a_checkpoint_says_is_kept_and_searchable_is(place: Place) -> None:
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": f"We decided to use zebra{number} for part {number}."}}
+        for number in range(60)
+    ]
+    path = place.project / "long.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    payload = started("claude-code", "one") | {"hook_event_name": "PreCompact", "transcript_path": str(path)}
+    for _ in range(2):
+        place.hook("claude-code", "before-compact", payload)
+    with place.open() as hold:
+        hits = hold.recall("zebra17", kinds=["messages"]).hits
+        assert any("zebra17" in hit.snippet for hit in hits)
+        assert len(hold.session("one").window.messages()) == 60  # once, however often it is read
+    assert place.log == ""
+
+
+def test_a_draft_promises_nothing_that_was_not_kept(place: Place) -> None:
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": f"We decided to use zebra{number} for part {number}."}}
+        for number in range(200)
+    ]
+    path = place.project / "long.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with place.open() as hold:
+        hold.session("one").notepad.write("- [ ] x")
+    place.hook("claude-code", "stop", turn("claude-code", "one") | {"transcript_path": str(path)})
+    with place.open() as hold:
+        text = hold.session("one").handoff.read().content
+    assert "Not repeated here" in text
+    assert "searchable" not in text

@@ -40,6 +40,7 @@ STORY: list[tuple[str, dict[str, Any]]] = [
     ("search_memory", {"query": "parser"}),
     ("search_memory", {"query": ""}),
     ("write_session_handoff", {"content": "go on with casts"}),
+    ("read_handoff", {}),
     ("begin_task", {"description": "look into casts"}),
     ("end_task", {"summary": "two tokens suffice"}),
     ("cancel_task", {"reason": "nothing is open"}),

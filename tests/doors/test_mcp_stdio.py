@@ -263,7 +263,7 @@ def test_prompts(server: Lines, revision: str) -> None:
 
 
 def notes_in(server: Lines, session: str) -> list[str]:
-    return [note["content"] for note in server.call("list_notes", session_id=session)["notes"]]
+    return [note["content"] for note in server.call("list_notes", session_id=session, this_session=True)["notes"]]
 
 
 def test_the_argument_wins_over_every_other_session(store: str) -> None:

@@ -85,6 +85,21 @@ def test_there_is_a_golden_store_of_every_schema() -> None:
 
 
 @pytest.mark.parametrize("number", SCHEMAS)
+def test_its_handoff_waits_beside_new_ones_and_its_session_replaces_it(laid: Laid, number: int) -> None:
+    then = next(reply for name, _, reply in said_then(number)["answers"] if name == "read_handoff")["content"]
+    with limpet.open(laid(number), project=PROJECT, session="alpha", clock=lambda: LATER) as hold:
+        hold.session("beta").handoff.write("A newer one.")
+        text = hold.session("gamma").context()
+        assert text.startswith("## Handoff from the last session\nA newer one.")
+        assert then in text
+        assert hold.call("write_session_handoff", {"content": "Its next."}, session="alpha")["replaced"]
+        text = hold.session("gamma").context()
+        assert "Its next." in text
+        assert "A newer one." in text
+        assert then not in text
+
+
+@pytest.mark.parametrize("number", SCHEMAS)
 def test_it_says_what_it_said(laid: Laid, number: int) -> None:
     then = said_then(number)
     with limpet.open(laid(number), project=PROJECT, session="alpha", clock=lambda: LATER) as hold:

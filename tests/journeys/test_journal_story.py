@@ -66,7 +66,7 @@ def agent(session_id: str, work: Any) -> None:
 async def call(session: ClientSession, tool: str, **arguments: Any) -> Any:
     result = await session.call_tool(tool, arguments)
     assert isinstance(result, types.CallToolResult)
-    (block,) = result.content
+    block, *_ = result.content
     assert isinstance(block, types.TextContent)
     assert not result.is_error, block.text
     return json.loads(block.text)

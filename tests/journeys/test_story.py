@@ -42,8 +42,8 @@ def test_two_sessions(store_url: str) -> None:
     with Server(store_url, "--session", "tuesday") as agent:
         assert agent.instructions.startswith(f"{HEADING}The lexer is done. Next: casts")
         found = agent.call("search_notes", query="LL(1)")
-        assert found["related"][0]["content"].startswith("Casts break LL(1)")
-        assert found["related"][0]["session"] == "monday"
+        assert found["notes"][0]["content"].startswith("Casts break LL(1)")
+        assert found["notes"][0]["session"] == "monday"
         assert agent.call("read_notepad")["content"] == ""
         assert agent.call("read_notepad", session_id="monday")["content"].endswith("- [ ] casts (half done)\n")
         assert agent.call("search_memory", query="build")["matches"][0]["content"] == "make test runs everything"

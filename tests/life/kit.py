@@ -175,7 +175,7 @@ class Agent:
 
     async def call(self, tool: str, **arguments: object) -> Any:
         result = await self._session.call_tool(tool, arguments)
-        (content,) = result.content
+        content, *_ = result.content  # the first result may have more to say
         assert isinstance(content, types.TextContent)
         assert not result.is_error, content.text
         return json.loads(content.text)
@@ -183,7 +183,7 @@ class Agent:
     async def refusal(self, tool: str, **arguments: object) -> str:
         """The error of a call that must fail."""
         result = await self._session.call_tool(tool, arguments)
-        (content,) = result.content
+        content, *_ = result.content  # the first result may have more to say
         assert isinstance(content, types.TextContent)
         assert result.is_error, content.text
         return content.text

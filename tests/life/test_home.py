@@ -83,6 +83,33 @@ def test_worktrees_have_one_memory_that_survives_their_removal(computer: Compute
     assert {note["content"] for note in notes} == {f"Found out in {place.name}" for place in places}
 
 
+def test_a_worktree_is_a_line_of_work_of_its_own(computer: Computer) -> None:
+    """Two worktrees, a handoff in each: the next agent in one reads its own, and hears of the other in a sentence."""
+    main = computer.repository("parser")
+    casts = computer.folder / "casts"
+    computer.run("git", "worktree", "add", "--quiet", str(casts), where=main)
+
+    async def leaves(where: Path, text: str) -> None:
+        async with computer.agent(where) as agent:
+            await agent.call("write_session_handoff", content=text)
+
+    async def begins(where: Path) -> str:
+        async with computer.agent(where) as agent:
+            return str(agent.instructions)
+
+    asyncio.run(leaves(main, "The release waits for the licence. Ask the lawyer."))
+    asyncio.run(leaves(casts, "Casts parse. Lambdas are next."))
+    in_casts, in_main = asyncio.run(begins(casts)), asyncio.run(begins(main))
+    assert "Lambdas are next." in in_casts
+    assert "Ask the lawyer." not in in_casts
+    assert "The release waits for the licence." in in_casts
+    assert "Ask the lawyer." in in_main
+    assert "Lambdas are next." not in in_main
+    assert "Casts parse." in in_main
+    computer.run("git", "worktree", "remove", str(casts), where=main)
+    assert "Casts parse." in asyncio.run(begins(main))
+
+
 def test_looking_makes_no_store_and_a_typing_mistake_is_an_error(computer: Computer) -> None:
     """A newcomer looks around before writing anything, and mistypes a name."""
     project = computer.repository("parser")

@@ -10,6 +10,7 @@ import pytest
 
 from limpet import errors
 from limpet.api import Limpet
+from limpet.model import NOTE, Draft
 from operations.conftest import NOON, Clock, Opener
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"  # one picture, five code points
@@ -227,14 +228,45 @@ def test_a_limit_has_a_range(hold: Limpet, limit: int) -> None:
             hold.call(name, {"limit": limit})
 
 
-def test_the_notes_of_a_session_are_its_own(hold: Limpet) -> None:
+def test_notes_are_looked_for_in_every_session_of_the_project(hold: Limpet, clock: Clock) -> None:
+    add(hold, "Casts break LL(1) because of lookahead", "Grammar", session_id="yesterday")
+    clock.pass_by()
+    reply = hold.call("add_note", {"content": "mine", "tags": ["t"]})
+    assert (reply["total_notes"], reply["total_tags"]) == (2, 2)
+    for arguments in ({"query": "casts"}, {"query": "LL(1) because"}, {"tags": ["grammar"]}):
+        answer = hold.call("search_notes", arguments)
+        assert (contents(answer), answer["result_count"]) == (["Casts break LL(1) because of lookahead"], 1)
+        assert answer["notes"][0]["session"] == "yesterday"
+    assert contents(hold.call("search_notes", {})) == ["mine", "Casts break LL(1) because of lookahead"]
+    assert hold.call("list_notes", {})["note_count"] == 2
+    assert hold.call("list_notes", {"tag": "GRAMMAR"})["note_count"] == 1
+    tags = hold.call("list_tags", {})
+    assert (tags["tags"], tags["total_notes"]) == ([{"tag": "Grammar", "count": 1}, {"tag": "t", "count": 1}], 2)
+
+
+def test_result_count_counts_all_up_to_a_thousand_then_there_are_more(hold: Limpet) -> None:
+    for number in range(12):
+        add(hold, f"thing {number}", session_id=f"s{number}")
+    answer = hold.call("search_notes", {"query": "thing", "limit": 5})
+    assert (len(answer["notes"]), answer["result_count"], answer["left_out"]) == (5, 12, 7)
+    assert "more" not in answer
+    stamp = hold.context().stamp("add_note")
+    drafts = [(f"note_9{number:014}", Draft(f"bulk thing {number}", "one")) for number in range(1_000)]
+    hold.store.entries.append(hold.scope, NOTE, drafts, stamp)
+    answer = hold.call("search_notes", {"query": "thing", "limit": 5})
+    assert (answer["result_count"], answer["more"]) == (1_000, True)
+
+
+def test_the_library_can_ask_for_the_notes_of_a_session_alone(hold: Limpet) -> None:
     add(hold, "mine", "t")
     add(hold, "theirs", "t", session_id="two")
-    assert contents(hold.call("list_notes", {})) == ["mine"]
-    assert contents(hold.call("list_notes", {"session_id": "two"})) == ["theirs"]
+    notes = hold.session().notes
+    assert [note.content for note in notes.list(this_session=True)] == ["mine"]
+    assert [note.content for note in notes.search("i", this_session=True).notes] == ["mine"]
+    assert [note.content for note in hold.session("two").notes.list(this_session=True)] == ["theirs"]
+    assert [(tag.tag, tag.notes) for tag in notes.tags(this_session=True)] == [("t", 1)]
+    assert [(tag.tag, tag.notes) for tag in notes.tags()] == [("t", 2)]
     assert sorted(contents(hold.call("list_notes", {"session_id": "*"}))) == ["mine", "theirs"]
-    assert hold.call("list_tags", {"session_id": "*"})["tags"] == [{"tag": "t", "count": 2}]
-    assert hold.call("list_tags", {})["tags"] == [{"tag": "t", "count": 1}]
     with pytest.raises(errors.BadInput, match="every session"):
         add(hold, "for all", session_id="*")
 
@@ -287,21 +319,23 @@ def test_any_substring_is_found_whatever_its_case(hold: Limpet, text: str, query
     assert contents(hold.call("search_notes", {"query": query})) == [text]
 
 
-def test_words_in_another_order_are_related_and_not_hits(hold: Limpet) -> None:
-    id = add(hold, "the quick brown fox")
-    add(hold, "nothing of the kind")
+def test_notes_with_every_word_follow_those_with_the_query_as_it_stands(hold: Limpet, clock: Clock) -> None:
+    exact = add(hold, "a long way to the fox quick as it is")
+    clock.pass_by()
+    words = add(hold, "the quick brown fox")
+    clock.pass_by()
+    some = add(hold, "a fox, and nothing else")
     answer = hold.call("search_notes", {"query": "fox quick"})
-    assert (answer["notes"], answer["result_count"]) == ([], 0)
-    assert [note["id"] for note in answer["related"]] == [id]
+    assert ([note["id"] for note in answer["notes"]], answer["result_count"]) == ([exact, words], 2)
+    assert [note["id"] for note in answer["related"]] == [some]
     assert "related" not in hold.call("search_notes", {"query": "zzz"})
 
 
-def test_related_notes_know_inflections_and_earlier_sessions(hold: Limpet) -> None:
+def test_words_know_inflections_and_earlier_sessions(hold: Limpet) -> None:
     add(hold, "Casting breaks the parser", session_id="yesterday")
     answer = hold.call("search_notes", {"query": "parsers cast"})
-    (found,) = answer["related"]
-    assert (found["content"], found["session"]) == ("Casting breaks the parser", "yesterday")
-    assert answer["notes"] == []
+    (hit,) = answer["notes"]
+    assert (hit["content"], hit["session"]) == ("Casting breaks the parser", "yesterday")
 
 
 def test_what_is_related_is_what_recall_finds_in_its_order(hold: Limpet, clock: Clock) -> None:
@@ -323,7 +357,7 @@ def test_what_is_related_obeys_limit_tags_and_done(hold: Limpet) -> None:
     notes.update(kept[1].id, done=True)
 
     def related(**more: Any) -> list[str]:
-        answer = hold.call("search_notes", {"query": "failing parsers", **more})
+        answer = hold.call("search_notes", {"query": "failing parsers of today", **more})
         return [note["id"] for note in answer.get("related", [])]
 
     assert len(related()) == 10, "enough to choose from"
@@ -334,10 +368,11 @@ def test_what_is_related_obeys_limit_tags_and_done(hold: Limpet) -> None:
 
 def test_a_hit_is_not_repeated_as_related(hold: Limpet) -> None:
     add(hold, "alpha beta")
-    other = add(hold, "beta then alpha")
+    add(hold, "beta then alpha")
+    some = add(hold, "alpha alone")
     answer = hold.call("search_notes", {"query": "alpha beta"})
-    assert contents(answer) == ["alpha beta"]
-    assert [note["id"] for note in answer["related"]] == [other]
+    assert contents(answer) == ["alpha beta", "beta then alpha"]
+    assert [note["id"] for note in answer["related"]] == [some]
 
 
 def test_text_and_tags_together(hold: Limpet) -> None:

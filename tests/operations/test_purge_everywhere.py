@@ -192,7 +192,7 @@ def test_checkpoints_and_drafts_go_with_the_tools_they_repeat(hold: Limpet, cloc
     assert hook_state.read(hold.context("two")).checkpoint == "asked for a walnut"
     hold.undo()
     assert hook_state.read(hold.context("one")).checkpoint == "Failed: quince"
-    assert hold.store.entries.read(hold.scope, HANDOFF, "main") is not None
+    assert hold.store.entries.read(hold.scope, HANDOFF, "main/one") is not None
     clock.pass_by(DAY_MS)
     purge(hold, "tool", forever=True)
     assert "quince" not in "".join(hold.export_lines())

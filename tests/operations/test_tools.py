@@ -183,9 +183,9 @@ def by_name(hold: Limpet, name: str = "full") -> dict[str, Tool]:
 def test_the_profiles_hold_the_tools_of_the_seeds(hold: Limpet) -> None:
     core, full, agent = by_name(hold, "core"), by_name(hold), by_name(hold, "agent")
     seeds = SEED_NOTES | SEED_NOTEPAD | SEED_MEMORY | SEED_OUTPUTS | SEED_SANDBOX | SEED_LAYERS | SEED_TASKS
-    assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall"}
+    assert full.keys() == seeds | WINDOW | SEED_JOURNAL | {"recall", "read_handoff"}
     assert core.keys() < full.keys()
-    assert len(core) == 8
+    assert len(core) == 9
     assert agent.keys() == full.keys() | SEED_TREE
     with pytest.raises(errors.BadInput, match="there is no profile 'tiny'"):
         hold.tools("tiny")

@@ -8,6 +8,8 @@ import pytest
 
 from limpet import errors, limits
 from limpet.api import Limpet
+from limpet.session import tree
+from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Result, Text, user
 
 
 def test_a_spawned_child_starts_empty_and_knows_its_task(hold: Limpet) -> None:
@@ -43,6 +45,27 @@ def test_the_result_comes_back_and_the_notepad_does_not(hold: Limpet) -> None:
     with pytest.raises(errors.Conflict, match="already ended"):
         child.begin("more")
     assert hold.wait([child.id]).results[0].result == "there are 12"
+
+
+def test_the_result_is_a_capsule_with_references_files_and_failures(hold: Limpet) -> None:
+    child = hold.session().spawn("count the casts")
+    output = child.outputs.keep("grep", "cast\n" * 2_000).output
+    assert output is not None
+    calls = (Call("c1", "read_file", '{"path": "src/parser.py"}'), Call("c2", "run", '{"command": "make test"}'))
+    results = (
+        Result("c1", (Text("def cast(): ..."),)),
+        Result("c2", (Text("FAILED: no rule to make target"),), error=True),
+    )
+    child.window.keep([user("count"), Message(ASSISTANT, calls), *(Message(TOOL, (result,)) for result in results)])
+    reply = child.do(
+        tree.report_result, result="there are 12", failed=("LL(1) was too weak",), files=("docs/casts.md",)
+    )
+    assert reply.result == "there are 12"
+    (answer,) = hold.call("wait_for_sessions", {"ids": [child.id]})["results"]
+    assert answer["references"] == [f"hold://{output.id}"]
+    assert answer["files"] == ["docs/casts.md", "src/parser.py"]
+    assert answer["failed"][0] == "LL(1) was too weak"
+    assert "no rule to make target" in answer["failed"][1]
 
 
 def test_only_a_child_can_report(hold: Limpet) -> None:

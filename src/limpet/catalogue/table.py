@@ -28,6 +28,7 @@ _LIMIT = Param("limit", "integer", low=1, high=limits.LIST_MAX)
 _ID = Param("id", required=True)
 _KEY = Param("key", required=True)
 _CONTENT = Param("content", required=True)
+_THIS_SESSION = Param("this_session", "boolean", everywhere=False)
 _EXPECTED_VERSION = Param("expected_version", "integer")
 _TAGS = Param("tags", "strings")
 _VERSION = Param("version", "integer", required=True)
@@ -83,7 +84,14 @@ _SESSION = {
 }
 _TASK_ENDED = {"ok": "boolean", "messages_collapsed": "integer"}
 _CHILD = {"id": "string", "depth": "integer"}
-_OUTCOME = {"id": "string", "status": "string", "result": "string?", "error": "string?"}
+_CAPSULE = ("references", "files", "failed")
+_OUTCOME = {
+    "id": "string",
+    "status": "string",
+    "result": "string?",
+    "error": "string?",
+    **dict.fromkeys(_CAPSULE, "array?"),
+}
 
 # One paragraph per operation, laid out by hand: a formatter would need four times the lines.
 # fmt: off
@@ -93,12 +101,12 @@ ROWS = (
         params=(_CONTENT, _TAGS), result={**_NOTE, **_DUPLICATE},
         level=WRITE, profiles=CORE, guidance="notes", commands=("note add",)),
     Operation("search_notes", "memory.notes:search_notes", "memory.notes:search_json",
-        params=(Param("query"), _TAGS, Param("include_done", "boolean"), _LIMIT),
-        result={"notes": "array", "result_count": "integer", "query": "string", "tags": "array",
+        params=(Param("query"), _TAGS, Param("include_done", "boolean"), _LIMIT, _THIS_SESSION),
+        result={"notes": "array", "result_count": "integer", "query": "string", "tags": "array", "more": "boolean?",
             "left_out": "integer?", "related": "array?"},
         level=READ, profiles=CORE, guidance="notes", commands=("note search",), every_session=True),
     Operation("list_notes", "memory.notes:list_notes", "memory.notes:list_json",
-        params=(Param("tag"), Param("include_done", "boolean"), _LIMIT),
+        params=(Param("tag"), Param("include_done", "boolean"), _LIMIT, _THIS_SESSION),
         result={"notes": "array", "note_count": "integer", "tag_filter": "", "left_out": "integer?"},
         level=READ, guidance="notes", commands=("note list",), every_session=True),
     Operation("update_note", "memory.notes:update_note", "memory.notes:updated_json",
@@ -108,7 +116,7 @@ ROWS = (
         params=(_ID,), result=_NOTE,
         level=WRITE, guidance="notes", commands=("note delete",), destructive=True, frees=True),
     Operation("list_tags", "memory.notes:list_tags", "memory.notes:tags_json",
-        result={"tags": "array", "tag_count": "integer", "total_notes": "integer"},
+        params=(_THIS_SESSION,), result={"tags": "array", "tag_count": "integer", "total_notes": "integer"},
         level=READ, guidance="notes", commands=("tags",), every_session=True),
     # --- the notepad --------------------------------------------------------------------------------------------------
     Operation("read_notepad", "session.notepad:read_notepad", "session.notepad:notepad_json",
@@ -342,7 +350,7 @@ ROWS = (
         result={"results": "array", "waiting": "array?"},
         level=READ, profiles=AGENT, commands=("session wait",), in_session=False, waits=True),
     Operation("report_result", "session.tree:report_result", "session.tree:outcome_json",
-        params=(Param("result", required=True),), result=_OUTCOME,
+        params=(Param("result", required=True), *(Param(name, "strings") for name in _CAPSULE)), result=_OUTCOME,
         level=WRITE, profiles=AGENT, commands=("session report",)),
     Operation("end_session", "session.tree:end_session", "session.tree:outcome_json",
         params=(_ID,

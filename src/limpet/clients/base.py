@@ -71,10 +71,12 @@ class CodingAgent:
     # Hooks
     passes_context = False  # whether the model is known to get the text of a hook
     hooks_also_run_by: tuple[str, ...] = ()  # other agents that run its installed hooks, and do not take their answers
+    keeps_context = False  # what a hook gave stays in the conversation when it is resumed
     announces_turns = True  # an event follows the end of each turn
     takes_messages = False  # whether a hook can say something to the person: `systemMessage`
     cap_in_bytes = False  # whether the limit of a hook's text is in bytes, not characters
     silent_compaction = False  # no event follows a compaction: the context waits for the next event that can carry it
+    tells_session = False  # MCP servers know the session; the sub-agents in it have to be told apart
     hides_session = False  # neither MCP servers nor tool calls are given the session: the model has to name it
     replaceable_tools: tuple[str, ...] = ("*",)  # patterns of the tools whose results a hook can replace
 
@@ -129,6 +131,10 @@ class CodingAgent:
         """The session and the folder that a record names; empty where it names none."""
         return "", ""
 
+    def title_of(self, record: Mapping[str, Any]) -> str:
+        """The title that a record gives the session, which may be any record of the file."""
+        return ""
+
     def collect(self, record: Mapping[str, Any], messages: "MessageSink") -> None:
         """Add the messages of a record. Raises anything if the record has an unexpected shape."""
 
@@ -153,6 +159,17 @@ class HookEvent(NamedTuple):
     subagent: bool = False
     transcript: str = ""
     payload: Mapping[str, Any] = {}
+    agent: str = ""  # the id of the sub-agent whose event it is
+    parent: str = ""  # the session that began this one, where a sub-agent's session is named
+
+    @property
+    def own_session(self) -> str:
+        """The session of who did it: a sub-agent that the agent tells apart has one of its own."""
+        return self.session if self.agent in ("", self.session) else f"{self.session}.{self.agent}"
+
+    @property
+    def parent_session(self) -> str:
+        return self.parent or (self.session if self.own_session != self.session else "")
 
 
 class HookAnswer(NamedTuple):
@@ -186,6 +203,8 @@ def read(client: CodingAgent, name: str, payload: Mapping[str, Any]) -> HookEven
         bool(payload.get("agent_id") or payload.get("parent_session_id")),
         text("transcript_path", "transcriptPath"),
         payload,
+        text("agent_id"),
+        text("parent_session_id"),
     )
 
 

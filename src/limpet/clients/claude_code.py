@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from limpet.clients.base import MessageSink
     from limpet.clients.edits import Edit, InstallTarget
 
+# Sub-agents share the server, which does not know them apart: the hook names their session.
+EVENTS = {**COMMON_EVENTS, "PreToolUse": ("before-tool", "mcp__.*limpet.*")}
 _BASH_RESULT = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
+_TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}  # of a record of this type
 _NOT_CONVERSATION = ("isSidechain", "isMeta", "isCompactSummary")
 
 
@@ -42,6 +45,7 @@ class ClaudeCode(CodingAgent):
     user_guidance = (".claude", "CLAUDE.md")
     skills_folder = ".claude"
 
+    tells_session = True
     session_variables = ("CLAUDE_CODE_SESSION_ID",)
     variables = ("CLAUDE_PROJECT_DIR",)
     copied_variables = True
@@ -56,7 +60,7 @@ class ClaudeCode(CodingAgent):
         server = {"type": "stdio", **target.server(), "alwaysLoad": True}
         return {
             config: (target.entry(("mcpServers",), server),),
-            target.path(".claude", "settings.json"): target.common_hooks(self.name, COMMON_EVENTS),
+            target.path(".claude", "settings.json"): target.common_hooks(self.name, EVENTS),
         }
 
     def plugin_settings(self, root: str, home: str) -> tuple[str, ...]:
@@ -70,6 +74,8 @@ class ClaudeCode(CodingAgent):
         if answer.output is not None:
             # Claude Code silently drops an output that does not have the shape of the tool's own result.
             return hook_output(event, updatedToolOutput=_shaped(event, answer.output))
+        if answer.arguments is not None:
+            return hook_output(event, updatedInput=answer.arguments)  # whether it may run is for others to decide
         return with_message(context_output(event, answer), answer)
 
     def is_record(self, record: Mapping[str, Any]) -> bool:
@@ -77,6 +83,9 @@ class ClaudeCode(CodingAgent):
 
     def session_of(self, record: Mapping[str, Any]) -> tuple[str, str]:
         return a_text(record.get("sessionId")), a_text(record.get("cwd"))
+
+    def title_of(self, record: Mapping[str, Any]) -> str:
+        return a_text(record.get(_TITLES.get(a_text(record.get("type")), "")))
 
     def collect(self, record: Mapping[str, Any], messages: MessageSink) -> None:
         if not any(map(record.get, _NOT_CONVERSATION)):

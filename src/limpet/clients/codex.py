@@ -29,6 +29,7 @@ class Codex(CodingAgent):
     title = "Codex CLI"
 
     passes_context = True
+    keeps_context = True
     takes_messages = True
     home_folder = ".codex"
     advice = "Start codex, type /hooks and trust the hooks of limpet."

@@ -43,6 +43,7 @@ class Transcript(NamedTuple):
     messages: tuple[Message, ...]
     lines: int
     unread: tuple[UnreadLine, ...]
+    title: str = ""  # by which the agent lists the session
 
 
 class MessageCollector:
@@ -91,14 +92,14 @@ def read(lines: Iterable[str]) -> Transcript:
     return _transcript(client, records, number, unread)
 
 
-def tail(path: str) -> tuple[Message, ...]:
-    """The conversation at the end of a file; empty if there is none."""
+def tail(path: str) -> Transcript:
+    """The end of a file; without messages if it holds no conversation."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > limits.TRANSCRIPT_BYTES:
             file.seek(size - limits.TRANSCRIPT_BYTES)
             file.readline()  # the rest of a line whose beginning is not read
-        return read(line.decode("utf-8", "replace") for line in file).messages
+        return read(line.decode("utf-8", "replace") for line in file)
 
 
 def session_of(lines: Iterable[str]) -> tuple[str, str]:
@@ -155,7 +156,9 @@ def _transcript(
     skipped = list(unread)
     session = folder = ""
     latest: dict[str, list[Message]] = {}  # by record id, in the order of first appearance
+    title = ""
     for index, (number, record) in enumerate(records):
+        title = client.title_of(record) or title
         if not client.is_record(record):
             continue
         collector = MessageCollector()
@@ -169,7 +172,7 @@ def _transcript(
         session, folder = session or named[0], folder or named[1]
         latest[client.record_id(record) or f"#{index}"] = messages
     ordered = tuple(message for messages in latest.values() for message in messages)
-    return Transcript(client.name, session, folder, ordered, lines, tuple(sorted(skipped)))
+    return Transcript(client.name, session, folder, ordered, lines, tuple(sorted(skipped)), title)
 
 
 def _writer(candidates: Sequence[CodingAgent], records: Sequence[Record]) -> CodingAgent | None:

@@ -48,7 +48,7 @@ class Waiting(NamedTuple):
 
 class HandoffSection(NamedTuple):
     text: str
-    shown: tuple[Handoff, ...] = ()  # those that the text holds in full
+    in_full: tuple[Handoff, ...] = ()  # those that the text holds as a whole
 
 
 class ReadHandoff(NamedTuple):
@@ -59,7 +59,9 @@ class ReadHandoff(NamedTuple):
 # --- leaving one ------------------------------------------------------------------------------------------------------
 
 
-def write_session_handoff(ctx: Context, content: str, line: str | None = None, **fields: Sequence[str]) -> LeftHandoff:
+def write_session_handoff(
+    ctx: Context, /, content: str, line: str | None = None, **fields: Sequence[str]
+) -> LeftHandoff:
     return leave(ctx, with_fields(content, fields), line)
 
 
@@ -131,10 +133,10 @@ def read_handoff(ctx: Context, line: str | None = None, id: str | None = None) -
 
 def waiting(ctx: Context, line: str | None = None) -> Waiting:
     open_ones = _listed(ctx, limits.LIST_MAX)
-    seen = [handoff for handoff in _listed(ctx, RECENT, used_too=True) if was_seen(ctx, handoff)]
-    if not (open_ones or seen) or _is_child(ctx):
+    again = [handoff for handoff in _listed(ctx, RECENT, used_too=True) if was_seen(ctx, handoff)]
+    if not (open_ones or again) or _is_child(ctx):
         return Waiting()  # a child goes on with the work of its parent
-    handoffs = {handoff.id: handoff for handoff in (*open_ones, *seen) if handoff.written_by != ctx.session}
+    handoffs = {handoff.id: handoff for handoff in (*open_ones, *again) if handoff.written_by != ctx.session}
     name = line_of(ctx, line)
     newest_first = sorted(handoffs.values(), key=lambda handoff: handoff.written_at, reverse=True)
     others = (handoff for handoff in newest_first if handoff.line != name and handoff.used_by is None)
@@ -218,13 +220,13 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     others are named by their first sentence.
     """
     parts: list[str] = []
-    shown: list[Handoff] = []
+    quoted: list[Handoff] = []
     named: list[Handoff] = []
     for handoff in waiting.own:
         heading = ANOTHER.format(session=handoff.written_by) if parts else HEADING
         text = f"{heading}\n{as_data(handoff.content, handoff.origin)}{_also_shown(ctx, handoff)}"
         if measure(text) <= room:
-            shown.append(handoff)
+            quoted.append(handoff)
         elif parts:
             named.append(handoff)
             continue
@@ -234,7 +236,7 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
         room -= measure(text) + 1
     if sentences := _sentences(named, waiting.others):
         parts.append(sentences)
-    return HandoffSection("\n\n".join(parts), tuple(shown))
+    return HandoffSection("\n\n".join(parts), tuple(quoted))
 
 
 def _also_shown(ctx: Context, handoff: Handoff) -> str:
@@ -289,8 +291,8 @@ def handoff_json(value: ReadHandoff) -> Json:
     }
     if value.others:
         answer["others"] = [
-            {"id": other.id, "line": other.line, "written_by": other.written_by, "begins": begins(other)}
-            for other in value.others
+            {"id": item.id, "line": item.line, "written_by": item.written_by, "begins": begins(item)}
+            for item in value.others
         ]
     return answer
 

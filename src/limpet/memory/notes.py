@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 else:
     recall = LateModule("recall.recall")  # a search needs it, a write does not
 
-FEW_WORDS = 3  # a query of so few words is first searched with all of them
-
 
 class WrittenNote(NamedTuple):
     note: Note
@@ -30,10 +28,14 @@ class WrittenNote(NamedTuple):
 class NoteMatches(NamedTuple):
     notes: tuple[Note, ...]
     related: tuple[Note, ...]
-    left_out: int
+    total: int  # of those that match, shown or not
     query: str
     tags: tuple[str, ...]
-    session: str  # that was searched; notes of another session name it
+    session: str  # that asks; notes of another session name it
+
+    @property
+    def left_out(self) -> int:
+        return min(self.total, limits.NOTES_COUNTED) - len(self.notes)
 
 
 class NoteList(NamedTuple):
@@ -52,7 +54,12 @@ def add_note(ctx: Context, content: str, tags: Sequence[str] = (), operation: st
     draft = Draft(checked(ctx, content), ctx.session, clean_tags(tags, ctx.bounds.note_max_tags))
     duplicate = twin(ctx, NOTE, content)
     change = ctx.store.entries.edit(ctx.scope, NOTE, None, lambda before: draft, ctx.stamp(operation))
-    return WrittenNote(as_note(change.entry), change.tally, duplicate)
+    return WrittenNote(as_note(change.entry), _tally(ctx), duplicate)
+
+
+def _tally(ctx: Context) -> Tally:
+    """Of all open notes of the project."""
+    return ctx.store.entries.tally(ctx.scope, NOTE, "")
 
 
 def update_note(
@@ -77,7 +84,7 @@ def update_note(
         )
 
     change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("update_note"))
-    return WrittenNote(as_note(change.entry), change.tally)
+    return WrittenNote(as_note(change.entry), _tally(ctx))
 
 
 def delete_note(ctx: Context, id: str) -> WrittenNote:
@@ -87,14 +94,19 @@ def delete_note(ctx: Context, id: str) -> WrittenNote:
         return DELETE
 
     change = ctx.store.entries.edit(ctx.scope, NOTE, id, decide, ctx.stamp("delete_note"))
-    return WrittenNote(as_note(change.entry), change.tally)
+    return WrittenNote(as_note(change.entry), _tally(ctx))
 
 
 def list_notes(
-    ctx: Context, tag: str | None = None, include_done: bool = False, limit: int = limits.NOTES_SHOWN
+    ctx: Context,
+    tag: str | None = None,
+    include_done: bool = False,
+    limit: int = limits.NOTES_SHOWN,
+    this_session: bool = False,
 ) -> NoteList:
+    """Notes of every session of the project, or of this one alone."""
     tags = () if tag is None else tuple(map(fold, clean_tags((tag,), 1)))
-    page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), ctx.one_session(), tags, include_done, limit))
+    page = ctx.store.entries.list(ctx.scope, Listing((NOTE,), _looked_in(ctx, this_session), tags, include_done, limit))
     return NoteList(tuple(map(as_note, page.entries)), page.total - len(page.entries), tag, ctx.session)
 
 
@@ -104,41 +116,48 @@ def search_notes(
     tags: Sequence[str] = (),
     include_done: bool = False,
     limit: int = limits.NOTES_SHOWN,
+    this_session: bool = False,
 ) -> NoteMatches:
+    """Notes that contain the query as it stands, then those with every word of it, then what recall relates to it."""
     bounded("query", query, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.")
     clean = clean_tags(tags, ctx.bounds.note_max_tags)
-    listing = Listing((NOTE,), ctx.one_session(), tuple(map(fold, clean)), include_done, limit)
+    listing = Listing((NOTE,), _looked_in(ctx, this_session), tuple(map(fold, clean)), include_done, limit)
     if not query.strip():
         page = ctx.store.entries.list(ctx.scope, listing)
-        return NoteMatches(
-            tuple(map(as_note, page.entries)), (), page.total - len(page.entries), query, clean, ctx.session
-        )
+        return NoteMatches(tuple(map(as_note, page.entries)), (), page.total, query, clean, ctx.session)
     page = ctx.store.entries.containing(ctx.scope, listing, query.strip())
-    room = min(limits.RELATED_SHOWN, limit - len(page.entries))
-    more: list[Entry] = []
-    if room:
-        exact = frozenset(entry.key for entry in page.entries)
-        more = _with_every_word(ctx, query, listing, exact)
-        if len(more) < room:
-            more = recall.related(ctx, query, NOTE, tags=listing.tags, include_done=include_done, besides=exact)
-    left_out = page.total - len(page.entries)
-    notes, others = tuple(map(as_note, page.entries)), tuple(map(as_note, more[:room]))
-    return NoteMatches(notes, others, left_out, query, clean, ctx.session)
+    more = _with_every_word(ctx, query, listing, page.total)
+    notes = [*page.entries, *more][:limit]
+    room = min(limits.RELATED_SHOWN, limit - len(notes))
+    related: list[Entry] = []
+    if room and len(notes) < limits.RELATED_SHOWN:  # with more hits it would distract
+        besides = frozenset(entry.key for entry in notes)
+        related = recall.related(ctx, query, NOTE, tags=listing.tags, include_done=include_done, besides=besides)
+        if this_session:
+            related = [entry for entry in related if entry.session == ctx.session]
+    total = page.total + len(more)
+    matches, others = tuple(map(as_note, notes)), tuple(map(as_note, related[:room]))
+    return NoteMatches(matches, others, total, query, clean, ctx.session)
 
 
-def _with_every_word(ctx: Context, query: str, listing: Listing, exact: frozenset[str]) -> list[Entry]:
-    """The newest notes of any session with all the words of a short query. If they fill the answer, recall is not
-    needed: that keeps a search among very many notes fast, and nothing could fit better than every word."""
+def _looked_in(ctx: Context, this_session: bool) -> str | None:
+    return ctx.one_session() if this_session else None
+
+
+def _with_every_word(ctx: Context, query: str, listing: Listing, exact: int) -> list[Entry]:
+    """The newest notes with all the words of the query that do not contain it as it stands. They are counted, so all of
+    them are read, up to the number at which counting ends."""
     distinct = list(dict.fromkeys(words(fold(query))))
-    if not 0 < len(distinct) <= FEW_WORDS:
+    if not distinct or exact >= limits.NOTES_COUNTED:
         return []
-    anywhere = listing._replace(session=None, limit=len(exact) + limits.RELATED_SHOWN)
+    needle = fold(query.strip())
+    anywhere = listing._replace(limit=limits.NOTES_COUNTED + 1)
     entries = ctx.store.entries.matching(ctx.scope, anywhere, Words(tuple((word,) for word in distinct)))
-    return [entry for entry in entries if entry.key not in exact]
+    return [entry for entry in entries if needle not in fold(entry.content)]
 
 
-def list_tags(ctx: Context) -> Tags:
-    session = ctx.one_session() or ""  # the store counts all of the project under the empty session
+def list_tags(ctx: Context, this_session: bool = False) -> Tags:
+    session = _looked_in(ctx, this_session) or ""  # the store counts all of the project under the empty session
     return Tags(
         ctx.store.entries.tags(ctx.scope, NOTE, session), ctx.store.entries.tally(ctx.scope, NOTE, session).total
     )
@@ -193,10 +212,12 @@ def updated_json(value: WrittenNote) -> Json:
 def search_json(value: NoteMatches) -> Json:
     answer: Json = {
         "notes": [note_json(note, value.session) for note in value.notes],
-        "result_count": len(value.notes),
+        "result_count": min(value.total, limits.NOTES_COUNTED),
         "query": value.query,
         "tags": list(value.tags),
     }
+    if value.total > limits.NOTES_COUNTED:
+        answer["more"] = True
     if value.left_out:
         answer["left_out"] = value.left_out
     if value.related:
@@ -222,7 +243,7 @@ def tags_json(value: Tags) -> Json:
 
 
 class SessionNotes:
-    """`session.notes`."""
+    """`session.notes`. Notes are looked for in every session; with `this_session=True` in this one alone."""
 
     def __init__(self, session: Caller) -> None:
         self._session = session
@@ -244,5 +265,5 @@ class SessionNotes:
     def delete(self, id: str) -> Note:
         return self._session.do(delete_note, id=id).note
 
-    def tags(self) -> tuple[TagCount, ...]:
-        return self._session.do(list_tags).tags
+    def tags(self, **options: Any) -> tuple[TagCount, ...]:
+        return self._session.do(list_tags, **options).tags

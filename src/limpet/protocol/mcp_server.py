@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from limpet import __version__
 from limpet import prompts as texts
-from limpet.api import Greeting, Instructions
+from limpet.api import Instructions
+from limpet.catalogue.late import LateModule
 from limpet.catalogue.table import SMALL
 from limpet.catalogue.table import profile as operations_of
 from limpet.errors import BadInput, LimpetError, NotFound, quoted
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from limpet.api import Limpet
     from limpet.catalogue.operation import Operation
     from limpet.model import Handoff
+    from limpet.session import greeting as greetings
+    from limpet.session.greeting import Greeting
+else:
+    greetings = LateModule("session.greeting")
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = ("2026-07-28",)
@@ -275,26 +280,30 @@ class Surface:
         named = arguments.get("session_id")
         session = named if isinstance(named, str) and named else self._session_of(params, client)
         try:
-            greeting = Greeting() if session in client.greeted else self._hold.greeting(session, name, client.since)
+            first = None if session in client.greeted else self._greeting(name, session, client)
             masking = Masking()
             value = self._hold.run(operation, arguments, self._session_of(params, client), self._by, masking)
         except LimpetError as problem:
             return refused_call(problem)
         client.greeted.add(session)
-        self._remember_shown(client, session, greeting.shown, value)
+        self._remember_shown(client, session, first.handoffs if first else (), value)
         reply = operation.render(value, masking)
-        first, client.remark = "\n\n".join(filter(None, (greeting.text, client.remark))), ""
-        return _tool_answer(reply, first, revision)
+        context = "\n\n".join(filter(None, (first.text if first else "", client.remark)))
+        client.remark = ""
+        return _tool_answer(reply, context, revision)
+
+    def _greeting(self, operation: str, session: str | None, client: ClientState) -> Greeting:
+        return greetings.greeting(self._hold.context(session, self._by), operation, client.since)
 
     def _remember_shown(
-        self, client: ClientState, session: str | None, shown: tuple[Handoff, ...], value: object
+        self, client: ClientState, session: str | None, handoffs: tuple[Handoff, ...], value: object
     ) -> None:
         """Handoffs that this result shows are used up by the next call."""
         ctx = self._hold.context(session, self._by)
         if isinstance(value, handoff.ReadHandoff) and value.handoff.written_by != ctx.session:
-            shown = (*shown, value.handoff)
-        if shown and not self._reader:
-            client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), shown))
+            handoffs = (*handoffs, value.handoff)
+        if handoffs and not self._reader:
+            client.unused = Instructions("", lambda: handoff.use(self._hold.context(session, self._by), handoffs))
 
     def _mark_used(self, client: ClientState) -> None:
         """A client that calls a tool has read the results of earlier calls, and the handoffs in them."""
@@ -336,7 +345,7 @@ class Surface:
 
     def _resource_text(self, uri: str, session: str | None) -> tuple[str, str] | None:
         if uri == "limpet://notes":
-            return _JSON, dumps(self._hold.call("list_notes", {}, session=session, by=self._by))
+            return _JSON, dumps(self._hold.call("list_notes", {"this_session": True}, session=session, by=self._by))
         if uri == "limpet://handoff":
             return _MARKDOWN, self._handoff()
         if uri == "limpet://notepad":

@@ -25,9 +25,10 @@ def before_compact(ctx: Context, checkpoint: str, source: str) -> None:
     """Record that the context is about to be compacted away. An earlier checkpoint stays if there is no new one."""
 
     def change(before: HookState) -> HookState:
+        state = before._replace(restore=True, standing=False)
         if not checkpoint:
-            return before._replace(restore=True)
-        return before._replace(restore=True, checkpoint=checkpoint, source=lowest(ctx.who, source), at=ctx.now)
+            return state
+        return state._replace(checkpoint=checkpoint, source=lowest(ctx.who, source), at=ctx.now)
 
     _edit(ctx, change, "before_compact")
 
@@ -46,12 +47,16 @@ def take(ctx: Context) -> bool:
     return taken == [True]
 
 
-def mark_shown(ctx: Context, pad: int) -> None:
+def mark_shown(ctx: Context, pad: int, *, standing: bool = False) -> None:
     """Record that the context was shown, with this version of the notepad. An archived session becomes active."""
     entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     before = _state(entry)
-    if before._replace(restore=False, pad=pad) != before or (entry is not None and entry.done):
-        _edit(ctx, lambda state: state._replace(restore=False, pad=pad), "show_context", activate=True)
+
+    def change(state: HookState) -> HookState:
+        return state._replace(restore=False, pad=pad, standing=standing or state.standing)
+
+    if change(before) != before or (entry is not None and entry.done):
+        _edit(ctx, change, "show_context", activate=True)
 
 
 def can_draft(ctx: Context) -> bool:

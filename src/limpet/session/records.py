@@ -64,6 +64,7 @@ class HookState(NamedTuple):
     source: str = ""  # the origin of the checkpoint, and when it was written
     at: int = 0
     pad: int = 0  # the version of the notepad that the model was last shown
+    standing: bool = False  # the conversation holds the context that was given, also when it is resumed
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "HookState":
@@ -73,6 +74,7 @@ class HookState(NamedTuple):
             str(record.get("source") or ""),
             int(record.get("at") or 0),
             int(record.get("pad") or 0),
+            bool(record.get("standing")),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -97,6 +99,7 @@ class SessionRecord(NamedTuple):
     outcome: str | None = None  # how a child ended
     result: str | None = None
     archived_at: int | None = None
+    capsule: Mapping[str, tuple[str, ...]] = EMPTY  # what a child gave besides its result
     hosted: HookState | None = None
     unknown: Mapping[str, Any] = EMPTY
 
@@ -114,6 +117,7 @@ class SessionRecord(NamedTuple):
             extra.get("outcome"),
             extra.get("result"),
             extra.get("archived_at"),
+            {name: tuple(items) for name, items in extra.get("capsule", {}).items()},
             HookState.from_json(hosted) if hosted else None,
             unknown_keys(extra, cls._fields),
         )
@@ -130,6 +134,7 @@ class SessionRecord(NamedTuple):
             "outcome": self.outcome,
             "result": self.result,
             "archived_at": self.archived_at,
+            "capsule": {name: list(items) for name, items in self.capsule.items()} or None,
             "hosted": None if self.hosted is None else self.hosted.to_json(),
         }
         return {**self.unknown, **{name: value for name, value in fields.items() if value is not None}}

@@ -40,6 +40,25 @@ def begin_session(ctx: Context, task: str = "") -> SessionInfo:
     return as_session(change.entry)
 
 
+def name_session(ctx: Context, name: str) -> None:
+    """Name a session that has no task, so that people recognise it. One that was not written to has no entry."""
+    entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
+    words = " ".join(name.split())
+    if entry is None or entry.content or not words:
+        return
+    text = words if len(words) <= limits.SESSION_NAME_CHARS else f"{words[: limits.SESSION_NAME_CHARS - 1]}…"
+
+    def decide(before: Entry | None) -> Draft | None:
+        return None if before is None or before.content else before.revised(content=text)
+
+    ctx.store.entries.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp("begin_session"))
+
+
+def is_unnamed(ctx: Context) -> bool:
+    entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
+    return entry is not None and not entry.content
+
+
 def archive_session(ctx: Context, id: str) -> SessionInfo:
     def decide(before: Entry | None) -> Draft | None:
         if before is None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
-from limpet.model import NOTE, SESSION, Draft, Entry
+from limpet.model import EMPTY, NOTE, SESSION, Draft, Entry
 from limpet.outputs import keep as output_keep
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.text.safe import as_data
+from limpet.window import transcript
+from limpet.window.messages import Message
+from limpet.window.plan.actions import EFFECT, READ, actions
+from limpet.window.plan.rules import groups
 
 COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED = "completed", "error", "token_limit_reached", "cancelled"
 OUTCOMES = (COMPLETED, FAILED, OUT_OF_TOKENS, CANCELLED)
@@ -37,6 +41,7 @@ class SessionOutcome(NamedTuple):
     id: str
     status: str
     result: str  # what it reported, its last text, or what went wrong
+    capsule: Mapping[str, tuple[str, ...]] = EMPTY  # lists besides, by name
 
 
 class Waited(NamedTuple):
@@ -69,13 +74,20 @@ def fork_session(ctx: Context, task: str, token_limit: int | None = None, model:
     return _make(ctx, task, True, record, "fork_session")
 
 
-def report_result(ctx: Context, result: str) -> SessionOutcome:
-    """End this session with its result. A session without a parent cannot report, and a child reports once."""
+def report_result(
+    ctx: Context, result: str, references: Sequence[str] = (), files: Sequence[str] = (), failed: Sequence[str] = ()
+) -> SessionOutcome:
+    """End this session with its result. A session without a parent cannot report, and a child reports once.
+
+    The parent also gets references to outputs, files that were touched and what failed: those that are named, and those
+    that the session's outputs and messages show.
+    """
     bounded("result", result, limits.RESULT_MAX_CHARS, "Keep the long part as an output and name its reference.")
     entry = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     if entry is None or not entry.session:
         raise errors.not_a_child(ctx.session)
-    return _end(ctx, ctx.session, COMPLETED, result, "report_result")
+    named = {"references": references, "files": files, "failed": failed}
+    return _end(ctx, ctx.session, COMPLETED, result, "report_result", named)
 
 
 def end_session(ctx: Context, id: str, outcome: str, result: str = "") -> SessionOutcome:
@@ -115,6 +127,20 @@ def capsule(ctx: Context) -> str:
     ]
     closing = "When the task is done, call report_result; only what you report reaches the parent."
     return "\n".join([HEADING, f"Task: {entry.content}", *lines, closing])
+
+
+def attach(ctx: Context, parent: str, task: str) -> None:
+    """Record that this session is a child of another one, which its host began by itself."""
+
+    def decide(before: Entry | None) -> Draft | None:
+        if before is not None and before.session:
+            return None
+        entry = before or _blank(ctx.session)
+        return entry.revised(content=entry.content or task, session=parent)
+
+    known_child = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
+    if known_child is None or not known_child.session:
+        ctx.store.entries.edit(ctx.scope, SESSION, ctx.session, decide, ctx.stamp("begin_session"))
 
 
 # --- creating and ending ----------------------------------------------------------------------------------------------
@@ -163,22 +189,52 @@ def _blank(session: str) -> Entry:
     return Entry(SESSION, session, "", "", (), False, False, "", {}, 0, 0, 0)
 
 
-def _end(ctx: Context, id: str, outcome: str, result: str, operation: str) -> SessionOutcome:
+def _end(
+    ctx: Context, id: str, outcome: str, result: str, operation: str, named: Mapping[str, Sequence[str]] = EMPTY
+) -> SessionOutcome:
+    capsule_lists = _capsule(ctx._replace(session=id), named)
+
     def decide(before: Entry | None) -> Draft:
         if before is None:
             raise _unknown(id)
         record = SessionRecord.from_json(before.extra)
         if record.outcome:
             raise errors.session_over(id, record.outcome)
-        ended = record._replace(outcome=outcome, result=result, archived_at=ctx.now)
+        ended = record._replace(outcome=outcome, result=result, archived_at=ctx.now, capsule=capsule_lists)
         return before.revised(done=True, extra=ended.to_json())
 
     return _outcome(ctx.store.entries.edit(ctx.scope, SESSION, id, decide, ctx.stamp(operation)).entry)
 
 
+def _capsule(ctx: Context, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """What the parent gets besides the result: what was named first, then what the session's own records show."""
+    calls = [action for group in _groups(ctx) for action in actions(group)]
+    outputs = ctx.store.outputs.list(ctx.scope, limits.LIST_MAX).outputs
+    noticed = {
+        "references": [f"hold://{output.id}" for output in outputs if output.session == ctx.session],
+        "files": [action.target for action in calls if action.kind in (READ, EFFECT) and not action.failure],
+        "failed": [f"{action.subject}: {action.failure}" for action in calls if action.failure],
+    }
+    lists = {
+        name: tuple(dict.fromkeys(_one_line(item) for item in (*named.get(name, ()), *items) if item.strip()))
+        for name, items in noticed.items()
+    }
+    return {name: items[: limits.CAPSULE_ITEMS] for name, items in lists.items() if items}
+
+
+def _groups(ctx: Context) -> list[list[Message]]:
+    """The session's messages, each call with its result."""
+    messages = [stored.message for stored in transcript.messages(ctx)]
+    return [[messages[index] for index in group] for group in groups(messages)]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[: limits.CAPSULE_ITEM_CHARS]
+
+
 def _outcome(entry: Entry) -> SessionOutcome:
     record = SessionRecord.from_json(entry.extra)
-    return SessionOutcome(entry.key, record.outcome or "active", record.result or "")
+    return SessionOutcome(entry.key, record.outcome or "active", record.result or "", record.capsule)
 
 
 def _session(ctx: Context, id: str) -> Entry:
@@ -197,7 +253,8 @@ def _unknown(id: str) -> errors.NotFound:
 
 def outcome_json(value: SessionOutcome) -> Json:
     name = "error" if value.status in (FAILED, CANCELLED) else "result"
-    return {"id": value.id, "status": value.status, name: value.result}
+    lists = {name: list(items) for name, items in value.capsule.items()}
+    return {"id": value.id, "status": value.status, name: value.result, **lists}
 
 
 def waited_json(value: Waited) -> Json:

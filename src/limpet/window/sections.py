@@ -66,7 +66,7 @@ def read_stable(ctx: Context, line: str | None = None) -> StableSections:
     first = handoff.section(ctx, handoff.waiting(ctx, line), HANDOFF_TOKENS - NAMED_TOKENS, tokens.count)
     pinned = tuple(pins.pinned_memory(ctx))
     remembered, summary = digest.digest(ctx).text, skills.summary(ctx).text
-    return StableSections(first.shown, first.text, remembered, pinned, summary, tree.capsule(ctx), _journal(ctx))
+    return StableSections(first.in_full, first.text, remembered, pinned, summary, tree.capsule(ctx), _journal(ctx))
 
 
 def _journal(ctx: Context) -> str:

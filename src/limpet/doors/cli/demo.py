@@ -184,7 +184,7 @@ class _Story:
     def _look_back(self, hold: Limpet) -> None:
         """Read what is in the store after two sessions, by the same calls as any program."""
         later = hold.session("wednesday")
-        notes = later.notes.search("two tokens of lookahead", session_id="*").notes
+        notes = later.notes.search("two tokens of lookahead").notes
         plan = hold.session("monday").notepad
         for name, survived, how in (
             (

@@ -133,6 +133,8 @@ def run(cli: Invocation, **values: Any) -> int:
         arguments["session"] = cli.session
     elif session is None:
         session = cli.session_for(command.calls_for)
+    if command.calls_for == READING and cli.session and operation.every_session:
+        arguments["this_session"] = True  # a person who names a session means that one
     arguments |= command.fixed
     masking = Masking(cli.keep_secret)
     value = cli.hold.run(operation, arguments, session, BY, masking)

@@ -28,6 +28,8 @@ from limpet.importers import conversations, facts, memory_tools
 from limpet.importers import transcripts as transcript_files
 from limpet.model import Scope
 from limpet.redaction import Masking
+from limpet.session import sessions
+from limpet.window.messages import USER
 
 Json = dict[str, Any]
 TOOLS = tuple(memory_tools.READERS)
@@ -276,6 +278,9 @@ def _transcript(cli: Invocation, path: str, dry_run: bool, masking: Masking) -> 
         progress=lambda count: progress.show(f"{count:,} of {total:,} messages kept"),
     )
     progress.end()
+    if not dry_run:
+        asked = (message.text() for message in transcript.messages if message.role == USER)
+        sessions.name_session(cli.hold.context(session, "import", masking), transcript.title or next(asked, ""))
     return {
         "file": os.path.abspath(path),
         "client": transcript.client,

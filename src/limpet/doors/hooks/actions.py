@@ -16,28 +16,30 @@ from limpet import limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, session_name
 from limpet.clients import session_id
-from limpet.clients.base import HookAnswer, HookEvent
+from limpet.clients.base import HookAnswer, HookEvent, a_text
 from limpet.doors.hooks import triage
 from limpet.doors.hooks.triage import OWN_PREFIX, SHOWN, Hook, Outcome, end_action, keep_action
 from limpet.errors import LimpetError, NotFound
-from limpet.model import AGENT, FILE, Scope
+from limpet.model import AGENT, FILE, SESSION, Scope
 
 if TYPE_CHECKING:
     from limpet import wiring
     from limpet.catalogue import table
     from limpet.doors.hooks import fitting, summary
+    from limpet.importers import conversations
     from limpet.journal import recover
     from limpet.memory import digest, handoff
     from limpet.outputs import keep as outputs
-    from limpet.session import hook_state, notepad, pins, records, sessions
+    from limpet.session import hook_state, notepad, pins, records, sessions, tree
     from limpet.text import safe
 else:
     wiring, table = map(LateModule, ("wiring", "catalogue.table"))
     outputs, recover = map(LateModule, ("outputs.keep", "journal.recover"))
+    conversations = LateModule("importers.conversations")
     fitting, summary = map(LateModule, ("doors.hooks.fitting", "doors.hooks.summary"))
     digest, handoff, safe = map(LateModule, ("memory.digest", "memory.handoff", "text.safe"))
     hook_state, notepad, pins = map(LateModule, ("session.hook_state", "session.notepad", "session.pins"))
-    records, sessions = map(LateModule, ("session.records", "session.sessions"))
+    records, sessions, tree = map(LateModule, ("session.records", "session.sessions", "session.tree"))
 
 BY = "agent/hook"
 LOCK_SHARE = 0.8  # of the time limit of a hook
@@ -48,7 +50,7 @@ def opened(hook: Hook) -> Context:
     """The store of the project, opened once for a hook."""
     if hook.context is None:
         chosen = hook.settings
-        session = hook.event.session or chosen.session or session_id() or "hooks"
+        session = hook.event.own_session[: limits.SESSION_MAX_CHARS] or chosen.session or session_id() or "hooks"
         hook.context = Context(
             wiring.choose_store(
                 chosen.store,
@@ -81,6 +83,9 @@ def restore(hook: Hook) -> Outcome:
     new = event.name == "session-start" and event.source in NEW_SESSION and not event.subagent
     ctx = opened(hook)
     first = handoff.section(ctx, hook_state.handoffs_for(ctx, new=new), limits.HANDOFF_SHOWN_CHARS)
+    if event.source == "resume" and event.client.keeps_context and hook_state.read(ctx).standing:
+        # The conversation has the rest already; another copy would be paid for with every request.
+        return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
     pad = notepad.read_notepad(ctx)
     tasks = [f"Open task: {task.content}" for task in records.open_tasks(ctx)]
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
@@ -101,10 +106,10 @@ def restore(hook: Hook) -> Outcome:
 
     def after() -> None:
         if new and event.client.passes_context:
-            shown = [item for item in first.shown if fitting.holds(text, safe.as_data(item.content, item.origin))]
-            handoff.mark_shown(ctx, shown)
-            hook.shown.set(SHOWN if shown else "")
-        hook_state.mark_shown(ctx, pad.version)
+            in_full = [item for item in first.in_full if fitting.holds(text, safe.as_data(item.content, item.origin))]
+            handoff.mark_shown(ctx, in_full)
+            hook.handoff_mark.set(SHOWN if in_full else "")
+        hook_state.mark_shown(ctx, pad.version, standing=bool(text) and event.client.keeps_context)
 
     return Outcome(HookAnswer(text), after)
 
@@ -127,9 +132,9 @@ def _journal(ctx: Context) -> str:
 
 
 def work(hook: Hook) -> Outcome:
-    """The session has done work: the handoffs that it was shown are used up."""
-    handoff.use_shown(opened(hook))
-    hook.shown.set("")
+    """The session, or a sub-agent in it, has done work: the handoffs that it was shown are used up."""
+    handoff.use_shown(opened(hook)._replace(session=session_name(hook.event.session)))
+    hook.handoff_mark.set("")
     return Outcome(next_action=triage.after_work(hook))
 
 
@@ -141,6 +146,7 @@ def restore_late(hook: Hook) -> Outcome:
 def prompt(hook: Hook) -> Outcome:
     """Before a prompt: see whether a compaction removed the context, or another writer changed the notepad."""
     ctx = opened(hook)
+    sessions.name_session(ctx, a_text(hook.event.payload.get("prompt")))
     if hook_state.take(ctx):
         return Outcome(next_action="restore")
     return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
@@ -160,16 +166,22 @@ def show_notepad(hook: Hook) -> Outcome:
 
 
 def name_session(hook: Hook) -> Outcome:
-    """For agents that do not give a server the session: add it to the arguments of a call of Limpet's own tools."""
+    """For agents that do not give a server the session: add it to the arguments of a call of Limpet's own tools.
+
+    A sub-agent works in a session of its own. It may read that of its parent, and does not write there.
+    """
     event = hook.event
     arguments = json.loads(event.arguments or "{}")
     try:
-        operation = table.find(event.tool.rpartition(OWN_PREFIX)[2])
+        operation = table.find(event.tool.rpartition(OWN_PREFIX)[2].lstrip("_"))
     except LimpetError:
         return Outcome()  # another server's tool
-    if not operation.in_session or arguments.get("session_id"):
+    reads_another = operation.read_only and bool(arguments.get("session_id"))
+    if not operation.in_session or reads_another or (arguments.get("session_id") and not event.subagent):
         return Outcome()
-    return Outcome(HookAnswer(arguments={**arguments, "session_id": event.session}))
+    if event.parent_session and hook.store_exists():
+        tree.attach(opened(hook), event.parent_session, a_text(event.payload.get("agent_type")))
+    return Outcome(HookAnswer(arguments={**arguments, "session_id": event.own_session}))
 
 
 def keep(hook: Hook) -> Outcome:
@@ -179,29 +191,42 @@ def keep(hook: Hook) -> Outcome:
     return Outcome() if kept.output is None else Outcome(HookAnswer(output=kept.text))
 
 
+def keep_for_subagent(hook: Hook) -> Outcome:
+    """The same for a sub-agent that has used Limpet's tools: others may not have the one that reads references."""
+    ctx = opened(hook)
+    known_child = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
+    return Outcome(next_action="keep" if known_child is not None and known_child.session else "")
+
+
 # --- compactions and ends ---------------------------------------------------------------------------------------------
 
 
 def checkpoint(hook: Hook) -> Outcome:
     """Before a compaction: keep a summary of the conversation, and note that the context has to be given back."""
-    text, source = summary.checkpoint(hook.event.transcript)
+    talk = summary.summarise(hook.event.transcript)
+    text, source = summary.checkpoint(talk)
     if text or hook.store_exists():
         hook_state.before_compact(opened(hook), text, source)
+    if text:  # it says that what it leaves out can be searched for
+        conversations.add_messages(opened(hook), talk.messages)
     return Outcome()
 
 
 def stop(hook: Hook) -> Outcome:
     """After a turn: see whether a handoff must be drafted. Agents do not announce every end of a session."""
-    needed = not hook.store_exists() or hook_state.can_draft(opened(hook))
+    needed = not hook.store_exists() or hook_state.can_draft(opened(hook)) or sessions.is_unnamed(opened(hook))
     return Outcome(next_action="draft" if needed else end_action(hook))
 
 
 def draft(hook: Hook) -> Outcome:
-    """Draft a handoff for a session that did some work and wrote none."""
+    """Draft a handoff for a session that did some work and wrote none, and name a session without a task."""
     ctx = opened(hook)
-    text, source = summary.draft(ctx, hook.event.transcript)
+    talk = summary.summarise(hook.event.transcript)
+    text, source = summary.draft(ctx, talk)
     if text:
         hook_state.draft_handoff(ctx, text, source)
+    if hook.store_exists():
+        sessions.name_session(ctx, talk.name)
     return Outcome(next_action=end_action(hook))
 
 

@@ -17,6 +17,8 @@ from limpet.window.plan import facts
 from limpet.window.plan.rules import groups
 from limpet.window.transcript import masked
 
+KEPT = ", but kept and searchable"  # what facts.summarise says of what it leaves out
+NO_TRANSCRIPT = transcripts.Transcript("", "", "", (), 0, ())
 REQUEST_CHARS = 1_000  # of the last request, which is repeated word for word
 OPEN_ITEMS = 20  # of the notepad in a draft; the next session can read the rest
 HEADING = "## What the conversation said before it was compacted (gathered by Limpet, without a model)"
@@ -27,33 +29,37 @@ class Summary(NamedTuple):
     text: str
     worked: bool  # whether a tool was called
     source: str  # provenance: the least trusted of those who spoke
+    name: str  # by which people recognise the session
+    messages: tuple[Message, ...]
 
 
 def summarise(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
     """The summary of a transcript. A missing or unreadable file counts as an empty one."""
     try:
-        # Masked before it is shortened: half a secret would not be recognised.
-        messages = tuple(masked(Masking(), message) for message in transcripts.tail(path)) if path else ()
+        end = transcripts.tail(path) if path else NO_TRANSCRIPT
     except OSError:
-        messages = ()
+        end = NO_TRANSCRIPT
+    # Masked before it is shortened: half a secret would not be recognised.
+    messages = tuple(masked(Masking(), message) for message in end.messages)
     gathered = facts.merge(facts.gather([messages[index] for index in group]) for group in groups(messages))
     text = facts.summarise(gathered, budget) if gathered else ""
     source = TOOL if any(message.results() for message in messages) else AGENT
-    return Summary(_last_request(messages), text, any(message.calls() for message in messages), source)
+    asked = _requests(messages)
+    last, name = asked[-1] if asked else "", end.title or (asked[0] if asked else "")
+    worked = any(message.calls() for message in messages)
+    return Summary(_shortened(last), text, worked, source, name, end.messages)
 
 
-def checkpoint(path: str) -> tuple[str, str]:
+def checkpoint(talk: Summary) -> tuple[str, str]:
     """The text for the context after a compaction, empty if nothing is known, and its provenance."""
-    talk = summarise(path)
     request = f"Last request: {talk.request}" if talk.request else ""
     parts = [part for part in (request, talk.text) if part]
     return ("\n".join([HEADING, *parts]) if parts else ""), talk.source
 
 
-def draft(ctx: Context, path: str) -> tuple[str, str]:
+def draft(ctx: Context, talk: Summary) -> tuple[str, str]:
     """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
     pad = notepad.read_notepad(ctx)
-    talk = summarise(path)
     if not (pad.content.strip() or talk.worked):
         return "", talk.source
     items = facts.merge([facts.gather([user(pad.content)])]).get(facts.OPEN, [])
@@ -68,7 +74,7 @@ def draft(ctx: Context, path: str) -> tuple[str, str]:
     if blockers:
         parts.append("\n".join(["Blocked by:", *(f"- {blocker}" for blocker in blockers)]))
     if talk.text:
-        parts.append(talk.text)
+        parts.append(talk.text.replace(KEPT, ""))  # a turn's end stores no messages
     return "\n\n".join(parts), lowest(talk.source, pad.origin, *([FILE] if blockers else []))
 
 
@@ -80,7 +86,10 @@ def _blockers(ctx: Context) -> tuple[str, ...]:
         return ()
 
 
-def _last_request(messages: tuple[Message, ...]) -> str:
-    requests = [text for message in messages if message.role == USER and (text := " ".join(message.text().split()))]
-    last = requests[-1] if requests else ""
-    return last if len(last) <= REQUEST_CHARS else f"{last[: REQUEST_CHARS - 1]}…"
+def _requests(messages: tuple[Message, ...]) -> list[str]:
+    """What the user said, each in one line."""
+    return [text for message in messages if message.role == USER and (text := " ".join(message.text().split()))]
+
+
+def _shortened(request: str) -> str:
+    return request if len(request) <= REQUEST_CHARS else f"{request[: REQUEST_CHARS - 1]}…"

@@ -74,7 +74,7 @@ class Hook:
         self.event = event
         self.settings = settings
         self.context: Context | None = None  # set when the store is first opened
-        self.shown = ShownMark(event, settings)
+        self.handoff_mark = ShownMark(event, settings)
 
     def store_exists(self) -> bool:
         """A hook that only reads does not create a store."""
@@ -83,19 +83,19 @@ class Hook:
 
 def worked(hook: Hook) -> bool:
     """Whether this event shows that a session has worked since it was shown a handoff."""
-    state = hook.shown.read()
+    state = hook.handoff_mark.read()
     match hook.event.name:
         case "after-tool" | "stop":
             return bool(state)
         case "prompt":
             if state == SHOWN:
-                hook.shown.set(PROMPTED)
+                hook.handoff_mark.set(PROMPTED)
             return state == PROMPTED  # the one before was answered
         case "session-end":
             if state == PROMPTED and not hook.event.client.announces_turns:
                 return True
             if state:
-                hook.shown.set("")
+                hook.handoff_mark.set("")
     return False
 
 
@@ -111,7 +111,7 @@ def after_work(hook: Hook) -> str:
 def after_tool(hook: Hook) -> str:
     event = hook.event
     if event.subagent:
-        return ""  # it may not have the tool that reads references
+        return "keep_for_subagent" if hook.store_exists() and keep_action(hook) else ""
     if event.client.silent_compaction and hook.store_exists():
         return "restore_late"
     return keep_action(hook)
@@ -127,7 +127,10 @@ def keep_action(hook: Hook) -> str:
 
 
 def before_tool(hook: Hook) -> str:
-    return "name_session" if OWN_PREFIX in hook.event.tool and hook.event.session else ""
+    event = hook.event
+    if OWN_PREFIX not in event.tool or not event.session:
+        return ""
+    return "" if event.client.tells_session and not event.subagent else "name_session"
 
 
 def before_model(hook: Hook) -> str:

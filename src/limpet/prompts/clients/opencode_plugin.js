@@ -31,10 +31,10 @@ function hook(event, payload, directory) {
 export const Limpet = async ({ directory }) => {
   const sources = new Map() // why a session needs its context: it began here, or was compacted; otherwise it is resumed
   const contexts = new Map() // what a session was given. The same words until something happened, so that caches hold.
-  const children = new Set() // sessions of sub-agents
+  const children = new Map() // sessions of sub-agents, with the session that began each
 
   const tell = (event, session, more = {}) => {
-    const child = children.has(session) ? { agent_id: session } : {}
+    const child = children.has(session) ? { agent_id: session, parent_session_id: children.get(session) } : {}
     return hook(event, { session_id: session, cwd: directory, ...child, ...more }, directory)
   }
 
@@ -55,7 +55,7 @@ export const Limpet = async ({ directory }) => {
       const { info, sessionID } = event.properties ?? {}
       if (event.type === "session.created") {
         sources.set(info.id, "startup")
-        if (info.parentID) children.add(info.id)
+        if (info.parentID) children.set(info.id, info.parentID)
       } else if (event.type === "session.compacted") {
         compacted(sessionID)
       } else if (event.type === "session.idle" && !children.has(sessionID)) {
@@ -68,8 +68,9 @@ export const Limpet = async ({ directory }) => {
       const found = await contexts.get(sessionID)
       if (found) output.system.push(found)
     },
-    "chat.message": async ({ sessionID }) => {
-      if ((await tell("prompt", sessionID)).context) contexts.delete(sessionID) // somebody else changed the notepad
+    "chat.message": async ({ sessionID }, { parts }) => {
+      const prompt = (parts ?? []).map((part) => part.text ?? "").join("\n")
+      if ((await tell("prompt", sessionID, { prompt })).context) contexts.delete(sessionID) // somebody else changed the notepad
     },
     "tool.execute.before": async ({ tool, sessionID }, output) => {
       if (!tool.startsWith("limpet_")) return

@@ -19,7 +19,7 @@ TAGS_SHOWN = 40
 def notes(view: View) -> DrawnPage:
     tag, query, session = view.param("tag"), view.param("q"), view.param("session")
     done = view.param("done") == "yes"
-    counted = view.run("list_tags", session or "*")
+    counted = view.run("list_tags", session or "*", this_session=bool(session))
     if tag or query or session:
         matches, related, older, words = _search(view, tag, query, session, done)
     else:
@@ -53,7 +53,7 @@ def _search(
     page = view.number("page") or 0
     limit = min(limits.LIST_MAX, (page + 1) * limits.DASHBOARD_PAGE)
     arguments = {"query": query, "tags": [tag] if tag else [], "include_done": done, "limit": limit}
-    reply = view.run("search_notes", session or "*", **arguments)
+    reply = view.run("search_notes", session or "*", this_session=bool(session), **arguments)
     page_notes = list(reply.notes[page * limits.DASHBOARD_PAGE :])
     following = reply.left_out and limit < limits.LIST_MAX
     words = f"{len(reply.notes) + reply.left_out:,} found"
