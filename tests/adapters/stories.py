@@ -6,14 +6,19 @@ A framework is given by its driver of bench/frameworks: a class called with a mo
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
 from limpet.api import Limpet
+from limpet.stores.sqlite.lock import WriteLock
+from limpet.stores.sqlite.store import SqliteStore
 from limpet.window.messages import Message
 from limpet.window.plan.rules import unpaired
 
@@ -48,6 +53,12 @@ def steps(*script: Say | Do | Callable[[Window], Say | Do]) -> Model:
 def kept(hold: Limpet, thread: str) -> list[Message]:
     """The conversation as the store has it, read by somebody who comes later."""
     return hold.session(thread).window.messages()
+
+
+def session_of(agent: Any, thread: str) -> str:
+    """The session of a conversation of this framework."""
+    naming = getattr(agent, "session_of", None)
+    return thread if naming is None else str(naming(thread))
 
 
 def folds(hold: Limpet) -> list[str]:
@@ -87,8 +98,8 @@ async def notes_survive_compaction(drive: Driver, hold: Limpet) -> None:
     assert all(MARK in text(window) for window in agent.windows[1:])
     assert all(REQUEST in text(window) for window in agent.windows)
     assert not any("row 3-150 " in text(window) for window in agent.windows), "no big result is ever shown whole"
-    assert [note.content for note in hold.session("records").notes.list()] == [MARK]
-    assert kept(hold, "records")[-1].text() == told
+    assert [note.content for note in hold.session(session_of(agent, "records")).notes.list()] == [MARK]
+    assert kept(hold, session_of(agent, "records"))[-1].text() == told
 
 
 async def a_handoff_arrives_once(drive: Driver, hold: Limpet) -> None:
@@ -107,7 +118,7 @@ async def our_errors_are_results(drive: Driver, hold: Limpet) -> None:
     """A call that Limpet refuses is told to the model, in the words of every door."""
     agent: Framework = drive(steps(Do("add_note", {"content": ""}), lambda window: Say(text(window))), [fetch], hold)
     assert "content" in await agent.run("Note nothing.", "empty")
-    assert hold.session("empty").notes.list() == ()
+    assert hold.session(session_of(agent, "empty")).notes.list() == ()
 
 
 async def the_conversation_goes_on(drive: Driver, hold: Limpet) -> None:
@@ -115,7 +126,7 @@ async def the_conversation_goes_on(drive: Driver, hold: Limpet) -> None:
     agent: Framework = drive(steps(Do("fetch", {"number": 1}), Say("One."), Say("Two.")), [fetch], hold)
     await agent.run("First.", "talk")
     await agent.run("Second.", "talk")
-    said = [message.text() for message in kept(hold, "talk") if message.text()]
+    said = [message.text() for message in kept(hold, session_of(agent, "talk")) if message.text()]
     assert said == ["First.", "One.", "Second.", "Two."]
     assert folds(hold) == []
 
@@ -138,13 +149,51 @@ async def a_cancelled_run_leaves_no_half_pair(drive: Driver, hold: Limpet) -> No
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert not unpaired(kept(hold, "cancelled"))
-    assert any(message.results() for message in kept(hold, "cancelled")), "what was done before is kept"
+    stored = kept(hold, session_of(agent, "cancelled"))
+    assert not unpaired(stored)
+    assert any(message.results() for message in stored), "what was done before is kept"
     assert await agent.run("Go on.", "cancelled") == "Here again."
-    assert not unpaired(kept(hold, "cancelled"))
+    assert not unpaired(kept(hold, session_of(agent, "cancelled")))
+
+
+async def a_store_in_trouble_costs_no_answer(drive: Driver, hold: Limpet) -> None:
+    """Another process locks the store while the model answers: the answer is delivered, and stored with the next."""
+    place = os.path.join(hold.root, "busy.db")
+    lock = WriteLock(place, "the store")
+
+    def while_locked(window: Window) -> Say:
+        lock.acquire(1)
+        return Say("Paid for.")
+
+    with Limpet(SqliteStore(place, lock_wait=0.5), hold.scope) as busy:
+        busy.session("before").handoff.write("Go on with record 4.")  # marking it as used is a write too
+        agent: Framework = drive(steps(while_locked, Say("And again.")), [fetch], busy)
+        with logged() as warnings:
+            assert await agent.run("First.", "locked") == "Paid for."
+        lock.release()
+        lock.close()
+        assert any("has held the write lock" in line for line in warnings), "the person is told"
+        assert await agent.run("Second.", "locked") == "And again."
+        said = [message.text() for message in kept(busy, session_of(agent, "locked"))]
+        assert said == ["First.", "Paid for.", "Second.", "And again."]
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """What Limpet logs."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("limpet")
+    log.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        log.removeHandler(handler)
 
 
 STORIES = (
+    a_store_in_trouble_costs_no_answer,
     notes_survive_compaction,
     a_handoff_arrives_once,
     our_errors_are_results,

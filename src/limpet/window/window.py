@@ -40,8 +40,18 @@ RATIOS = (0.5, 2.5)  # bounds for scaling the estimate to a provider's count; be
 
 
 class Window:
-    def __init__(self, context: Callable[[], Context], *, count: Count | None = None) -> None:
+    """`context` is the session of the transcript; `working` is the one whose notepad, pins and handoff are shown, if
+    several agents with a transcript each work in one session."""
+
+    def __init__(
+        self,
+        context: Callable[[], Context],
+        *,
+        count: Count | None = None,
+        working: Callable[[], Context] | None = None,
+    ) -> None:
         self._context = context
+        self._working = working or context
         self._conversation = Conversation(count or Meter().message)
         self._stable: StableSections | None = None
         self._request: tuple[Message, ...] = ()  # the last one, as the transcript has it
@@ -69,10 +79,11 @@ class Window:
         prompt, talk = split(self._as_stored(messages))
         self._conversation.refresh(ctx)
         self._conversation.reconcile(ctx, talk)
-        stable = self._stable or sections.read_stable(ctx)
+        working = self._working()
+        stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
         step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise)
-        runner = StepRunner(ctx, self._conversation, stable, step_input)
+        runner = StepRunner(ctx, self._conversation, stable, step_input, working)
         step = runner.run()
         self._stable = runner.stable
         common = shared(self._request, step.messages)
@@ -86,7 +97,7 @@ class Window:
         if used is not None:
             self._calibrate(used)
         if self._stable is not None and self._stable.handoff is not None:
-            handoff.use_handoff(self._context(), self._stable.handoff)
+            handoff.use_handoff(self._working(), self._stable.handoff)
 
     @property
     def shows_handoff(self) -> bool:
