@@ -15,7 +15,7 @@ from google.genai import types
 
 from bench.frameworks.script import Do, Shown, Tool, Window, size
 from bench.frameworks.script import Model as Script
-from limpet.adapters.google_adk import LimpetPlugin
+from limpet.adapters.google_adk import LimpetPlugin, session_of
 from limpet.api import Limpet
 
 
@@ -60,6 +60,9 @@ class GoogleADK:
         self.agent = LlmAgent(name="scripted", model=llm, tools=list(tools))
         app = App(name="app", root_agent=self.agent, plugins=[LimpetPlugin(memory, **options)])
         self.runner = InMemoryRunner(app=app)
+
+    def session_of(self, thread: str) -> str:
+        return session_of("app", "u", thread)
 
     async def run(self, request: str, thread: str) -> str:
         sessions = self.runner.session_service

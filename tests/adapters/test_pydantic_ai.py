@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, RootModel
 from pydantic_ai import Agent, ModelRetry, ToolReturn
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
@@ -71,6 +74,47 @@ def test_big_values_become_references_and_metadata_stays(hold: Limpet) -> None:
     assert "1,000" in str(first.content)
     assert str(second.content).startswith("📁 Output cached: ")
     assert second.metadata == {"number": 2}
+
+
+class Row(BaseModel):
+    row: int
+    at: datetime.date = datetime.date(2026, 11, 18)
+
+
+@dataclass
+class Table:
+    rows: list[Row]
+
+
+@pytest.mark.parametrize("kind", ["model", "models", "dataclass", "inside"])
+def test_typed_results_become_references_too(kind: str, hold: Limpet) -> None:
+    rows = [Row(row=row) for row in range(1_000)]
+    values = {"model": RootModel(rows), "models": rows, "dataclass": Table(rows), "inside": {"rows": rows}}
+
+    def read_rows(number: int) -> Any:
+        """All rows."""
+        return values[kind]
+
+    agent = PydanticAI(stories.steps(Do("read_rows", {"number": 1}), Say("Read.")), [read_rows], hold)
+    (part,) = returned(run(agent).all_messages())
+    assert str(part.content).startswith("📁 Output cached: ")
+    (output,) = hold.session("t").outputs.list().outputs
+    text = hold.session("t").outputs.read_content(output.id)
+    assert '{"row":999,"at":"2026-11-18"}' in text, "as the framework would have shown it"
+
+
+def test_pictures_stay_where_a_big_text_becomes_a_reference(hold: Limpet) -> None:
+    picture = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+
+    def shoot(number: int) -> list[Any]:
+        """Take a picture and describe it."""
+        return [stories.fetch(number), picture]
+
+    agent = PydanticAI(stories.steps(Do("shoot", {"number": 1}), Say("Seen.")), [shoot], hold)
+    (part,) = returned(run(agent).all_messages())
+    content: Any = part.content
+    assert content[0].startswith("📁 Output cached: ")
+    assert content[1] == picture
 
 
 def test_a_reference_is_an_argument(hold: Limpet) -> None:

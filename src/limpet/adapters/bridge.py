@@ -205,6 +205,7 @@ class BridgedSession(Generic[N]):
         self.native_map = native_map
         self.lock = RLock()
         self.warned = False  # whether the last request contained a warning
+        self.request: list[Any] = []  # the framework's last request, where it is needed with the answer
 
 
 class NativeMap(Generic[N]):

@@ -20,7 +20,6 @@ from limpet import errors
 from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
-from limpet.outputs.methods import result_text
 from limpet.window.messages import (
     ASSISTANT,
     SYSTEM,
@@ -56,6 +55,7 @@ try:
         ToolReturn,
         ToolReturnPart,
         UserPromptPart,
+        is_multi_modal_content,
     )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
@@ -146,14 +146,17 @@ class LimpetMemory(AbstractCapability[Any]):
     ) -> Any:
         """The result, or a reference if it is big. The parts for the application stay as they are."""
         value = result.return_value if isinstance(result, ToolReturn) else result
-        text = result_text(value)
-        if text is None:
-            return result
-        session = self._session(ctx).session
-        reference = await self._bridge.akeep_result(session, call.tool_name, text, call.args_as_json_str())
-        if reference is None:
-            return result
-        return replace(result, return_value=reference) if isinstance(result, ToolReturn) else reference
+        session, arguments = self._session(ctx).session, call.args_as_json_str()
+
+        async def replaced(content: Any) -> Any:
+            text = _as_shown(call, content)
+            return await self._bridge.akeep_result(session, call.tool_name, text, arguments) or content
+
+        if isinstance(value, list) and any(map(is_multi_modal_content, value)):
+            after: Any = [piece if is_multi_modal_content(piece) else await replaced(piece) for piece in value]
+        else:
+            after = await replaced(value)
+        return replace(result, return_value=after) if isinstance(result, ToolReturn) else after
 
     def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> Tool[Any]:
         async def run(ctx: RunContext[Any], **arguments: Any) -> str:
@@ -166,6 +169,16 @@ class LimpetMemory(AbstractCapability[Any]):
 
     def _session(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
         return self._bridge.session(ctx.conversation_id)
+
+
+def _as_shown(call: ToolCallPart, value: Any) -> str:
+    """A result as the model would read it; empty for a picture and for what the framework cannot show."""
+    if is_multi_modal_content(value):
+        return ""
+    try:
+        return ToolReturnPart(call.tool_name, value, call.tool_call_id).model_response_str()
+    except ValueError:
+        return ""  # the framework will say so itself
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
