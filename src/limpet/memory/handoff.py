@@ -7,7 +7,7 @@ from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.model import HANDOFF, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from limpet.store import Listing
-from limpet.text.safe import as_data
+from limpet.text.safe import as_data, without_blank_ends
 
 MAIN = "main"  # the line of work when none is named
 HEADING = "## Handoff from the last session"
@@ -34,7 +34,7 @@ def leave(ctx: Context, content: str, line: str, sources: tuple[str, ...] = ()) 
 
 def checked(content: str) -> str:
     advice = "Keep what the next session needs first."
-    return bounded("handoff", content.strip(), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
+    return bounded("handoff", without_blank_ends(content), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
 
 
 def read_handoff(ctx: Context, line: str = MAIN) -> Handoff:

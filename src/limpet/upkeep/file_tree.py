@@ -25,6 +25,7 @@ from limpet.outputs import read as output_read
 from limpet.session import notepad
 from limpet.store import DELETE, Decide, Delete, Listing
 from limpet.text import tokens
+from limpet.text.safe import without_blank_ends
 
 ROOT = "/memories"
 FOLDER = "folder"
@@ -241,7 +242,7 @@ def create_file(ctx: Context, path: str, text: str) -> str:
         case "note":
             if ctx.store.entries.read(ctx.scope, NOTE, where.key) is not None:
                 raise errors.file_exists(where.path)
-            return f"{ROOT}/{NOTES}/{notes.add_note(ctx, text.strip()).note.id}{NOTE_END}"
+            return f"{ROOT}/{NOTES}/{notes.add_note(ctx, without_blank_ends(text)).note.id}{NOTE_END}"
         case "handoff":
             handoff.write_session_handoff(ctx, text)  # replaces the previous one
         case "notepad":
@@ -358,7 +359,7 @@ def _changed(ctx: Context, where: TreePath, change: Change) -> Decide:
             return Draft(_memory_text(text), before.session, before.tags, before.done, before.pinned, extra)
         if where.kind == HANDOFF:
             return Draft(handoff.checked(text), ctx.session, extra={"written_at": ctx.now})
-        checked = notes.checked(ctx, text.strip())
+        checked = notes.checked(ctx, without_blank_ends(text))
         return Draft(checked, before.session, before.tags, before.done, before.pinned, before.extra)
 
     return decide
@@ -366,7 +367,7 @@ def _changed(ctx: Context, where: TreePath, change: Change) -> Decide:
 
 def _memory_text(text: str) -> str:
     advice = "Split it over several files."
-    return bounded("file", text.strip(), limits.MEMORY_MAX_CHARS, advice, blank="Write what is to be kept.")
+    return bounded("file", without_blank_ends(text), limits.MEMORY_MAX_CHARS, advice, blank="Write what is to be kept.")
 
 
 def _deletion(where: TreePath) -> Decide:
