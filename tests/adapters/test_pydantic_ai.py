@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, RootModel
-from pydantic_ai import Agent, ModelRetry, ToolReturn
+from pydantic_ai import Agent, ModelRetry, RunContext, ToolReturn
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -21,6 +21,8 @@ from bench.frameworks.pydantic_ai import PydanticAI
 from bench.frameworks.script import Do, Say
 from limpet.adapters.pydantic_ai import LimpetMemory
 from limpet.api import Limpet
+from limpet.model import MESSAGE, Entry
+from limpet.store import Listing
 from limpet.window.messages import Media
 
 
@@ -173,6 +175,37 @@ def test_pictures_are_counted_and_sent_as_they_are(hold: Limpet) -> None:
     assert list(request.parts[0].content)[1] is picture  # type: ignore[union-attr, arg-type]
     (kept,) = [part for part in stories.kept(hold, "t")[0].parts if isinstance(part, Media)]
     assert kept.kind == "image/png"
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one capability", "two capabilities"])
+def test_a_sub_agent_in_the_conversation_has_a_line_of_its_own(shared: bool, hold: Limpet) -> None:
+    """It is run by a tool with the parent's conversation id, so that notes are shared. The talk of each stays whole."""
+    turns = 6
+    note = Do("add_note", {"content": stories.MARK})
+    inner = PydanticAI(stories.steps(note, *(Say(f"Answer {turn}.") for turn in range(turns))), [], hold)
+    capability = LimpetMemory(hold)
+    expert = Agent(inner.agent.model, capabilities=[capability if shared else LimpetMemory(hold)])
+
+    async def ask(ctx: RunContext[Any], number: int) -> str:
+        """Ask the expert."""
+        answer = await expert.run(f"Question {number}.", conversation_id=ctx.conversation_id)
+        return str(answer.output)
+
+    outer = PydanticAI(stories.steps(*(Do("ask", {"number": turn}) for turn in range(turns)), Say("Done.")), [], None)
+    agent: Any = Agent(outer.agent.model, tools=[ask], capabilities=[capability])
+    agent.run_sync("Go.", conversation_id="t")
+    kept = stories.kept(hold, "t")
+    assert len(kept) == 1 + 2 * turns + 1
+    assert stories.folds(hold) == []
+    assert [note.content for note in hold.session("t").notes.list()] == [stories.MARK]
+    lines = {f"t/ask:call_{turn + 1}" for turn in range(turns)}
+    assert [message.text() for message in stories.kept(hold, "t/ask:call_2")] == ["Question 1.", "Answer 1."]
+    assert {entry.session for entry in messages(hold)} == {"t", *lines}
+    assert len(messages(hold)) == len(kept) + 2 * turns + 2
+
+
+def messages(hold: Limpet) -> tuple[Entry, ...]:
+    return hold.store.entries.list(hold.scope, Listing((MESSAGE,), include_done=True, limit=10_000)).entries
 
 
 def test_a_streamed_run_has_the_same_window(hold: Limpet) -> None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet import errors
 from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, Sent
@@ -68,6 +69,17 @@ FORM = "pydantic_ai"
 FAILED = ("failed", "retried", "denied", "interrupted")
 
 
+class _Calling(NamedTuple):
+    """The tool call that is under way."""
+
+    session: str
+    run: str | None
+    line: str  # for the talk of agents that it runs
+
+
+CALLING: ContextVar[_Calling | None] = ContextVar("limpet_calling", default=None)
+
+
 class LimpetMemory(AbstractCapability[Any]):
     """Working memory for an agent of Pydantic AI.
 
@@ -100,16 +112,16 @@ class LimpetMemory(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        return await asyncio.to_thread(self._request, self._session(ctx), request_context)
+        return await asyncio.to_thread(self._request, self._line(ctx), request_context)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        await self._bridge.asent(self._session(ctx), response.usage.input_tokens)
+        await self._bridge.asent(self._line(ctx), response.usage.input_tokens)
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await asyncio.to_thread(self._bridge.keep, self._session(ctx), result.all_messages())
+        await asyncio.to_thread(self._bridge.keep, self._line(ctx), result.all_messages())
         return result
 
     def _request(self, bridged: BridgedSession[ModelMessage], request: ModelRequestContext) -> ModelRequestContext:
@@ -131,6 +143,22 @@ class LimpetMemory(AbstractCapability[Any]):
         )
 
     # --- tools --------------------------------------------------------------------------------------------------------
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        calling = _Calling(self._session(ctx).session.id, ctx.run_id, f"{call.tool_name}:{call.tool_call_id}")
+        before = CALLING.set(calling)
+        try:
+            return await handler(args)
+        finally:
+            CALLING.reset(before)
 
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
@@ -169,6 +197,13 @@ class LimpetMemory(AbstractCapability[Any]):
 
     def _session(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
         return self._bridge.session(ctx.conversation_id)
+
+    def _line(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
+        """The talk of a run. An agent that a tool of the same conversation runs has a line of its own."""
+        bridged, calling = self._session(ctx), CALLING.get()
+        if calling is None or calling.session != bridged.session.id or calling.run == ctx.run_id:
+            return bridged
+        return self._bridge.session(ctx.conversation_id, calling.line)
 
 
 def _as_shown(call: ToolCallPart, value: Any) -> str:
