@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from threading import Thread
 from typing import Any
 
@@ -43,6 +44,9 @@ def shown(body: Any) -> Window:
     return window
 
 
+NUMBERS = count(1)  # of answers: ids are unique, as a provider's are
+
+
 class Scripted(BaseHTTPRequestHandler):
     """Answers requests for messages as the API does."""
 
@@ -54,7 +58,7 @@ class Scripted(BaseHTTPRequestHandler):
         self.bodies.append(body)
         window = shown(body)
         step = type(self).script(window)
-        number = len(self.bodies)
+        number = next(NUMBERS)
         if isinstance(step, Do):
             block = {"type": "tool_use", "id": f"toolu_{number}", "name": step.name, "input": step.arguments}
         else:

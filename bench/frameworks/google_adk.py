@@ -56,10 +56,17 @@ class Scripted(BaseLlm):
 class GoogleADK:
     def __init__(self, model: Script, tools: Sequence[Tool], memory: Limpet, **options: Any) -> None:
         self.windows: list[Window] = []
+        service = options.pop("service", None)
+        before = list(options.pop("before", ()))
         llm = Scripted(script=model, windows=self.windows)
         self.agent = LlmAgent(name="scripted", model=llm, tools=list(tools))
-        app = App(name="app", root_agent=self.agent, plugins=[LimpetPlugin(memory, **options)])
+        app = App(name="app", root_agent=self.agent, plugins=[*before, LimpetPlugin(memory, **options)])
         self.runner = InMemoryRunner(app=app)
+        if service is not None:
+            self.runner.session_service = service
+
+    def kept_by_framework(self) -> dict[str, Any]:
+        return {"service": self.runner.session_service}
 
     def session_of(self, thread: str) -> str:
         return session_of("app", "u", thread)

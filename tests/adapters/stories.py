@@ -19,6 +19,7 @@ from bench.frameworks.script import Do, Framework, Model, Say, Window, size, tex
 from limpet.api import Limpet
 from limpet.stores.sqlite.lock import WriteLock
 from limpet.stores.sqlite.store import SqliteStore
+from limpet.window import transcript
 from limpet.window.messages import Message
 from limpet.window.plan.rules import unpaired
 
@@ -26,6 +27,7 @@ Driver = Callable[..., Any]
 LIMIT = 4_000  # tokens, so that a short story has to be compacted
 ROWS = 300  # in a record, which makes it bigger than what stays in the window
 MARK = "The replica listens on port 5433."
+WARNING = "approaching the token limit"
 REQUEST = "Compare all records, and tell me the port of the replica. Never restart the server."
 
 
@@ -53,6 +55,11 @@ def steps(*script: Say | Do | Callable[[Window], Say | Do]) -> Model:
 def kept(hold: Limpet, thread: str) -> list[Message]:
     """The conversation as the store has it, read by somebody who comes later."""
     return hold.session(thread).window.messages()
+
+
+def transcript_of(hold: Limpet, session: str) -> list[Message]:
+    """Every message that was ever stored for a session, also those that are in no window any more."""
+    return [stored.message for stored in transcript.messages(hold.context(session))]
 
 
 def session_of(agent: Any, thread: str) -> str:
@@ -156,6 +163,82 @@ async def a_cancelled_run_leaves_no_half_pair(drive: Driver, hold: Limpet) -> No
     assert not unpaired(kept(hold, session_of(agent, "cancelled")))
 
 
+async def said_is_kept_once(drive: Driver, hold: Limpet) -> None:
+    """Several processes in turn, a window that is too small: what the store has is what was said, once, in order."""
+    said: list[str] = []
+    options: dict[str, Any] = {}
+    for process in range(3):
+        words = [f"Answer {process}-{turn}. " + "word " * 150 for turn in range(8)]
+        agent: Framework = drive(noting(steps(*script_of(words))), [fetch], hold, limit=LIMIT, **options)
+        for turn, answer in enumerate(words):
+            request = f"Request {process}-{turn}. " + "name " * 150
+            assert await agent.run(request, "long") == answer
+            said += [request, answer]
+        assert max(map(size, agent.windows)) <= LIMIT
+        options = getattr(agent, "kept_by_framework", dict)()
+    stored = transcript_of(hold, session_of(agent, "long"))
+    assert [message.text().strip() for message in stored if message.text()] == [words.strip() for words in said]
+    calls = [call.id for message in stored for call in message.calls()]
+    assert sum(len(message.results()) for message in stored) == len(calls)
+    assert "compact" in folds(hold)
+    assert "rewind" not in folds(hold)
+
+
+def noting(model: Model) -> Model:
+    """A model that answers the warning before a compaction with a note, as it is asked to."""
+    return lambda window: Do("add_note", {"content": "Saved."}) if WARNING in text(window[-1:]) else model(window)
+
+
+def script_of(words: list[str]) -> list[Say | Do | Callable[[Window], Say | Do]]:
+    """Each answer, every second one after a call."""
+    script: list[Say | Do | Callable[[Window], Say | Do]] = []
+    for turn, answer in enumerate(words):
+        script += [Do("fetch", {"number": turn})] if turn % 2 else []
+        script.append(Say(answer))
+    return script
+
+
+async def a_trimmed_talk_is_kept_once(drive: Driver, hold: Limpet, turns: int = 20, **options: Any) -> None:
+    """The framework sends the last messages only: the store has all of them, once, and the model gets the trimmed."""
+    agent: Framework = drive(steps(*(Say(f"Answer {turn}.") for turn in range(turns))), [fetch], hold, **options)
+    for turn in range(turns):
+        assert await agent.run(f"Turn {turn}.", "trimmed") == f"Answer {turn}."
+    stored = [message.text() for message in transcript_of(hold, session_of(agent, "trimmed"))]
+    talk = [words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer {turn}.")]
+    assert [words for words in stored if words.startswith(("Turn", "Answer"))] == talk
+    assert len(stored) - len(talk) <= turns, "and what the framework made of them"
+    last = text(agent.windows[-1])
+    assert f"Answer {turns - 2}." in last
+    assert "Answer 3." not in last
+
+
+async def a_cancelled_talk_goes_on(drive: Driver, hold: Limpet) -> None:
+    """Cancelled inside a tool; then many turns. The framework may keep the call without a result for ever."""
+    began, never = asyncio.Event(), asyncio.Event()
+
+    async def wait(number: int) -> str:
+        """Wait for ever."""
+        began.set()
+        await never.wait()
+        return "never"
+
+    turns = 8
+    answers = [Say(f"Answer {turn}.") for turn in range(turns)]
+    agent: Framework = drive(steps(Do("wait", {"number": 2}), *answers), [wait], hold)
+    run = asyncio.create_task(agent.run("Wait.", "cancelled"))
+    await began.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    for turn in range(turns):
+        assert await agent.run(f"Turn {turn}.", "cancelled") == f"Answer {turn}."
+    stored = [message.text() for message in transcript_of(hold, session_of(agent, "cancelled")) if message.text()]
+    talk = [words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer {turn}.")]
+    assert [words for words in stored if words != "Wait."] == talk
+    assert not unpaired(kept(hold, session_of(agent, "cancelled")))
+    assert "Turn 0." in text(agent.windows[-1])
+
+
 async def a_store_in_trouble_costs_no_answer(drive: Driver, hold: Limpet) -> None:
     """Another process locks the store while the model answers: the answer is delivered, and stored with the next."""
     place = os.path.join(hold.root, "busy.db")
@@ -193,6 +276,8 @@ def logged() -> Iterator[list[str]]:
 
 
 STORIES = (
+    said_is_kept_once,
+    a_cancelled_talk_goes_on,
     a_store_in_trouble_costs_no_answer,
     notes_survive_compaction,
     a_handoff_arrives_once,

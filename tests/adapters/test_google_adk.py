@@ -12,6 +12,7 @@ from google.adk.apps import App
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.plugins.context_filter_plugin import ContextFilterPlugin
 from google.adk.runners import InMemoryRunner
 from google.genai import types
 from pydantic import BaseModel
@@ -29,6 +30,11 @@ from limpet.store import Listing
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
 def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(GoogleADK, hold))
+
+
+def test_a_session_that_adk_filters_is_kept_once(hold: Limpet) -> None:
+    last = ContextFilterPlugin(num_invocations_to_keep=4)
+    asyncio.run(stories.a_trimmed_talk_is_kept_once(GoogleADK, hold, before=[last]))
 
 
 def results(agent: GoogleADK) -> list[str]:

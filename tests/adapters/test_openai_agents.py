@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from agents import Agent, MaxTurnsExceeded, Runner, RunState, SQLiteSession, function_tool
-from agents.memory import Session
+from agents.memory import Session, SessionSettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import ResponseFunctionToolCall
@@ -29,6 +29,37 @@ from profiles import fewer_examples
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
 def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(OpenAIAgents, hold))
+
+
+class Limited(OpenAIAgents):
+    """With the SDK's own limit of how much of a session is sent."""
+
+    async def run(self, request: str, thread: str) -> str:
+        if thread not in self.sessions:
+            self.sessions[thread] = LimpetSession(self.memory, thread)  # type: ignore[arg-type]
+            self.sessions[thread].session_settings = SessionSettings(limit=9)
+        return await super().run(request, thread)
+
+
+def test_a_session_of_which_the_last_items_are_sent_is_kept_once(hold: Limpet) -> None:
+    asyncio.run(stories.a_trimmed_talk_is_kept_once(Limited, hold))
+
+
+def test_nested_handoffs_keep_what_was_said_once(hold: Limpet) -> None:
+    """With `nest_handoff_history` the second agent gets a summary of the talk, another one in each turn."""
+    turns = 8
+    memory = LimpetSession(hold, "t")
+    expert = Agent(name="Expert", model=Scripted(stories.steps(*(Say(f"Answer {turn}.") for turn in range(turns)))))
+    to_expert = [Do("transfer_to_expert", {}) for _ in range(turns)]
+    agent = Agent(name="Main", model=Scripted(stories.steps(*to_expert)), handoffs=[expert])
+    for turn in range(turns):
+        config = memory.run_config(nest_handoff_history=True)
+        asyncio.run(Runner.run(agent, f"Turn {turn}.", session=memory, run_config=config))
+    stored = [message.text() for message in stories.transcript_of(hold, "t")]
+    for turn in range(turns):
+        assert stored.count(f"Turn {turn}.") == 1
+        assert stored.count(f"Answer {turn}.") == 1
+    assert len(stored) <= 6 * turns
 
 
 def said(role: str, words: str) -> Any:

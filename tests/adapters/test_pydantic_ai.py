@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, RootModel
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolReturn
+from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -29,6 +30,11 @@ from limpet.window.messages import Media
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
 def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(PydanticAI, hold))
+
+
+def test_a_history_that_is_processed_is_kept_once(hold: Limpet) -> None:
+    last = ProcessHistory(lambda messages: messages[-9:])
+    asyncio.run(stories.a_trimmed_talk_is_kept_once(PydanticAI, hold, before=[last]))
 
 
 def run(agent: PydanticAI, request: Any = "Go.", **given: Any) -> Any:
