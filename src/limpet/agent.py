@@ -161,6 +161,8 @@ class Agent:
         answer_tokens = tokens.count(reply.message.text()) if reply.made is None else reply.made
         self._tokens += answer_tokens + (step.gauge.used if reply.used is None else reply.used)
         messages.append(reply.message)
+        if reply.message.calls():
+            window.keep(messages)  # before they are carried out: a call may have effects, and the process may die in it
         return step, reply.message
 
     def _checkpoint(self, summary: str) -> None:

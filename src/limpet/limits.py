@@ -45,6 +45,7 @@ PIN_MAX_CHARS = 4_000  # one pinned text
 PINS_MAX = 50  # pinned texts of one session
 TASK_DEPTH_MAX = 4  # tasks inside tasks; deeper ones are plans, which belong in the notepad
 LEDGER_TOKENS = 300  # of a finished task's ledger
+LEDGER_SAID_TOKENS = 600  # of what the user said in it; that is kept before all else
 
 # Sessions and their tree
 SESSION_MAX_CHARS = 200  # a session id or name

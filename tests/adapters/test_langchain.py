@@ -20,6 +20,7 @@ from bench.frameworks.langchain import LangChain, LangChainSync, Scripted
 from bench.frameworks.script import Do, Say, Window, size, text
 from limpet.adapters.langchain import LimpetMiddleware
 from limpet.api import Limpet
+from limpet.window.plan.context import HEAD_MARK
 from limpet.window.plan.rules import unpaired
 
 CANCELLED = (stories.a_cancelled_run_leaves_no_half_pair, stories.a_cancelled_talk_goes_on)
@@ -195,7 +196,7 @@ def test_the_system_prompt_keeps_its_blocks(hold: Limpet) -> None:
     first, second, third = seen[0].content
     assert "Go on with record 4." in first["text"]
     assert second == own
-    assert third["text"].startswith("Notes (add_note")
+    assert third["text"].startswith(f"{HEAD_MARK}\n\nNotes (add_note")
 
 
 def test_a_process_that_comes_later_sends_the_very_messages_of_the_thread(hold: Limpet) -> None:

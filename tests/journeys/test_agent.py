@@ -373,7 +373,7 @@ def test_the_loop_sends_roles_that_any_provider_takes(hold: Limpet) -> None:
 # --- what tasks promise -----------------------------------------------------------------------------------------------
 
 
-def test_a_task_collapses_exactly_what_was_said_in_it_users_too(hold: Limpet) -> None:
+def test_a_task_collapses_what_was_said_in_it_and_keeps_the_words_of_the_user(hold: Limpet) -> None:
     model = Script(call("begin_task", description="casts"), "which ones?")
     agent = Agent(hold.session(), model, tools=[echo()])
     agent.run("Look into the casts.")
@@ -383,7 +383,8 @@ def test_a_task_collapses_exactly_what_was_said_in_it_users_too(hold: Limpet) ->
     agent.run("The nested ones, please.")
     text = shown(model.requests[-1])
     assert "[Task: casts — all done]" in text
-    assert "The nested ones, please." not in text  # it was said inside the task
+    assert "- the user said: The nested ones, please." in text  # inside the task, and it outlives the task
+    assert "a detail" not in text
     assert "Look into the casts." in text
     (task,) = hold.call("list_tasks", {})["tasks"]
     assert task["state"] == "ended"

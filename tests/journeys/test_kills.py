@@ -9,13 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import limpet
 from journeys.stdio import Server, environment
-from limpet.api import Limpet
+from limpet.agent import Agent
+from limpet.api import Limpet, Tool
+from limpet.window.messages import Message, Text, assistant
+from limpet.window.plan.rules import LOST
 
 WORKER = str(Path(__file__).parent / "worker.py")
 SEED = 20_260_303
@@ -107,3 +112,35 @@ def test_a_kill_while_others_write_does_not_hold_them_up(tmp_path: Path) -> None
             assert time.monotonic() - began < 5
             verify(hold, fresh)
         assert hold.call("list_notes", {})["note_count"] == 10
+
+
+def test_a_call_whose_process_was_killed_in_it_is_known_and_not_run_again(tmp_path: Path) -> None:
+    store = str(tmp_path / "limpet.db")
+    process = subprocess.run(
+        [sys.executable, WORKER, "dying_tool", store], capture_output=True, env=environment(), check=False
+    )
+    assert (process.returncode, process.stdout) == (-signal.SIGKILL, b"deployed\n")
+    requests: list[Sequence[Message]] = []
+
+    def model(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        requests.append(messages)
+        return assistant("I check first whether it is deployed.")
+
+    def deploy(arguments: Mapping[str, Any]) -> str:
+        raise AssertionError("it must not be run again")
+
+    with limpet.open(store, project="demo", session="killed") as hold:
+        for _ in range(3):
+            tools = [Tool("deploy", "Deploy it.", {"type": "object"}, deploy)]
+            Agent(hold.session("killed"), model, tools=tools).run("Go on.")
+        said = hold.session("killed").window.messages()
+    (call,) = [call for message in said for call in message.calls()]
+    assert (call.name, call.arguments) == ("deploy", '{"to": "production"}')
+    for request in requests:
+        (outcome,) = [result for message in request for result in message.results()]
+        assert (outcome.call_id, outcome.parts) == ("d1", (Text(LOST),))
+    assert [message.text() for message in said] == [
+        "Deploy it.",
+        "Deploying now.",
+        *["Go on.", "I check first whether it is deployed."] * 3,
+    ]

@@ -7,14 +7,16 @@ import itertools
 import mmap
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import limpet
-from limpet.api import Limpet
+from limpet.api import Limpet, Tool
 from limpet.model import MESSAGE, NOTE, Draft, Entry, Stamp
 from limpet.window.plan.context import is_injected
 
@@ -184,6 +186,22 @@ def compact(store: str) -> None:
         call = Call(f"c{number}", "shell", '{"command": "ls"}')
         talk = [*talk, assistant(f"Step {number}.", call), result(call.id, f"line {number}\n" * 100)]
         talk = [message for message in window.next(talk, limit=3_000).messages if not is_injected(message)]
+
+
+def dying_tool(store: str) -> None:
+    """An agent whose tool does its work and is killed before it can say so."""
+    from limpet.agent import Agent
+    from limpet.window.messages import Call, assistant
+
+    def deploy(arguments: Mapping[str, Any]) -> str:
+        say("deployed")
+        os.kill(os.getpid(), signal.SIGKILL)
+        return "never said"
+
+    tool = Tool("deploy", "Deploy it.", {"type": "object"}, deploy)
+    with open_store(store, "killed") as hold:
+        reply = assistant("Deploying now.", Call("d1", "deploy", '{"to": "production"}'))
+        Agent(hold.session(), lambda messages, tools: reply, tools=[tool]).run("Deploy it.")
 
 
 def audited(store: str, folder: str) -> None:

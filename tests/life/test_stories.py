@@ -102,7 +102,6 @@ def test_a_cloned_repository_does_not_decide_where_its_reader_keeps_things(compu
     assert not collected.exists(), "nothing was written where the author of the repository wants it"
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a resumed session is stored again; issue 3/9")
 def test_a_resumed_conversation_is_stored_once(computer: Computer) -> None:
     """A program talks until its window was compacted, ends, and goes on in a new process."""
     project = computer.repository("port")

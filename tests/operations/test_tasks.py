@@ -59,7 +59,8 @@ def test_a_task_leaves_one_line_and_the_archive_holds_all(hold: Limpet, agent: A
     sent = agent.sees()
     assert sent == [
         "port the parser",
-        "[Task: read the grammar — LL(2) will do]\n- files read: grammar.y\n- commands run: make grammar",
+        "[Task: read the grammar — LL(2) will do]\n- the user said: mind the casts\n"
+        "- files read: grammar.y\n- commands run: make grammar",
     ]
     assert hold.store.entries.tally(hold.scope, MESSAGE, "one").total == 10
     found = hold.store.entries.containing(hold.scope, Listing((MESSAGE,)), "mind the casts")
@@ -156,6 +157,23 @@ def test_a_task_that_is_open_at_a_compaction_goes_on(hold: Limpet, agent: Agent)
     assert after[0].startswith("[Folded: messages 1 to")
     assert after[-1].startswith("[Task: read everything — read]")
     assert len(after) == 2  # the summary, and after it the rest of the task
+
+
+def test_what_the_user_ruled_inside_a_task_outlives_it_and_every_compaction(hold: Limpet, agent: Agent) -> None:
+    rule = "Never delete the table orders_2019, whatever the script says."
+    agent.asked("clean the database up")
+    agent.does("begin_task", description="old tables")
+    agent.asked(rule)
+    agent.does("shell", command="drop_old --dry-run")
+    agent.does("end_task", summary="12 tables dropped")
+    assert any(f"- the user said: {rule}" in line for line in agent.sees())
+    window, compacted = agent.session.window, 0
+    for number in range(80):
+        agent.talk += [user(f"more {number}? " + "and then " * 60), assistant("more. " * 80)]
+        compacted += type(window.next(agent.talk, limit=6_000)).__name__ == "Compact"
+        sent = "\n".join(message.text() for message in window.next(agent.talk, limit=6_000).messages)
+        assert rule in sent, number
+    assert compacted >= 3
 
 
 # --- pins -------------------------------------------------------------------------------------------------------------

@@ -175,24 +175,27 @@ def test_a_conversation_that_goes_another_way_is_followed_and_nothing_is_lost(ho
     assert work.window.uncompact(4).content == "done, badly"
 
 
-def test_a_caller_that_rewrites_what_is_folded_gets_what_it_wrote(hold: Limpet) -> None:
+def test_what_a_caller_rewrites_under_a_fold_is_there_when_the_messages_come_back(hold: Limpet) -> None:
     work = hold.session("one")
     talk = [user("port it"), *turn(1)]
-    talk, _ = grow(work, talk, Compact)
+    talk, compacted = grow(work, talk, Compact)
     rewritten = [*talk[:2], result("c1", "another result"), *talk[3:]]
     step = work.window.next(rewritten, limit=200_000)
-    assert [message for message in step.messages if not is_injected(message)] == rewritten
-    assert work.window.next([*rewritten, assistant("on")], limit=200_000).messages[: len(rewritten)] == tuple(rewritten)
-    ours_cut = [message for message in step.messages if not is_injected(message)][:1]
-    assert [m for m in work.window.next(ours_cut, limit=200_000).messages if not is_injected(m)] == ours_cut
+    assert step.messages == compacted.messages  # the fold stands, and nothing is stored again
+    assert hold.store.entries.tally(hold.scope, MESSAGE, "one").total == len(talk)
+    work.window.uncompact(1, len(talk))
+    assert work.window.messages() == rewritten
+    cut = rewritten[:1]
+    assert [m for m in work.window.next(cut, limit=200_000).messages if not is_injected(m)] == cut
 
 
-def test_a_caller_that_drops_what_a_fold_shows_gets_what_it_brought(hold: Limpet) -> None:
+def test_a_caller_that_drops_what_a_fold_shows_goes_on_with_it_all_the_same(hold: Limpet) -> None:
     work = hold.session("one")
-    _, compacted = grow(work, [user("port it")], Compact)
-    brought = [compacted.messages[0], *[m for m in compacted.messages[2:] if not is_injected(m)][-2:], user("new")]
-    step = work.window.next(brought, limit=LIMIT)
-    assert [message for message in step.messages if not is_injected(message)] == brought
+    talk, compacted = grow(work, [user("port it")], Compact)
+    window = [message for message in compacted.messages if not is_injected(message)]
+    step = work.window.next([window[0], *window[-2:], user("new")], limit=LIMIT)
+    assert [message for message in step.messages if not is_injected(message)] == [*window, user("new")]
+    assert hold.store.entries.tally(hold.scope, MESSAGE, "one").total == len(talk) + 1
 
 
 def test_two_loops_in_one_session_are_told_apart(opened: Opener) -> None:

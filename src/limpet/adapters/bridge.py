@@ -25,7 +25,6 @@ from limpet.window import window
 from limpet.window.messages import SYSTEM, Message, user
 from limpet.window.plan.context import is_injected
 from limpet.window.plan.controller import Warn
-from limpet.window.plan.rules import repair, unpaired
 from limpet.window.sections import CallerSections
 from limpet.window.step import Summarise
 
@@ -147,8 +146,6 @@ class Bridge(Generic[N]):
         """What to send. `continues`: the framework calls the model again after its answer to a warning."""
         with bridged.lock:
             talk = bridged.native_map.read(natives)
-            if unpaired(talk):  # a cancelled run may leave half a pair with the framework
-                talk = list(repair(talk)[0])
             options, sections = self._options, CallerSections(tools=self.guidance)
             step = bridged.window.next(
                 [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise
@@ -178,22 +175,15 @@ class Bridge(Generic[N]):
             self.sent(bridged, used)
 
     def keep(self, bridged: BridgedSession[N], natives: Iterable[N]) -> None:
-        """The run is over: store its last messages, up to the first call without a result.
+        """Store the last messages: at the end of a run, or before the calls in them are carried out.
 
         If they cannot be stored, the next request brings them again.
         """
         try:
-            self._keep(bridged, natives)
+            with bridged.lock:
+                bridged.window.keep(bridged.native_map.read(natives))
         except LimpetError as problem:
             log.warning("The last messages of %s were not stored: %s", bridged.session.id, problem)
-
-    def _keep(self, bridged: BridgedSession[N], natives: Iterable[N]) -> None:
-        with bridged.lock:
-            talk = bridged.native_map.read(natives)
-            if ids := unpaired(talk):
-                waiting = (at for at, message in enumerate(talk) if any(call.id in ids for call in message.calls()))
-                talk = talk[: next(waiting, len(talk))]
-            bridged.window.keep(talk)
 
 
 class BridgedSession(Generic[N]):

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
-from limpet.model import MESSAGE, TASK, Draft, Entry, iso, lowest
+from limpet.model import TASK, Draft, Entry, iso, lowest
 from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord, open_tasks
 from limpet.store import Listing
 from limpet.text import safe
 from limpet.window import transcript
-from limpet.window.plan.actions import ledger
+from limpet.window.messages import ASSISTANT
+from limpet.window.plan.actions import ledger, said_by_user
 
 ADVICE = "Say it in a sentence or two."
 
@@ -40,7 +41,7 @@ def begin_task(ctx: Context, description: str) -> Begun:
     depth = len(open_tasks(ctx)) + 1
     if depth > limits.TASK_DEPTH_MAX:
         raise errors.tasks_too_deep(limits.TASK_DEPTH_MAX)
-    first = ctx.store.entries.tally(ctx.scope, MESSAGE, ctx.session).total
+    first = _before_call(ctx, transcript.count(ctx), "begin_task")
     draft = Draft(text, ctx.session, extra=TaskRecord(OPEN, depth, first).to_json())
     change = ctx.store.entries.edit(ctx.scope, TASK, None, lambda before: draft, ctx.stamp("begin_task"))
     return Begun(change.entry.key, depth)
@@ -66,9 +67,10 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> EndedTask:
     if not stack:
         raise errors.no_open_task(verb)
     task = stack[-1]
-    first, total = TaskRecord.from_json(task.extra).first, transcript.count(ctx)
+    first, total = TaskRecord.from_json(task.extra).first, _before_call(ctx, transcript.count(ctx), f"{verb}_task")
     messages = [stored.message for stored in transcript.messages(ctx, first, total)]
-    actions = safe.storable(ledger(messages, limits.LEDGER_TOKENS))
+    said, done = said_by_user(messages, limits.LEDGER_SAID_TOKENS), ledger(messages, limits.LEDGER_TOKENS)
+    actions = safe.storable("\n".join(filter(None, (said, done))))
 
     def decide(before: Entry | None) -> Draft:
         if before is None or before.done:
@@ -80,6 +82,13 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> EndedTask:
 
     ctx.store.entries.edit(ctx.scope, TASK, task.key, decide, ctx.stamp(f"{verb}_task"))
     return EndedTask(task.key, total - first)
+
+
+def _before_call(ctx: Context, total: int, name: str) -> int:
+    """How many messages there are without the reply that makes this call, which a loop may have stored already."""
+    last = [stored.message for stored in transcript.messages(ctx, total - 1, total)] if total else []
+    calls = last[-1].calls() if last and last[-1].role == ASSISTANT else ()
+    return total - 1 if len(calls) == 1 and calls[0].name.endswith(name) else total
 
 
 def _one_line(name: str, text: str) -> str:

@@ -1,28 +1,34 @@
 """The conversation of a session as one process knows it: messages, folds and their sizes, cached so that a step
 processes the new ones.
 
-It is reconciled with the messages of the caller, who may send the whole history or continue the last answer. Where the
-caller's messages diverge, the abandoned ones are folded to nothing and stay in the transcript.
+It is reconciled with the messages of the caller, who may hold all of them, the last ones, or what an earlier answer
+showed: `plan/alignment.py` finds which of them are stored. What comes after the last of these is new and is appended.
+What a caller changed or added before it is an edit: the window shows it, and the transcript keeps the original. A
+caller that goes back takes another line (`plan/line.py`); what it leaves stays in the transcript.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
 from typing import NamedTuple
 
 from limpet.catalogue.operation import Context
 from limpet.model import FOLD, TASK, Draft, Entry
 from limpet.redaction import Masking
+from limpet.session.records import TaskRecord
 from limpet.window import transcript
-from limpet.window.messages import ASSISTANT, TOOL, Message, user
+from limpet.window.messages import ASSISTANT, USER, Message, Text, user
 from limpet.window.plan import facts
+from limpet.window.plan.actions import SAID
+from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, Place, PositionIndex
 from limpet.window.plan.context import FOLDS, HISTORY
 from limpet.window.plan.facts import words
-from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, WindowItem, view
-from limpet.window.plan.rules import groups
+from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, REWIND, Fold, WindowItem, cleared, view
+from limpet.window.plan.line import BEGINNING, Line, before, line_to, parent, within
+from limpet.window.plan.rules import groups, is_stub
 from limpet.window.plan.serialise import digest
-from limpet.window.transcript import WARN, FoldRecord, StoredMessage
+from limpet.window.transcript import WARN, ConversationLine, FoldRecord, StoredMessage
 
 Count = Callable[[Message], int]
 SIZE_CACHE = 2_000  # texts whose size is cached; more than a window has folds and cleared results
@@ -41,11 +47,12 @@ class Candidate(NamedTuple):
         return [item.message for item in self.items]
 
 
-class Divergence(NamedTuple):
-    """Where the caller's messages leave the known ones."""
+class Edit(NamedTuple):
+    """Messages of the caller in place of those from `first` to `last`; added after `last` if that is before `first`."""
 
-    common: int  # how many of the caller's messages are known
-    keep: int  # the position from which the known messages are abandoned
+    first: int
+    last: int
+    messages: tuple[Message, ...]
 
 
 class Conversation:
@@ -55,9 +62,15 @@ class Conversation:
         self.sizes: list[int] = []  # tokens of each item
         self.by_role: dict[str, int] = {}  # the sum of these by section
         self._messages: list[Message] = []  # the message of each item
-        self._stale = False  # the history has messages that the items do not show yet
         self._history: list[StoredMessage] = []
-        self._entries: list[Entry] = []
+        self._all_entries: list[Entry] = []  # also folds that were removed: a caller may still hold their texts
+        self._entries: list[Entry] = []  # those that shape the window
+        self._line = ConversationLine({}, BEGINNING, frozenset())
+        self._positions: Line = range(0)  # of the messages on this line
+        self._own_edits: dict[str, tuple[Message, ...]] = {}  # by the key of the fold, as the caller has them
+        self._caller: list[Message] = []  # the caller's last list, all of which is stored
+        self._index: PositionIndex | None = None  # built when a caller's list has to be aligned
+        self._fold_digests: dict[str, str] = {}  # of the texts of folds
         self._size_cache: dict[str, int] = {}  # by text
         self._facts: dict[tuple[int, int], facts.Facts] = {}  # by first and last position of a group
 
@@ -65,32 +78,45 @@ class Conversation:
 
     def refresh(self, ctx: Context) -> None:
         """Read what the store has and this process has not: at first everything, later the writes of others."""
-        total, entries = transcript.count(ctx), transcript.entries(ctx)
+        total, entries = transcript.count(ctx), transcript.all_entries(ctx)
         more = total > len(self._history)
         if more:
             self._history += transcript.messages(ctx, len(self._history), total)
-        if more or entries != self._entries:
-            self._entries = entries
-            self._rebuild()
+        if more or entries != self._all_entries:
+            self._all_entries, self._index, self._caller = entries, None, []
+            self._follow_entries()
 
     def reconcile(self, ctx: Context, messages: Sequence[Message]) -> None:
-        """Store the caller's new messages. An empty list means: continue where the session stopped."""
+        """Store what is new among the caller's messages. An empty list means: continue where the session stopped."""
         if not messages:
             return
-        length = len(self._history)
-        divergence = self._divergence(messages)
-        if self._stale:
-            self._rebuild()
-        if divergence.keep < length:
-            self._rewind(ctx, divergence.keep)
-        fresh = [StoredMessage.of(message, self.count(message)) for message in messages[divergence.common :]]
-        if not fresh:
+        is_newest = self._line.head == len(self._history) - 1  # otherwise what follows may be stored on another line
+        if is_newest and _continues(messages, self._messages):
+            self.append(ctx, messages[len(self._messages) :])
+        elif is_newest and _continues(messages, self._caller):
+            self.append(ctx, messages[len(self._caller) :])
+        else:
+            self._align(ctx, messages)
+        self._caller = list(messages)
+
+    def append(self, ctx: Context, messages: Sequence[Message], after: int | None = None) -> None:
+        """Store messages that follow the position `after`, by default the head of the line."""
+        if not messages:
             return
+        length, head = len(self._history), self._line.head
+        after = head if after is None else after
+        fresh = [StoredMessage.of(message, self.count(message)) for message in messages]
+        if after != length - 1 or head != length - 1:
+            fresh[0] = fresh[0]._replace(after=after)
         transcript.append(ctx, length, fresh)
         self._history += fresh
-        if any(entry.kind == TASK and entry.done for entry in self._entries):
-            self._rebuild()  # the call that ended a task may be among the new messages
+        if self._index is not None:
+            for position in range(length, len(self._history)):
+                self._add_to_index(self._index, position, after if position == length else position - 1)
+        if after != head or _ends_task(self._entries, length):
+            self._follow_entries()
         else:
+            self._lengthen(length, after)
             self._extend(
                 [WindowItem(stored.message, position, position) for position, stored in enumerate(fresh, length)]
             )
@@ -99,49 +125,124 @@ class Conversation:
     def drop(self, ctx: Context, count: int) -> None:
         """Drop the last items from the window."""
         if count and self.items:
-            self._rewind(ctx, min(item.first for item in self.items[-count:]))
+            self._caller = []
+            self._go_to(ctx, before(self._positions, min(item.first for item in self.items[-count:])))
 
-    def _rewind(self, ctx: Context, keep: int) -> None:
-        for fold in transcript.folds(self._entries, self._all_messages()):
-            if fold.how != CLEAR and fold.first < keep <= fold.last:
-                self.remove(ctx, fold.key, "rewind")  # it summarises messages that are about to be dropped
-        record = FoldRecord(REWIND, keep, self.length - 1)
-        self.add_fold(ctx, transcript.fold_draft(ctx, record), "rewind")
+    def _lengthen(self, length: int, after: int) -> None:
+        """The line goes on with the messages from position `length` on."""
+        parents = {**self._line.parents, length: after} if after != length - 1 else self._line.parents
+        self._line = self._line._replace(parents=parents, head=len(self._history) - 1)
+        more = range(length, len(self._history))
+        if isinstance(self._positions, range) and after == length - 1:
+            self._positions = range(len(self._history))
+        else:
+            self._positions = [*self._positions, *more]
 
-    def _divergence(self, messages: Sequence[Message]) -> Divergence:
-        length = len(self._history)
-        if len(messages) >= len(self.items) and all(map(is_, messages, self._messages)):
-            return Divergence(len(self.items), length)  # the usual case, without comparing any text
-        visible = [(item.message, None if item.fold else item.first) for item in self.items]
-        common = self._common_prefix(messages, visible)
-        if common == len(self.items):
-            return Divergence(common, length)
-        stored = [(stored.message, position) for position, stored in enumerate(self._history)]
-        common_stored = self._common_prefix(messages, stored)
-        if common_stored == length:
-            return Divergence(length, length)
-        if common_stored > common:
-            keep = _before_results(messages, common_stored)
-            return Divergence(keep, keep)
-        common = _before_results(messages, common)
-        keep = min(item.first for item in self.items[common:])
-        overlaps = any(item.last >= keep for item in self.items[:common])
-        return Divergence(0, 0) if overlaps else Divergence(common, keep)
+    def _follow_entries(self) -> None:
+        """Recompute the line and the window."""
+        self._entries = transcript.current(self._all_entries)
+        self._line = transcript.line(self._history, self._entries)
+        self._positions = self._line.positions()
+        self._rebuild()
 
-    def _common_prefix(self, messages: Sequence[Message], own: Sequence[tuple[Message, int | None]]) -> int:
-        """How many messages at the start are equal to our own, each of which has its position unless it is a fold's.
+    def _go_to(self, ctx: Context, head: int) -> None:
+        """Make this position the head of the line, so that the next message follows it."""
+        last = len(self._history) - 1
+        for entry in self._folds_of(REWIND):
+            if FoldRecord.from_json(entry.extra).last == last:
+                self.remove(ctx, entry.key, "rewind")
+        if head != last:
+            record = FoldRecord(REWIND, head + 1, last, head=head)
+            self.add_fold(ctx, transcript.fold_draft(ctx, record), "rewind")
+        self._follow_entries()
 
-        The caller's versions replace ours: those read from the store have their secrets masked.
-        """
-        common = 0
-        for message, (mine, position) in zip(messages, own, strict=False):
-            if message is not mine and message != mine:
-                if position is None or digest(message) != self._history[position].digest:
-                    break
-                self._history[position] = self._history[position]._replace(message=message)
-                self._stale = True
-            common += 1
-        return common
+    # --- aligning -----------------------------------------------------------------------------------------------------
+
+    def _align(self, ctx: Context, messages: Sequence[Message]) -> None:
+        """Find which of the caller's messages are stored, and store the others: as edits, or at the end."""
+        index = self._known()
+        pairs = [(message, digest(message)) for message in messages]
+        pairs = [pair for pair in pairs if pair[1] in index.positions or not is_stub(pair[0])]
+        caller = [CallerMessage(name, _is_weak(message)) for message, name in pairs]
+        folds = self._fold_places()
+        places = Aligner(index, folds, self._line.parents, self._positions).align(caller)
+        talk = [message for message, _ in pairs]
+        self._unmask(pairs, places)
+        reached = max((place.last for place in places if place is not None), default=BEGINNING)
+        end = max((at for at, place in enumerate(places) if place is not None), default=-1) + 1
+        line = self._positions if reached == self._line.head else line_to(reached, self._line.parents)
+        self._store_edits(ctx, _edits(talk[:end], places, line), places)
+        if end < len(talk):
+            self.append(ctx, talk[end:], reached)
+        elif reached != self._line.head:
+            self._go_to(ctx, reached)
+
+    def _known(self) -> PositionIndex:
+        if self._index is None:
+            self._index = PositionIndex()
+            for position in range(len(self._history)):
+                self._add_to_index(self._index, position, parent(position, self._line.parents))
+            self._add_cleared(self._index, self._all_entries)
+        return self._index
+
+    def _add_to_index(self, index: PositionIndex, position: int, after: int) -> None:
+        stored = self._history[position]
+        index.add(position, after, stored.digest)
+        if stored.is_masked:  # a caller may hold the message as the store has it
+            index.add(position, after, digest(stored.message))
+
+    def _add_cleared(self, index: PositionIndex, entries: Iterable[Entry]) -> None:
+        """The messages as they were shown since these folds cleared results in them."""
+        lines: dict[str, str] = {}
+        for entry in entries:
+            if entry.kind == FOLD and entry.extra["how"] == CLEAR:
+                fresh = FoldRecord.from_json(entry.extra).lines or {}
+                lines |= fresh
+                for position in sorted({int(key.partition(" ")[0]) for key in fresh}):
+                    shorter = cleared(self._history[position].message, position, lines)
+                    index.add(position, parent(position, self._line.parents), digest(shorter))
+
+    def _fold_places(self) -> dict[str, Place]:
+        """The places of all texts that ever stood for messages, by digest."""
+        places: dict[str, Place] = {}
+        for fold in transcript.shown_texts(self._all_entries, self._all_messages()):
+            if fold.text not in self._fold_digests:
+                self._fold_digests[fold.text] = digest(user(fold.text))
+            places[self._fold_digests[fold.text]] = Place(fold.first, fold.last, is_fold=True)
+        return places
+
+    def _unmask(self, pairs: Sequence[tuple[Message, str]], places: Sequence[Place | None]) -> None:
+        """Use the caller's versions of messages that were read from the store, where secrets are masked."""
+        is_stale = False
+        for (message, name), place in zip(pairs, places, strict=True):
+            if place is not None and not place.is_fold:
+                stored = self._history[place.first]
+                if stored.is_masked and stored.digest == name:
+                    self._history[place.first] = stored._replace(message=message, is_masked=False)
+                    is_stale = True
+        if is_stale:
+            self._rebuild()
+
+    def _store_edits(self, ctx: Context, edits: Sequence[Edit], places: Iterable[Place | None]) -> None:
+        """Store what the caller changed, and drop the edits of messages that it has as they were."""
+        originals = {place.first for place in places if place is not None and not place.is_fold}
+        fresh = {edit[:2]: edit for edit in edits}
+        for entry in self._folds_of(EDIT):
+            record = FoldRecord.from_json(entry.extra)
+            same = fresh.get((record.first, record.last))
+            if same and [*map(digest, same.messages)] == [message["digest"] for message in record.messages or ()]:
+                del fresh[same[:2]]
+                self._own_edits.setdefault(entry.key, same.messages)
+            elif same or not originals.isdisjoint(range(record.first, record.last + 1)) or _overlaps(record, edits):
+                self.remove(ctx, entry.key, "edit")
+        for edit in fresh.values():
+            stored = [StoredMessage.of(message, self.count(message)) for message in edit.messages]
+            record = transcript.edit_record(ctx, edit.first, edit.last, stored)
+            self._facts.clear()
+            entry = self.add_fold(ctx, transcript.fold_draft(ctx, record), "edit")
+            self._own_edits[entry.key] = edit.messages
+        if edits:
+            self._rebuild()
 
     # --- folds --------------------------------------------------------------------------------------------------------
 
@@ -151,22 +252,35 @@ class Conversation:
         sources = self._all_messages()[record.first : record.last + 1] if draft.content else []
         draft = draft._replace(origin=transcript.origin_of(ctx, sources))
         change = ctx.store.entries.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp(operation))
+        self._all_entries.append(change.entry)
         self._entries.append(change.entry)
+        if self._index is not None and record.how == CLEAR:
+            self._add_cleared(self._index, self._all_entries)
         self._rebuild()
         return change.entry
 
     def remove(self, ctx: Context, key: str, operation: str) -> None:
         """Remove a fold or warning."""
         (entry,) = [entry for entry in self._entries if entry.key == key]
-        ctx.store.entries.edit(ctx.scope, entry.kind, key, transcript.unfolded, ctx.stamp(operation))
+        change = ctx.store.entries.edit(ctx.scope, entry.kind, key, transcript.unfolded, ctx.stamp(operation))
+        self._all_entries = [change.entry if entry.key == key else entry for entry in self._all_entries]
         self._entries = [entry for entry in self._entries if entry.key != key]
+        self._facts.clear()
         self._rebuild()
+
+    def _folds_of(self, how: str) -> list[Entry]:
+        return [entry for entry in self._entries if entry.kind == FOLD and entry.extra["how"] == how]
+
+    def _current_folds(self) -> list[Fold]:
+        """The folds of the window, edits with the messages as the caller has them."""
+        folds = transcript.folds(self._entries, self._all_messages())
+        own = self._own_edits
+        return [fold._replace(messages=own[fold.key]) if fold.key in own else fold for fold in folds] if own else folds
 
     def with_fold(self, fold: Fold) -> Candidate:
         """The window with one more fold."""
-        history = self._all_messages()
         fold = fold._replace(key=CANDIDATE)
-        items = view(history, [*transcript.folds(self._entries, history), fold])
+        items = view(self._all_messages(), [*self._current_folds(), fold], self._positions)
         return Candidate(fold, items, [self.size(item) for item in items])
 
     def with_text(self, candidate: Candidate, text: str) -> Candidate:
@@ -181,10 +295,8 @@ class Conversation:
         return Candidate(candidate.fold._replace(text=text), items, sizes)
 
     def _rebuild(self) -> None:
-        history = self._all_messages()
-        self._stale = False
         self.items, self.sizes, self.by_role, self._messages = [], [], {}, []
-        self._extend(view(history, transcript.folds(self._entries, history)))
+        self._extend(view(self._all_messages(), self._current_folds(), self._positions))
 
     def _extend(self, items: Sequence[WindowItem]) -> None:
         """Append items, with the size of each."""
@@ -244,7 +356,7 @@ class Conversation:
             if first.fold in stored:
                 parts.append(facts.from_json(stored[first.fold]))
             elif first.fold:
-                parts.append(facts.gather([_clean(first.message)]))
+                parts += self._facts_of_task(first)
             else:
                 key = (first.first, items[group.stop - 1].last)
                 if key not in self._facts:
@@ -252,12 +364,63 @@ class Conversation:
                 parts.append(self._facts[key])
         return facts.merge(parts)
 
+    def _facts_of_task(self, item: WindowItem) -> list[facts.Facts]:
+        """What the user said in a finished task outlives it in the user's words."""
+        inside = [self._history[position].message for position in within(self._positions, item.first, item.last)]
+        said = [facts.gather([_clean(message)]) for message in inside if message.role == USER]
+        return [*said, facts.gather([_clean(_without_said(item.message))])]
 
-def _before_results(messages: Sequence[Message], index: int) -> int:
-    """The index moved back to the call, if it points at a result: a changed result invalidates its call."""
-    while index and index < len(messages) and messages[index].role == TOOL:
-        index -= 1
-    return index
+
+def _without_said(message: Message) -> Message:
+    """The text of a finished task without what the user said in it, which is gathered from the user's own messages."""
+    lines = message.text().split("\n")
+    return user("\n".join(line for line in lines if not line.startswith(f"- {SAID}: ")))
+
+
+def _continues(messages: Sequence[Message], earlier: Sequence[Message]) -> bool:
+    """Whether the list begins with these very objects: the usual case, without comparing any text."""
+    return bool(earlier) and len(messages) >= len(earlier) and all(map(is_, messages, earlier))
+
+
+def _is_weak(message: Message) -> bool:
+    """Whether the message is so short that it may well be said again."""
+    return all(isinstance(part, Text) for part in message.parts) and len(message.text()) < WEAK_CHARS
+
+
+def _ends_task(entries: Iterable[Entry], length: int) -> bool:
+    """Whether the messages from position `length` on may belong to the call that ended a task."""
+    ended = [TaskRecord.from_json(entry.extra).last for entry in entries if entry.kind == TASK and entry.done]
+    return any(last is not None and last >= length - 3 for last in ended)
+
+
+def _overlaps(record: FoldRecord, edits: Iterable[Edit]) -> bool:
+    return any(edit.first <= record.last and record.first <= edit.last for edit in edits)
+
+
+def _edits(messages: Sequence[Message], places: Sequence[Place | None], line: Line) -> list[Edit]:
+    """What the caller has in place of stored messages, or between them."""
+    edits: list[Edit] = []
+    run: list[Message] = []
+    bound: int | None = None  # the last position before the run
+    for message, place in zip(messages, places, strict=False):
+        if place is None:
+            run.append(message)
+            continue
+        if run:
+            gap = within(line, BEGINNING if bound is None else bound + 1, place.first - 1)
+            edits += _edits_of(run, gap, before(line, place.first), is_front=bound is None)
+            run = []
+        bound = place.last
+    return edits
+
+
+def _edits_of(run: Sequence[Message], gap: Sequence[int], after: int, *, is_front: bool) -> list[Edit]:
+    """The edits that put a run in place of the messages in a gap. What a caller left out in front is not replaced."""
+    if len(gap) == len(run):
+        return [Edit(position, position, (message,)) for position, message in zip(gap, run, strict=True)]
+    if gap and not is_front:
+        return [Edit(gap[0], gap[-1], tuple(run))]
+    return [Edit(after + 1, after, tuple(run))]
 
 
 def _clean(message: Message) -> Message:

@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
-from limpet.redaction import Masking, redact
+from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
 from limpet.store import Listing, to_json
 from limpet.text import safe
 from limpet.window.messages import ASSISTANT, Call, Message, Result, Text, Thinking
-from limpet.window.plan.folding import CLEAR, COMPACT, REWIND, Fold, task_line
+from limpet.window.messages import TOOL as TOOL_ROLE
+from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, RESTORE, REWIND, Fold, task_line
 from limpet.window.plan.folding import TASK as TASK_FOLD
+from limpet.window.plan.line import Line, line_to, parent
 from limpet.window.plan.rules import groups
 from limpet.window.plan.serialise import PackedMessage, digest, pack, unpack
 
@@ -37,27 +39,29 @@ class MessageRecord(NamedTuple):
     digest: str  # of the message as the caller sent it, before secrets were masked
     tokens: int
     body: str  # see `plan/serialise.py`
+    after: int | None = None  # the position it follows, if that is not the one before it
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any]) -> MessageRecord:
         unknown = EMPTY if len(extra) == 4 else unknown_keys(extra, cls._fields)
-        return cls(extra["role"], extra["digest"], extra["tokens"], extra["body"], unknown)
+        return cls(extra["role"], extra["digest"], extra["tokens"], extra["body"], extra.get("after"), unknown)
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        record = {
             **self.unknown,
             "role": self.role,
             "digest": self.digest,
             "tokens": self.tokens,
             "body": self.body,
         }
+        return record if self.after is None else {**record, "after": self.after}
 
 
 class FoldRecord(NamedTuple):
     """The `extra` of a fold or a warning; its content is the text that is shown."""
 
-    how: str  # CLEAR, COMPACT, REWIND of `plan/folding.py`, or WARN
+    how: str  # CLEAR, COMPACT, EDIT, REWIND, RESTORE of `plan/folding.py`, or WARN
     first: int  # positions, both included
     last: int
     lines: Mapping[str, str] | None = None  # of CLEAR: result key -> its line
@@ -68,6 +72,8 @@ class FoldRecord(NamedTuple):
     before: int | None = None  # tokens of the request
     after: int | None = None
     limit: int | None = None  # of COMPACT and WARN: the model's window in tokens
+    head: int | None = None  # of REWIND: the position that the next message follows
+    messages: tuple[Mapping[str, Any], ...] | None = None  # of EDIT: MessageRecords, each with its `text`
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
@@ -85,6 +91,8 @@ class FoldRecord(NamedTuple):
             extra.get("before"),
             extra.get("after"),
             extra.get("limit"),
+            extra.get("head"),
+            tuple(extra["messages"]) if "messages" in extra else None,
             unknown_keys(extra, cls._fields),
         )
 
@@ -96,6 +104,8 @@ class FoldRecord(NamedTuple):
             "before": self.before,
             "after": self.after,
             "limit": self.limit,
+            "head": self.head,
+            "messages": None if self.messages is None else list(self.messages),
             "lines": None if self.lines is None else dict(self.lines),
             "shown": [list(span) for span in self.shown] or None,
         }
@@ -131,6 +141,8 @@ class StoredMessage(NamedTuple):
     message: Message
     digest: str  # of the message as the caller sent it, before secrets were masked
     tokens: int
+    after: int | None = None  # the position it follows, if that is not the one before it
+    is_masked: bool = False  # it was read from the store, where its secrets are masked
 
     @classmethod
     def of(cls, message: Message, tokens: int) -> StoredMessage:
@@ -150,7 +162,7 @@ def append(ctx: Context, first: int, messages: Sequence[StoredMessage]) -> None:
     drafts = []
     for position, stored in enumerate(messages, first):
         packed = pack(masked(ctx.masking or Masking(), stored.message))
-        record = MessageRecord(stored.message.role, stored.digest, stored.tokens, packed.body)
+        record = MessageRecord(stored.message.role, stored.digest, stored.tokens, packed.body, stored.after)
         origin = TOOL if stored.message.results() else ""
         draft = Draft(packed.text, ctx.session, extra=record.to_json(), origin=origin)
         drafts.append((_key(ctx.session, position), draft))
@@ -162,10 +174,16 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
     limit = limits.MESSAGES_READ if total is None else max(0, total - first)
     if not limit:
         return []
+    fresh = _newest(ctx, limit)
+    if total is not None and first and (len(fresh) < limit or position_of(fresh[0].key) != first):
+        fresh = _newest(ctx, total)  # an old message was changed since, for example purged
+    return [_stored(entry) for entry in fresh if position_of(entry.key) >= first]
+
+
+def _newest(ctx: Context, limit: int) -> list[Entry]:
+    """The messages that were written last, in order of their positions."""
     page = ctx.store.entries.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
-    return [
-        _stored(entry) for entry in sorted(page.entries, key=lambda entry: entry.key) if position_of(entry.key) >= first
-    ]
+    return sorted(page.entries, key=lambda entry: entry.key)
 
 
 def message_of(entry: Entry) -> Message:
@@ -184,7 +202,9 @@ def origin_of(ctx: Context, sources: Iterable[Message]) -> str:
 
 def _stored(entry: Entry) -> StoredMessage:
     record = MessageRecord.from_json(entry.extra)
-    return StoredMessage(unpack(PackedMessage(entry.content, record.body)), record.digest, record.tokens)
+    is_masked = MASK in entry.content or MASK in record.body
+    message = unpack(PackedMessage(entry.content, record.body))
+    return StoredMessage(message, record.digest, record.tokens, record.after, is_masked)
 
 
 def masked(masking: Masking, message: Message) -> Message:
@@ -231,12 +251,20 @@ def _key(session: str, position: int) -> str:
 # --- folds ------------------------------------------------------------------------------------------------------------
 
 
-def entries(ctx: Context) -> list[Entry]:
-    """The entries that shape the window: current folds and warnings, and all tasks, oldest first."""
+def all_entries(ctx: Context) -> list[Entry]:
+    """All folds, warnings and tasks of the session, also those that were removed, oldest first."""
     query = Listing((FOLD, TASK), ctx.session, include_done=True, limit=limits.FOLDS_READ)
     page = ctx.store.entries.list(ctx.scope, query)
-    current = [entry for entry in page.entries if entry.kind == TASK or not entry.done]
-    return sorted(current, key=lambda entry: (entry.created_at, entry.key))
+    return sorted(page.entries, key=lambda entry: (entry.created_at, entry.key))
+
+
+def current(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries that shape the window: folds and warnings that stand, and all tasks."""
+    return [entry for entry in entries if entry.kind == TASK or not entry.done]
+
+
+def entries(ctx: Context) -> list[Entry]:
+    return current(all_entries(ctx))
 
 
 def folds(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
@@ -245,15 +273,57 @@ def folds(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
     for entry in entries:
         if entry.kind == TASK and entry.done:
             result += _task_fold(entry, history)
-        elif entry.kind == FOLD and entry.extra["how"] in (CLEAR, COMPACT, REWIND):
+        elif entry.kind == FOLD and entry.extra["how"] in (CLEAR, COMPACT, EDIT):
             result.append(_fold(entry))
     return result
+
+
+def shown_texts(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
+    """Every fold with a text that was ever in the window, also those that were removed."""
+    compactions = [_fold(entry) for entry in entries if entry.kind == FOLD and entry.extra["how"] == COMPACT]
+    ended = [entry for entry in entries if entry.kind == TASK and entry.done]
+    return compactions + [fold for entry in ended for fold in _task_fold(entry, history)]
+
+
+class ConversationLine(NamedTuple):
+    """The tree of the messages and the line in it that the window shows."""
+
+    parents: Mapping[int, int]  # of the messages that do not follow the one before them
+    head: int
+    restored: frozenset[int]  # positions of other lines that are shown all the same
+
+    def positions(self) -> Line:
+        line = line_to(self.head, self.parents)
+        return sorted({*line, *self.restored}) if self.restored else line
+
+
+def line(history: Sequence[StoredMessage], entries: Iterable[Entry]) -> ConversationLine:
+    """The line that these messages and entries make. A REWIND holds until something is said after it."""
+    parents = {position: stored.after for position, stored in enumerate(history) if stored.after is not None}
+    records = [FoldRecord.from_json(entry.extra) for entry in entries if entry.kind == FOLD and not entry.done]
+    head = len(history) - 1
+    for record in sorted((record for record in records if record.how == REWIND), key=lambda record: record.last):
+        # Those of earlier versions do not say where they go back to, nor do the messages after them.
+        target = parent(record.first, parents) if record.head is None else record.head
+        if record.last == len(history) - 1:
+            head = target
+        elif record.last + 1 < len(history):
+            parents.setdefault(record.last + 1, target)
+    restored = [
+        position
+        for record in records
+        if record.how == RESTORE
+        for position in range(record.first, min(record.last + 1, len(history)))
+    ]
+    return ConversationLine(parents, head, frozenset(restored))
 
 
 def fold_draft(ctx: Context, record: FoldRecord, text: str = "") -> Draft:
     """A fold as an entry. Its text is the content, so that a search finds it."""
     # The lines name the outputs they bring back; as content they keep these from being pruned.
-    content = text or "\n".join((record.lines or {}).values())
+    content = text or "\n".join(
+        [*(record.lines or {}).values(), *(str(message["text"]) for message in record.messages or ())]
+    )
     return Draft(safe.storable(content), ctx.session, extra=_storable(record.to_json()))
 
 
@@ -277,7 +347,27 @@ def unfolded(entry: Entry | None) -> Draft | None:
 def _fold(entry: Entry) -> Fold:
     record = FoldRecord.from_json(entry.extra)
     text = entry.content if record.how == COMPACT else ""
-    return Fold(entry.key, record.how, record.first, record.last, text, record.lines or {}, record.shown)
+    messages = tuple(stored.message for stored in edited(record))
+    return Fold(entry.key, record.how, record.first, record.last, text, record.lines or {}, record.shown, messages)
+
+
+def edit_record(ctx: Context, first: int, last: int, messages: Sequence[StoredMessage]) -> FoldRecord:
+    """The record of messages that a caller put in the place of stored ones."""
+    packed = [(stored, pack(masked(ctx.masking or Masking(), stored.message))) for stored in messages]
+    records = [
+        {**MessageRecord(stored.message.role, stored.digest, stored.tokens, body).to_json(), "text": text}
+        for stored, (text, body) in packed
+    ]
+    return FoldRecord(EDIT, first, last, messages=tuple(records))
+
+
+def edited(record: FoldRecord) -> list[StoredMessage]:
+    """The messages of such a record."""
+    result: list[StoredMessage] = []
+    for message in record.messages or ():
+        unpacked = unpack(PackedMessage(message["text"], message["body"]))
+        result.append(StoredMessage(unpacked, message["digest"], message["tokens"]))
+    return result
 
 
 def _task_fold(entry: Entry, history: Sequence[Message]) -> list[Fold]:
@@ -285,7 +375,10 @@ def _task_fold(entry: Entry, history: Sequence[Message]) -> list[Fold]:
     if task.last is None or not task.is_folded:
         return []
     text = task_line(entry.content, task.outcome, task.ledger, cancelled=task.state == CANCELLED)
-    return [Fold(entry.key, TASK_FOLD, task.first, _with_ending_call(history, task.last), text)]
+    first = task.first
+    while first < task.last and first < len(history) and history[first].role == TOOL_ROLE:
+        first += 1  # the task was begun by one of several calls, whose results stay with them
+    return [Fold(entry.key, TASK_FOLD, first, _with_ending_call(history, task.last), text)]
 
 
 def _with_ending_call(history: Sequence[Message], last: int) -> int:
@@ -314,7 +407,13 @@ def blanked(entry: Entry) -> Draft:
         return entry.revised(content=PURGED, extra=task.to_json())
     fold = FoldRecord.from_json(entry.extra)
     lines = None if fold.lines is None else dict.fromkeys(fold.lines, PURGED)
-    return entry.revised(content=PURGED, extra=fold._replace(facts=None, lines=lines).to_json())
+    messages = None if fold.messages is None else tuple(map(_blank_record, fold.messages))
+    return entry.revised(content=PURGED, extra=fold._replace(facts=None, lines=lines, messages=messages).to_json())
+
+
+def _blank_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    text, body = pack(_blank(unpack(PackedMessage(record["text"], record["body"]))))
+    return {**record, "text": text, "body": body}
 
 
 def _blank(message: Message) -> Message:

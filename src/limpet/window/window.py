@@ -31,10 +31,11 @@ from limpet.window.plan.controller import Step
 from limpet.window.plan.counts import Meter
 from limpet.window.plan.facts import words
 from limpet.window.plan.gauge import Gauge
+from limpet.window.plan.line import contains, within
 from limpet.window.plan.rules import expand, repair
 from limpet.window.sections import CallerSections, StableSections
 from limpet.window.step import StepInput, StepRunner, Summarise, stored_gauge
-from limpet.window.transcript import WARN, FoldRecord
+from limpet.window.transcript import WARN, FoldRecord, StoredMessage
 
 RATIOS = (0.5, 2.5)  # bounds for scaling the estimate to a provider's count; beyond, one of the two is wrong
 
@@ -114,7 +115,7 @@ class Window:
         """Append messages to the conversation."""
         ctx = self._context()
         self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, [*(item.message for item in self._conversation.items), *messages])
+        self._conversation.append(ctx, messages)
 
     def leave(self, count: int) -> None:
         """Drop the last messages from the window. They stay in the transcript."""
@@ -226,12 +227,13 @@ def list_folds(ctx: Context) -> Folds:
 def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMessages:
     """Bring messages back into the window as they were. Positions count from 1; calls come with their results."""
     end = first if last is None else last
-    history = [stored.message for stored in transcript.messages(ctx)]
+    stored = transcript.messages(ctx)
+    history = [message.message for message in stored]
     if not 1 <= first <= end <= len(history):
         raise errors.nothing_folded(first, end, len(history))
     start, stop = expand(history, first - 1, end - 1)
-    changed = False
-    while hiding := _hiding(ctx, history, start, stop):  # below a fold there may be an earlier one
+    changed = _restore(ctx, stored, start, stop)
+    while hiding := _hiding(ctx, stored, start, stop):  # below a fold there may be an earlier one
         changed = True
         for entry in hiding:
             ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _showing(start, stop), ctx.stamp("uncompact"))
@@ -248,13 +250,25 @@ def show_window(ctx: Context) -> Gauge:
     return step.stored_gauge(ctx, conversation)
 
 
-def _hiding(ctx: Context, history: list[Message], first: int, last: int) -> list[Entry]:
+def _restore(ctx: Context, stored: Sequence[StoredMessage], first: int, last: int) -> bool:
+    """Show the messages of this range that are on an abandoned line; whether there were any."""
+    positions = transcript.line(stored, transcript.entries(ctx)).positions()
+    if len(within(positions, first, last)) == last - first + 1:
+        return False
+    draft = transcript.fold_draft(ctx, FoldRecord(folding.RESTORE, first, last))
+    ctx.store.entries.edit(ctx.scope, FOLD, None, lambda before: draft, ctx.stamp("uncompact"))
+    return True
+
+
+def _hiding(ctx: Context, stored: Sequence[StoredMessage], first: int, last: int) -> list[Entry]:
     """The folds that hide messages of this range."""
     entries = transcript.entries(ctx)
+    positions = transcript.line(stored, entries).positions()
+    folds = transcript.folds(entries, [message.message for message in stored])
     keys = {
         block.key
-        for block in folding.blocks(transcript.folds(entries, history))
-        for position in range(max(first, block.first), min(last, block.last) + 1)
+        for block in folding.blocks(fold for fold in folds if contains(positions, fold.last))
+        for position in within(positions, max(first, block.first), min(last, block.last))
         if not any(low <= position <= high for low, high in block.shown)
     }
     return [entry for entry in entries if entry.key in keys or _clears(entry, first, last)]

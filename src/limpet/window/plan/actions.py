@@ -29,6 +29,8 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Limpet's own tools write to the store, which keeps what they wrote; listing them again would repeat it.
 _OWN_TOOLS = re.compile(r"note|memory|handoff|scratch|_task$|uncompact|recall|show_window")
 
+SAID = "the user said"
+SAID_LENGTHS = (2_000, 400, 160)  # characters of one message; the first length with which all of them fit
 # Sections of a ledger, in the order in which they get a share of the budget.
 FAILED, EFFECTS, ANSWERED, FILES, COMMANDS = "failed", "side effects", "answered", "files read", "commands run"
 LEDGER_SECTIONS = (FAILED, EFFECTS, ANSWERED, FILES, COMMANDS)
@@ -108,6 +110,22 @@ def _failure(result: Result, *, is_command: bool) -> str:
 def _one_line(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= LINE_CHARS else f"{plain[: LINE_CHARS - 1]}…"
+
+
+def said_by_user(messages: Sequence[Message], budget: int) -> str:
+    """What the user said, in the user's words, within a budget; empty if nothing was said."""
+    texts = [" ".join(message.text().split()) for message in messages if message.role == USER]
+    texts = list(dict.fromkeys(text for text in texts if text))
+    for most in SAID_LENGTHS:
+        shorter = [text if len(text) <= most else f"{text[: most - 1]}…" for text in texts]
+        line = "\n".join(f"- {SAID}: {text}" for text in shorter)
+        if tokens.count(line) <= budget:
+            return line
+    while shorter and tokens.count(line) > budget:  # the last words count most
+        shorter = shorter[1:]
+        left_out = f"- {SAID}: {len(texts) - len(shorter)} earlier messages, which recall finds"
+        line = "\n".join([left_out, *(f"- {SAID}: {text}" for text in shorter)])
+    return line
 
 
 def ledger(messages: Sequence[Message], budget: int) -> str:

@@ -58,6 +58,8 @@ def plan(items: Sequence[WindowItem], sizes: Sequence[int], *, tail: int) -> Fol
             break
         room -= cost
         cut = group.start
+    while 0 < cut < len(items) and items[cut].first <= items[cut - 1].last:
+        cut -= 1  # what a caller added shares the position of the message before it
     folded = items[:cut]
     if not any(not item.fold for item in folded):
         return None

@@ -21,6 +21,8 @@ NOTEPAD, SCRATCHPAD, PINS = "notepad", "scratchpad", "pins"
 HEAD = (HANDOFF, PROMPT, SKILLS, TOOLS, MEMORY, JOURNAL)
 LATE = (NOTEPAD, SCRATCHPAD, PINS)
 MARK = "[Working state, kept outside the conversation and current as of now]"
+HEAD_MARK = "[Standing sections, kept outside the conversation]"
+HANDOFF_BEGINS = ("## Handoff from the last session", "A handoff also waits for: ")
 WARNING_BEGINS = "[System] Context is approaching the token limit"
 HISTORY = {USER: "user", ASSISTANT: "assistant", TOOL: "tool results", SYSTEM: "system notes"}
 FOLDS = "folds"
@@ -46,7 +48,8 @@ def assemble(sections: Mapping[str, PromptSection]) -> Assembled:
     """The sections in order, each within its budget. Deterministic: equal sections give equal bytes."""
     fitted = {name: _fitted(name, section) for name, section in sections.items() if section.text}
     texts = {name: fitted[name].text for name in (*HEAD, *LATE) if name in fitted and fitted[name].text}
-    head = "\n\n".join(texts[name] for name in HEAD[1:] if name in texts)
+    standing = [texts[name] for name in HEAD[1:] if name in texts]
+    head = "\n\n".join([HEAD_MARK, *standing]) if standing else ""
     late = "\n\n".join([MARK, *(texts[name] for name in LATE if name in texts)])
     sizes = {name: fitted[name].tokens for name in texts}
     left_out = tuple(fitted[name].left_out for name in texts if fitted[name].left_out)
@@ -80,14 +83,18 @@ def request(parts: Assembled, prompt: Sequence[Message], history: Sequence[Messa
 
 
 def split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """The caller's own system prompt, and the conversation without the messages that `request` added."""
-    prompt = list(takewhile(lambda message: message.role == SYSTEM, messages))
-    return prompt, [message for message in messages[len(prompt) :] if not is_injected(message)]
+    """The caller's own system prompt, and the conversation, both without the messages that `request` added."""
+    system_messages = list(takewhile(lambda message: message.role == SYSTEM, messages))
+    prompt = [message for message in system_messages if not is_injected(message)]
+    return prompt, [message for message in messages[len(system_messages) :] if not is_injected(message)]
 
 
 def is_injected(message: Message) -> bool:
-    """Whether `request` added it earlier: the late sections, or a warning."""
-    return message.role == USER and len(message.parts) == 1 and message.text().startswith((MARK, WARNING_BEGINS))
+    """Whether `request` added it earlier: the sections before and after the history, or a warning."""
+    if len(message.parts) != 1 or message.role not in (SYSTEM, USER):
+        return False
+    begins = (MARK, WARNING_BEGINS) if message.role == USER else (HEAD_MARK, *HANDOFF_BEGINS)
+    return message.text().startswith(begins)
 
 
 def shared(before: Sequence[Message], after: Sequence[Message]) -> int:

@@ -2,6 +2,9 @@
 
 Messages are kept, each at a position of its session. A fold covers positions and says what is shown instead; it does
 not change a message. A compaction appends one fold, and removing the fold brings the messages back.
+
+The window shows one line of the conversation (`line.py`). A fold belongs to the line on which its last message is, so
+it goes and comes back with that line.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ from typing import NamedTuple
 
 from limpet.model import EMPTY
 from limpet.window.messages import Message, Result, Text, user
+from limpet.window.plan.line import BEGINNING, Line, contains, within
 
 CLEAR = "clear"  # tool results, each replaced by one line
 TASK = "task"  # a finished task, replaced by one line and a ledger
 COMPACT = "compact"  # everything up to a position, replaced by a summary
-REWIND = "rewind"  # messages the caller dropped; nothing replaces them
+EDIT = "edit"  # messages that the caller changed, replaced by its own; or some that it added in between
+RESTORE = "restore"  # not a fold: messages of an abandoned line that are shown again
+REWIND = "rewind"  # not a fold: the caller went back to a message and has said nothing new yet
 
 
 class Fold(NamedTuple):
@@ -26,6 +32,7 @@ class Fold(NamedTuple):
     text: str = ""  # shown in place of the messages; nothing is shown if it is empty
     lines: Mapping[str, str] = EMPTY  # of CLEAR: `result_key` -> its line
     shown: tuple[tuple[int, int], ...] = ()  # ranges inside it that stay visible, after the text
+    messages: tuple[Message, ...] = ()  # of EDIT; if `last` is before `first` they are added there
 
 
 class WindowItem(NamedTuple):
@@ -42,20 +49,22 @@ def result_key(position: int, call_id: str) -> str:
     return f"{position} {call_id}"
 
 
-def view(messages: Sequence[Message], folds: Iterable[Fold]) -> list[WindowItem]:
-    """The window: the folds, and every message that no fold covers, in order."""
+def view(messages: Sequence[Message], folds: Iterable[Fold], line: Line | None = None) -> list[WindowItem]:
+    """The window: the folds, and every message of the line that no fold covers, in order."""
+    line = range(len(messages)) if line is None else line
     all_folds = list(folds)
-    lines = {key: line for fold in all_folds for key, line in fold.lines.items()}
-    items: list[WindowItem] = []
+    source = _Source(messages, line, all_folds)
+    visible = blocks(fold for fold in all_folds if contains(line, fold.last))
+    items = [] if visible and not within(line, 0, visible[0].first - 1) else source.added_after(BEGINNING)
     position = 0
-    for block in blocks(all_folds):
-        items += _unfolded(messages, position, block.first - 1, lines)
+    for block in visible:
+        items += source.unfolded(position, block.first - 1)
         if block.text:
             items.append(WindowItem(user(block.text), block.first, block.last, block.key))
         for first, last in block.shown:
-            items += _unfolded(messages, max(first, block.first), min(last, block.last), lines)
+            items += source.unfolded(max(first, block.first), min(last, block.last))
         position = block.last + 1
-    return items + _unfolded(messages, position, len(messages) - 1, lines)
+    return items + source.unfolded(position, len(messages) - 1)
 
 
 def blocks(folds: Iterable[Fold]) -> list[Fold]:
@@ -63,7 +72,7 @@ def blocks(folds: Iterable[Fold]) -> list[Fold]:
     visible: list[Fold] = []
     # A later fold reaches further, because messages are appended at the end.
     for fold in sorted(folds, key=lambda fold: (fold.last, -fold.first)):
-        if fold.how != CLEAR:
+        if fold.how not in (CLEAR, EDIT):
             visible = _with(visible, fold)
     return visible
 
@@ -76,9 +85,40 @@ def _with(visible: list[Fold], fold: Fold) -> list[Fold]:
     return [*(block for block in visible if block.last < first), fold._replace(first=first)]
 
 
-def _unfolded(messages: Sequence[Message], first: int, last: int, lines: Mapping[str, str]) -> list[WindowItem]:
-    positions = range(first, min(last, len(messages) - 1) + 1)
-    return [WindowItem(cleared(messages[position], position, lines), position, position) for position in positions]
+class _Source:
+    """The messages of a line as they are without blocks: cleared, and with what the caller changed."""
+
+    def __init__(self, messages: Sequence[Message], line: Line, folds: Sequence[Fold]) -> None:
+        self.messages = messages
+        self.line = line
+        self.lines = {key: text for fold in folds for key, text in fold.lines.items()}
+        self.edits: dict[int, Fold | None] = {}  # by position; None: it is part of the edit before
+        self.added: dict[int, list[Fold]] = {}  # by the position after which they are shown
+        for fold in folds:
+            if fold.how == EDIT and fold.last < fold.first:
+                self.added.setdefault(fold.last, []).append(fold)
+            elif fold.how == EDIT:
+                covered = within(line, fold.first, fold.last)
+                self.edits |= dict.fromkeys(covered) | dict.fromkeys(covered[:1], fold)
+
+    def unfolded(self, first: int, last: int) -> list[WindowItem]:
+        items: list[WindowItem] = []
+        for position in within(self.line, first, last):
+            if position not in self.edits:
+                message = cleared(self.messages[position], position, self.lines)
+                items.append(WindowItem(message, position, position))
+            elif (edit := self.edits[position]) is not None:
+                items += self._edited(edit, edit.first, edit.last)
+            if position in self.added:
+                items += self.added_after(position)
+        return items
+
+    def added_after(self, position: int) -> list[WindowItem]:
+        place = max(position, 0)
+        return [item for fold in self.added.get(position, ()) for item in self._edited(fold, place, place)]
+
+    def _edited(self, fold: Fold, first: int, last: int) -> list[WindowItem]:
+        return [WindowItem(cleared(message, first, self.lines), first, last) for message in fold.messages]
 
 
 def cleared(message: Message, position: int, lines: Mapping[str, str]) -> Message:

@@ -1,0 +1,244 @@
+"""Alignment: which of the caller's messages are stored already, and where.
+
+A caller may hold the whole conversation or its end, with messages left out, changed or added in between, with summaries
+of ours in place of messages, or the messages of a line that was abandoned. What is stored is found by content: by
+messages that occur once on both sides, in the longest sequence that keeps their order, and from there by their
+neighbours. A short answer such as "ok" says nothing about where it stands unless its neighbours agree.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from limpet.window.plan.line import BEGINNING, Line, contains, line_to, within
+
+WEAK_CHARS = 40  # a text shorter than this may be said again and again
+SUFFIXES_TRIED = 4  # places at which the caller's list may have reached our end
+
+
+class Place(NamedTuple):
+    """The positions that a message of the caller stands for: its own, or those that a fold's text replaces."""
+
+    first: int
+    last: int
+    is_fold: bool = False
+
+    @property
+    def rank(self) -> int:
+        """For comparing the order. What a fold shows of its own messages comes after its text."""
+        return 2 * self.first + (not self.is_fold)
+
+
+class CallerMessage(NamedTuple):
+    digest: str
+    is_weak: bool  # too short to tell by itself where it belongs
+
+
+Pair = tuple[int, Place]  # the index of a message of the caller, and its place
+
+
+class PositionIndex:
+    """The stored messages by their digests. A message may have several: masked, or with cleared results."""
+
+    def __init__(self) -> None:
+        self.positions: dict[str, list[int]] = {}  # ascending
+        self.following: dict[tuple[int, str], int] = {}  # (the position before it, its digest) -> the newest such
+        self.newest = BEGINNING
+
+    def add(self, position: int, before: int, digest: str) -> None:
+        self.newest = max(self.newest, position)
+        positions = self.positions.setdefault(digest, [])
+        if not positions or positions[-1] < position:
+            positions.append(position)
+        elif positions[bisect_left(positions, position)] != position:
+            insort(positions, position)
+        self.following[before, digest] = max(position, self.following.get((before, digest), position))
+
+    def is_at(self, digest: str, position: int) -> bool:
+        positions = self.positions.get(digest, ())
+        index = bisect_left(positions, position)
+        return index < len(positions) and positions[index] == position
+
+
+class Aligner:
+    """One alignment of a caller's list with the stored messages."""
+
+    def __init__(
+        self,
+        index: PositionIndex,
+        folds: Mapping[str, Place],
+        parents: Mapping[int, int],
+        current: Line,
+    ) -> None:
+        self.index = index
+        self.folds = folds  # by the digest of their text
+        self.parents = parents
+        self.current = current  # the line that the window shows now
+        self.head = current[-1] if current else BEGINNING
+
+    def align(self, caller: Sequence[CallerMessage]) -> list[Place | None]:
+        """The place of each of the caller's messages; None for what is not stored on the line they belong to."""
+        anchors = self._without_weak_end(self._anchors(caller), caller)
+        anchors += self._tail(anchors, caller)
+        places: list[Place | None] = [None] * len(caller)
+        if not anchors:
+            return places
+        line = self._line_to(max(place.last for _, place in anchors))
+        for at, place in anchors:
+            if place.is_fold or contains(line, place.last):
+                places[at] = place
+        self._fill(places, caller, line)
+        return [None] * len(caller) if _is_foreign(places, caller) else places
+
+    def _line_to(self, position: int) -> Line:
+        return self.current if position == self.head else line_to(position, self.parents)
+
+    # --- anchors ------------------------------------------------------------------------------------------------------
+
+    def _anchors(self, caller: Sequence[CallerMessage]) -> list[Pair]:
+        """The messages that occur once on both sides and keep their order; our last message is among them if it can."""
+        times = Counter(message.digest for message in caller)
+        pairs: list[Pair] = []
+        for at, message in enumerate(caller):
+            if times[message.digest] == 1 and (place := self._only_place(message.digest)) is not None:
+                pairs.append((at, place))
+        for at, place in pairs:
+            if place.last == self.head == self.index.newest and not place.is_fold and not caller[at].is_weak:
+                pairs = [pair for pair in pairs if pair[0] < at and pair[1].rank < place.rank]
+                return [*_longest_ascending(pairs), (at, place)]
+        return _longest_ascending(pairs)
+
+    def _only_place(self, digest: str) -> Place | None:
+        if digest in self.folds:
+            return self.folds[digest]
+        positions = self.index.positions.get(digest, ())
+        return Place(positions[0], positions[0]) if len(positions) == 1 else None
+
+    def _without_weak_end(self, anchors: list[Pair], caller: Sequence[CallerMessage]) -> list[Pair]:
+        """The anchors without short messages at their end that are there by chance."""
+        while anchors and self._is_chance(anchors, caller):
+            anchors = anchors[:-1]
+        return anchors
+
+    def _is_chance(self, anchors: Sequence[Pair], caller: Sequence[CallerMessage]) -> bool:
+        at, place = anchors[-1]
+        if place.is_fold or not caller[at].is_weak or place.last == self.head:
+            return False
+        at_before, place_before = anchors[-2] if len(anchors) > 1 else (-1, Place(BEGINNING, BEGINNING))
+        skipped = len(within(self._line_to(place.last), place_before.last + 1, place.last - 1))
+        return skipped != at - at_before - 1  # the same number of messages on both sides is an edit
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _tail(self, anchors: Sequence[Pair], caller: Sequence[CallerMessage]) -> list[Pair]:
+        """The places of the messages after the last anchor, which are new unless they follow it directly."""
+        start = anchors[-1][0] + 1 if anchors else 0
+        position = max((place.last for _, place in anchors), default=BEGINNING)
+        walked = self._walk(caller, start, position)
+        reached = walked[-1][1].last if walked else position
+        if self.head not in (position, reached) and (position == BEGINNING or contains(self.current, position)):
+            return self._up_to_our_end(caller, start, position) or walked
+        return walked
+
+    def _walk(self, caller: Sequence[CallerMessage], start: int, position: int) -> list[Pair]:
+        """Each message that directly follows the one before it on some line."""
+        walked: list[Pair] = []
+        for at in range(start, len(caller)):
+            following = self.index.following.get((position, caller[at].digest))
+            if following is None:
+                break
+            position = following
+            walked.append((at, Place(position, position)))
+        return walked
+
+    def _up_to_our_end(self, caller: Sequence[CallerMessage], start: int, floor: int) -> list[Pair]:
+        """Places for all messages from `start` up to one that is our last; none if there are no such places."""
+        ends = [at for at in range(start, len(caller)) if self.index.is_at(caller[at].digest, self.head)]
+        for end in reversed(ends[-SUFFIXES_TRIED:]):
+            pairs: list[Pair] = []
+            position = self.head + 1
+            for at in range(end, start - 1, -1):
+                position = self._latest(caller[at].digest, position, self.current)
+                if position <= floor:
+                    break
+                pairs.append((at, Place(position, position)))
+            else:
+                return pairs[::-1]
+        return []
+
+    # --- between anchors ----------------------------------------------------------------------------------------------
+
+    def _fill(self, places: list[Place | None], caller: Sequence[CallerMessage], line: Line) -> None:
+        """Add the repeated messages between those whose place is known: backwards, each as near as it can be."""
+        ceiling = len(line) and line[-1] + 1
+        floors = _floors(places)
+        is_before_last = False
+        for at in range(len(places) - 1, -1, -1):
+            place = places[at]
+            if place is not None:
+                ceiling = place.first
+                is_before_last = True
+            elif is_before_last:
+                position = self._latest(caller[at].digest, ceiling, line)
+                if position > floors[at]:
+                    places[at] = Place(position, position)
+                    ceiling = position
+
+    def _latest(self, digest: str, ceiling: int, line: Line) -> int:
+        """The last position on the line before `ceiling` that has this message."""
+        positions = self.index.positions.get(digest, ())
+        for index in range(bisect_left(positions, ceiling) - 1, -1, -1):
+            if contains(line, positions[index]):
+                return positions[index]
+        return BEGINNING
+
+
+def _is_foreign(places: Sequence[Place | None], caller: Sequence[CallerMessage]) -> bool:
+    """Whether the list has nothing but a few short messages in common with what is stored."""
+    matches = [at for at, place in enumerate(places) if place is not None]
+    if any(not caller[at].is_weak for at in matches):
+        return False
+    return matches[-1] + 1 > 2 * len(matches)
+
+
+def _floors(places: Sequence[Place | None]) -> list[int]:
+    """For each message, the position after which its own must be: that of the last message before it with a place."""
+    floors: list[int] = []
+    floor = BEGINNING
+    for place in places:
+        floors.append(floor)
+        if place is not None:
+            floor = place.first - 1 if place.is_fold else place.last
+    return floors
+
+
+def _longest_ascending(pairs: Sequence[Pair]) -> list[Pair]:
+    """The longest subsequence with ascending places; of several, one that ends furthest."""
+    if all(left[1].rank < right[1].rank for left, right in pairwise(pairs)):
+        return list(pairs)
+    ends: list[int] = []  # ends[n]: the lowest rank at which a sequence of n + 1 ends
+    end_pairs: list[int] = []
+    lengths: list[int] = []
+    before: list[int] = []
+    for number, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place.rank)
+        before.append(end_pairs[length - 1] if length else -1)
+        lengths.append(length)
+        if length == len(ends):
+            ends.append(place.rank)
+            end_pairs.append(number)
+        else:
+            ends[length], end_pairs[length] = place.rank, number
+    longest = max(lengths)
+    number = max(
+        (number for number in range(len(pairs)) if lengths[number] == longest), key=lambda number: pairs[number][1].rank
+    )
+    chosen: list[Pair] = []
+    while number >= 0:
+        chosen.append(pairs[number])
+        number = before[number]
+    return chosen[::-1]

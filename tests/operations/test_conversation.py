@@ -1,0 +1,319 @@
+"""One conversation, stored once, whatever the caller holds: all of it, its end, a summary, another way, an edit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from limpet.api import Limpet, Session
+from limpet.model import FOLD, MESSAGE
+from limpet.store import Listing
+from limpet.window.messages import SYSTEM, TOOL, Call, Message, assistant, result, user
+from limpet.window.plan.context import is_injected
+from limpet.window.plan.controller import Clear, Compact, Step
+from limpet.window.plan.rules import LOST, unpaired
+from limpet.window.transcript import message_of
+from operations.conftest import Opener
+
+LIMIT = 4_000
+
+
+def exchange(number: int, size: int = 110) -> list[Message]:
+    return [user(f"Request {number}. " + "why " * size), assistant(f"Answer {number}. " + "because " * size)]
+
+
+def transcript(hold: Limpet, session: str = "one") -> list[Message]:
+    page = hold.store.entries.list(hold.scope, Listing((MESSAGE,), session, include_done=True, limit=10_000))
+    return [message_of(entry) for entry in sorted(page.entries, key=lambda entry: entry.key)]
+
+
+def history(step: Step) -> list[Message]:
+    """The conversation in a request, without what Limpet added."""
+    return [message for message in step.messages if not is_injected(message) and message.role != SYSTEM]
+
+
+def compactions(hold: Limpet) -> int:
+    page = hold.store.entries.list(hold.scope, Listing((FOLD,), "one"))
+    return sum(entry.extra["how"] == "compact" for entry in page.entries)
+
+
+def talk_on(session: Session, talk: list[Message], numbers: range) -> list[Message]:
+    """Say so many exchanges, with the list the caller holds; gives those that were said."""
+    said: list[Message] = []
+    for number in numbers:
+        request, answer = exchange(number)
+        talk.append(request)
+        session.window.next(talk, limit=LIMIT)
+        talk.append(answer)
+        said += [request, answer]
+    session.window.keep(talk)
+    return said
+
+
+# --- a process that takes a session up --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("held", ["window", "nothing", "everything", "request"])
+def test_a_session_taken_up_again_and_again_is_stored_once(opened: Opener, held: str) -> None:
+    said: list[Message] = []
+    last: list[Message] = []
+    for process in range(6):
+        hold = opened()
+        session = hold.session()
+        if held == "window":
+            talk = session.window.messages()
+        elif held == "everything":
+            talk = list(said)
+        elif held == "request":
+            talk = last
+        else:
+            session.window.next([], limit=LIMIT)
+            talk = session.window.messages()
+        said += talk_on(session, talk, range(process * 12, process * 12 + 12))
+        last = list(session.window.next(talk, limit=LIMIT).messages)
+        assert transcript(hold) == said, process
+    assert 4 <= compactions(hold) <= 40
+
+
+def test_a_text_that_has_been_replaced_since_is_known_and_the_new_one_stays(opened: Opener) -> None:
+    """A program has saved the request of an early compaction, and goes on with it after several more."""
+    first = opened()
+    talk: list[Message] = []
+    said = talk_on(first.session(), talk, range(18))
+    early = first.session().window.messages()
+    assert early[0].text().startswith("[Folded")
+    said += talk_on(first.session(), talk, range(20, 60))
+    later = opened()
+    before = compactions(later)
+    assert before >= 3
+    step = later.session().window.next([*early, *talk[36:], user("And now?")], limit=LIMIT)
+    assert transcript(later) == [*said, user("And now?")]
+    assert early[0] not in step.messages
+    assert compactions(later) - before <= 1
+
+
+def test_cleared_results_are_known_as_the_window_showed_them(opened: Opener) -> None:
+    hold, talk, said = opened(), [user("Read the parts.")], [user("Read the parts.")]
+    session = hold.session()
+    step: Step = session.window.next(talk, limit=LIMIT)
+    number = 0
+    while not isinstance(step, Clear):
+        call = Call(f"c{number}", "shell", json.dumps({"command": f"cat part{number}.txt"}))
+        turn = [assistant(f"Step {number}: reading on.", call), result(call.id, f"row {number}\n" * 120)]
+        said += turn
+        talk = [*talk, *turn]
+        step = session.window.next(talk, limit=LIMIT)
+        number += 1
+    held = history(step)
+    assert held != said
+    later = opened()
+    step = later.session().window.next([*held, *exchange(1)], limit=LIMIT)
+    assert transcript(later) == [*said, *exchange(1)]
+    assert history(step)[: len(held)] == held
+
+
+def test_what_the_store_masked_is_known_in_both_forms(opened: Opener) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    talk = [user(f"My token is {secret}, use it for the release."), assistant("I will use it for the release.")]
+    opened().session().window.next(talk)
+    masked = opened().session().window.messages()
+    assert masked != talk
+    later = opened()
+    later.session().window.next([*masked, *exchange(1)])
+    later.session("one").window.next([*talk, *exchange(1), *exchange(2)])
+    assert len(transcript(later)) == 6
+
+
+# --- what a framework does to its list --------------------------------------------------------------------------------
+
+
+def test_a_framework_that_trims_in_front_adds_only_what_is_new(hold: Limpet) -> None:
+    session, said = hold.session("one"), []
+    step: Step | None = None
+    for number in range(60):
+        request, answer = exchange(number)
+        said.append(request)
+        step = session.window.next([message._replace() for message in said[-20:]], limit=LIMIT)
+        said.append(answer)
+    session.window.keep(said[-20:])
+    assert transcript(hold) == said
+    assert compactions(hold) <= 12
+    assert step is not None
+    assert history(step)[-1] == said[-2]
+
+
+def test_short_answers_that_repeat_do_not_confuse_it(hold: Limpet) -> None:
+    session, said = hold.session("one"), []
+    for number in range(30):
+        said.append(user("ok" if number % 3 else f"continue {number}"))
+        session.window.next([message._replace() for message in said[-6:]])
+        said.append(assistant("done"))
+    session.window.keep([message._replace() for message in said[-3:]])
+    assert transcript(hold) == said
+    assert session.window.messages() == said
+
+
+def test_messages_left_out_in_the_middle_stay(hold: Limpet) -> None:
+    session = hold.session("one")
+    said = [message for number in range(8) for message in exchange(number)]
+    session.window.next(said)
+    step = session.window.next([*said[:4], *said[9:], *exchange(9)])
+    assert history(step) == [*said, *exchange(9)]
+    assert transcript(hold) == [*said, *exchange(9)]
+
+
+def test_an_edit_is_shown_and_the_original_is_kept(opened: Opener) -> None:
+    hold = opened()
+    said = [message for number in range(6) for message in exchange(number)]
+    hold.session().window.next(said)
+    edited = [*said[:3], user("Request 1, but shorter this time, please."), *said[4:]]
+    edited[3] = assistant("Answer 1, shortened by the framework to this one line.")
+    step = hold.session("one").window.next(edited)
+    assert history(step) == edited
+    assert transcript(hold) == said
+    later = opened()
+    for number in range(6, 12):
+        edited += exchange(number)
+        said += exchange(number)
+        assert history(later.session().window.next(edited)) == edited
+    assert transcript(later) == said
+    assert history(opened().session().window.next([])) == edited
+    assert len(hold.store.entries.list(hold.scope, Listing((FOLD,), "one", include_done=True)).entries) == 1
+    assert history(opened().session().window.next(said)) == said, "the caller has the original again"
+
+
+def test_a_message_added_in_between_is_shown_there(opened: Opener) -> None:
+    said = [user("Look into it."), assistant("", Call("1", "look", "{}")), *exchange(1)]
+    opened().session().window.next(said)
+    mended = [*said[:2], result("1", "cancelled by the user"), *said[2:]]
+    for _ in range(3):
+        hold = opened()
+        assert history(hold.session().window.next(mended)) == mended
+        assert transcript(hold) == said
+    assert history(hold.session().window.next([])) == mended
+
+
+def test_a_text_of_the_framework_in_front_of_a_trimmed_list_reaches_the_model(hold: Limpet) -> None:
+    session = hold.session("one")
+    said = [message for number in range(8) for message in exchange(number)]
+    session.window.next(said)
+    summary = user("Summary of the framework: requests 0 to 5 were answered, the port is 8443.")
+    for number in range(8, 12):
+        said += exchange(number)
+        step = session.window.next([summary, *said[12:]])
+        assert summary in step.messages
+    assert transcript(hold) == said
+
+
+def test_a_call_without_a_result_does_not_bring_the_conversation_back_each_turn(opened: Opener) -> None:
+    """A tool raised or the run was cancelled, and the framework goes on with the call in its state."""
+    said = [user("go"), assistant("", Call("c1", "bad", "{}"))]
+    hold = opened()
+    for number in range(40):
+        said += exchange(number)
+        step = hold.session().window.next([message._replace() for message in said], limit=LIMIT)
+        assert unpaired(step.messages) == frozenset()
+        if number == 20:
+            hold = opened()
+    assert transcript(hold) == said
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_branch_that_is_taken_up_again_has_its_messages(hold: Limpet) -> None:
+    session = hold.session("one")
+    start = [message for number in range(3) for message in exchange(number)]
+    one, two = [*start, *exchange(10), *exchange(11)], [*start, *exchange(20)]
+    assert history(session.window.next(one)) == one
+    assert history(session.window.next(two)) == two
+    one += exchange(12)
+    assert history(session.window.next(one)) == one
+    two += exchange(21)
+    assert history(session.window.next([message._replace() for message in two])) == two
+    assert history(session.window.next(one[-3:])) == one, "by its end alone"
+    assert len(transcript(hold)) == 6 + 6 + 4
+    assert history(session.window.next(start)) == start, "and with nothing new"
+    assert history(session.window.next(two)) == two
+    assert len(transcript(hold)) == 6 + 6 + 4
+
+
+def test_a_fold_comes_and_goes_with_its_branch(opened: Opener) -> None:
+    hold = opened()
+    talk: list[Message] = [user("Port the parser to two tokens of lookahead, please.")]
+    said = [*talk, *talk_on(hold.session(), talk, range(20))]
+    folded = hold.session().window.messages()
+    assert folded[0].text().startswith("[Folded")
+    other = [*said[:3], user("No: port the lexer first, and only then the parser.")]
+    assert history(opened().session().window.next(other, limit=LIMIT)) == other
+    step = opened().session().window.next([*said, user("Go on with the parser.")], limit=LIMIT)
+    assert history(step) == [*folded, user("Go on with the parser.")]
+    assert len(transcript(hold)) == len(said) + 2
+
+
+def test_two_agents_that_take_turns_in_one_session_are_stored_once(opened: Opener) -> None:
+    hold = opened()
+    lists: list[list[Message]] = [[user("Agent 0 of the team.")], [user("Agent 1 of the team.")]]
+    for number in range(30):
+        for agent, talk in enumerate(lists):
+            talk.extend(exchange(1_000 * agent + number))
+            step = hold.session().window.next([message._replace() for message in talk], limit=40_000)
+            assert history(step) == talk
+    assert len(transcript(hold)) == sum(map(len, lists))
+
+
+def test_a_list_of_another_conversation_begins_anew_and_the_first_one_comes_back(hold: Limpet) -> None:
+    session = hold.session("one")
+    said = [*exchange(1), user("continue"), assistant("done")]
+    session.window.next(said)
+    other = [message for number in range(50, 55) for message in exchange(number)] + [user("continue")]
+    assert history(session.window.next(other)) == other
+    assert history(session.window.next([*said, *exchange(2)])) == [*said, *exchange(2)]
+    assert len(transcript(hold)) == 4 + 11 + 2
+
+
+def test_a_message_said_before_is_said_again(hold: Limpet) -> None:
+    session = hold.session("one")
+    again = user("Run all the tests and fix whatever fails in them.")
+    said = [again, assistant("All of them pass now, after two fixes.")]
+    for number in range(5):
+        said += exchange(number)
+    session.window.next(said)
+    said.append(again)
+    step = session.window.next([message._replace() for message in said[-2:]])
+    assert history(step) == said
+    assert transcript(hold) == said
+
+
+# --- our own parts in a caller's list ---------------------------------------------------------------------------------
+
+
+def test_going_on_with_the_request_adds_no_section_twice(hold: Limpet) -> None:
+    hold.session("before").memory.write("goal", "A parser with two tokens of lookahead.")
+    hold.session("before").handoff.write("Casts are next.")
+    session = hold.session("one")
+    messages: Sequence[Message] = [user("go on")]
+    sizes = []
+    for number in range(5):
+        step = session.window.next(messages)
+        sizes.append(sum(message.role == SYSTEM for message in step.messages))
+        messages = [*step.messages, *exchange(number)]
+    assert all(left == right for left, right in pairwise(sizes)), sizes
+    assert len(transcript(hold)) == 9
+
+
+def test_an_unknown_outcome_is_said_and_never_stored(opened: Opener) -> None:
+    said = [user("Deploy it."), assistant("", Call("1", "deploy", "{}"))]
+    opened().session().window.keep(said)
+    hold = opened()
+    talk = [*hold.session().window.messages(), user("Did it work?")]
+    step = hold.session().window.next(talk)
+    (stub,) = [message for message in step.messages if message.role == TOOL]
+    assert stub == result("1", LOST, error=True)
+    assert "may have had its effect" in LOST
+    step = opened().session().window.next([*history(step), assistant("I will look first.")])
+    assert transcript(hold) == [*talk, assistant("I will look first.")]
+    assert isinstance(step, Step | Compact)
