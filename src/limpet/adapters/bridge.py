@@ -148,7 +148,7 @@ class Bridge(Generic[N]):
             talk = bridged.native_map.read(natives)
             options, sections = self._options, CallerSections(tools=self.guidance)
             step = bridged.window.next(
-                [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise
+                [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise, exact=True
             )
             bridged.warned = isinstance(step, Warn)
         first = tuple(takewhile(lambda message: message.role == SYSTEM, step.messages))
@@ -181,7 +181,7 @@ class Bridge(Generic[N]):
         """
         try:
             with bridged.lock:
-                bridged.window.keep(bridged.native_map.read(natives))
+                bridged.window.keep(bridged.native_map.read(natives), exact=True)
         except LimpetError as problem:
             log.warning("The last messages of %s were not stored: %s", bridged.session.id, problem)
 

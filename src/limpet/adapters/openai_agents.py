@@ -108,14 +108,21 @@ class LimpetSession(SessionABC):
         self._bridge.sent(line.bridged, used)
 
     def _line(self, agent: Any, items: Sequence[Any]) -> _Line:
-        """The conversation, or the talk of an agent that is called as a tool: such a run inherits the filter."""
+        """The conversation, or the talk of an agent that is sent something else: as a tool, it inherits the filter."""
         inner = (getattr(tool, "_agent_instance", None) for tool in agent.tools)
         self._tool_agents.update((id(tool_agent), tool_agent) for tool_agent in inner if tool_agent is not None)
-        if id(agent) not in self._tool_agents or self._continues(items):
-            return self._main
-        # The question tells one call from another, in every process.
-        question = json.dumps(items[0] if items else "", sort_keys=True, default=str)
-        name = f"{agent.name}:{hashlib.sha256(question.encode()).hexdigest()[:12]}"
+        if id(agent) in self._tool_agents and not self._continues(items):
+            # The question tells one call from another, in every process.
+            question = json.dumps(items[:1], sort_keys=True, default=str)
+            return self._line_named(f"{agent.name}:{hashlib.sha256(question.encode()).hexdigest()[:12]}")
+        line = self._lines.get(agent.name)
+        if line is not None and line.request and items[:1] == line.request[:1]:
+            return line
+        # After a nested handoff the input is a summary of the conversation, another one each time.
+        foreign = self._run is not None and self._items.has_none(items)
+        return self._line_named(agent.name) if foreign else self._main
+
+    def _line_named(self, name: str) -> _Line:
         line = self._lines.pop(name, None) or _Line(self._bridge.session(self._session.id, name))
         self._lines[name] = line
         while len(self._lines) > ADAPTER_SESSIONS:
@@ -241,17 +248,30 @@ class _Items:
     def __init__(self, hold: Limpet, session: str) -> None:
         # Tokens are not counted: these messages are in no window.
         self._window = Window(lambda: hold.context(session, "agent/openai-agents"), count=lambda message: 0)
+        self._known: set[str] | None = None  # the items that were ever here, in a form to compare
         self._unsaved: list[Any] = []  # what the store refused: it is stored with the next items
         self._lock = RLock()
 
     def all(self) -> list[Any]:
         with self._lock:
-            return [*map(_item, self._window.messages()), *self._unsaved]
+            items = [*map(_item, self._window.messages()), *self._unsaved]
+            self._known = {*(self._known or ()), *map(_name, items)}
+            return items
+
+    def has_none(self, items: Sequence[Any]) -> bool:
+        """Whether there are items here, and none of these."""
+        with self._lock:
+            if self._known is None:
+                self.all()
+            known = self._known or set()
+            return bool(known) and not any(_name(item) in known for item in items)
 
     def add(self, items: Sequence[Any]) -> None:
         """Store the items. The run has its answer already, so an error of Limpet is logged and does not end it."""
         with self._lock:
             fresh = [*self._unsaved, *items]
+            if self._known is not None:
+                self._known.update(map(_name, items))
             try:
                 self._window.add([*map(_as_message, fresh)])
                 self._unsaved = []
@@ -280,6 +300,13 @@ def _as_message(item: Any) -> Message:
     if isinstance(item.get("output"), str):
         item = {**item, "output": redact(item["output"]).text}
     return Message(ASSISTANT, (Other({FORM: item}),))
+
+
+def _name(item: Any) -> str:
+    """What an item is compared by: its call, or its content, which may have been a bare text at first."""
+    if item.get("call_id"):
+        return f"{_kind(item)} {item['call_id']}"
+    return hashlib.sha256(json.dumps([item.get("role"), item.get("content")], default=str).encode()).hexdigest()
 
 
 def _item(message: Message) -> Any:

@@ -68,18 +68,20 @@ class Window:
         used: int | None = None,
         given: CallerSections | None = None,
         summarise: Summarise | None = None,
+        exact: bool = False,
     ) -> Step:
         """What to send next, and why.
 
         `limit` is the model's window in tokens, `used` the provider's count for the last request. An empty list
         continues where the session stopped. `summarise` may write the summaries; facts that it leaves out are added.
+        `exact`: what the list left out at its beginning is not shown either; otherwise it may be the last part only.
         """
         ctx = self._context()
         if used is not None:
             self._calibrate(used)
         prompt, talk = split(self._as_stored(messages))
         self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, talk)
+        self._conversation.reconcile(ctx, talk, exact=exact)
         working = self._working()
         stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
@@ -105,11 +107,11 @@ class Window:
         """Whether the last request contained a handoff, which `sent` then marks as used."""
         return self._stable is not None and self._stable.handoff is not None
 
-    def keep(self, messages: Sequence[Message]) -> None:
+    def keep(self, messages: Sequence[Message], *, exact: bool = False) -> None:
         """Store the conversation when a loop ends or pauses; otherwise its last answer waits for the next request."""
         ctx = self._context()
         self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, split(self._as_stored(messages))[1])
+        self._conversation.reconcile(ctx, split(self._as_stored(messages))[1], exact=exact)
 
     def add(self, messages: Sequence[Message]) -> None:
         """Append messages to the conversation."""
