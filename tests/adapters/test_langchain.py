@@ -176,8 +176,32 @@ def test_the_answer_to_a_warning_does_not_end_the_run(hold: Limpet) -> None:
     made, chat = agent(model, [speak], hold, limit=stories.LIMIT)
     state = made.invoke(asked("Speak."), THREAD)
     assert state["messages"][-1].text == "Done."
-    assert "Noted." in [message.text for message in state["messages"]]
+    assert "Noted." not in [message.text for message in state["messages"]], "it is no answer to the user"
     assert sum("approaching the token limit" in text(window) for window in chat.windows) == 1
+
+
+def test_a_thread_has_one_answer_for_each_request(hold: Limpet) -> None:
+    """Also where the model was warned and said so: that turn was for saving."""
+    turns = 25
+
+    def model(window: Window) -> Say | Do:
+        if stories.WARNING in window[-1].text:
+            return Say("I have nothing to save.")
+        requests = [shown.text for shown in window if shown.text.startswith("Turn")]
+        return Say(f"Answer to {requests[-1].split('.')[0]}. " + "word " * 150)
+
+    made, chat = agent(model, [], hold, limit=stories.LIMIT)
+    for turn in range(turns):
+        state = made.invoke(asked(f"Turn {turn}. " + "name " * 100), THREAD)
+    said = [message.text.split(".")[0] for message in state["messages"]]
+    expected = [words for turn in range(turns) for words in (f"Turn {turn}", f"Answer to Turn {turn}")]
+    assert said == expected
+    warned = sum(stories.WARNING in text(window) for window in chat.windows)
+    assert warned >= 2
+    stored = [message.text().split(".")[0] for message in stories.transcript_of(hold, "t")]
+    assert [words for words in stored if "save" not in words] == expected
+    assert len(stored) <= len(expected) + warned
+    assert max(map(size, chat.windows)) <= stories.LIMIT
 
 
 def test_the_system_prompt_keeps_its_blocks(hold: Limpet) -> None:
