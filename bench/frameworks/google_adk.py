@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, RunConfig
 from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
@@ -77,7 +77,10 @@ class GoogleADK:
             await sessions.create_session(app_name="app", user_id="u", session_id=thread)
         said = ""
         message = types.Content(role="user", parts=[types.Part(text=request)])
-        async for event in self.runner.run_async(user_id="u", session_id=thread, new_message=message):
+        config = RunConfig(max_llm_calls=10_000)
+        async for event in self.runner.run_async(
+            user_id="u", session_id=thread, new_message=message, run_config=config
+        ):
             if event.is_final_response() and event.content:
                 said = "".join(part.text or "" for part in event.content.parts or ())
         return said

@@ -47,6 +47,7 @@ __all__ = [
     "StoreTooNew",
     "Text",
     "Thinking",
+    "TooBig",
     "Tool",
     "Warn",
     "__version__",
@@ -84,7 +85,7 @@ if TYPE_CHECKING:
     )
     from limpet.window import formats
     from limpet.window.messages import Call, Media, Message, Result, Text, Thinking, assistant, result, system, user
-    from limpet.window.plan.controller import Clear, Compact, Proceed, Warn
+    from limpet.window.plan.controller import Clear, Compact, Proceed, TooBig, Warn
     from limpet.window.plan.counts import Meter, ProviderCount, spent
     from limpet.window.plan.rules import problems as message_problems
     from limpet.window.plan.rules import repair as repair_messages
@@ -99,7 +100,7 @@ _MODULES = {  # module: the names that come from it
     " StoreBusy StoreDamaged StoreFull StoreGone StoreProblem StoreReadOnly StoreTooNew",
     "window": "formats",
     "window.messages": "Call Media Message Result Text Thinking assistant result system user",
-    "window.plan.controller": "Clear Compact Proceed Warn",
+    "window.plan.controller": "Clear Compact Proceed TooBig Warn",
     "window.plan.counts": "Meter ProviderCount spent",
     "window.plan.rules": "message_problems repair_messages",
     "wiring": "open",

@@ -23,7 +23,7 @@ from limpet.session import tree
 from limpet.text import tokens
 from limpet.window import window
 from limpet.window.messages import TOOL, Call, Message, Result, system, user
-from limpet.window.plan.controller import Compact, Step, Warn
+from limpet.window.plan.controller import Compact, Step, TooBig, Warn
 from limpet.window.step import Summarise
 
 COMPLETED, FAILED = tree.COMPLETED, tree.FAILED
@@ -109,7 +109,10 @@ class Agent:
         while True:
             if outcome := self._stopped(steps, until):
                 return self._end(text, outcome, steps)
-            step, reply = self._ask()
+            step = self._next()
+            if isinstance(step, TooBig):
+                return self._end(step.advice, FAILED, steps)
+            reply = self._ask(step)
             steps += 1
             text = reply.text() or text
             for call in reply.calls():
@@ -149,12 +152,17 @@ class Agent:
         self._checkpoint(text or outcome)
         return Ended(text, outcome, steps, self._tokens)
 
-    def _ask(self) -> tuple[Step, Message]:
-        window, messages = self.session.window, self._messages or []
+    def _next(self) -> Step:
         prompt = [system(self.system)] if self.system else []
-        step = window.next([*prompt, *messages], limit=self.bounds.window, summarise=self.summarise)
+        messages = [*prompt, *(self._messages or [])]
+        step = self.session.window.next(messages, limit=self.bounds.window, summarise=self.summarise, shorten=True)
         if isinstance(step, Compact):
             self._checkpoint(f"The window was compacted after {step.folded} messages.")
+        return step
+
+    def _ask(self, step: Step) -> Message:
+        """The model's reply, which is stored before its calls run: they may have effects, and a process may die."""
+        window, messages = self.session.window, self._messages or []
         answer = self.model(step.messages, self.tools)
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         window.sent(reply.used)
@@ -162,8 +170,8 @@ class Agent:
         self._tokens += answer_tokens + (step.gauge.used if reply.used is None else reply.used)
         messages.append(reply.message)
         if reply.message.calls():
-            window.keep(messages)  # before they are carried out: a call may have effects, and the process may die in it
-        return step, reply.message
+            window.keep(messages)
+        return reply.message
 
     def _checkpoint(self, summary: str) -> None:
         """Add a row to the journal's log, if `checkpoints` is set. An error of the journal does not stop the run."""

@@ -283,6 +283,10 @@ nothing_folded = NotFound.says(
     "no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. `limpet window folds` "
     "lists what is folded."
 )
+request_too_big = BadInput.says(
+    "the request has {used:,} tokens and the window {limit:,}; the largest part is {part} with {size:,}. Shorten that, "
+    "pass shorten=True so that long messages are kept as outputs, or use a larger window."
+)
 sessions_stay = BadInput.says(
     "the session {id!r} cannot be undone: what was written in it belongs to it. Archive it instead."
 )

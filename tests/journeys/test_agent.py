@@ -417,3 +417,15 @@ def test_a_task_open_at_a_compaction_is_named_in_the_warning_and_after_it(hold: 
     assert warnings
     assert all("port the casts" in warning for warning in warnings)
     assert "Open task: port the casts" in shown(model.requests[-1])
+
+
+def test_a_request_longer_than_the_window_is_worked_on_all_the_same(hold: Limpet) -> None:
+    model = Script("read it")
+    agent = Agent(hold.session(), model, bounds=Limits(window=6_000))
+    assert agent.run("Summarise this:\n" + "a line of the log\n" * 9_000).outcome == "completed"
+    assert "Summarise this:" in shown(model.requests[0])
+    assert len(shown(model.requests[0])) < 20_000
+    hopeless = Agent(hold.session("two"), model, system="Rule. " * 9_000, bounds=Limits(window=6_000))
+    ended = hopeless.run("Hello.")
+    assert (ended.outcome, ended.steps) == ("error", 0)
+    assert "the largest part is system prompt" in ended.text

@@ -59,8 +59,14 @@ def test_a_task_leaves_one_line_and_the_archive_holds_all(hold: Limpet, agent: A
     sent = agent.sees()
     assert sent == [
         "port the parser",
-        "[Task: read the grammar — LL(2) will do]\n- the user said: mind the casts\n"
-        "- files read: grammar.y\n- commands run: make grammar",
+        "\n".join(
+            [
+                "[Task: read the grammar — LL(2) will do]",
+                "- the user said: mind the casts",
+                "- files read: grammar.y",
+                "- commands run: make grammar",
+            ]
+        ),
     ]
     assert hold.store.entries.tally(hold.scope, MESSAGE, "one").total == 10
     found = hold.store.entries.containing(hold.scope, Listing((MESSAGE,)), "mind the casts")

@@ -15,7 +15,7 @@ from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.store import Listing, Words
 from limpet.window.messages import SYSTEM, Call, Message, Text, assistant, result, system, user
 from limpet.window.plan.context import MARK, WARNING_BEGINS, is_injected
-from limpet.window.plan.controller import Clear, Compact, Proceed, Step, Warn
+from limpet.window.plan.controller import Clear, Compact, Proceed, Step, TooBig, Warn
 from limpet.window.plan.rules import unpaired
 from limpet.window.sections import CallerSections
 from operations.conftest import Opener
@@ -448,3 +448,40 @@ def test_the_gauge_is_the_same_for_those_who_only_look(opened: Opener) -> None:
     assert shown["sections"] == step.gauge.sections
     assert shown["used"] == step.gauge.used
     assert opened("nobody").call("show_window", {})["limit"] == 200_000
+
+
+# --- what cannot fit --------------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_cannot_fit_is_an_outcome_of_its_own(hold: Limpet) -> None:
+    huge = user("one more line of the log, as it was\n" * 3_000)
+    step = hold.session("one").window.next([user("hello"), assistant("hi"), huge], limit=LIMIT)
+    assert isinstance(step, TooBig)
+    assert step.gauge.used > LIMIT
+    assert "the window 6,000; the largest part is user with" in step.advice
+    assert "shorten=True" in step.advice
+
+
+def test_a_message_that_is_too_long_is_kept_and_its_preview_sent_if_the_caller_allows(opened: Opener) -> None:
+    hold = opened()
+    work, text = hold.session("one"), "one more line of the log, as it was\n" * 3_000
+    talk = [user("hello"), assistant("hi"), user(text)]
+    step = work.window.next(talk, limit=LIMIT, shorten=True)
+    assert not isinstance(step, TooBig)
+    assert step.gauge.used <= LIMIT * 60 // 100
+    shown = step.messages[2].text()
+    assert shown.startswith("[This message is longer than the window.")
+    id = shown.split("Output cached: ")[1].split()[0]
+    assert work.outputs.read_content(id) == text
+    for held in (talk, [message for message in step.messages if not is_injected(message)]):
+        again = opened().session().window.next([*held, assistant("read")], limit=LIMIT, shorten=True)
+        assert again.messages[2].text() == shown
+    assert hold.store.entries.tally(hold.scope, MESSAGE, "one").total == 4
+    work.window.uncompact(3)
+    assert work.window.messages()[2] == talk[2]
+
+
+def test_what_stands_in_every_request_may_be_too_big_itself(hold: Limpet) -> None:
+    step = hold.session("one").window.next([system("Rule. " * 9_000), user("hello")], limit=LIMIT, shorten=True)
+    assert isinstance(step, TooBig)
+    assert "the largest part is system prompt" in step.advice

@@ -14,7 +14,7 @@ from limpet.store import Listing
 from limpet.window.formats import FORMS
 from limpet.window.messages import SYSTEM, Message, assistant, user
 from limpet.window.plan.context import is_injected
-from limpet.window.plan.controller import Clear, Compact, Proceed, Warn
+from limpet.window.plan.controller import Clear, Compact, Proceed, TooBig, Warn
 from limpet.window.plan.rules import ORPHAN, groups, problems, unpaired
 from profiles import fewer_examples
 from talks import histories
@@ -70,7 +70,7 @@ def test_every_request_is_whole(pieces: list[list[Message]], limit: int, own_lis
             assert 0 <= warned - compacted <= 1
             if isinstance(step, Compact):
                 assert step.gauge.used * 100 <= limit * 45
-            assert isinstance(step, Proceed | Warn | Clear | Compact)
+            assert isinstance(step, Proceed | Warn | Clear | Compact | TooBig)
             said = [m for m in history if not m.text().startswith(("[Folded", ORPHAN))]
             assert in_order([mark(m) for m in said], map(mark, given_talk))
             given_talk += piece

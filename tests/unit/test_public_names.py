@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 NAMES = """
     Agent AsyncLimpet AsyncSession BadInput Call Clear Compact Conflict Limits Limpet LimpetError Media Message Meter
     NotAStore NotFound Proceed ProviderCount Reply Result Session StoreBusy StoreDamaged StoreFull StoreGone
-    StoreProblem StoreReadOnly StoreTooNew Text Thinking Tool Warn __version__ aopen assistant formats guidance
+    StoreProblem StoreReadOnly StoreTooNew Text Thinking TooBig Tool Warn __version__ aopen assistant formats guidance
     message_problems open repair_messages result spent system user
 """
 

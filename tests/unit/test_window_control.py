@@ -11,6 +11,7 @@ from limpet.window.messages import SYSTEM, TOOL, Call, Message, assistant, resul
 from limpet.window.plan import compaction
 from limpet.window.plan.context import (
     HANDOFF,
+    HEAD_MARK,
     MARK,
     MEMORY,
     NOTEPAD,
@@ -53,7 +54,7 @@ def test_the_stable_part_comes_first_and_what_changes_comes_last() -> None:
     sent = request(assemble(SECTIONS), [system("The caller's own prompt.")], TALK, "")
     assert [message.role for message in sent] == [SYSTEM, SYSTEM, SYSTEM, "user", "assistant", TOOL, "user"]
     assert sent[0].text() == "## Handoff\nCasts are next."
-    assert sent[2].text() == "You are careful.\n\n## Memory\nA parser."
+    assert sent[2].text() == f"{HEAD_MARK}\n\nYou are careful.\n\n## Memory\nA parser."
     assert sent[-1].text() == f"{MARK}\n\n## Session Notepad\n- [ ] casts\n\n## Pinned\n\nNever push."
     assert request(assemble(SECTIONS), [], TALK, "beware")[-1] == user("beware")
 

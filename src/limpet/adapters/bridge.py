@@ -148,7 +148,12 @@ class Bridge(Generic[N]):
             talk = bridged.native_map.read(natives)
             options, sections = self._options, CallerSections(tools=self.guidance)
             step = bridged.window.next(
-                [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise, exact=True
+                [*prompt, *talk],
+                limit=options.limit,
+                given=sections,
+                summarise=options.summarise,
+                shorten=True,
+                exact=True,
             )
             bridged.warned = isinstance(step, Warn)
         first = tuple(takewhile(lambda message: message.role == SYSTEM, step.messages))

@@ -193,7 +193,7 @@ class Conversation:
         reached = max((place.last for place in places if place is not None), default=BEGINNING)
         end = max((at for at, place in enumerate(places) if place is not None), default=-1) + 1
         line = self._positions if reached == self._line.head else line_to(reached, self._line.parents)
-        self._store_edits(ctx, _edits(talk[:end], places, line), places)
+        self._store_edits(ctx, _edits(talk[:end], places, line), pairs, places)
         if end < len(talk):
             self.append(ctx, talk[end:], reached)
         elif reached != self._line.head:
@@ -208,6 +208,8 @@ class Conversation:
             for position in range(len(self._history)):
                 self._add_to_index(self._index, position, parent(position, self._line.parents))
             self._add_cleared(self._index, self._all_entries)
+            for entry in self._folds_of(EDIT):
+                self._add_edit(self._index, FoldRecord.from_json(entry.extra))
         return self._index
 
     def _add_to_index(self, index: PositionIndex, position: int, after: int) -> None:
@@ -226,6 +228,11 @@ class Conversation:
                 for position in sorted({int(key.partition(" ")[0]) for key in fresh}):
                     shorter = cleared(self._history[position].message, position, lines)
                     index.add(position, parent(position, self._line.parents), digest(shorter))
+
+    def _add_edit(self, index: PositionIndex, record: FoldRecord) -> None:
+        """The message that stands in place of another one is known by its position."""
+        for name in _edit_names(record):
+            index.add(record.first, parent(record.first, self._line.parents), name)
 
     def _fold_places(self) -> dict[str, Place]:
         """The places of all texts that ever stood for messages, by digest."""
@@ -248,24 +255,40 @@ class Conversation:
         if is_stale:
             self._rebuild()
 
-    def _store_edits(self, ctx: Context, edits: Sequence[Edit], places: Iterable[Place | None]) -> None:
+    def _store_edits(
+        self,
+        ctx: Context,
+        edits: Sequence[Edit],
+        pairs: Sequence[tuple[Message, str]],
+        places: Sequence[Place | None],
+    ) -> None:
         """Store what the caller changed, and drop the edits of messages that it has as they were."""
-        originals = {place.first for place in places if place is not None and not place.is_fold}
+        own = {
+            place.first: pair
+            for pair, place in zip(pairs, places, strict=True)
+            if place is not None and not place.is_fold
+        }
         fresh = {edit[:2]: edit for edit in edits}
         for entry in self._folds_of(EDIT):
             record = FoldRecord.from_json(entry.extra)
-            same = fresh.get((record.first, record.last))
-            if same and [*map(digest, same.messages)] == [message["digest"] for message in record.messages or ()]:
+            positions, same = range(record.first, record.last + 1), fresh.get((record.first, record.last))
+            if len(positions) == 1 and record.first in own and own[record.first][1] in _edit_names(record):
+                if own[record.first][1] == _digests(record)[0]:
+                    self._own_edits[entry.key] = (own[record.first][0],)
+            elif same and [*map(digest, same.messages)] == _digests(record):
                 del fresh[same[:2]]
                 self._own_edits.setdefault(entry.key, same.messages)
-            elif same or not originals.isdisjoint(range(record.first, record.last + 1)) or _overlaps(record, edits):
+            elif same or not own.keys().isdisjoint(positions) or _overlaps(record, edits):
                 self.remove(ctx, entry.key, "edit")
+                self._index = None  # the changed message is not known by this position any more
         for edit in fresh.values():
             stored = [StoredMessage.of(message, self.count(message)) for message in edit.messages]
             record = transcript.edit_record(ctx, edit.first, edit.last, stored)
             self._facts.clear()
             entry = self.add_fold(ctx, transcript.fold_draft(ctx, record), "edit")
             self._own_edits[entry.key] = edit.messages
+            if self._index is not None:
+                self._add_edit(self._index, record)
         if edits:
             self._rebuild()
 
@@ -426,6 +449,19 @@ def _ends_task(entries: Iterable[Entry], length: int) -> bool:
     """Whether the messages from position `length` on may belong to the call that ended a task."""
     ended = [TaskRecord.from_json(entry.extra).last for entry in entries if entry.kind == TASK and entry.done]
     return any(last is not None and last >= length - 3 for last in ended)
+
+
+def _digests(record: FoldRecord) -> list[str]:
+    """The digests of the messages of an edit, as the caller sent them."""
+    return [message["digest"] for message in record.messages or ()]
+
+
+def _edit_names(record: FoldRecord) -> list[str]:
+    """The digests by which a message is known that replaces exactly one: its own, and that of its masked form."""
+    if record.first != record.last or len(record.messages or ()) != 1:
+        return []
+    masked = [digest(stored.message) for stored in transcript.edited(record) if stored.is_masked]
+    return [*_digests(record), *masked]
 
 
 def _overlaps(record: FoldRecord, edits: Iterable[Edit]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from limpet import limits, prompts
+from limpet import errors, limits, prompts
 from limpet.catalogue.operation import Context
 from limpet.outputs import keep as output_keep
 from limpet.redaction import Masking
@@ -19,9 +19,9 @@ from limpet.window import sections, transcript
 from limpet.window.conversation import Candidate, Conversation
 from limpet.window.messages import TOOL, Message
 from limpet.window.plan import compaction, controller, facts
-from limpet.window.plan.compaction import Clearable, FoldPlan
+from limpet.window.plan.compaction import Clearable, FoldPlan, LongText
 from limpet.window.plan.context import HANDOFF, HEAD, LATE, PROMPT, request
-from limpet.window.plan.controller import Clear, Compact, Proceed, State, Step, Warn
+from limpet.window.plan.controller import Clear, Compact, Proceed, State, Step, TooBig, Warn
 from limpet.window.plan.counts import MESSAGE
 from limpet.window.plan.facts import CheckReport, addendum, checks, run_checks, words
 from limpet.window.plan.folding import CLEAR
@@ -44,6 +44,7 @@ class StepInput(NamedTuple):
     limit: int
     ratio: float = 1.0  # of the provider's token count to the estimate
     summarise: Summarise | None = None
+    shorten: bool = False  # whether a message that is too long may be replaced by its preview
 
 
 class Attempt(NamedTuple):
@@ -106,6 +107,10 @@ class StepRunner:
             elif choice == controller.COMPACT:
                 if (compacted := self._compact(state)) is not None:
                     return compacted
+            elif choice == controller.SHORTEN:
+                self._shorten()
+            elif choice == controller.TOO_BIG:
+                return TooBig(self._request(), self.gauge(), self._advice(state))
             elif choice == controller.WARN:
                 return self._warn(state)
             elif self._cleared:
@@ -128,6 +133,7 @@ class StepRunner:
             warning is not None,
             warning is not None and self.conversation.answered(warning),
             not self.problems,
+            used > limit and bool(self._long_texts()),
         )
 
     def used(self) -> int:
@@ -222,6 +228,32 @@ class StepRunner:
             else:
                 lines[result.key] = output_keep.reference(output)
         return lines
+
+    # --- messages that are too long -----------------------------------------------------------------------------------
+
+    def _long_texts(self) -> list[LongText]:
+        if not self.input.shorten or not self.ctx.bounds.outputs.enabled:
+            return []
+        most = self.input.limit * self.rules.tail_percent // 100
+        return compaction.long_texts(self.conversation.items, self.conversation.sizes, most=most)
+
+    def _shorten(self) -> None:
+        """Store the long messages as outputs and show the preview of each, with a reference, in its place."""
+        texts = self._long_texts()
+        outputs = output_keep.put_outputs(self.working, [(f"{text.role} message", text.text, "") for text in texts])
+        opening = prompts.prompt("long_message")
+        lines = {
+            text.key: f"{opening}\n{output_keep.reference(output)}" for text, output in zip(texts, outputs, strict=True)
+        }
+        record = FoldRecord(CLEAR, 0, self.conversation.length - 1, lines)
+        self.conversation.add_fold(self.ctx, transcript.fold_draft(self.ctx, record), "shorten")
+        self.problems = ()  # the window is another one, so it may be compacted now
+        self._cleared += len(lines)
+        self._freed += sum(max(0, text.tokens - REFERENCE_TOKENS) for text in texts)
+
+    def _advice(self, state: State) -> str:
+        largest, size = max(self.gauge().sections.items(), key=lambda section: section[1])
+        return errors.request_too_big(state.used, state.limit, largest, size).message
 
     # --- compacting ---------------------------------------------------------------------------------------------------
 

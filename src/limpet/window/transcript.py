@@ -365,8 +365,9 @@ def edited(record: FoldRecord) -> list[StoredMessage]:
     """The messages of such a record."""
     result: list[StoredMessage] = []
     for message in record.messages or ():
+        is_masked = MASK in message["text"] or MASK in message["body"]
         unpacked = unpack(PackedMessage(message["text"], message["body"]))
-        result.append(StoredMessage(unpacked, message["digest"], message["tokens"]))
+        result.append(StoredMessage(unpacked, message["digest"], message["tokens"], is_masked=is_masked))
     return result
 
 

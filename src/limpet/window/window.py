@@ -68,13 +68,16 @@ class Window:
         used: int | None = None,
         given: CallerSections | None = None,
         summarise: Summarise | None = None,
+        shorten: bool = False,
         exact: bool = False,
     ) -> Step:
         """What to send next, and why.
 
         `limit` is the model's window in tokens, `used` the provider's count for the last request. An empty list
         continues where the session stopped. `summarise` may write the summaries; facts that it leaves out are added.
-        `exact`: what the list left out at its beginning is not shown either; otherwise it may be the last part only.
+        With `shorten`, a message that no window has room for is kept as an output and its preview is sent; without it
+        the answer is `TooBig`. `exact`: what the list left out at its beginning is not shown either; otherwise it may
+        be the last part only.
         """
         ctx = self._context()
         if used is not None:
@@ -85,7 +88,7 @@ class Window:
         working = self._working()
         stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
-        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise)
+        step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten)
         runner = StepRunner(ctx, self._conversation, stable, step_input, working)
         step = runner.run()
         self._stable = runner.stable

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from limpet import limits
 from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Message, Result, Text
 from limpet.window.plan.facts import words
-from limpet.window.plan.folding import COMPACT, Fold, WindowItem, result_key
+from limpet.window.plan.folding import COMPACT, WHOLE_TEXT, Fold, WindowItem, result_key
 from limpet.window.plan.rules import groups, unpaired
 from limpet.window.plan.serialise import digest
 
@@ -172,6 +172,24 @@ def oversized(items: Sequence[WindowItem], count: Callable[[Message], int], *, m
         if _has_results(items, group):
             results += [result for result in _results_of(items, group, count, read=False) if result.tokens > most]
     return results
+
+
+class LongText(NamedTuple):
+    """A message that alone fills much of the window."""
+
+    key: str  # see `folding.result_key`
+    role: str
+    text: str
+    tokens: int
+
+
+def long_texts(items: Sequence[WindowItem], sizes: Sequence[int], *, most: int) -> list[LongText]:
+    """The messages of more than `most` tokens that are neither folds nor results."""
+    return [
+        LongText(result_key(item.first, WHOLE_TEXT), item.message.role, item.message.text(), size)
+        for item, size in zip(items, sizes, strict=True)
+        if size > most and not item.fold and not item.message.results() and item.message.text().strip()
+    ]
 
 
 def cleared_line(result: Clearable, id: str, preview: str) -> str:

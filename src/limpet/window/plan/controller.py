@@ -5,6 +5,7 @@
     from `warn` on, not yet warned           warn: the agent gets one turn with its tools
     warned, and the agent has answered       compact
     too full to be sent                      clear what is too big, else compact at once
+    still more than the window               shorten the messages that are too long, if the caller allows it
 
 Each answer is a value with the messages to send.
 """
@@ -18,6 +19,7 @@ from limpet.window.messages import Message
 from limpet.window.plan.gauge import Gauge
 
 PROCEED, WARN, CLEAR, COMPACT = "proceed", "warn", "clear", "compact"
+SHORTEN, TOO_BIG = "shorten", "too big"
 
 
 class State(NamedTuple):
@@ -29,6 +31,7 @@ class State(NamedTuple):
     warned: bool  # since the last compaction
     answered: bool  # the agent has had a turn since the warning
     compactable: bool = True  # False: compaction was tried on this window and failed verification
+    shortenable: bool = False  # there are messages that alone fill much of the window, and the caller allows it
 
 
 class Proceed(NamedTuple):
@@ -68,7 +71,15 @@ class Compact(NamedTuple):
     warned: bool  # False: the window was too full for a warning
 
 
-Step = Proceed | Warn | Clear | Compact
+class TooBig(NamedTuple):
+    """Do not send these messages: they are more than the window, and nothing could be folded."""
+
+    messages: tuple[Message, ...]
+    gauge: Gauge
+    advice: str  # what is too big, and what to do
+
+
+Step = Proceed | Warn | Clear | Compact | TooBig
 
 
 def decide(state: State, rules: WindowRules) -> str:
@@ -84,11 +95,11 @@ def decide(state: State, rules: WindowRules) -> str:
         return CLEAR
     if state.compactable and ((state.warned and state.answered) or reached(rules.full_percent)):
         return COMPACT
-    if state.warned and not state.answered:
-        return WARN  # the request with the warning was not answered, so it is sent again
-    if reached(rules.warn_percent) and not state.warned:
-        return WARN
-    return PROCEED
+    if state.used > state.limit:
+        return SHORTEN if state.shortenable else TOO_BIG
+    # A request with a warning that was not answered is sent again.
+    warns = not state.answered if state.warned else reached(rules.warn_percent)
+    return WARN if warns else PROCEED
 
 
 def void(state: State, rules: WindowRules) -> bool:

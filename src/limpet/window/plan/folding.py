@@ -44,6 +44,9 @@ class WindowItem(NamedTuple):
     fold: str = ""  # the key of the fold it comes from
 
 
+WHOLE_TEXT = "(text)"  # in place of a call id: the line replaces the text of a message that was too long
+
+
 def result_key(position: int, call_id: str) -> str:
     """The key of one result. Call ids alone are not unique: some hosts count them from one in every turn."""
     return f"{position} {call_id}"
@@ -122,9 +125,13 @@ class _Source:
 
 
 def cleared(message: Message, position: int, lines: Mapping[str, str]) -> Message:
-    """The message with each cleared result replaced by its line."""
-    if not lines or not message.results():
+    """The message with each cleared result replaced by its line, and a text that was too long by its reference."""
+    if not lines:
         return message
+    if not message.results():
+        line = lines.get(result_key(position, WHOLE_TEXT))
+        others = (part for part in message.parts if not isinstance(part, Text))
+        return message if line is None else message._replace(parts=(Text(line), *others))
     parts = tuple(
         part._replace(parts=(Text(lines[result_key(position, part.call_id)]),))
         if isinstance(part, Result) and result_key(position, part.call_id) in lines
