@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
@@ -12,6 +13,8 @@ from adapters import stories
 from limpet.adapters.claude_agent import LimpetAgent
 from limpet.api import Limpet
 from limpet.limits import HOOK_CONTEXT_CHARS
+from limpet.stores.sqlite.lock import WriteLock
+from limpet.stores.sqlite.store import SqliteStore
 
 BASE = {"session_id": "c1", "transcript_path": "", "cwd": "."}
 
@@ -56,6 +59,25 @@ def test_a_handoff_is_used_up_when_a_turn_ends_without_tools(hold: Limpet) -> No
     fire(agent, "UserPromptSubmit", prompt="Go.")
     assert fire(agent, "Stop", stop_hook_active=False) == {}
     assert "Go on with record 4." not in hold.session("third").context()
+
+
+def test_a_store_in_trouble_ends_no_turn(hold: Limpet) -> None:
+    """The hooks run around an answer that was paid for; the handoff is marked as used by a later one."""
+    place = os.path.join(hold.root, "busy.db")
+    lock = WriteLock(place, "the store")
+    with Limpet(SqliteStore(place, lock_wait=0.3), hold.scope) as busy:
+        busy.session("before").handoff.write("Go on with record 4.")
+        agent = LimpetAgent(busy, "t")
+        fire(agent, "UserPromptSubmit", prompt="Go.")
+        lock.acquire(1)
+        with stories.logged() as warnings:
+            assert result(agent, "Bash", {"stdout": stories.fetch(3)}) == {}, "it passes unchanged"
+            assert fire(agent, "Stop", stop_hook_active=False) == {}
+        assert any("has held the write lock" in line for line in warnings)
+        lock.release()
+        lock.close()
+        fire(agent, "Stop", stop_hook_active=False)
+        assert "Go on with record 4." not in busy.session("third").context()
 
 
 def test_what_is_long_is_cut_and_cannot_end_its_frame(hold: Limpet) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from limpet import errors, prompts
-from limpet.adapters.bridge import AdapterOptions, Bridge
+from limpet.adapters.bridge import AdapterOptions, Bridge, log
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.limits import HOOK_CONTEXT_CHARS
@@ -106,7 +106,12 @@ class LimpetAgent:
         """Handoff, notepad, scratchpad and memory, if the model still needs them."""
         if not self._context_due:
             return ""
-        text = "\n\n".join((self.session.context(), self._bridge.guidance)).replace(CLOSE, "</ limpet>").strip()
+        try:
+            known = self.session.context()
+        except LimpetError as problem:
+            log.warning("The context of %s could not be read: %s", self.session.id, problem)
+            return ""
+        text = "\n\n".join((known, self._bridge.guidance)).replace(CLOSE, "</ limpet>").strip()
         frame = f"{OPEN}\n{prompts.prompt('agent_context')}\n\n", f"\n{CLOSE}"
         room = HOOK_CONTEXT_CHARS - sum(map(len, frame))
         self._context_due, self._context_sent = False, True
@@ -122,9 +127,13 @@ class LimpetAgent:
 
     def _used(self) -> None:
         """The model has continued, so the handoff in its context is used."""
-        if self._context_sent:
-            self._context_sent = False
+        if not self._context_sent:
+            return
+        try:
             self.session.used()
+            self._context_sent = False
+        except LimpetError as problem:  # a hook that fails would cost an answer that was paid for
+            log.warning("The handoff of %s was not marked as used: %s", self.session.id, problem)
 
     def _with_references(self, tool: str, call: str, value: Any) -> Any:
         """A result of the same shape, as the SDK requires, with each big text replaced by a reference."""
