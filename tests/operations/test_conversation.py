@@ -42,39 +42,40 @@ def compactions(hold: Limpet) -> int:
 
 def talk_on(session: Session, talk: list[Message], numbers: range) -> list[Message]:
     """Say so many exchanges, with the list the caller holds; gives those that were said."""
-    said: list[Message] = []
+    spoken: list[Message] = []
     for number in numbers:
         request, answer = exchange(number)
         talk.append(request)
         session.window.next(talk, limit=LIMIT)
         talk.append(answer)
-        said += [request, answer]
+        spoken += [request, answer]
     session.window.keep(talk)
-    return said
+    return spoken
 
 
 # --- a process that takes a session up --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("held", ["window", "nothing", "everything", "request"])
-def test_a_session_taken_up_again_and_again_is_stored_once(opened: Opener, held: str) -> None:
-    said: list[Message] = []
+@pytest.mark.parametrize("passed", ["window", "nothing", "everything", "request"])
+def test_a_session_taken_up_again_and_again_is_stored_once(opened: Opener, passed: str) -> None:
+    spoken: list[Message] = []
     last: list[Message] = []
+    hold = opened()
     for process in range(6):
-        hold = opened()
+        hold = opened() if process else hold
         session = hold.session()
-        if held == "window":
+        if passed == "window":
             talk = session.window.messages()
-        elif held == "everything":
-            talk = list(said)
-        elif held == "request":
+        elif passed == "everything":
+            talk = list(spoken)
+        elif passed == "request":
             talk = last
         else:
             session.window.next([], limit=LIMIT)
             talk = session.window.messages()
-        said += talk_on(session, talk, range(process * 12, process * 12 + 12))
+        spoken += talk_on(session, talk, range(process * 12, process * 12 + 12))
         last = list(session.window.next(talk, limit=LIMIT).messages)
-        assert transcript(hold) == said, process
+        assert transcript(hold) == spoken, process
     assert 4 <= compactions(hold) <= 40
 
 
@@ -82,37 +83,37 @@ def test_a_text_that_has_been_replaced_since_is_known_and_the_new_one_stays(open
     """A program has saved the request of an early compaction, and goes on with it after several more."""
     first = opened()
     talk: list[Message] = []
-    said = talk_on(first.session(), talk, range(18))
+    spoken = talk_on(first.session(), talk, range(18))
     early = first.session().window.messages()
     assert early[0].text().startswith("[Folded")
-    said += talk_on(first.session(), talk, range(20, 60))
+    spoken += talk_on(first.session(), talk, range(20, 60))
     later = opened()
     before = compactions(later)
     assert before >= 3
     step = later.session().window.next([*early, *talk[36:], user("And now?")], limit=LIMIT)
-    assert transcript(later) == [*said, user("And now?")]
+    assert transcript(later) == [*spoken, user("And now?")]
     assert early[0] not in step.messages
     assert compactions(later) - before <= 1
 
 
 def test_cleared_results_are_known_as_the_window_showed_them(opened: Opener) -> None:
-    hold, talk, said = opened(), [user("Read the parts.")], [user("Read the parts.")]
+    hold, talk, spoken = opened(), [user("Read the parts.")], [user("Read the parts.")]
     session = hold.session()
     step: Step = session.window.next(talk, limit=LIMIT)
     number = 0
     while not isinstance(step, Clear):
         call = Call(f"c{number}", "shell", json.dumps({"command": f"cat part{number}.txt"}))
         turn = [assistant(f"Step {number}: reading on.", call), result(call.id, f"row {number}\n" * 120)]
-        said += turn
+        spoken += turn
         talk = [*talk, *turn]
         step = session.window.next(talk, limit=LIMIT)
         number += 1
-    held = history(step)
-    assert held != said
+    passed = history(step)
+    assert passed != spoken
     later = opened()
-    step = later.session().window.next([*held, *exchange(1)], limit=LIMIT)
-    assert transcript(later) == [*said, *exchange(1)]
-    assert history(step)[: len(held)] == held
+    step = later.session().window.next([*passed, *exchange(1)], limit=LIMIT)
+    assert transcript(later) == [*spoken, *exchange(1)]
+    assert history(step)[: len(passed)] == passed
 
 
 def test_what_the_store_masked_is_known_in_both_forms(opened: Opener) -> None:
@@ -131,94 +132,95 @@ def test_what_the_store_masked_is_known_in_both_forms(opened: Opener) -> None:
 
 
 def test_a_framework_that_trims_in_front_adds_only_what_is_new(hold: Limpet) -> None:
-    session, said = hold.session("one"), []
+    session, spoken = hold.session("one"), []
     step: Step | None = None
     for number in range(60):
         request, answer = exchange(number)
-        said.append(request)
-        step = session.window.next([message._replace() for message in said[-20:]], limit=LIMIT)
-        said.append(answer)
-    session.window.keep(said[-20:])
-    assert transcript(hold) == said
+        spoken.append(request)
+        step = session.window.next([message._replace() for message in spoken[-20:]], limit=LIMIT)
+        spoken.append(answer)
+    session.window.keep(spoken[-20:])
+    assert transcript(hold) == spoken
     assert compactions(hold) <= 12
     assert step is not None
-    assert history(step)[-1] == said[-2]
+    assert history(step)[-1] == spoken[-2]
 
 
 def test_short_answers_that_repeat_do_not_confuse_it(hold: Limpet) -> None:
-    session, said = hold.session("one"), []
+    session, spoken = hold.session("one"), []
     for number in range(30):
-        said.append(user("ok" if number % 3 else f"continue {number}"))
-        session.window.next([message._replace() for message in said[-6:]])
-        said.append(assistant("done"))
-    session.window.keep([message._replace() for message in said[-3:]])
-    assert transcript(hold) == said
-    assert session.window.messages() == said
+        spoken.append(user("ok" if number % 3 else f"continue {number}"))
+        session.window.next([message._replace() for message in spoken[-6:]])
+        spoken.append(assistant("done"))
+    session.window.keep([message._replace() for message in spoken[-3:]])
+    assert transcript(hold) == spoken
+    assert session.window.messages() == spoken
 
 
 def test_messages_left_out_in_the_middle_stay(hold: Limpet) -> None:
     session = hold.session("one")
-    said = [message for number in range(8) for message in exchange(number)]
-    session.window.next(said)
-    step = session.window.next([*said[:4], *said[9:], *exchange(9)])
-    assert history(step) == [*said, *exchange(9)]
-    assert transcript(hold) == [*said, *exchange(9)]
+    spoken = [message for number in range(8) for message in exchange(number)]
+    session.window.next(spoken)
+    step = session.window.next([*spoken[:4], *spoken[9:], *exchange(9)])
+    assert history(step) == [*spoken, *exchange(9)]
+    assert transcript(hold) == [*spoken, *exchange(9)]
 
 
 def test_an_edit_is_shown_and_the_original_is_kept(opened: Opener) -> None:
     hold = opened()
-    said = [message for number in range(6) for message in exchange(number)]
-    hold.session().window.next(said)
-    edited = [*said[:3], user("Request 1, but shorter this time, please."), *said[4:]]
+    spoken = [message for number in range(6) for message in exchange(number)]
+    hold.session().window.next(spoken)
+    edited = [*spoken[:3], user("Request 1, but shorter this time, please."), *spoken[4:]]
     edited[3] = assistant("Answer 1, shortened by the framework to this one line.")
     step = hold.session("one").window.next(edited)
     assert history(step) == edited
-    assert transcript(hold) == said
+    assert transcript(hold) == spoken
     later = opened()
     for number in range(6, 12):
         edited += exchange(number)
-        said += exchange(number)
+        spoken += exchange(number)
         assert history(later.session().window.next(edited)) == edited
-    assert transcript(later) == said
+    assert transcript(later) == spoken
     assert history(opened().session().window.next([])) == edited
     assert len(hold.store.entries.list(hold.scope, Listing((FOLD,), "one", include_done=True)).entries) == 1
-    assert history(opened().session().window.next(said)) == said, "the caller has the original again"
+    assert history(opened().session().window.next(spoken)) == spoken, "the caller has the original again"
 
 
 def test_a_message_added_in_between_is_shown_there(opened: Opener) -> None:
-    said = [user("Look into it."), assistant("", Call("1", "look", "{}")), *exchange(1)]
-    opened().session().window.next(said)
-    mended = [*said[:2], result("1", "cancelled by the user"), *said[2:]]
+    spoken = [user("Look into it."), assistant("", Call("1", "look", "{}")), *exchange(1)]
+    opened().session().window.next(spoken)
+    mended = [*spoken[:2], result("1", "cancelled by the user"), *spoken[2:]]
+    hold = opened()
     for _ in range(3):
         hold = opened()
         assert history(hold.session().window.next(mended)) == mended
-        assert transcript(hold) == said
+        assert transcript(hold) == spoken
     assert history(hold.session().window.next([])) == mended
 
 
 def test_a_text_of_the_framework_in_front_of_a_trimmed_list_reaches_the_model(hold: Limpet) -> None:
     session = hold.session("one")
-    said = [message for number in range(8) for message in exchange(number)]
-    session.window.next(said)
+    spoken = [message for number in range(8) for message in exchange(number)]
+    session.window.next(spoken)
     summary = user("Summary of the framework: requests 0 to 5 were answered, the port is 8443.")
     for number in range(8, 12):
-        said += exchange(number)
-        step = session.window.next([summary, *said[12:]])
+        spoken += exchange(number)
+        step = session.window.next([summary, *spoken[12:]])
         assert summary in step.messages
-    assert transcript(hold) == said
+    assert transcript(hold) == spoken
 
 
 def test_a_call_without_a_result_does_not_bring_the_conversation_back_each_turn(opened: Opener) -> None:
     """A tool raised or the run was cancelled, and the framework goes on with the call in its state."""
-    said = [user("go"), assistant("", Call("c1", "bad", "{}"))]
+    spoken = [user("go"), assistant("", Call("c1", "bad", "{}"))]
     hold = opened()
     for number in range(40):
-        said += exchange(number)
-        step = hold.session().window.next([message._replace() for message in said], limit=LIMIT)
+        spoken += exchange(number)
+        step = hold.session().window.next([message._replace() for message in spoken], limit=LIMIT)
         assert unpaired(step.messages) == frozenset()
         if number == 20:
             hold = opened()
-    assert transcript(hold) == said
+    assert transcript(hold) == spoken
 
 
 # --- branches ---------------------------------------------------------------------------------------------------------
@@ -244,14 +246,14 @@ def test_a_branch_that_is_taken_up_again_has_its_messages(hold: Limpet) -> None:
 def test_a_fold_comes_and_goes_with_its_branch(opened: Opener) -> None:
     hold = opened()
     talk: list[Message] = [user("Port the parser to two tokens of lookahead, please.")]
-    said = [*talk, *talk_on(hold.session(), talk, range(20))]
+    spoken = [*talk, *talk_on(hold.session(), talk, range(20))]
     folded = hold.session().window.messages()
     assert folded[0].text().startswith("[Folded")
-    other = [*said[:3], user("No: port the lexer first, and only then the parser.")]
+    other = [*spoken[:3], user("No: port the lexer first, and only then the parser.")]
     assert history(opened().session().window.next(other, limit=LIMIT)) == other
-    step = opened().session().window.next([*said, user("Go on with the parser.")], limit=LIMIT)
+    step = opened().session().window.next([*spoken, user("Go on with the parser.")], limit=LIMIT)
     assert history(step) == [*folded, user("Go on with the parser.")]
-    assert len(transcript(hold)) == len(said) + 2
+    assert len(transcript(hold)) == len(spoken) + 2
 
 
 def test_two_agents_that_take_turns_in_one_session_are_stored_once(opened: Opener) -> None:
@@ -267,25 +269,25 @@ def test_two_agents_that_take_turns_in_one_session_are_stored_once(opened: Opene
 
 def test_a_list_of_another_conversation_begins_anew_and_the_first_one_comes_back(hold: Limpet) -> None:
     session = hold.session("one")
-    said = [*exchange(1), user("continue"), assistant("done")]
-    session.window.next(said)
+    spoken = [*exchange(1), user("continue"), assistant("done")]
+    session.window.next(spoken)
     other = [message for number in range(50, 55) for message in exchange(number)] + [user("continue")]
     assert history(session.window.next(other)) == other
-    assert history(session.window.next([*said, *exchange(2)])) == [*said, *exchange(2)]
+    assert history(session.window.next([*spoken, *exchange(2)])) == [*spoken, *exchange(2)]
     assert len(transcript(hold)) == 4 + 11 + 2
 
 
 def test_a_message_said_before_is_said_again(hold: Limpet) -> None:
     session = hold.session("one")
     again = user("Run all the tests and fix whatever fails in them.")
-    said = [again, assistant("All of them pass now, after two fixes.")]
+    spoken = [again, assistant("All of them pass now, after two fixes.")]
     for number in range(5):
-        said += exchange(number)
-    session.window.next(said)
-    said.append(again)
-    step = session.window.next([message._replace() for message in said[-2:]])
-    assert history(step) == said
-    assert transcript(hold) == said
+        spoken += exchange(number)
+    session.window.next(spoken)
+    spoken.append(again)
+    step = session.window.next([message._replace() for message in spoken[-2:]])
+    assert history(step) == spoken
+    assert transcript(hold) == spoken
 
 
 # --- our own parts in a caller's list ---------------------------------------------------------------------------------
@@ -306,8 +308,8 @@ def test_going_on_with_the_request_adds_no_section_twice(hold: Limpet) -> None:
 
 
 def test_an_unknown_outcome_is_said_and_never_stored(opened: Opener) -> None:
-    said = [user("Deploy it."), assistant("", Call("1", "deploy", "{}"))]
-    opened().session().window.keep(said)
+    spoken = [user("Deploy it."), assistant("", Call("1", "deploy", "{}"))]
+    opened().session().window.keep(spoken)
     hold = opened()
     talk = [*hold.session().window.messages(), user("Did it work?")]
     step = hold.session().window.next(talk)

@@ -1,6 +1,6 @@
 """Any schedule of processes, compactions, branches, edits and trimmed lists gives the transcript that really happened.
 
-Beside the real store runs a plain model: everything that was said, in order, and the line that the caller is on.
+Beside the real store runs a plain model: everything that was spoken, in order, and the line that the caller is on.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Caller:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.count = 0
-        self.said: list[Message] = []  # the transcript
+        self.spoken: list[Message] = []  # the transcript
         self.line: list[Message] = []  # the conversation as the caller knows it, edits included
-        self.held: list[Message] = []  # what it passes on
-        self.left: list[list[Message]] = []  # lines it has been on
+        self.talk: list[Message] = []  # what it passes on
+        self.earlier_lines: list[list[Message]] = []  # lines it has been on
         self.hold: Limpet = self.open()
 
     def open(self) -> Limpet:
@@ -51,52 +51,52 @@ class Caller:
     def say(self, kind: str) -> None:
         self.count += 1
         call = Call(f"c{self.count}", "shell", '{"command": "ls"}')
-        said = {
+        spoken = {
             "talk": [user(f"Request {self.count}: " + "why " * 40), assistant(f"Answer {self.count}: " + "so " * 40)],
             "short": [user(SHORT[self.count % 3]), assistant("done")],
             "tool": [assistant(f"Step {self.count}.", call), result(call.id, f"row {self.count}\n" * 60)],
             "lost": [assistant(f"Step {self.count}, which nobody answers.", call), user(f"And request {self.count}?")],
         }[kind]
-        for message in said:
-            self.held = [*self.held, message]
-            self.said.append(message)
+        for message in spoken:
+            self.talk = [*self.talk, message]
+            self.spoken.append(message)
             self.line.append(message)
-        self.check(self.session.window.next(self.held, limit=LIMIT).messages)
+        self.check(self.session.window.next(self.talk, limit=LIMIT).messages)
 
     def resume(self, way: str) -> None:
         """A new process."""
         self.hold.close()
         self.hold = self.open()
         if way == "window":
-            self.held = self.session.window.messages()
+            self.talk = self.session.window.messages()
         elif way == "nothing":
-            self.held = list(self.session.window.next([], limit=LIMIT).messages)
+            self.talk = list(self.session.window.next([], limit=LIMIT).messages)
         elif way == "everything":
-            self.held = [message._replace() for message in self.line]
+            self.talk = [message._replace() for message in self.line]
 
     def trim(self, share: int) -> None:
         """Pass on the end of the conversation alone, with something in it that cannot be mistaken."""
         start = len(self.line) * share // 10
         while start and not any(is_telling(message) for message in self.line[start:]):
             start -= 1
-        self.held = [message._replace() for message in self.line[start:]]
+        self.talk = [message._replace() for message in self.line[start:]]
 
     def branch(self, share: int) -> None:
         """Go back and take another way."""
         length = len(self.line) * share // 10
         while 0 < length < len(self.line) and not is_telling(self.line[length - 1]):
             length -= 1
-        self.left.append(list(self.line))
+        self.earlier_lines.append(list(self.line))
         self.line = self.line[:length]
-        self.held = list(self.line)
+        self.talk = list(self.line)
         self.say("talk")
 
     def go_back(self, number: int) -> None:
-        if self.left:
-            back = self.left[number % len(self.left)]
-            self.left.append(list(self.line))
+        if self.earlier_lines:
+            back = self.earlier_lines[number % len(self.earlier_lines)]
+            self.earlier_lines.append(list(self.line))
             self.line = list(back)
-            self.held = [message._replace() for message in back]
+            self.talk = [message._replace() for message in back]
             self.say("talk")
 
     def edit(self, share: int) -> None:
@@ -108,8 +108,8 @@ class Caller:
             self.count += 1
             changed = Message(self.line[at].role, (Text(f"Changed {self.count}: " + "otherwise " * 10),))
             self.line = [*self.line[:at], changed, *self.line[at + 1 :]]
-            self.held = list(self.line)
-            self.check(self.session.window.next(self.held, limit=LIMIT).messages)
+            self.talk = list(self.line)
+            self.check(self.session.window.next(self.talk, limit=LIMIT).messages)
 
     def fork(self, _: int) -> None:
         """Another session goes on from here; this one knows nothing of it."""
@@ -119,12 +119,12 @@ class Caller:
     # --- what must hold -----------------------------------------------------------------------------------------------
 
     def check(self, sent: Sequence[Message]) -> None:
-        assert self.transcript() == self.said
+        assert self.transcript() == self.spoken
         assert unpaired(sent) == frozenset()
-        shown = [m for m in sent if not is_injected(m) and m.role != SYSTEM and not m.text().startswith("[Folded")]
-        shown = [message for message in shown if not is_stub(message)]
-        assert in_order(map(mark, shown), iter([*map(mark, self.line)])), "nothing of another line is shown"
-        assert [mark(message) for message in shown][-1] == mark(self.line[-1])
+        visible = [m for m in sent if not is_injected(m) and m.role != SYSTEM and not m.text().startswith("[Folded")]
+        visible = [message for message in visible if not is_stub(message)]
+        assert in_order(map(mark, visible), iter([*map(mark, self.line)])), "nothing of another line is shown"
+        assert [mark(message) for message in visible][-1] == mark(self.line[-1])
 
     def transcript(self) -> list[Message]:
         page = self.hold.store.entries.list(self.hold.scope, Listing((MESSAGE,), "one", include_done=True, limit=5_000))

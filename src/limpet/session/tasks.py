@@ -69,8 +69,8 @@ def _close(ctx: Context, verb: str, state: str, outcome: str) -> EndedTask:
     task = stack[-1]
     first, total = TaskRecord.from_json(task.extra).first, _before_call(ctx, transcript.count(ctx), f"{verb}_task")
     messages = [stored.message for stored in transcript.messages(ctx, first, total)]
-    said, done = said_by_user(messages, limits.LEDGER_SAID_TOKENS), ledger(messages, limits.LEDGER_TOKENS)
-    actions = safe.storable("\n".join(filter(None, (said, done))))
+    parts = (said_by_user(messages, limits.LEDGER_SAID_TOKENS), ledger(messages, limits.LEDGER_TOKENS))
+    actions = safe.storable("\n".join(filter(None, parts)))
 
     def decide(before: Entry | None) -> Draft:
         if before is None or before.done:

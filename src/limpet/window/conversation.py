@@ -21,7 +21,7 @@ from limpet.window import transcript
 from limpet.window.messages import ASSISTANT, USER, Message, Text, user
 from limpet.window.plan import facts
 from limpet.window.plan.actions import SAID
-from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, Place, PositionIndex
+from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, PositionIndex, StoredPlace
 from limpet.window.plan.context import FOLDS, HISTORY
 from limpet.window.plan.facts import words
 from limpet.window.plan.folding import CLEAR, COMPACT, EDIT, REWIND, Fold, WindowItem, cleared, view
@@ -89,7 +89,7 @@ class Conversation:
 
     def refresh(self, ctx: Context) -> None:
         """Read what the store has and this process has not: at first everything, later the writes of others."""
-        total, entries = transcript.count(ctx), transcript.all_entries(ctx)
+        total, entries = transcript.count(ctx), transcript.all_entries(ctx, self._all_entries)
         more = total > len(self._history)
         if more:
             self._history += transcript.messages(ctx, len(self._history), total)
@@ -234,16 +234,16 @@ class Conversation:
         for name in _edit_names(record):
             index.add(record.first, parent(record.first, self._line.parents), name)
 
-    def _fold_places(self) -> dict[str, Place]:
+    def _fold_places(self) -> dict[str, StoredPlace]:
         """The places of all texts that ever stood for messages, by digest."""
-        places: dict[str, Place] = {}
+        places: dict[str, StoredPlace] = {}
         for fold in transcript.shown_texts(self._all_entries, self._all_messages()):
             if fold.text not in self._fold_digests:
                 self._fold_digests[fold.text] = digest(user(fold.text))
-            places[self._fold_digests[fold.text]] = Place(fold.first, fold.last, is_fold=True)
+            places[self._fold_digests[fold.text]] = StoredPlace(fold.first, fold.last, is_fold=True)
         return places
 
-    def _unmask(self, pairs: Sequence[tuple[Message, str]], places: Sequence[Place | None]) -> None:
+    def _unmask(self, pairs: Sequence[tuple[Message, str]], places: Sequence[StoredPlace | None]) -> None:
         """Use the caller's versions of messages that were read from the store, where secrets are masked."""
         is_stale = False
         for (message, name), place in zip(pairs, places, strict=True):
@@ -260,7 +260,7 @@ class Conversation:
         ctx: Context,
         edits: Sequence[Edit],
         pairs: Sequence[tuple[Message, str]],
-        places: Sequence[Place | None],
+        places: Sequence[StoredPlace | None],
     ) -> None:
         """Store what the caller changed, and drop the edits of messages that it has as they were."""
         own = {
@@ -425,8 +425,8 @@ class Conversation:
     def _facts_of_task(self, item: WindowItem) -> list[facts.Facts]:
         """What the user said in a finished task outlives it in the user's words."""
         inside = [self._history[position].message for position in within(self._positions, item.first, item.last)]
-        said = [facts.gather([_clean(message)]) for message in inside if message.role == USER]
-        return [*said, facts.gather([_clean(_without_said(item.message))])]
+        user_words = [facts.gather([_clean(message)]) for message in inside if message.role == USER]
+        return [*user_words, facts.gather([_clean(_without_said(item.message))])]
 
 
 def _without_said(message: Message) -> Message:
@@ -468,7 +468,7 @@ def _overlaps(record: FoldRecord, edits: Iterable[Edit]) -> bool:
     return any(edit.first <= record.last and record.first <= edit.last for edit in edits)
 
 
-def _edits(messages: Sequence[Message], places: Sequence[Place | None], line: Line) -> list[Edit]:
+def _edits(messages: Sequence[Message], places: Sequence[StoredPlace | None], line: Line) -> list[Edit]:
     """What the caller has in place of stored messages, or between them."""
     edits: list[Edit] = []
     run: list[Message] = []

@@ -29,6 +29,7 @@ from limpet.window.plan.rules import groups
 from limpet.window.plan.serialise import PackedMessage, digest, pack, unpack
 
 WARN = "warn"  # not a fold: the record that the agent was warned
+NEWEST_READ = 6  # entries that are compared in each step: more than one moment changes
 PURGED = "[purged]"  # replaces the text of what was purged
 
 
@@ -251,10 +252,17 @@ def _key(session: str, position: int) -> str:
 # --- folds ------------------------------------------------------------------------------------------------------------
 
 
-def all_entries(ctx: Context) -> list[Entry]:
-    """All folds, warnings and tasks of the session, also those that were removed, oldest first."""
-    query = Listing((FOLD, TASK), ctx.session, include_done=True, limit=limits.FOLDS_READ)
-    page = ctx.store.entries.list(ctx.scope, query)
+def all_entries(ctx: Context, earlier: Sequence[Entry] = ()) -> list[Entry]:
+    """All folds, warnings and tasks of the session, also those that were removed, oldest first.
+
+    With `earlier`, what was read before, all are read again only if the newest ones are not as they were.
+    """
+    query = Listing((FOLD, TASK), ctx.session, include_done=True, limit=NEWEST_READ)
+    if earlier:
+        page, by_key = ctx.store.entries.list(ctx.scope, query), {entry.key: entry for entry in earlier}
+        if page.total == len(earlier) and all(by_key.get(entry.key) == entry for entry in page.entries):
+            return list(earlier)
+    page = ctx.store.entries.list(ctx.scope, query._replace(limit=limits.FOLDS_READ))
     return sorted(page.entries, key=lambda entry: (entry.created_at, entry.key))
 
 

@@ -117,15 +117,20 @@ def said_by_user(messages: Sequence[Message], budget: int) -> str:
     texts = [" ".join(message.text().split()) for message in messages if message.role == USER]
     texts = list(dict.fromkeys(text for text in texts if text))
     for most in SAID_LENGTHS:
-        shorter = [text if len(text) <= most else f"{text[: most - 1]}…" for text in texts]
-        line = "\n".join(f"- {SAID}: {text}" for text in shorter)
+        line = _said([text if len(text) <= most else f"{text[: most - 1]}…" for text in texts])
         if tokens.count(line) <= budget:
             return line
-    while shorter and tokens.count(line) > budget:  # the last words count most
+    shorter = [text[: SAID_LENGTHS[-1]] for text in texts]
+    while shorter:  # the last words count most
         shorter = shorter[1:]
-        left_out = f"- {SAID}: {len(texts) - len(shorter)} earlier messages, which recall finds"
-        line = "\n".join([left_out, *(f"- {SAID}: {text}" for text in shorter)])
-    return line
+        line = _said([f"{len(texts) - len(shorter)} earlier messages, which recall finds", *shorter])
+        if tokens.count(line) <= budget:
+            return line
+    return ""
+
+
+def _said(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {SAID}: {text}" for text in texts)
 
 
 def ledger(messages: Sequence[Message], budget: int) -> str:

@@ -20,7 +20,7 @@ WEAK_CHARS = 40  # a text shorter than this may be said again and again
 SUFFIXES_TRIED = 4  # places at which the caller's list may have reached our end
 
 
-class Place(NamedTuple):
+class StoredPlace(NamedTuple):
     """The positions that a message of the caller stands for: its own, or those that a fold's text replaces."""
 
     first: int
@@ -38,7 +38,7 @@ class CallerMessage(NamedTuple):
     is_weak: bool  # too short to tell by itself where it belongs
 
 
-Pair = tuple[int, Place]  # the index of a message of the caller, and its place
+Pair = tuple[int, StoredPlace]  # the index of a message of the caller, and its place
 
 
 class PositionIndex:
@@ -70,7 +70,7 @@ class Aligner:
     def __init__(
         self,
         index: PositionIndex,
-        folds: Mapping[str, Place],
+        folds: Mapping[str, StoredPlace],
         parents: Mapping[int, int],
         current: Line,
     ) -> None:
@@ -80,11 +80,11 @@ class Aligner:
         self.current = current  # the line that the window shows now
         self.head = current[-1] if current else BEGINNING
 
-    def align(self, caller: Sequence[CallerMessage]) -> list[Place | None]:
+    def align(self, caller: Sequence[CallerMessage]) -> list[StoredPlace | None]:
         """The place of each of the caller's messages; None for what is not stored on the line they belong to."""
         anchors = self._without_weak_end(self._anchors(caller), caller)
         anchors += self._tail(anchors, caller)
-        places: list[Place | None] = [None] * len(caller)
+        places: list[StoredPlace | None] = [None] * len(caller)
         if not anchors:
             return places
         line = self._line_to(max(place.last for _, place in anchors))
@@ -112,11 +112,11 @@ class Aligner:
                 return [*_longest_ascending(pairs), (at, place)]
         return _longest_ascending(pairs)
 
-    def _only_place(self, digest: str) -> Place | None:
+    def _only_place(self, digest: str) -> StoredPlace | None:
         if digest in self.folds:
             return self.folds[digest]
         positions = self.index.positions.get(digest, ())
-        return Place(positions[0], positions[0]) if len(positions) == 1 else None
+        return StoredPlace(positions[0], positions[0]) if len(positions) == 1 else None
 
     def _without_weak_end(self, anchors: list[Pair], caller: Sequence[CallerMessage]) -> list[Pair]:
         """The anchors without short messages at their end that are there by chance."""
@@ -128,7 +128,7 @@ class Aligner:
         at, place = anchors[-1]
         if place.is_fold or not caller[at].is_weak or place.last == self.head:
             return False
-        at_before, place_before = anchors[-2] if len(anchors) > 1 else (-1, Place(BEGINNING, BEGINNING))
+        at_before, place_before = anchors[-2] if len(anchors) > 1 else (-1, StoredPlace(BEGINNING, BEGINNING))
         skipped = len(within(self._line_to(place.last), place_before.last + 1, place.last - 1))
         return skipped != at - at_before - 1  # the same number of messages on both sides is an edit
 
@@ -152,7 +152,7 @@ class Aligner:
             if following is None:
                 break
             position = following
-            walked.append((at, Place(position, position)))
+            walked.append((at, StoredPlace(position, position)))
         return walked
 
     def _up_to_our_end(self, caller: Sequence[CallerMessage], start: int, floor: int) -> list[Pair]:
@@ -165,14 +165,14 @@ class Aligner:
                 position = self._latest(caller[at].digest, position, self.current)
                 if position <= floor:
                     break
-                pairs.append((at, Place(position, position)))
+                pairs.append((at, StoredPlace(position, position)))
             else:
                 return pairs[::-1]
         return []
 
     # --- between anchors ----------------------------------------------------------------------------------------------
 
-    def _fill(self, places: list[Place | None], caller: Sequence[CallerMessage], line: Line) -> None:
+    def _fill(self, places: list[StoredPlace | None], caller: Sequence[CallerMessage], line: Line) -> None:
         """Add the repeated messages between those whose place is known: backwards, each as near as it can be."""
         ceiling = len(line) and line[-1] + 1
         floors = _floors(places)
@@ -185,7 +185,7 @@ class Aligner:
             elif is_before_last:
                 position = self._latest(caller[at].digest, ceiling, line)
                 if position > floors[at]:
-                    places[at] = Place(position, position)
+                    places[at] = StoredPlace(position, position)
                     ceiling = position
 
     def _latest(self, digest: str, ceiling: int, line: Line) -> int:
@@ -197,7 +197,7 @@ class Aligner:
         return BEGINNING
 
 
-def _is_foreign(places: Sequence[Place | None], caller: Sequence[CallerMessage]) -> bool:
+def _is_foreign(places: Sequence[StoredPlace | None], caller: Sequence[CallerMessage]) -> bool:
     """Whether the list has nothing but a few short messages in common with what is stored."""
     matches = [at for at, place in enumerate(places) if place is not None]
     if any(not caller[at].is_weak for at in matches):
@@ -205,7 +205,7 @@ def _is_foreign(places: Sequence[Place | None], caller: Sequence[CallerMessage])
     return matches[-1] + 1 > 2 * len(matches)
 
 
-def _floors(places: Sequence[Place | None]) -> list[int]:
+def _floors(places: Sequence[StoredPlace | None]) -> list[int]:
     """For each message, the position after which its own must be: that of the last message before it with a place."""
     floors: list[int] = []
     floor = BEGINNING

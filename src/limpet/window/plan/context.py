@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from limpet.text import tokens
-from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Message, system, user
+from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Message, Text, system, user
 
 HANDOFF, PROMPT, SKILLS, TOOLS, MEMORY, JOURNAL = "handoff", "system prompt", "skills", "tools", "memory", "journal"
 NOTEPAD, SCRATCHPAD, PINS = "notepad", "scratchpad", "pins"
@@ -24,6 +24,7 @@ MARK = "[Working state, kept outside the conversation and current as of now]"
 HEAD_MARK = "[Standing sections, kept outside the conversation]"
 HANDOFF_BEGINS = ("## Handoff from the last session", "A handoff also waits for: ")
 WARNING_BEGINS = "[System] Context is approaching the token limit"
+INJECTED = {USER: (MARK, WARNING_BEGINS), SYSTEM: (HEAD_MARK, *HANDOFF_BEGINS)}  # how these messages begin
 HISTORY = {USER: "user", ASSISTANT: "assistant", TOOL: "tool results", SYSTEM: "system notes"}
 FOLDS = "folds"
 
@@ -91,10 +92,10 @@ def split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
 
 def is_injected(message: Message) -> bool:
     """Whether `request` added it earlier: the sections before and after the history, or a warning."""
-    if len(message.parts) != 1 or message.role not in (SYSTEM, USER):
+    if len(message.parts) != 1 or message.role not in INJECTED:
         return False
-    begins = (MARK, WARNING_BEGINS) if message.role == USER else (HEAD_MARK, *HANDOFF_BEGINS)
-    return message.text().startswith(begins)
+    part = message.parts[0]  # every step looks at every message of its caller here
+    return isinstance(part, Text) and part.text.startswith(INJECTED[message.role])
 
 
 def shared(before: Sequence[Message], after: Sequence[Message]) -> int:
