@@ -107,6 +107,23 @@ def test_big_results_keep_their_shape(hold: Limpet) -> None:
     assert result(agent, "mcp__limpet__scratchpad_read", stories.fetch(5)) == {}, "ours is never kept again"
 
 
+def test_a_reference_is_an_argument(hold: Limpet) -> None:
+    agent = LimpetAgent(hold, "t")
+    output = agent.session.outputs.keep("fetch", stories.fetch(3)).output
+    assert output is not None
+
+    def call(tool: str, **arguments: Any) -> dict[str, Any]:
+        return fire(agent, "PreToolUse", tool_name=tool, tool_input=arguments, tool_use_id="t1")
+
+    said = call("Write", file_path="x", content=f"hold://{output.id}")
+    assert said == {"hookEventName": "PreToolUse", "updatedInput": {"file_path": "x", "content": stories.fetch(3)}}
+    assert call("Write", file_path="x", content="short") == {}
+    assert call("mcp__limpet__add_note", content=f"hold://{output.id}") == {}
+    refused = call("Write", file_path="x", content="hold://0123456789ab")
+    assert refused["permissionDecision"] == "deny"
+    assert "0123456789ab" in refused["permissionDecisionReason"]
+
+
 def test_the_server_has_our_tools(hold: Limpet) -> None:
     agent = LimpetAgent(hold, "t")
 

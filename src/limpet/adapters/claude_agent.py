@@ -74,6 +74,7 @@ class LimpetAgent:
         return {
             "SessionStart": [HookMatcher(hooks=[self.on_start])],
             "UserPromptSubmit": [HookMatcher(hooks=[self.on_prompt])],
+            "PreToolUse": [HookMatcher(hooks=[self.on_call])],
             "PostToolUse": [HookMatcher(hooks=[self.on_result])],
             "PreCompact": [HookMatcher(hooks=[self.on_compaction])],
             "Stop": [HookMatcher(hooks=[self.on_stop])],
@@ -87,6 +88,19 @@ class LimpetAgent:
 
     async def on_prompt(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         return _specific("UserPromptSubmit", await asyncio.to_thread(self._context))
+
+    async def on_call(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        """References among the arguments are replaced. Whether the call is allowed is decided after that, as ever."""
+        event = cast(Mapping[str, Any], input)
+        tool, before = str(event["tool_name"]), event.get("tool_input")
+        if tool.startswith(f"mcp__{SERVER}__"):
+            return {}
+        try:
+            after = await self._bridge.aexpand(self.session, tool, before)
+        except LimpetError as problem:
+            reason = {"permissionDecision": "deny", "permissionDecisionReason": problem.message}
+            return _specific("PreToolUse", "", **reason)
+        return {} if after == before else _specific("PreToolUse", "", updatedInput=after)
 
     async def on_result(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         """Big results become references. After a compaction in mid-work, this is the first chance to add context."""
