@@ -280,6 +280,27 @@ def test_an_agent_that_is_made_once_writes_where_each_run_is(hold: Limpet) -> No
     assert (hold.session("alice").notepad.read(), hold.session("bob").notepad.read()) == ("", "Bob's.")
 
 
+def test_a_reference_is_an_argument(hold: Limpet) -> None:
+    """Of tools that were given to the session; it is the run's session that knows the reference."""
+
+    @function_tool
+    def count(words: str, unit: str = "lines") -> str:
+        """Count the lines of a text."""
+        return f"{len(words.splitlines())} {unit}"
+
+    alice, bob = LimpetSession(hold, "alice"), LimpetSession(hold, "bob")
+    output = hold.session("bob").outputs.keep("fetch", stories.fetch(1)).output
+    assert output is not None
+    calls = [Do("count", {"words": f"hold://{output.id}"}), Do("count", {"words": "hold://0123456789ab"})]
+    model = Scripted(stories.steps(*calls, Do("count", {"words": "a\nb"}), Say("Counted.")))
+    run(Agent(name="Scripted", model=model, tools=[*alice.tools, *alice.with_references(count)]), "Count.", bob)
+    first, second, third = [shown.text for shown in model.windows[-1] if shown.role == "tool"]
+    assert first == f"{stories.ROWS + 1} lines"
+    assert "0123456789ab" in second
+    assert third == "2 lines"
+    assert "Count the lines" in count.description
+
+
 def test_arguments_that_are_no_json_are_a_result(hold: Limpet) -> None:
     class Broken(Scripted):
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:

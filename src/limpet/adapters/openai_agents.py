@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from copy import copy
 from threading import RLock
 from typing import Any, NamedTuple, cast
 
@@ -74,6 +75,10 @@ class LimpetSession(SessionABC):
     def tools(self) -> list[FunctionTool]:
         """The function tools for the agent. They work in the session of the run that calls them."""
         return [self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools]
+
+    def with_references(self, *tools: FunctionTool) -> list[FunctionTool]:
+        """Your function tools, with each hold:// reference among their arguments replaced by the stored text."""
+        return [self._expanding(tool) for tool in tools]
 
     def run_config(self, **more: Any) -> RunConfig:
         """A run configuration with the filter that builds the window."""
@@ -198,6 +203,23 @@ class LimpetSession(SessionABC):
                 return problem.message  # a result that the model can act on; raising would end the run
 
         return FunctionTool(name, description, parameters, run, strict_json_schema=False)
+
+    def _expanding(self, tool: FunctionTool) -> FunctionTool:
+        async def run(context: ToolContext[Any], arguments: str) -> Any:
+            try:
+                given = json.loads(arguments or "{}")
+            except ValueError:
+                return await tool.on_invoke_tool(context, arguments)  # the SDK says what is wrong with it
+            memory = _session_of(context, self)
+            try:
+                expanded = await memory._bridge.aexpand(memory._session, tool.name, given)
+            except LimpetError as problem:
+                return problem.message
+            return await tool.on_invoke_tool(context, arguments if expanded == given else json.dumps(expanded))
+
+        expanding = copy(tool)  # with what the SDK notes on a tool besides its fields
+        expanding.on_invoke_tool = run
+        return expanding
 
     def _call(self, name: str, arguments: str) -> str:
         try:
