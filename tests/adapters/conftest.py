@@ -11,7 +11,7 @@ import pytest
 
 import limpet
 
-pytest.register_assert_rewrite("adapters.stories")
+pytest.register_assert_rewrite("adapters.stories")  # before it is imported by a test
 
 
 @pytest.fixture

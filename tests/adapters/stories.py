@@ -10,11 +10,12 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
+import limpet
 from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
 from limpet.api import Limpet
 from limpet.stores.sqlite.lock import WriteLock
@@ -60,6 +61,13 @@ def kept(hold: Limpet, thread: str) -> list[Message]:
 def transcript_of(hold: Limpet, session: str) -> list[Message]:
     """Every message that was ever stored for a session, also those that are in no window any more."""
     return [stored.message for stored in transcript.messages(hold.context(session))]
+
+
+@contextmanager
+def opened_again(hold: Limpet) -> Iterator[Limpet]:
+    """The same store, as another process would open it."""
+    with limpet.open(hold.store.place, folder=hold.root) as own:
+        yield own
 
 
 def session_of(agent: Any, thread: str) -> str:
@@ -168,17 +176,19 @@ async def a_cancelled_run_leaves_no_half_pair(drive: Driver, hold: Limpet) -> No
 async def said_is_kept_once(drive: Driver, hold: Limpet) -> None:
     """Several processes in turn, a window that is too small: what the store has is what was said, once, in order."""
     said: list[str] = []
+    session = ""
     options: dict[str, Any] = {}
     for process in range(3):
         words = [f"Answer {process}-{turn}. " + "word " * 150 for turn in range(8)]
-        agent: Framework = drive(noting(steps(*script_of(words))), [fetch], hold, limit=LIMIT, **options)
-        for turn, answer in enumerate(words):
-            request = f"Request {process}-{turn}. " + "name " * 150
-            assert await agent.run(request, "long") == answer
-            said += [request, answer]
+        with opened_again(hold) as own:
+            agent: Framework = drive(noting(steps(*script_of(words))), [fetch], own, limit=LIMIT, **options)
+            for turn, answer in enumerate(words):
+                request = f"Request {process}-{turn}. " + "name " * 150
+                assert await agent.run(request, "long") == answer
+                said += [request, answer]
         assert max(map(size, agent.windows)) <= LIMIT
-        options = getattr(agent, "kept_by_framework", dict)()
-    stored = transcript_of(hold, session_of(agent, "long"))
+        options, session = getattr(agent, "kept_by_framework", dict)(), session_of(agent, "long")
+    stored = transcript_of(hold, session)
     assert [message.text().strip() for message in stored if message.text()] == [words.strip() for words in said]
     calls = [call.id for message in stored for call in message.calls()]
     assert sum(len(message.results()) for message in stored) == len(calls)
@@ -198,6 +208,27 @@ def script_of(words: list[str]) -> list[Say | Do | Callable[[Window], Say | Do]]
         script += [Do("fetch", {"number": turn})] if turn % 2 else []
         script.append(Say(answer))
     return script
+
+
+async def a_tool_that_raised_is_not_the_end(drive: Driver, hold: Limpet) -> None:
+    """Some frameworks end the run and keep the call without a result. The talk goes on, and is kept once."""
+    turns = 8
+
+    def model(window: Window) -> Say | Do:
+        requests = re.findall(r"Turn \d+", text([shown for shown in window if shown.role == "user"]))
+        if requests:
+            return Say(f"Answer to {requests[-1]}.")
+        return Say("So be it.") if any(shown.role == "tool" for shown in window) else Do("broken", {"number": 1})
+
+    agent: Framework = drive(model, [broken], hold)
+    with suppress(RuntimeError):
+        await agent.run("Fetch.", "raised")
+    for turn in range(turns):
+        assert await agent.run(f"Turn {turn}.", "raised") == f"Answer to Turn {turn}."
+    stored = [message.text() for message in transcript_of(hold, session_of(agent, "raised")) if message.text()]
+    talk = [words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer to Turn {turn}.")]
+    assert [words for words in stored if words not in ("Fetch.", "So be it.")] == talk
+    assert len(stored) <= len(talk) + 2
 
 
 async def a_trimmed_talk_is_kept_once(drive: Driver, hold: Limpet, turns: int = 20, **options: Any) -> None:
@@ -278,6 +309,7 @@ def logged() -> Iterator[list[str]]:
 
 STORIES = (
     said_is_kept_once,
+    a_tool_that_raised_is_not_the_end,
     a_cancelled_talk_goes_on,
     a_store_in_trouble_costs_no_answer,
     notes_survive_compaction,

@@ -192,7 +192,8 @@ def test_a_thread_has_one_answer_for_each_request(hold: Limpet) -> None:
 
     made, chat = agent(model, [], hold, limit=stories.LIMIT)
     for turn in range(turns):
-        state = made.invoke(asked(f"Turn {turn}. " + "name " * 100), THREAD)
+        made.invoke(asked(f"Turn {turn}. " + "name " * 100), THREAD)
+    state = made.get_state(THREAD).values
     said = [message.text.split(".")[0] for message in state["messages"]]
     expected = [words for turn in range(turns) for words in (f"Turn {turn}", f"Answer to Turn {turn}")]
     assert said == expected

@@ -8,11 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Agent, MaxTurnsExceeded, Runner, RunState, SQLiteSession, function_tool
+from agents import (
+    Agent,
+    GuardrailFunctionOutput,
+    MaxTurnsExceeded,
+    Runner,
+    RunState,
+    SQLiteSession,
+    function_tool,
+    input_guardrail,
+)
 from agents.memory import Session, SessionSettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai.types.responses import ResponseFunctionToolCall
+from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall
 
 import limpet
 from adapters import stories
@@ -299,6 +308,48 @@ def test_a_reference_is_an_argument(hold: Limpet) -> None:
     assert "0123456789ab" in second
     assert third == "2 lines"
     assert "Count the lines" in count.description
+
+
+class Streamed(Scripted):
+    async def stream_response(self, system_instructions: str | None, input: Any, *args: Any, **kwargs: Any) -> Any:
+        done = await self.get_response(system_instructions, input)
+        response = Response(
+            id="r",
+            created_at=0,
+            model="m",
+            object="response",
+            output=done.output,
+            tool_choice="auto",
+            tools=[],
+            parallel_tool_calls=False,
+        )
+        yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
+
+
+@input_guardrail(run_in_parallel=False)
+async def harmless(context: Any, agent: Any, input: Any) -> GuardrailFunctionOutput:
+    return GuardrailFunctionOutput(None, tripwire_triggered=False)
+
+
+@pytest.mark.parametrize("guards", [[], [harmless]], ids=["plain", "guarded"])
+def test_a_streamed_run_is_the_same_conversation(guards: list[Any], hold: Limpet) -> None:
+    async def story() -> None:
+        steps = [step for turn in range(3) for step in (Do("fetch", {"number": turn}), Say(f"Answer {turn}."))]
+        model = Streamed(stories.steps(*steps))
+        for turn in range(3):
+            memory = LimpetSession(hold, "t")
+            tools = [*memory.tools, function_tool(stories.fetch)]
+            agent = Agent(name="Scripted", model=model, tools=list(tools), input_guardrails=guards)
+            result = Runner.run_streamed(agent, f"Turn {turn}.", session=memory, run_config=memory.run_config())
+            async for _ in result.stream_events():
+                pass
+
+    asyncio.run(story())
+    stored = stories.transcript_of(hold, "t")
+    assert len(stored) == 3 * 4
+    expected = [words for turn in range(3) for words in (f"Turn {turn}.", f"Answer {turn}.")]
+    assert [message.text() for message in stored if message.text()] == expected
+    assert sessions_of(hold) == {"t"}
 
 
 def test_arguments_that_are_no_json_are_a_result(hold: Limpet) -> None:

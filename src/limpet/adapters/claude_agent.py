@@ -121,11 +121,11 @@ class LimpetAgent:
         if not self._context_due:
             return ""
         try:
-            known = self.session.context()
+            stored = self.session.context()
         except LimpetError as problem:
             log.warning("The context of %s could not be read: %s", self.session.id, problem)
             return ""
-        text = "\n\n".join((known, self._bridge.guidance)).replace(CLOSE, "</ limpet>").strip()
+        text = "\n\n".join((stored, self._bridge.guidance)).replace(CLOSE, "</ limpet>").strip()
         frame = f"{OPEN}\n{prompts.prompt('agent_context')}\n\n", f"\n{CLOSE}"
         room = HOOK_CONTEXT_CHARS - sum(map(len, frame))
         self._context_due, self._context_sent = False, True

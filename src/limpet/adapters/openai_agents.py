@@ -69,7 +69,7 @@ class LimpetSession(SessionABC):
         self._calls: dict[str, Call] = {}
         self._lines: OrderedDict[str, _Line] = OrderedDict()  # of agents that are tools, the last ones used
         self._tool_agents: dict[int, Any] = {}  # agents that an agent of this conversation has as a tool
-        self._run: RunContextWrapper[Any] | None = None  # the current one, as far as the SDK has told
+        self._run: RunContextWrapper[Any] | None = None  # the current one, where the SDK passes it
 
     @property
     def tools(self) -> list[FunctionTool]:
@@ -207,15 +207,15 @@ class LimpetSession(SessionABC):
     def _expanding(self, tool: FunctionTool) -> FunctionTool:
         async def run(context: ToolContext[Any], arguments: str) -> Any:
             try:
-                given = json.loads(arguments or "{}")
+                parsed = json.loads(arguments or "{}")
             except ValueError:
                 return await tool.on_invoke_tool(context, arguments)  # the SDK says what is wrong with it
             memory = _session_of(context, self)
             try:
-                expanded = await memory._bridge.aexpand(memory._session, tool.name, given)
+                expanded = await memory._bridge.aexpand(memory._session, tool.name, parsed)
             except LimpetError as problem:
                 return problem.message
-            return await tool.on_invoke_tool(context, arguments if expanded == given else json.dumps(expanded))
+            return await tool.on_invoke_tool(context, arguments if expanded == parsed else json.dumps(expanded))
 
         expanding = copy(tool)  # with what the SDK notes on a tool besides its fields
         expanding.on_invoke_tool = run
@@ -270,30 +270,30 @@ class _Items:
     def __init__(self, hold: Limpet, session: str) -> None:
         # Tokens are not counted: these messages are in no window.
         self._window = Window(lambda: hold.context(session, "agent/openai-agents"), count=lambda message: 0)
-        self._known: set[str] | None = None  # the items that were ever here, in a form to compare
+        self._names: set[str] | None = None  # the items that were ever here, in a form to compare
         self._unsaved: list[Any] = []  # what the store refused: it is stored with the next items
         self._lock = RLock()
 
     def all(self) -> list[Any]:
         with self._lock:
             items = [*map(_item, self._window.messages()), *self._unsaved]
-            self._known = {*(self._known or ()), *map(_name, items)}
+            self._names = {*(self._names or ()), *map(_name, items)}
             return items
 
     def has_none(self, items: Sequence[Any]) -> bool:
         """Whether there are items here, and none of these."""
         with self._lock:
-            if self._known is None:
+            if self._names is None:
                 self.all()
-            known = self._known or set()
-            return bool(known) and not any(_name(item) in known for item in items)
+            names = self._names or set()
+            return bool(names) and not any(_name(item) in names for item in items)
 
     def add(self, items: Sequence[Any]) -> None:
         """Store the items. The run has its answer already, so an error of Limpet is logged and does not end it."""
         with self._lock:
             fresh = [*self._unsaved, *items]
-            if self._known is not None:
-                self._known.update(map(_name, items))
+            if self._names is not None:
+                self._names.update(map(_name, items))
             try:
                 self._window.add([*map(_as_message, fresh)])
                 self._unsaved = []
