@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
+from anthropic import Anthropic, APIConnectionError, AsyncAnthropic, beta_async_tool, beta_tool
 from anthropic.lib.tools import (
     BetaAbstractMemoryTool,
     BetaAsyncAbstractMemoryTool,
@@ -131,6 +131,35 @@ def test_a_reply_that_was_cut_short_calls_nothing(hold: Limpet) -> None:
     assert hold.session("t").notes.list() == ()
     memory.say("Go on.")
     assert "tool_use" not in str(memory.request()["messages"]) or "tool_result" in str(memory.request()["messages"])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_request_that_failed_is_not_said_twice(streamed: bool, hold: Limpet) -> None:
+    """The provider is overloaded; the application tries the same again, here or in another process."""
+    memory = LimpetMessages(hold, "t")
+
+    def attempt(address: str) -> None:
+        given: Any = {"model": "scripted", "max_tokens": 100}
+        if streamed:
+            list(memory.stream(client(address), "Go.", **given))
+        else:
+            memory.run(client(address), "Go.", **given)
+
+    for _ in range(3):
+        with pytest.raises(APIConnectionError):
+            attempt("http://127.0.0.1:9")
+    assert memory.done
+    with served(stories.steps(Say("Gone."))) as (address, bodies):
+        attempt(address)
+    assert str(bodies[0]["messages"]).count("Go.") == 1
+    assert [message.text() for message in stories.transcript_of(hold, "t")] == ["Go.", "Gone."]
+
+
+def test_a_conversation_that_was_answered_is_done(hold: Limpet) -> None:
+    with served(stories.steps(Say("One."))) as (address, _):
+        LimpetMessages(hold, "t").run(client(address), "Go.", model="scripted", max_tokens=100)
+    assert LimpetMessages(hold, "t").done
+    assert LimpetMessages(hold, "new").done
 
 
 WEB: Any = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}

@@ -28,7 +28,7 @@ from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.outputs.methods import result_text
 from limpet.window.formats import anthropic as form
-from limpet.window.messages import SYSTEM, TOOL, USER, Call, Message, Result, Text
+from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Call, Message, Result, Text
 from limpet.window.plan.context import is_injected
 from limpet.window.step import Summarise
 
@@ -83,7 +83,7 @@ class LimpetMessages:
         self._own: dict[str, Any] = {}
         self._add_tools(tools)
         self._talk: list[Message] = self.session.window.messages()
-        self.done = not self._talk  # whether no message waits for an answer of the model
+        self.done = _is_answered(self._talk)  # whether no message waits for an answer of the model
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -92,48 +92,61 @@ class LimpetMessages:
 
         `params` are those of the SDK's create call; `tools` and `system` among them count from now on.
         """
-        self._begin(content, params)
-        while True:
-            reply: Answer = client.messages.create(**params, **self.request())
-            self.answer(reply)
-            if self.done:
-                return reply
+        with self._run_of(content, params):
+            while True:
+                reply: Answer = client.messages.create(**params, **self.request())
+                self.answer(reply)
+                if self.done:
+                    return reply
 
     async def arun(self, client: AsyncAnthropic, content: Any, **params: Any) -> Answer:
-        self._begin(content, params)
-        while True:
-            reply: Answer = await client.messages.create(**params, **await self.arequest())
-            await self.aanswer(reply)
-            if self.done:
-                return reply
+        with self._run_of(content, params):
+            while True:
+                reply: Answer = await client.messages.create(**params, **await self.arequest())
+                await self.aanswer(reply)
+                if self.done:
+                    return reply
 
     def stream(self, client: Anthropic, content: Any, **params: Any) -> Iterator[Any]:
         """The same, with every event of the SDK's streams as it comes; the last one's `message` is the reply."""
-        self._begin(content, params)
-        while True:
-            with client.messages.stream(**params, **self.request()) as events:
-                yield from events
-                reply = events.get_final_message()
-            self.answer(reply)
-            if self.done:
-                return
+        with self._run_of(content, params):
+            while True:
+                with client.messages.stream(**params, **self.request()) as events:
+                    yield from events
+                    reply = events.get_final_message()
+                self.answer(reply)
+                if self.done:
+                    return
 
     async def astream(self, client: AsyncAnthropic, content: Any, **params: Any) -> AsyncIterator[Any]:
-        self._begin(content, params)
-        while True:
-            async with client.messages.stream(**params, **await self.arequest()) as events:
-                async for event in events:
-                    yield event
-                reply = await events.get_final_message()
-            await self.aanswer(reply)
-            if self.done:
-                return
+        with self._run_of(content, params):
+            while True:
+                async with client.messages.stream(**params, **await self.arequest()) as events:
+                    async for event in events:
+                        yield event
+                    reply = await events.get_final_message()
+                await self.aanswer(reply)
+                if self.done:
+                    return
 
-    def _begin(self, content: Any, params: dict[str, Any]) -> None:
-        """Take from the parameters what a request has from here, and add the user's message."""
+    @contextmanager
+    def _run_of(self, content: Any, params: dict[str, Any]) -> Iterator[None]:
+        """Take from the parameters what a request has from here, and add the user's message.
+
+        If its first request fails, the message is taken back: the caller will say it again.
+        """
         self._add_tools(params.pop("tools", ()))
         self._system = params.pop("system", self._system)
+        before = len(self._talk)
         self.say(content)
+        after = len(self._talk)
+        try:
+            yield
+        except Exception:
+            if len(self._talk) == after:
+                del self._talk[before:]
+                self.done = _is_answered(self._talk)
+            raise
 
     def _add_tools(self, tools: Iterable[Any]) -> None:
         for tool in tools:
@@ -290,6 +303,10 @@ def _tool_errors() -> Iterator[None]:
         yield
     except LimpetError as problem:
         raise ToolError(problem.message) from problem
+
+
+def _is_answered(talk: Sequence[Message]) -> bool:
+    return not talk or (talk[-1].role == ASSISTANT and not talk[-1].calls())
 
 
 def _calls(reply: Answer, messages: Sequence[Message]) -> list[Call]:

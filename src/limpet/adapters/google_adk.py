@@ -116,7 +116,7 @@ class LimpetPlugin(BasePlugin):
     def _line(self, context: Any) -> BridgedSession[Native]:
         """The talk of an agent. ADK tells each agent what the others said in other words, so each has its own line."""
         session, agent = context.session, context._invocation_context.agent
-        line = "" if agent.name == agent.root_agent.name else agent.name
+        line = "" if agent is None or agent is agent.root_agent else agent.name
         return self._bridge.session(session_of(session.app_name, session.user_id, session.id), line)
 
     def _sent(self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
