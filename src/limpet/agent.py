@@ -215,8 +215,9 @@ class Agent:
             models=self.models,
             summarise=self.summarise,
         )  # without checkpoints: the journal is for the work of the first agent
-        # The message with the fork call is not in the window yet, so the child's history ends before it.
-        history = tuple(self.session.window.messages()) if forked else ()
+        history = self.session.window.messages() if forked else []
+        if history and history[-1].calls():
+            history.pop()  # the reply with the call that forks: its results are the parent's
         thread = threading.Thread(target=_run_child, args=(agent, arguments["task"], history), daemon=True)
         self.children[id] = Child(agent, thread)
         thread.start()

@@ -15,6 +15,7 @@ from limpet import errors
 from limpet.agent import Agent, Limits, Reply
 from limpet.api import Limpet, Tool
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Text, assistant
+from limpet.window.plan.rules import LOST
 
 Move = str | Message | Callable[[Sequence[Message]], "Move"]
 
@@ -322,6 +323,7 @@ def test_a_fork_has_the_history_and_the_notepad_and_a_spawned_one_has_not(hold: 
         assert "part 0" in seen[0]
         assert ("The whole story." in seen[0]) is there
         assert ("the plan" in seen[0]) is there
+        assert LOST not in seen[0], "the call that forked is the parent's"
 
 
 def test_a_child_that_crashes_or_runs_out_touches_nobody_else(hold: Limpet) -> None:

@@ -210,6 +210,20 @@ def test_a_text_of_the_framework_in_front_of_a_trimmed_list_reaches_the_model(ho
     assert transcript(hold) == spoken
 
 
+def test_a_text_in_front_that_changes_replaces_the_one_before(hold: Limpet) -> None:
+    session = hold.session("one")
+    spoken = [message for number in range(8) for message in exchange(number)]
+    session.window.next(spoken)
+    for number in range(8, 14):
+        spoken += exchange(number)
+        fronts = [
+            user(f"Summary of the framework, number {at}, with all that was said.") for at in range(8, number + 1)
+        ]
+        step = session.window.next([fronts[-1], *spoken[2 * number - 4 :]])
+        assert [message for message in step.messages if message in fronts] == fronts[-1:]
+    assert transcript(hold) == spoken
+
+
 def test_a_call_without_a_result_does_not_bring_the_conversation_back_each_turn(opened: Opener) -> None:
     """A tool raised or the run was cancelled, and the framework goes on with the call in its state."""
     spoken = [user("go"), assistant("", Call("c1", "bad", "{}"))]

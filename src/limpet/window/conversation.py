@@ -18,7 +18,7 @@ from limpet.model import FOLD, TASK, Draft, Entry
 from limpet.redaction import Masking
 from limpet.session.records import TaskRecord
 from limpet.window import transcript
-from limpet.window.messages import ASSISTANT, USER, Message, Text, user
+from limpet.window.messages import ASSISTANT, TOOL, USER, Message, Text, user
 from limpet.window.plan import facts
 from limpet.window.plan.actions import SAID
 from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, PositionIndex, StoredPlace
@@ -53,6 +53,7 @@ class Edit(NamedTuple):
     first: int
     last: int
     messages: tuple[Message, ...]
+    is_front: bool = False  # it was in front of a list whose beginning the caller left out
 
 
 class Trim(NamedTuple):
@@ -278,7 +279,7 @@ class Conversation:
             elif same and [*map(digest, same.messages)] == _digests(record):
                 del fresh[same[:2]]
                 self._own_edits.setdefault(entry.key, same.messages)
-            elif same or not own.keys().isdisjoint(positions) or _overlaps(record, edits):
+            elif same or not own.keys().isdisjoint(positions) or _replaces(edits, record):
                 self.remove(ctx, entry.key, "edit")
                 self._index = None  # the changed message is not known by this position any more
         for edit in fresh.values():
@@ -464,8 +465,14 @@ def _edit_names(record: FoldRecord) -> list[str]:
     return [*_digests(record), *masked]
 
 
-def _overlaps(record: FoldRecord, edits: Iterable[Edit]) -> bool:
-    return any(edit.first <= record.last and record.first <= edit.last for edit in edits)
+def _replaces(edits: Iterable[Edit], record: FoldRecord) -> bool:
+    """Whether one of the edits takes the place of this one, or is the caller's newer text in front of its list."""
+    is_text = record.last < record.first and not any(message["role"] == TOOL for message in record.messages or ())
+    return any(
+        (edit.first <= record.last and record.first <= edit.last)
+        or (is_text and edit.is_front and record.last <= edit.last)
+        for edit in edits
+    )
 
 
 def _edits(messages: Sequence[Message], places: Sequence[StoredPlace | None], line: Line) -> list[Edit]:
@@ -491,7 +498,7 @@ def _edits_of(run: Sequence[Message], gap: Sequence[int], after: int, *, is_fron
         return [Edit(position, position, (message,)) for position, message in zip(gap, run, strict=True)]
     if gap and not is_front:
         return [Edit(gap[0], gap[-1], tuple(run))]
-    return [Edit(after + 1, after, tuple(run))]
+    return [Edit(after + 1, after, tuple(run), is_front)]
 
 
 def _clean(message: Message) -> Message:

@@ -317,12 +317,9 @@ def line(history: Sequence[StoredMessage], entries: Iterable[Entry]) -> Conversa
             head = target
         elif record.last + 1 < len(history):
             parents.setdefault(record.last + 1, target)
-    restored = [
-        position
-        for record in records
-        if record.how == RESTORE
-        for position in range(record.first, min(record.last + 1, len(history)))
-    ]
+    spans = [(record.first, record.last) for record in records if record.how == RESTORE]
+    spans += [span for record in records if record.how == REWIND for span in record.shown]  # of earlier versions
+    restored = (position for first, last in spans for position in range(first, min(last + 1, len(history))))
     return ConversationLine(parents, head, frozenset(restored))
 
 

@@ -141,7 +141,8 @@ class Aligner:
         walked = self._walk(caller, start, position)
         reached = walked[-1][1].last if walked else position
         if self.head not in (position, reached) and (position == BEGINNING or contains(self.current, position)):
-            return self._up_to_our_end(caller, start, position) or walked
+            to_our_end = self._up_to_our_end(caller, start, position)
+            return to_our_end if len(to_our_end) > len(walked) else walked
         return walked
 
     def _walk(self, caller: Sequence[CallerMessage], start: int, position: int) -> list[Pair]:

@@ -14,7 +14,7 @@ from limpet.model import FOLD, NOTE, NOTEPAD, OUTPUT, TASK, Entry, Event, Notepa
 from limpet.session.records import SessionRecord, TaskRecord
 from limpet.store import EventQuery
 from limpet.upkeep import paging
-from limpet.window.plan.folding import CLEAR
+from limpet.window.plan.folding import CLEAR, EDIT, RESTORE, REWIND
 from limpet.window.transcript import WARN, FoldRecord
 
 KINDS = (
@@ -169,6 +169,11 @@ def _fold(view: View, event: Event) -> Html:
         lines = fold.lines or {}
         facts = el("ul", [el("li", parts.line(str(fact))) for fact in list(lines.values())[:20]])
         return html.many(el("p", f"{len(lines):,} results became one line each, among ", messages, "."), facts)
+    if fold.how == EDIT:
+        where = html.many("in place of ", messages) if last >= first else f"after message {last:,}"
+        return el("p", f"The caller has {len(fold.messages or ()):,} messages of its own ", where, ".")
+    if fold.how in (REWIND, RESTORE):
+        return el("p", messages, " were left." if fold.how == REWIND else " are shown again.")
     return _compaction(view, entry, event, messages, (first, last))
 
 
