@@ -16,7 +16,7 @@ from google.adk.runners import InMemoryRunner
 from google.genai import types
 
 import limpet
-from limpet.adapters.google_adk import LimpetPlugin
+from limpet.adapters.google_adk import LimpetPlugin, session_of
 
 
 def read_log(night: str) -> str:
@@ -58,8 +58,8 @@ async def main(hold: limpet.Limpet) -> None:
         async for event in runner.run_async(user_id="ann", session_id=night, new_message=message):
             if event.is_final_response() and event.content and event.content.parts:
                 print(event.content.parts[0].text)
-    print([note.content for note in hold.session("monday").notes.list()])
-    print([output.tool for output in hold.session("monday").outputs.list().outputs])
+    print([note.content for note in hold.session(session_of("ops", "ann", "monday")).notes.list()])
+    print([output.tool for output in hold.session(session_of("ops", "ann", "monday")).outputs.list().outputs])
 
 
 with limpet.open("google_adk.db") as opened:

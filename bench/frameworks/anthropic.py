@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from threading import Thread
 from typing import Any
 
@@ -43,6 +44,9 @@ def shown(body: Any) -> Window:
     return window
 
 
+NUMBERS = count(1)  # of answers: ids are unique, as a provider's are
+
+
 class Scripted(BaseHTTPRequestHandler):
     """Answers requests for messages as the API does."""
 
@@ -54,7 +58,7 @@ class Scripted(BaseHTTPRequestHandler):
         self.bodies.append(body)
         window = shown(body)
         step = type(self).script(window)
-        number = len(self.bodies)
+        number = next(NUMBERS)
         if isinstance(step, Do):
             block = {"type": "tool_use", "id": f"toolu_{number}", "name": step.name, "input": step.arguments}
         else:
@@ -69,15 +73,38 @@ class Scripted(BaseHTTPRequestHandler):
             "stop_sequence": None,
             "usage": {"input_tokens": size(window), "output_tokens": 10},
         }
-        data = json.dumps(reply).encode()
+        data = b"".join(streamed(reply)) if body.get("stream") else json.dumps(reply).encode()
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/event-stream" if body.get("stream") else "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, *args: Any) -> None:
         """Say nothing: the requests are in `bodies`."""
+
+
+def streamed(reply: Any) -> Iterator[bytes]:
+    """A reply as the events of a stream."""
+    (block,) = reply["content"]
+    if block["type"] == "text":
+        empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+    else:
+        empty, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    events: list[Any] = [
+        {"type": "message_start", "message": {**reply, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": empty},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reply["stop_reason"], "stop_sequence": None},
+            "usage": {"output_tokens": 10},
+        },
+        {"type": "message_stop"},
+    ]
+    for event in events:
+        yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
 @contextmanager

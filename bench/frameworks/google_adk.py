@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, RunConfig
 from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
@@ -15,7 +15,7 @@ from google.genai import types
 
 from bench.frameworks.script import Do, Shown, Tool, Window, size
 from bench.frameworks.script import Model as Script
-from limpet.adapters.google_adk import LimpetPlugin
+from limpet.adapters.google_adk import LimpetPlugin, session_of
 from limpet.api import Limpet
 
 
@@ -56,10 +56,20 @@ class Scripted(BaseLlm):
 class GoogleADK:
     def __init__(self, model: Script, tools: Sequence[Tool], memory: Limpet, **options: Any) -> None:
         self.windows: list[Window] = []
+        service = options.pop("service", None)
+        before = list(options.pop("before", ()))
         llm = Scripted(script=model, windows=self.windows)
         self.agent = LlmAgent(name="scripted", model=llm, tools=list(tools))
-        app = App(name="app", root_agent=self.agent, plugins=[LimpetPlugin(memory, **options)])
+        app = App(name="app", root_agent=self.agent, plugins=[*before, LimpetPlugin(memory, **options)])
         self.runner = InMemoryRunner(app=app)
+        if service is not None:
+            self.runner.session_service = service
+
+    def kept_by_framework(self) -> dict[str, Any]:
+        return {"service": self.runner.session_service}
+
+    def session_of(self, thread: str) -> str:
+        return session_of("app", "u", thread)
 
     async def run(self, request: str, thread: str) -> str:
         sessions = self.runner.session_service
@@ -67,7 +77,10 @@ class GoogleADK:
             await sessions.create_session(app_name="app", user_id="u", session_id=thread)
         said = ""
         message = types.Content(role="user", parts=[types.Part(text=request)])
-        async for event in self.runner.run_async(user_id="u", session_id=thread, new_message=message):
+        config = RunConfig(max_llm_calls=10_000)
+        async for event in self.runner.run_async(
+            user_id="u", session_id=thread, new_message=message, run_config=config
+        ):
             if event.is_final_response() and event.content:
                 said = "".join(part.text or "" for part in event.content.parts or ())
         return said

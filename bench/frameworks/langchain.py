@@ -58,10 +58,16 @@ class LangChain:
     sync = False  # whether LangChain runs it in threads of its own
 
     def __init__(self, model: Model, tools: Sequence[Tool], memory: Limpet | None, **options: Any) -> None:
-        middleware = [] if memory is None else [LimpetMiddleware(memory, **options)]
+        self.saver = options.pop("saver", None) or InMemorySaver()
+        before = list(options.pop("before", ()))
+        middleware = before if memory is None else [*before, LimpetMiddleware(memory, **options)]
         chat = Scripted(script=model, windows=[])
         self.windows: list[Window] = chat.windows
-        self.agent = create_agent(chat, list(tools), middleware=middleware, checkpointer=InMemorySaver())
+        self.agent = create_agent(chat, list(tools), middleware=middleware, checkpointer=self.saver)
+
+    def kept_by_framework(self) -> dict[str, Any]:
+        """What another process would have from the framework, as options."""
+        return {"saver": self.saver}
 
     async def run(self, request: str, thread: str) -> str:
         config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": 10_000}

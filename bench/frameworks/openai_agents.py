@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from itertools import count
 from typing import Any
 
 from agents import (
@@ -26,6 +27,7 @@ from limpet.adapters.openai_agents import LimpetSession
 from limpet.api import Limpet
 
 set_tracing_disabled(True)
+NUMBERS = count(1)  # of answers: ids are unique, as a provider's are
 
 
 def shown(item: Any) -> Shown:
@@ -52,7 +54,7 @@ class Scripted(Model):
         window = [*first, *map(shown, items)]
         self.windows.append(window)
         answer = self.script(window)
-        number = len(self.windows)
+        number = next(NUMBERS)
         usage = Usage(requests=1, input_tokens=size(window), output_tokens=10, total_tokens=size(window) + 10)
         if isinstance(answer, Do):
             call = ResponseFunctionToolCall(

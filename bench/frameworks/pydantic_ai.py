@@ -27,7 +27,8 @@ def shown(message: ModelMessage) -> list[Shown]:
 class PydanticAI:
     def __init__(self, model: Model, tools: Sequence[Tool], memory: Limpet | None, **options: Any) -> None:
         self.windows: list[Window] = []
-        self.histories: dict[str, list[ModelMessage]] = {}
+        self.histories: dict[str, list[ModelMessage]] = options.pop("histories", {})
+        before = list(options.pop("before", ()))
 
         def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
             first = [Shown("system", info.instructions)] if info.instructions else []
@@ -40,8 +41,11 @@ class PydanticAI:
                 return ModelResponse(parts=[call], usage=usage)
             return ModelResponse(parts=[TextPart(wanted.text)], usage=usage)
 
-        capabilities = [] if memory is None else [LimpetMemory(memory, **options)]
+        capabilities = before if memory is None else [*before, LimpetMemory(memory, **options)]
         self.agent = Agent(FunctionModel(answer), tools=list(tools), capabilities=capabilities)
+
+    def kept_by_framework(self) -> dict[str, Any]:
+        return {"histories": self.histories}
 
     async def run(self, request: str, thread: str) -> str:
         history = self.histories.get(thread)

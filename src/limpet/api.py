@@ -111,6 +111,7 @@ class Limpet:
         self.scope = scope
         if session == EVERY:
             raise _only_for_reading()
+        self.has_named_session = bool(session)  # otherwise the default session is a new one in each process
         self.default_session = session_name(session) if session else f"s-{os.urandom(6).hex()}"
         self._bounds = bounds or Bounds()
         self.clock = clock

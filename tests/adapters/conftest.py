@@ -11,6 +11,8 @@ import pytest
 
 import limpet
 
+pytest.register_assert_rewrite("adapters.stories")  # before it is imported by a test
+
 
 @pytest.fixture
 def hold(tmp_path: Path) -> Iterator[limpet.Limpet]:

@@ -6,14 +6,21 @@ A framework is given by its driver of bench/frameworks: a class called with a mo
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
+import limpet
 from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
 from limpet.api import Limpet
+from limpet.stores.sqlite.lock import WriteLock
+from limpet.stores.sqlite.store import SqliteStore
+from limpet.window import transcript
 from limpet.window.messages import Message
 from limpet.window.plan.rules import LOST, unpaired
 
@@ -21,6 +28,7 @@ Driver = Callable[..., Any]
 LIMIT = 4_000  # tokens, so that a short story has to be compacted
 ROWS = 300  # in a record, which makes it bigger than what stays in the window
 MARK = "The replica listens on port 5433."
+WARNING = "approaching the token limit"
 REQUEST = "Compare all records, and tell me the port of the replica. Never restart the server."
 
 
@@ -48,6 +56,24 @@ def steps(*script: Say | Do | Callable[[Window], Say | Do]) -> Model:
 def kept(hold: Limpet, thread: str) -> list[Message]:
     """The conversation as the store has it, read by somebody who comes later."""
     return hold.session(thread).window.messages()
+
+
+def transcript_of(hold: Limpet, session: str) -> list[Message]:
+    """Every message that was ever stored for a session, also those that are in no window any more."""
+    return [stored.message for stored in transcript.messages(hold.context(session))]
+
+
+@contextmanager
+def opened_again(hold: Limpet) -> Iterator[Limpet]:
+    """The same store, as another process would open it."""
+    with limpet.open(hold.store.place, folder=hold.root) as own:
+        yield own
+
+
+def session_of(agent: Any, thread: str) -> str:
+    """The session of a conversation of this framework."""
+    naming = getattr(agent, "session_of", None)
+    return thread if naming is None else str(naming(thread))
 
 
 def folds(hold: Limpet) -> list[str]:
@@ -87,8 +113,8 @@ async def notes_survive_compaction(drive: Driver, hold: Limpet) -> None:
     assert all(MARK in text(window) for window in agent.windows[1:])
     assert all(REQUEST in text(window) for window in agent.windows)
     assert not any("row 3-150 " in text(window) for window in agent.windows), "no big result is ever shown whole"
-    assert [note.content for note in hold.session("records").notes.list()] == [MARK]
-    assert kept(hold, "records")[-1].text() == told
+    assert [note.content for note in hold.session(session_of(agent, "records")).notes.list()] == [MARK]
+    assert kept(hold, session_of(agent, "records"))[-1].text() == told
 
 
 async def a_handoff_arrives_once(drive: Driver, hold: Limpet) -> None:
@@ -107,7 +133,7 @@ async def our_errors_are_results(drive: Driver, hold: Limpet) -> None:
     """A call that Limpet refuses is told to the model, in the words of every door."""
     agent: Framework = drive(steps(Do("add_note", {"content": ""}), lambda window: Say(text(window))), [fetch], hold)
     assert "content" in await agent.run("Note nothing.", "empty")
-    assert hold.session("empty").notes.list() == ()
+    assert hold.session(session_of(agent, "empty")).notes.list() == ()
 
 
 async def the_conversation_goes_on(drive: Driver, hold: Limpet) -> None:
@@ -115,7 +141,7 @@ async def the_conversation_goes_on(drive: Driver, hold: Limpet) -> None:
     agent: Framework = drive(steps(Do("fetch", {"number": 1}), Say("One."), Say("Two.")), [fetch], hold)
     await agent.run("First.", "talk")
     await agent.run("Second.", "talk")
-    said = [message.text() for message in kept(hold, "talk") if message.text()]
+    said = [message.text() for message in kept(hold, session_of(agent, "talk")) if message.text()]
     assert said == ["First.", "One.", "Second.", "Two."]
     assert folds(hold) == []
 
@@ -138,15 +164,154 @@ async def a_cancelled_run_leaves_no_half_pair(drive: Driver, hold: Limpet) -> No
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert any(message.results() for message in kept(hold, "cancelled")), "what was done before is kept"
+    stored = kept(hold, session_of(agent, "cancelled"))
+    assert any(message.results() for message in stored), "what was done before is kept"
     assert await agent.run("Go on.", "cancelled") == "Here again."
-    said = kept(hold, "cancelled")
+    said = kept(hold, session_of(agent, "cancelled"))
     running = {call.id for message in said for call in message.calls() if call.name == "wait"}
     assert unpaired(said) <= running
     assert not unpaired(said) or LOST in text(agent.windows[-1])
 
 
+async def said_is_kept_once(drive: Driver, hold: Limpet) -> None:
+    """Several processes in turn, a window that is too small: what the store has is what was said, once, in order."""
+    said: list[str] = []
+    session = ""
+    options: dict[str, Any] = {}
+    for process in range(3):
+        words = [f"Answer {process}-{turn}. " + "word " * 150 for turn in range(8)]
+        with opened_again(hold) as own:
+            agent: Framework = drive(noting(steps(*script_of(words))), [fetch], own, limit=LIMIT, **options)
+            for turn, answer in enumerate(words):
+                request = f"Request {process}-{turn}. " + "name " * 150
+                assert await agent.run(request, "long") == answer
+                said += [request, answer]
+        assert max(map(size, agent.windows)) <= LIMIT
+        options, session = getattr(agent, "kept_by_framework", dict)(), session_of(agent, "long")
+    stored = transcript_of(hold, session)
+    assert [message.text().strip() for message in stored if message.text()] == [words.strip() for words in said]
+    calls = [call.id for message in stored for call in message.calls()]
+    assert sum(len(message.results()) for message in stored) == len(calls)
+    assert "compact" in folds(hold)
+    assert "rewind" not in folds(hold)
+
+
+def noting(model: Model) -> Model:
+    """A model that answers the warning before a compaction with a note, as it is asked to."""
+    return lambda window: Do("add_note", {"content": "Saved."}) if WARNING in text(window[-1:]) else model(window)
+
+
+def script_of(words: list[str]) -> list[Say | Do | Callable[[Window], Say | Do]]:
+    """Each answer, every second one after a call."""
+    script: list[Say | Do | Callable[[Window], Say | Do]] = []
+    for turn, answer in enumerate(words):
+        script += [Do("fetch", {"number": turn})] if turn % 2 else []
+        script.append(Say(answer))
+    return script
+
+
+async def a_tool_that_raised_is_not_the_end(drive: Driver, hold: Limpet) -> None:
+    """Some frameworks end the run and keep the call without a result. The talk goes on, and is kept once."""
+    turns = 8
+
+    def model(window: Window) -> Say | Do:
+        requests = re.findall(r"Turn \d+", text([shown for shown in window if shown.role == "user"]))
+        if requests:
+            return Say(f"Answer to {requests[-1]}.")
+        return Say("So be it.") if any(shown.role == "tool" for shown in window) else Do("broken", {"number": 1})
+
+    agent: Framework = drive(model, [broken], hold)
+    with suppress(RuntimeError):
+        await agent.run("Fetch.", "raised")
+    for turn in range(turns):
+        assert await agent.run(f"Turn {turn}.", "raised") == f"Answer to Turn {turn}."
+    stored = [message.text() for message in transcript_of(hold, session_of(agent, "raised")) if message.text()]
+    talk = [words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer to Turn {turn}.")]
+    assert [words for words in stored if words not in ("Fetch.", "So be it.")] == talk
+    assert len(stored) <= len(talk) + 2
+
+
+async def a_trimmed_talk_is_kept_once(drive: Driver, hold: Limpet, turns: int = 20, **options: Any) -> None:
+    """The framework sends the last messages only: the store has all of them, once, and the model gets the trimmed."""
+    agent: Framework = drive(steps(*(Say(f"Answer {turn}.") for turn in range(turns))), [fetch], hold, **options)
+    for turn in range(turns):
+        assert await agent.run(f"Turn {turn}.", "trimmed") == f"Answer {turn}."
+    stored = [message.text() for message in transcript_of(hold, session_of(agent, "trimmed"))]
+    talk = [words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer {turn}.")]
+    assert [words for words in stored if words.startswith(("Turn", "Answer"))] == talk
+    assert len(stored) - len(talk) <= turns, "and what the framework made of them"
+    last = text(agent.windows[-1])
+    assert f"Answer {turns - 2}." in last
+    assert "Answer 3." not in last
+
+
+async def a_cancelled_talk_goes_on(drive: Driver, hold: Limpet) -> None:
+    """Cancelled inside a tool; then many turns. The framework may keep the call without a result for ever."""
+    began, never = asyncio.Event(), asyncio.Event()
+
+    async def wait(number: int) -> str:
+        """Wait for ever."""
+        began.set()
+        await never.wait()
+        return "never"
+
+    turns = 8
+    answers = [Say(f"Answer {turn}.") for turn in range(turns)]
+    agent: Framework = drive(steps(Do("wait", {"number": 2}), *answers), [wait], hold)
+    run = asyncio.create_task(agent.run("Wait.", "cancelled"))
+    await began.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    for turn in range(turns):
+        assert await agent.run(f"Turn {turn}.", "cancelled") == f"Answer {turn}."
+    stored = [message.text() for message in transcript_of(hold, session_of(agent, "cancelled")) if message.text()]
+    talk = [words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer {turn}.")]
+    assert [words for words in stored if words != "Wait."] == talk
+    assert "Turn 0." in text(agent.windows[-1])
+
+
+async def a_store_in_trouble_costs_no_answer(drive: Driver, hold: Limpet) -> None:
+    """Another process locks the store while the model answers: the answer is delivered, and stored with the next."""
+    place = os.path.join(hold.root, "busy.db")
+    lock = WriteLock(place, "the store")
+
+    def while_locked(window: Window) -> Say:
+        lock.acquire(1)
+        return Say("Paid for.")
+
+    with Limpet(SqliteStore(place, lock_wait=0.5), hold.scope) as busy:
+        busy.session("before").handoff.write("Go on with record 4.")  # marking it as used is a write too
+        agent: Framework = drive(steps(while_locked, Say("And again.")), [fetch], busy)
+        with logged() as warnings:
+            assert await agent.run("First.", "locked") == "Paid for."
+        lock.release()
+        lock.close()
+        assert any("has held the write lock" in line for line in warnings), "the person is told"
+        assert await agent.run("Second.", "locked") == "And again."
+        said = [message.text() for message in kept(busy, session_of(agent, "locked"))]
+        assert said == ["First.", "Paid for.", "Second.", "And again."]
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """What Limpet logs."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("limpet")
+    log.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        log.removeHandler(handler)
+
+
 STORIES = (
+    said_is_kept_once,
+    a_tool_that_raised_is_not_the_end,
+    a_cancelled_talk_goes_on,
+    a_store_in_trouble_costs_no_answer,
     notes_survive_compaction,
     a_handoff_arrives_once,
     our_errors_are_results,

@@ -316,3 +316,13 @@ def content(tool: Any, name: str) -> list[str] | None:
         return []
     lines = [line.split("\t", 1)[1] for line in said.splitlines()[1:]]
     return lines[:-1] if lines[-1] == "" else lines
+
+
+@pytest.mark.parametrize("path", ["/memories/plan.md", "/memories/notepad.md", "/memories/handoff.md"])
+def test_the_first_line_keeps_its_indentation(path: str, hold: Limpet) -> None:
+    tool = LimpetMemoryTool(hold)
+    tool.call({"command": "create", "path": path, "file_text": "\n    indented:\n  less\n\n"})
+    shown = tool.call({"command": "view", "path": path})
+    assert "\t    indented:\n" in shown
+    tool.call({"command": "str_replace", "path": path, "old_str": "less", "new_str": "more"})
+    assert "\t    indented:\n" in tool.call({"command": "view", "path": path})

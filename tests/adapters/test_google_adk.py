@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
+from google.adk.agents import BaseAgent, LlmAgent, ParallelAgent, SequentialAgent
+from google.adk.apps import App
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.plugins.context_filter_plugin import ContextFilterPlugin
+from google.adk.runners import InMemoryRunner
 from google.genai import types
+from pydantic import BaseModel
 
 from adapters import stories
-from bench.frameworks.google_adk import GoogleADK
+from bench.frameworks.google_adk import GoogleADK, Scripted
 from bench.frameworks.script import Do, Say
-from limpet.adapters.google_adk import LimpetMemoryService
+from limpet import limits
+from limpet.adapters.google_adk import LimpetMemoryService, LimpetPlugin, session_of
 from limpet.api import Limpet
+from limpet.model import MESSAGE
+from limpet.store import Listing
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
 def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(GoogleADK, hold))
+
+
+def test_a_session_that_adk_filters_is_kept_once(hold: Limpet) -> None:
+    last = ContextFilterPlugin(num_invocations_to_keep=4)
+    asyncio.run(stories.a_trimmed_talk_is_kept_once(GoogleADK, hold, before=[last]))
 
 
 def results(agent: GoogleADK) -> list[str]:
@@ -32,7 +46,7 @@ def test_a_reference_is_an_argument(hold: Limpet) -> None:
         """Count the lines of a text."""
         return len(words.splitlines())
 
-    kept = hold.session("t").outputs.keep("fetch", stories.fetch(1)).output
+    kept = hold.session(session_of("app", "u", "t")).outputs.keep("fetch", stories.fetch(1)).output
     assert kept is not None
     script = stories.steps(
         Do("count", {"words": f"hold://{kept.id}"}), Do("count", {"words": "hold://0123456789ab"}), Say("Counted.")
@@ -55,10 +69,143 @@ def test_big_values_become_references(hold: Limpet) -> None:
     assert shown.startswith("📁 Output cached: ")
 
 
+class Table(BaseModel):
+    rows: list[int]
+
+
+def test_typed_results_become_references_too(hold: Limpet) -> None:
+    def read_table(number: int) -> Table:
+        """The table."""
+        return Table(rows=list(range(10_000)))
+
+    agent = GoogleADK(stories.steps(Do("read_table", {"number": 2}), Say("Read.")), [read_table], hold)
+    asyncio.run(agent.run("Read.", "t"))
+    (shown,) = results(agent)
+    assert shown.startswith("📁 Output cached: ")
+    (output,) = hold.session(agent.session_of("t")).outputs.list().outputs
+    assert json.loads(hold.session().outputs.read_content(output.id))["rows"][-1] == 9_999
+
+
 def test_what_a_tool_raises_is_raised_as_without_us(hold: Limpet) -> None:
     agent = GoogleADK(stories.steps(Do("broken", {"number": 1}), Say("So be it.")), [stories.broken], hold)
     with pytest.raises(RuntimeError, match="record 1 is unreadable"):
         asyncio.run(agent.run("Fetch.", "t"))
+
+
+# --- several users and agents -----------------------------------------------------------------------------------------
+
+
+def runner_of(agent: BaseAgent, hold: Limpet, **options: Any) -> InMemoryRunner:
+    return InMemoryRunner(app=App(name="app", root_agent=agent, plugins=[LimpetPlugin(hold, **options)]))
+
+
+def scripted(name: str, *script: Any, **more: Any) -> LlmAgent:
+    return LlmAgent(name=name, model=Scripted(script=stories.steps(*script), windows=[]), **more)
+
+
+async def says(runner: InMemoryRunner, request: str, user: str = "u", session: str = "main") -> list[Event]:
+    sessions = runner.session_service
+    if await sessions.get_session(app_name="app", user_id=user, session_id=session) is None:
+        await sessions.create_session(app_name="app", user_id=user, session_id=session)
+    return [event async for event in runner.run_async(user_id=user, session_id=session, new_message=content(request))]
+
+
+def transcripts(hold: Limpet) -> dict[str, list[str]]:
+    """What each session has kept, also of talk that is not in its window any more."""
+    page = hold.store.entries.list(hold.scope, Listing((MESSAGE,), include_done=True, limit=10_000))
+    stored: dict[str, list[str]] = {}
+    for entry in page.entries:
+        stored.setdefault(entry.session, []).append(entry.content)
+    return stored
+
+
+def test_two_users_with_one_session_id_share_nothing(hold: Limpet) -> None:
+    writes = Do("update_notepad", {"operation": "append", "content": "Alice's secret."})
+    agent = scripted("root", writes, Say("Noted."), Say("Hello, Bob."))
+    runner = runner_of(agent, hold)
+    asyncio.run(says(runner, "Note it.", "alice"))
+    asyncio.run(says(runner, "Hello.", "bob"))
+    model: Any = agent.model
+    assert "Alice's secret." in str(model.windows[1])
+    assert "Alice's secret." not in str(model.windows[2])
+    assert session_of("app", "a/b", "c") != session_of("app", "a", "b/c")
+
+
+def test_agents_in_a_sequence_have_a_line_each(hold: Limpet) -> None:
+    turns = 5
+    writer = scripted("writer", *(Say(f"Draft {turn}.") for turn in range(turns)))
+    critic = scripted(
+        "critic",
+        Do("update_notepad", {"operation": "append", "content": "The critic was here."}),
+        *(Say(f"Fine {turn}.") for turn in range(turns)),
+    )
+    runner = runner_of(SequentialAgent(name="team", sub_agents=[writer, critic]), hold)
+    for turn in range(turns):
+        asyncio.run(says(runner, f"Turn {turn}."))
+    stored = transcripts(hold)
+    main = session_of("app", "u", "main")
+    assert set(stored) == {f"{main}/writer", f"{main}/critic"}
+    for own, name in (("Draft", "writer"), ("Fine", "critic")):
+        text = "\n".join(stored[f"{main}/{name}"])
+        for turn in range(turns):
+            assert text.count(f"Turn {turn}.") == 1
+            assert text.count(f"{own} {turn}.") == 1
+    assert stories.folds(hold) == []
+    model: Any = writer.model
+    assert "The critic was here." in str(model.windows[-1]), "the notepad is the conversation's"
+
+
+def test_agents_side_by_side_have_a_line_each(hold: Limpet) -> None:
+    turns = 4
+    team = [scripted(f"agent{number}", *(Say(f"{number}-{turn}.") for turn in range(turns))) for number in range(3)]
+    runner = runner_of(ParallelAgent(name="team", sub_agents=list(team)), hold)
+    for turn in range(turns):
+        asyncio.run(says(runner, f"Turn {turn}."))
+    stored = transcripts(hold)
+    for number in range(3):
+        text = "\n".join(stored[f"{session_of('app', 'u', 'main')}/agent{number}"])
+        assert [text.count(f"{number}-{turn}.") for turn in range(turns)] == [1] * turns
+    assert stories.folds(hold) == []
+
+
+def test_an_agent_that_is_transferred_to_has_a_line_of_its_own(hold: Limpet) -> None:
+    expert = scripted("expert", *(Say(f"Expert {turn}.") for turn in range(4)))
+    root = scripted("root", Do("transfer_to_agent", {"agent_name": "expert"}), sub_agents=[expert])
+    runner = runner_of(root, hold)
+    for turn in range(4):
+        asyncio.run(says(runner, f"Turn {turn}."))
+    stored = transcripts(hold)
+    main = session_of("app", "u", "main")
+    assert set(stored) == {main, f"{main}/expert"}
+    text = "\n".join(stored[f"{main}/expert"])
+    assert [text.count(f"Expert {turn}.") for turn in range(4)] == [1] * 4
+    assert [text.count(f"Turn {turn}.") for turn in range(4)] == [1] * 4
+
+
+def test_runs_that_fail_do_not_pile_up(hold: Limpet) -> None:
+    """What is known of a request is bounded, however many conversations there were."""
+
+    def fail(window: Any) -> Say:
+        raise RuntimeError("no model")
+
+    runner = runner_of(LlmAgent(name="root", model=Scripted(script=fail, windows=[])), hold)
+
+    async def story() -> None:
+        for number in range(limits.ADAPTER_SESSIONS + 20):
+            with pytest.raises(RuntimeError, match="no model"):
+                await says(runner, "Go.", session=f"s{number}")
+
+    asyncio.run(story())
+    (plugin,) = runner.plugin_manager.plugins
+    sizes = [len(value) for value in reachable(plugin) if isinstance(value, dict | list)]
+    assert max(sizes) <= limits.ADAPTER_SESSIONS
+
+
+def reachable(thing: Any) -> list[Any]:
+    """The values of its attributes, and of theirs where they are ours."""
+    values = list(vars(thing).values())
+    ours = [value for value in values if type(value).__module__.startswith("limpet.adapters")]
+    return values + [inner for value in ours for inner in vars(value).values()]
 
 
 def content(words: str) -> types.Content:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
@@ -17,13 +17,13 @@ from langgraph.types import Command
 
 from adapters import stories
 from bench.frameworks.langchain import LangChain, LangChainSync, Scripted
-from bench.frameworks.script import Do, Say, Window, text
+from bench.frameworks.script import Do, Say, Window, size, text
 from limpet.adapters.langchain import LimpetMiddleware
 from limpet.api import Limpet
 from limpet.window.plan.context import HEAD_MARK
 from limpet.window.plan.rules import unpaired
 
-CANCEL = stories.a_cancelled_run_leaves_no_half_pair
+CANCELLED = (stories.a_cancelled_run_leaves_no_half_pair, stories.a_cancelled_talk_goes_on)
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
@@ -31,9 +31,49 @@ def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(LangChain, hold))
 
 
-@pytest.mark.parametrize("story", [one for one in stories.STORIES if one is not CANCEL], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "story", [story for story in stories.STORIES if story not in CANCELLED], ids=lambda story: story.__name__
+)
 def test_story_without_async(story: Any, hold: Limpet) -> None:
     asyncio.run(story(LangChainSync, hold))
+
+
+class LastMessages(AgentMiddleware[Any, Any, Any]):
+    """What people write to keep requests small."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(messages=request.messages[-9:]))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(messages=request.messages[-9:]))
+
+
+def summarising() -> Any:
+    """LangChain's own compaction, with a model that writes the summaries."""
+    chat = Scripted(script=lambda window: Say("They talked."), windows=[])
+    return SummarizationMiddleware(model=chat, trigger=("messages", 8), keep=("messages", 4))
+
+
+@pytest.mark.parametrize("before", [LastMessages, summarising], ids=["trimmed", "summarised"])
+def test_a_thread_that_langchain_shortens_is_kept_once(before: Any, hold: Limpet) -> None:
+    asyncio.run(stories.a_trimmed_talk_is_kept_once(LangChain, hold, before=[before()]))
+
+
+def test_a_thread_goes_on_after_a_tool_that_raised(hold: Limpet) -> None:
+    """The call stays in the thread without a result. What was said is kept once all the same, and can be compacted."""
+    turns = 15
+    answers = [Say(f"Answer {turn}. " + "word " * 200) for turn in range(turns)]
+    script = stories.noting(stories.steps(Do("broken", {"number": 1}), *answers))
+    made, chat = agent(script, [stories.broken], hold, limit=stories.LIMIT)
+    with pytest.raises(RuntimeError):
+        made.invoke(asked("Fetch."), THREAD)
+    for turn in range(turns):
+        made.invoke(asked(f"Turn {turn}."), THREAD)
+    stored = [message.text() for message in stories.transcript_of(hold, "t") if message.text()]
+    assert stored == ["Fetch.", *(words for turn in range(turns) for words in (f"Turn {turn}.", answers[turn].text))]
+    assert max(map(size, chat.windows)) <= stories.LIMIT
+    assert "rewind" not in stories.folds(hold)
+    assert len(stories.kept(hold, "t")) > 3, "a process that comes later has the talk"
 
 
 def agent(script: Any, tools: list[Any], hold: Limpet, **given: Any) -> Any:
@@ -136,8 +176,33 @@ def test_the_answer_to_a_warning_does_not_end_the_run(hold: Limpet) -> None:
     made, chat = agent(model, [speak], hold, limit=stories.LIMIT)
     state = made.invoke(asked("Speak."), THREAD)
     assert state["messages"][-1].text == "Done."
-    assert "Noted." in [message.text for message in state["messages"]]
+    assert "Noted." not in [message.text for message in state["messages"]], "it is no answer to the user"
     assert sum("approaching the token limit" in text(window) for window in chat.windows) == 1
+
+
+def test_a_thread_has_one_answer_for_each_request(hold: Limpet) -> None:
+    """Also where the model was warned and said so: that turn was for saving."""
+    turns = 25
+
+    def model(window: Window) -> Say | Do:
+        if stories.WARNING in window[-1].text:
+            return Say("I have nothing to save.")
+        requests = [shown.text for shown in window if shown.text.startswith("Turn")]
+        return Say(f"Answer to {requests[-1].split('.')[0]}. " + "word " * 150)
+
+    made, chat = agent(model, [], hold, limit=stories.LIMIT)
+    for turn in range(turns):
+        made.invoke(asked(f"Turn {turn}. " + "name " * 100), THREAD)
+    state = made.get_state(THREAD).values
+    said = [message.text.split(".")[0] for message in state["messages"]]
+    expected = [words for turn in range(turns) for words in (f"Turn {turn}", f"Answer to Turn {turn}")]
+    assert said == expected
+    warned = sum(stories.WARNING in text(window) for window in chat.windows)
+    assert warned >= 2
+    stored = [message.text().split(".")[0] for message in stories.transcript_of(hold, "t")]
+    assert [words for words in stored if "save" not in words] == expected
+    assert len(stored) <= len(expected) + warned
+    assert max(map(size, chat.windows)) <= stories.LIMIT
 
 
 def test_the_system_prompt_keeps_its_blocks(hold: Limpet) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import tempfile
 from typing import Any
 
@@ -162,3 +163,15 @@ def test_a_graph_uses_it_sync_and_async(hold: Limpet) -> None:
         graph = builder.compile(store=LimpetStore(hold))
         ended = graph.invoke({"said": run}) if node is note else asyncio.run(graph.ainvoke({"said": run}))
         assert ended["said"] == ("1 runs" if run == "one" else "2 runs")
+
+
+@pytest.mark.parametrize(
+    "value", [{"at": datetime.date(2026, 11, 18)}, {"set": {1}}, {"text": "half \ud800"}, {"content": "\ud800"}]
+)
+def test_a_value_that_is_no_json_is_refused_in_words(value: Any, hold: Limpet) -> None:
+    store = LimpetStore(hold)
+    with pytest.raises(BadInput, match="users/42/prefs"):
+        store.batch([PutOp(("users",), "other", {"fine": 1}), PutOp(("users", "42"), "prefs", value)])
+    assert store.search(("users",)) == [], "nothing was changed"
+    with pytest.raises(BadInput):
+        store.put(("users", "\ud800"), "prefs", {"fine": 1})

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Agent, MaxTurnsExceeded, Runner, function_tool
-from agents.memory import Session
+from agents import (
+    Agent,
+    GuardrailFunctionOutput,
+    MaxTurnsExceeded,
+    Runner,
+    RunState,
+    SQLiteSession,
+    function_tool,
+    input_guardrail,
+)
+from agents.memory import Session, SessionSettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall
 
 import limpet
 from adapters import stories
 from bench.frameworks.openai_agents import OpenAIAgents, Scripted
-from bench.frameworks.script import Do, Say, text
+from bench.frameworks.script import Do, Say, size, text
 from limpet.adapters.openai_agents import LimpetSession
 from limpet.api import Limpet
+from limpet.model import MESSAGE
+from limpet.store import Listing
 from limpet.window.plan.rules import unpaired
 from profiles import fewer_examples
 
@@ -25,6 +38,38 @@ from profiles import fewer_examples
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
 def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(OpenAIAgents, hold))
+
+
+class Limited(OpenAIAgents):
+    """With the SDK's own limit of how much of a session is sent."""
+
+    async def run(self, request: str, thread: str) -> str:
+        if thread not in self.sessions:
+            self.sessions[thread] = LimpetSession(self.memory, thread)  # type: ignore[arg-type]
+            self.sessions[thread].session_settings = SessionSettings(limit=9)
+        return await super().run(request, thread)
+
+
+def test_a_session_of_which_the_last_items_are_sent_is_kept_once(hold: Limpet) -> None:
+    asyncio.run(stories.a_trimmed_talk_is_kept_once(Limited, hold))
+
+
+def test_nested_handoffs_keep_what_was_said_once(hold: Limpet) -> None:
+    """With `nest_handoff_history` the second agent gets a summary of the talk, another one in each turn."""
+    turns = 8
+    memory = LimpetSession(hold, "t")
+    expert = Agent(name="Expert", model=Scripted(stories.steps(*(Say(f"Answer {turn}.") for turn in range(turns)))))
+    to_expert = [Do("transfer_to_expert", {}) for _ in range(turns)]
+    agent = Agent(name="Main", model=Scripted(stories.steps(*to_expert)), handoffs=[expert])
+    for turn in range(turns):
+        config = memory.run_config(nest_handoff_history=True)
+        asyncio.run(Runner.run(agent, f"Turn {turn}.", session=memory, run_config=config))
+    stored = [message.text() for message in stories.transcript_of(hold, "t")]
+    for turn in range(turns):
+        assert stored.count(f"Turn {turn}.") == 1
+        assert stored.count(f"Answer {turn}.") == 1
+    assert len(stored) == 4 * turns, "a request, the handoff with its result, and an answer"
+    assert len(stories.transcript_of(hold, "t/Expert")) == turns, "the summaries"
 
 
 def said(role: str, words: str) -> Any:
@@ -94,15 +139,16 @@ def test_the_session_is_a_list_that_stays(steps: list[Any], tmp_path_factory: py
         asyncio.run(story(hold))
 
 
-def test_half_a_pair_is_not_stored(hold: Limpet) -> None:
+def test_a_call_that_waits_for_its_result_is_stored_at_once(hold: Limpet) -> None:
+    """As in the SDK's own sessions: the process that brings the result may be another one."""
+
     async def story() -> None:
-        session = LimpetSession(hold, "s")
         thought: Any = {"type": "reasoning", "id": "rs_1", "summary": []}
-        await session.add_items([said("user", "Go."), thought, call(1)])
-        assert await session.get_items() == [said("user", "Go."), thought, call(1)]
-        assert await LimpetSession(hold, "s").get_items() == [said("user", "Go.")]
-        await session.add_items([output(1)])
-        assert await LimpetSession(hold, "s").get_items() == [said("user", "Go."), thought, call(1), output(1)]
+        asked = [said("user", "Go."), thought, call(1), call(2)]
+        await LimpetSession(hold, "s").add_items(asked)
+        assert await LimpetSession(hold, "s").get_items() == asked
+        await LimpetSession(hold, "s").add_items([output(1), output(2)])
+        assert await LimpetSession(hold, "s").get_items() == [*asked, output(1), output(2)]
 
     asyncio.run(story())
 
@@ -164,3 +210,209 @@ def test_the_filter_works_without_the_session(hold: Limpet) -> None:
     fresh = LimpetSession(hold, "new")
     asyncio.run(fresh.clear_session())
     assert hold.session("new").context().find("Go on with record 4.") == -1, "the handoff was used"
+
+
+# --- approvals --------------------------------------------------------------------------------------------------------
+
+
+class Both(Scripted):
+    """A model that calls `remove` and `look` at once, and then answers."""
+
+    async def get_response(self, system_instructions: str | None, input: Any, *args: Any, **kwargs: Any) -> Any:
+        response = await super().get_response(system_instructions, input, *args, **kwargs)
+        if len(self.windows) == 1:
+            names = {"remove": "c1", "look": "c2"}
+            response.output = [
+                ResponseFunctionToolCall(arguments="{}", call_id=id, name=name, type="function_call")
+                for name, id in names.items()
+            ]
+        return response
+
+
+@function_tool(needs_approval=True)
+def remove() -> str:
+    """Remove it."""
+    return "removed"
+
+
+@function_tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+async def approved_elsewhere(session: Callable[[], Any], config: Callable[[Any], Any]) -> tuple[list[str], Any]:
+    """A run that stops for an approval, and goes on with objects that know nothing of the first ones."""
+    model = Both(stories.steps(Say("-"), Say("Done."), Say("Later.")))
+    agent = Agent(name="Scripted", model=model, tools=[remove, look])
+    first = session()
+    stopped = await Runner.run(agent, "Go.", session=first, run_config=config(first))
+    waiting = stopped.to_state().to_json()
+    state = await RunState.from_json(agent, waiting)
+    state.approve(state.get_interruptions()[0])
+    second = session()
+    await Runner.run(agent, state, session=second, run_config=config(second))
+    third = session()
+    await Runner.run(agent, "And?", session=third, run_config=config(third))
+    items: Any = await session().get_items()
+    return [item.get("type", item.get("role")) for item in items], model.windows[-1]
+
+
+def test_an_approval_in_another_process_loses_no_call_and_no_result(hold: Limpet, tmp_path: Path) -> None:
+    def theirs() -> Any:
+        return SQLiteSession("s", tmp_path / "sdk.db")
+
+    expected, _ = asyncio.run(approved_elsewhere(theirs, lambda session: None))
+    kinds, window = asyncio.run(
+        approved_elsewhere(lambda: LimpetSession(hold, "s"), lambda session: session.run_config())
+    )
+    assert kinds == expected
+    assert [shown.text for shown in window if shown.role == "tool"] == ["seen", "removed"]
+    kept = stories.kept(hold, "s")
+    assert not unpaired(kept)
+    assert [message.text() for message in kept if message.text()] == ["Go.", "Done.", "And?", "Later."]
+    assert sum(len(message.results()) for message in kept) == 2
+
+
+# --- several sessions and agents --------------------------------------------------------------------------------------
+
+
+def run(agent: Agent[Any], request: str, session: LimpetSession) -> None:
+    asyncio.run(Runner.run(agent, request, session=session, run_config=session.run_config()))
+
+
+def test_an_agent_that_is_made_once_writes_where_each_run_is(hold: Limpet) -> None:
+    alice, bob = LimpetSession(hold, "alice"), LimpetSession(hold, "bob")
+    writes = Do("update_notepad", {"operation": "append", "content": "Bob's."})
+    agent = Agent(name="Scripted", model=Scripted(stories.steps(writes, Say("Noted."))), tools=[*alice.tools])
+    run(agent, "Note it.", bob)
+    assert (hold.session("alice").notepad.read(), hold.session("bob").notepad.read()) == ("", "Bob's.")
+
+
+def test_a_reference_is_an_argument(hold: Limpet) -> None:
+    """Of tools that were given to the session; it is the run's session that knows the reference."""
+
+    @function_tool
+    def count(words: str, unit: str = "lines") -> str:
+        """Count the lines of a text."""
+        return f"{len(words.splitlines())} {unit}"
+
+    alice, bob = LimpetSession(hold, "alice"), LimpetSession(hold, "bob")
+    output = hold.session("bob").outputs.keep("fetch", stories.fetch(1)).output
+    assert output is not None
+    calls = [Do("count", {"words": f"hold://{output.id}"}), Do("count", {"words": "hold://0123456789ab"})]
+    model = Scripted(stories.steps(*calls, Do("count", {"words": "a\nb"}), Say("Counted.")))
+    run(Agent(name="Scripted", model=model, tools=[*alice.tools, *alice.with_references(count)]), "Count.", bob)
+    first, second, third = [shown.text for shown in model.windows[-1] if shown.role == "tool"]
+    assert first == f"{stories.ROWS + 1} lines"
+    assert "0123456789ab" in second
+    assert third == "2 lines"
+    assert "Count the lines" in count.description
+
+
+class Streamed(Scripted):
+    async def stream_response(self, system_instructions: str | None, input: Any, *args: Any, **kwargs: Any) -> Any:
+        done = await self.get_response(system_instructions, input)
+        response = Response(
+            id="r",
+            created_at=0,
+            model="m",
+            object="response",
+            output=done.output,
+            tool_choice="auto",
+            tools=[],
+            parallel_tool_calls=False,
+        )
+        yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
+
+
+@input_guardrail(run_in_parallel=False)
+async def harmless(context: Any, agent: Any, input: Any) -> GuardrailFunctionOutput:
+    return GuardrailFunctionOutput(None, tripwire_triggered=False)
+
+
+@pytest.mark.parametrize("guards", [[], [harmless]], ids=["plain", "guarded"])
+def test_a_streamed_run_is_the_same_conversation(guards: list[Any], hold: Limpet) -> None:
+    async def story() -> None:
+        steps = [step for turn in range(3) for step in (Do("fetch", {"number": turn}), Say(f"Answer {turn}."))]
+        model = Streamed(stories.steps(*steps))
+        for turn in range(3):
+            memory = LimpetSession(hold, "t")
+            tools = [*memory.tools, function_tool(stories.fetch)]
+            agent = Agent(name="Scripted", model=model, tools=list(tools), input_guardrails=guards)
+            result = Runner.run_streamed(agent, f"Turn {turn}.", session=memory, run_config=memory.run_config())
+            async for _ in result.stream_events():
+                pass
+
+    asyncio.run(story())
+    stored = stories.transcript_of(hold, "t")
+    assert len(stored) == 3 * 4
+    expected = [words for turn in range(3) for words in (f"Turn {turn}.", f"Answer {turn}.")]
+    assert [message.text() for message in stored if message.text()] == expected
+    assert sessions_of(hold) == {"t"}
+
+
+def test_arguments_that_are_no_json_are_a_result(hold: Limpet) -> None:
+    class Broken(Scripted):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+            response = await super().get_response(*args, **kwargs)
+            for item in response.output:
+                if item.type == "function_call":
+                    item.arguments = '{"content": "x'
+            return response
+
+    memory = LimpetSession(hold, "t")
+    model = Broken(stories.steps(Do("add_note", {}), Say("So be it.")))
+    run(Agent(name="Scripted", model=model, tools=[*memory.tools]), "Note.", memory)
+    (told,) = [shown.text for shown in model.windows[1] if shown.role == "tool"]
+    assert "JSON" in told
+    assert hold.session("t").notes.list() == ()
+
+
+def test_an_agent_that_is_a_tool_has_a_line_of_its_own(hold: Limpet) -> None:
+    """It inherits the run's filter. Its talk is neither mixed with the caller's nor stored twice."""
+    memory = LimpetSession(hold, "t")
+    asks = [Do("expert", {"input": f"Question {number}."}) for number in range(4)]
+    own = [Do("fetch", {"number": number}) for number in range(4)]
+    both = [step for pair in zip(asks, own, strict=True) for step in pair]
+    note = Do("add_note", {"content": stories.MARK})
+    expert = Agent(
+        name="Expert",
+        model=Scripted(stories.steps(note, *(Say(f"Answer {number}.") for number in range(4)))),
+        tools=[*memory.tools],
+    )
+    tools: list[Any] = [*memory.tools, expert.as_tool("expert", "Ask the expert."), function_tool(stories.fetch)]
+    agent = Agent(name="Main", model=Scripted(stories.steps(*both, Say("Done."))), tools=tools)
+    run(agent, "Go.", memory)
+    kept = stories.kept(hold, "t")
+    assert len(kept) == 1 + 2 * 8 + 1
+    assert "Question 1." not in "".join(message.text() for message in kept)
+    assert stories.folds(hold) == []
+    assert [note.content for note in hold.session("t").notes.list()] == [stories.MARK], "notes are shared"
+    assert transcript_total(hold) == 18 + 3 + 3, "the expert's answers are the results of its calls"
+
+
+def transcript_total(hold: Limpet) -> int:
+    """The messages of all sessions."""
+    return sum(hold.store.entries.tally(hold.scope, MESSAGE, id).total for id in sessions_of(hold))
+
+
+def sessions_of(hold: Limpet) -> set[str]:
+    page = hold.store.entries.list(hold.scope, Listing((MESSAGE,), include_done=True, limit=10_000))
+    return {entry.session for entry in page.entries if not entry.session.endswith(".items")}
+
+
+def test_what_the_provider_counted_is_known(hold: Limpet) -> None:
+    """The model counts three times as much as is estimated: the window is compacted that much earlier."""
+
+    class Dear(Scripted):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+            response = await super().get_response(*args, **kwargs)
+            response.usage.input_tokens = size(self.windows[-1]) * 2
+            return response
+
+    memory = LimpetSession(hold, "t", limit=stories.LIMIT * 2)
+    model = Dear(stories.steps(*(Do("fetch", {"number": number}) for number in range(30)), Say("Done.")))
+    run_long = Agent(name="Scripted", model=model, tools=[*memory.tools, function_tool(stories.fetch)])
+    asyncio.run(Runner.run(run_long, "Go.", session=memory, run_config=memory.run_config(), max_turns=50))
+    assert max(map(size, model.windows)) <= stories.LIMIT

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, ModelRetry, ToolReturn
+from pydantic import BaseModel, RootModel
+from pydantic_ai import Agent, ModelRetry, RunContext, ToolReturn
+from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -18,12 +22,19 @@ from bench.frameworks.pydantic_ai import PydanticAI
 from bench.frameworks.script import Do, Say
 from limpet.adapters.pydantic_ai import LimpetMemory
 from limpet.api import Limpet
+from limpet.model import MESSAGE, Entry
+from limpet.store import Listing
 from limpet.window.messages import Media
 
 
 @pytest.mark.parametrize("story", stories.STORIES, ids=lambda story: story.__name__)
 def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(PydanticAI, hold))
+
+
+def test_a_history_that_is_processed_is_kept_once(hold: Limpet) -> None:
+    last = ProcessHistory(lambda messages: messages[-9:])
+    asyncio.run(stories.a_trimmed_talk_is_kept_once(PydanticAI, hold, before=[last]))
 
 
 def run(agent: PydanticAI, request: Any = "Go.", **given: Any) -> Any:
@@ -71,6 +82,47 @@ def test_big_values_become_references_and_metadata_stays(hold: Limpet) -> None:
     assert "1,000" in str(first.content)
     assert str(second.content).startswith("📁 Output cached: ")
     assert second.metadata == {"number": 2}
+
+
+class Row(BaseModel):
+    row: int
+    at: datetime.date = datetime.date(2026, 11, 18)
+
+
+@dataclass
+class Table:
+    rows: list[Row]
+
+
+@pytest.mark.parametrize("kind", ["model", "models", "dataclass", "inside"])
+def test_typed_results_become_references_too(kind: str, hold: Limpet) -> None:
+    rows = [Row(row=row) for row in range(1_000)]
+    values = {"model": RootModel(rows), "models": rows, "dataclass": Table(rows), "inside": {"rows": rows}}
+
+    def read_rows(number: int) -> Any:
+        """All rows."""
+        return values[kind]
+
+    agent = PydanticAI(stories.steps(Do("read_rows", {"number": 1}), Say("Read.")), [read_rows], hold)
+    (part,) = returned(run(agent).all_messages())
+    assert str(part.content).startswith("📁 Output cached: ")
+    (output,) = hold.session("t").outputs.list().outputs
+    text = hold.session("t").outputs.read_content(output.id)
+    assert '{"row":999,"at":"2026-11-18"}' in text, "as the framework would have shown it"
+
+
+def test_pictures_stay_where_a_big_text_becomes_a_reference(hold: Limpet) -> None:
+    picture = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+
+    def shoot(number: int) -> list[Any]:
+        """Take a picture and describe it."""
+        return [stories.fetch(number), picture]
+
+    agent = PydanticAI(stories.steps(Do("shoot", {"number": 1}), Say("Seen.")), [shoot], hold)
+    (part,) = returned(run(agent).all_messages())
+    content: Any = part.content
+    assert content[0].startswith("📁 Output cached: ")
+    assert content[1] == picture
 
 
 def test_a_reference_is_an_argument(hold: Limpet) -> None:
@@ -129,6 +181,37 @@ def test_pictures_are_counted_and_sent_as_they_are(hold: Limpet) -> None:
     assert list(request.parts[0].content)[1] is picture  # type: ignore[union-attr, arg-type]
     (kept,) = [part for part in stories.kept(hold, "t")[0].parts if isinstance(part, Media)]
     assert kept.kind == "image/png"
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one capability", "two capabilities"])
+def test_a_sub_agent_in_the_conversation_has_a_line_of_its_own(shared: bool, hold: Limpet) -> None:
+    """It is run by a tool with the parent's conversation id, so that notes are shared. The talk of each stays whole."""
+    turns = 6
+    note = Do("add_note", {"content": stories.MARK})
+    inner = PydanticAI(stories.steps(note, *(Say(f"Answer {turn}.") for turn in range(turns))), [], hold)
+    capability = LimpetMemory(hold)
+    expert = Agent(inner.agent.model, capabilities=[capability if shared else LimpetMemory(hold)])
+
+    async def ask(ctx: RunContext[Any], number: int) -> str:
+        """Ask the expert."""
+        answer = await expert.run(f"Question {number}.", conversation_id=ctx.conversation_id)
+        return str(answer.output)
+
+    outer = PydanticAI(stories.steps(*(Do("ask", {"number": turn}) for turn in range(turns)), Say("Done.")), [], None)
+    agent: Any = Agent(outer.agent.model, tools=[ask], capabilities=[capability])
+    agent.run_sync("Go.", conversation_id="t")
+    kept = stories.kept(hold, "t")
+    assert len(kept) == 1 + 2 * turns + 1
+    assert stories.folds(hold) == []
+    assert [note.content for note in hold.session("t").notes.list()] == [stories.MARK]
+    lines = {f"t/ask:call_{turn + 1}" for turn in range(turns)}
+    assert [message.text() for message in stories.kept(hold, "t/ask:call_2")] == ["Question 1.", "Answer 1."]
+    assert {entry.session for entry in messages(hold)} == {"t", *lines}
+    assert len(messages(hold)) == len(kept) + 2 * turns + 2
+
+
+def messages(hold: Limpet) -> tuple[Entry, ...]:
+    return hold.store.entries.list(hold.scope, Listing((MESSAGE,), include_done=True, limit=10_000)).entries
 
 
 def test_a_streamed_run_has_the_same_window(hold: Limpet) -> None:

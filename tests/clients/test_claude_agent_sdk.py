@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,9 @@ def claude(tmp_path: Path) -> ClaudeCode:
     return ClaudeCode(tmp_path)
 
 
-def talk(claude: ClaudeCode, hold: Limpet, session: str, *rounds: tuple[str, tuple[Turn, ...]]) -> list[Json]:
+def talk(
+    claude: ClaudeCode, hold: Limpet, session: str, *rounds: tuple[str, tuple[Turn, ...]], allowed: Sequence[str] = ()
+) -> list[Json]:
     """A conversation; the requests that the model got."""
     stub = Anthropic([turn for _, turns in rounds for turn in turns])
 
@@ -34,7 +37,7 @@ def talk(claude: ClaudeCode, hold: Limpet, session: str, *rounds: tuple[str, tup
             cwd=claude.project,
             env=claude.environment | {"ANTHROPIC_BASE_URL": address},
             model="claude-sonnet-4-5",
-            allowed_tools=["Bash"],
+            allowed_tools=list(allowed) or ["Bash"],
             setting_sources=[],
         )
         async with ClaudeSDKClient(options) as client:
@@ -45,7 +48,7 @@ def talk(claude: ClaudeCode, hold: Limpet, session: str, *rounds: tuple[str, tup
 
     with stub:
         asyncio.run(story(stub.address))
-    assert stub.summaries, "the client did not compact"
+    assert stub.summaries or allowed, "the client did not compact"
     return stub.requests
 
 
@@ -76,3 +79,22 @@ def test_tools_hooks_and_a_compaction(claude: ClaudeCode, tmp_path: Path) -> Non
         assert "\\n19999\\n" not in sent(requests[2])
         assert "- [ ] casts break LL(1)" in sent(requests[-1]).rpartition("From Limpet")[2], "given anew"
         assert "Casts come next" not in hold.session("third").context()
+
+
+def test_a_reference_is_an_argument(claude: ClaudeCode, tmp_path: Path) -> None:
+    """Also of Claude Code's own tools, and what may be done with them is decided as without a reference."""
+    target = claude.project / "rows.txt"
+    with limpet.open(str(tmp_path / "x.db"), folder=str(tmp_path)) as hold:
+        output = hold.session("t").outputs.keep("shell", "row\n" * 5_000).output
+        assert output is not None
+        turns = (
+            Use("Write", {"file_path": str(target), "content": f"hold://{output.id}"}),
+            Use("Write", {"file_path": f"{target}.2", "content": "hold://0123456789ab"}),
+            Use("Bash", {"command": f"hold://{output.id}", "description": "run it"}),
+            Say("written"),
+        )
+        requests = talk(claude, hold, "t", ("write it", turns), allowed=["Write"])
+    assert target.read_text() == "row\n" * 5_000
+    assert not Path(f"{target}.2").exists()
+    assert "0123456789ab" in sent(requests[2])
+    assert requests[3]["messages"][-1]["content"][0]["is_error"], "a command that is not allowed is not run"

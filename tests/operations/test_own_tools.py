@@ -6,9 +6,13 @@ import asyncio
 import inspect
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from limpet import errors
 from limpet.api import Limpet, Session
@@ -59,6 +63,36 @@ def test_small_results_and_what_is_no_text_come_back_as_the_same_object(work: Se
 def test_a_big_value_is_kept_as_its_json(work: Session, value: Any) -> None:
     text = work.outputs.tool(name="api")(lambda: value)()
     assert json.loads(work.outputs.read_content(id_in(text))) == json.loads(json.dumps(value))
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Row:
+    number: int
+    day: date = date(2026, 11, 18)
+    colour: Colour = Colour.RED
+
+
+class Model(BaseModel):
+    rows: list[int]
+
+
+ROWS = [Row(number) for number in range(300)]
+LAST = {"number": 299, "day": "2026-11-18", "colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "expected"),
+    [(ROWS, (-1,), LAST), ({"rows": ROWS}, ("rows", -1), LAST), (Model(rows=list(range(3_000))), ("rows", -1), 2_999)],
+)
+def test_typed_values_are_kept_as_json(work: Session, value: Any, path: tuple[Any, ...], expected: Any) -> None:
+    answer = json.loads(work.outputs.read_content(id_in(work.outputs.tool(name="api")(lambda: value)())))
+    for step in path:
+        answer = answer[step]
+    assert answer == expected
 
 
 def test_an_async_tool_stays_async(work: Session) -> None:

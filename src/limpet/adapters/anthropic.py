@@ -9,7 +9,7 @@ or, in a loop of your own, three calls:
     while not memory.done:
         memory.answer(client.messages.create(model="…", max_tokens=4_096, **memory.request()))
 
-anthropic_memory.py has the backend of the SDK's memory tool.
+`stream` is `run` with the events of every reply. anthropic_memory.py has the backend of the SDK's memory tool.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from limpet import errors
+from limpet.adapters.anthropic_memory import LimpetAsyncMemoryTool, LimpetMemoryTool
 from limpet.adapters.bridge import AdapterOptions, Bridge
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
+from limpet.outputs.methods import result_text
 from limpet.window.formats import anthropic as form
-from limpet.window.messages import SYSTEM, TOOL, USER, Call, Message, Result, Text, system
+from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Call, Message, Result, Text
 from limpet.window.plan.context import is_injected
 from limpet.window.step import Summarise
 
@@ -48,6 +50,7 @@ CACHE = {"type": "ephemeral"}
 FIRST = {"role": "user", "content": "-"}  # a reply is converted after it, as in a conversation
 SYNC = (BetaFunctionTool, BetaBuiltinFunctionTool)
 ASYNC = (BetaAsyncFunctionTool, BetaAsyncBuiltinFunctionTool)
+MEMORY_TOOLS = (LimpetMemoryTool, LimpetAsyncMemoryTool)
 Answer = Reply | BetaMessage
 
 
@@ -55,9 +58,9 @@ class LimpetMessages:
     """Working memory for a conversation over the Messages API.
 
     `memory` is what `limpet.open()` returns, or one session of it. `tools` are your own, as the SDK makes them from
-    functions, or objects with `to_dict` and `call`; `system` is your prompt. `profile` chooses Limpet's tools, `limit`
-    is the model's window in tokens, and `summarise` may write the summaries of compactions. With `cache`, requests
-    contain cache marks for the provider's prompt cache.
+    functions, or objects with `to_dict` and `call`, or dicts of tools that the provider runs; `system` is your prompt.
+    `profile` chooses Limpet's tools, `limit` is the model's window in tokens, and `summarise` may write the summaries
+    of compactions. With `cache`, requests contain cache marks for the provider's prompt cache.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class LimpetMessages:
         session_id: str | None = None,
         *,
         tools: Iterable[Any] = (),
-        system: str = "",
+        system: Any = "",
         profile: str = "core",
         limit: int | None = None,
         summarise: Summarise | None = None,
@@ -77,28 +80,78 @@ class LimpetMessages:
         self._bridged = self._bridge.session(session_id)
         self.session = self._bridged.session
         self._system, self._cache = system, cache
-        self._own = {tool.name: tool for tool in tools}
+        self._own: dict[str, Any] = {}
+        self._add_tools(tools)
         self._talk: list[Message] = self.session.window.messages()
-        self.done = not self._talk  # whether no message waits for an answer of the model
+        self.done = _is_answered(self._talk)  # whether no message waits for an answer of the model
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def run(self, client: Anthropic, content: Any, **params: Any) -> Answer:
-        """Call the model and its tools until a reply calls no tool, and return that reply."""
-        self.say(content)
-        while True:
-            reply: Answer = client.messages.create(**params, **self.request())
-            self.answer(reply)
-            if self.done:
-                return reply
+        """Call the model and its tools until a reply calls no tool, and return that reply.
+
+        `params` are those of the SDK's create call; `tools` and `system` among them count from now on.
+        """
+        with self._run_of(content, params):
+            while True:
+                reply: Answer = client.messages.create(**params, **self.request())
+                self.answer(reply)
+                if self.done:
+                    return reply
 
     async def arun(self, client: AsyncAnthropic, content: Any, **params: Any) -> Answer:
+        with self._run_of(content, params):
+            while True:
+                reply: Answer = await client.messages.create(**params, **await self.arequest())
+                await self.aanswer(reply)
+                if self.done:
+                    return reply
+
+    def stream(self, client: Anthropic, content: Any, **params: Any) -> Iterator[Any]:
+        """The same, with every event of the SDK's streams as it comes; the last one's `message` is the reply."""
+        with self._run_of(content, params):
+            while True:
+                with client.messages.stream(**params, **self.request()) as events:
+                    yield from events
+                    reply = events.get_final_message()
+                self.answer(reply)
+                if self.done:
+                    return
+
+    async def astream(self, client: AsyncAnthropic, content: Any, **params: Any) -> AsyncIterator[Any]:
+        with self._run_of(content, params):
+            while True:
+                async with client.messages.stream(**params, **await self.arequest()) as events:
+                    async for event in events:
+                        yield event
+                    reply = await events.get_final_message()
+                await self.aanswer(reply)
+                if self.done:
+                    return
+
+    @contextmanager
+    def _run_of(self, content: Any, params: dict[str, Any]) -> Iterator[None]:
+        """Take from the parameters what a request has from here, and add the user's message.
+
+        If its first request fails, the message is taken back: the caller will say it again.
+        """
+        self._add_tools(params.pop("tools", ()))
+        self._system = params.pop("system", self._system)
+        before = len(self._talk)
         self.say(content)
-        while True:
-            reply: Answer = await client.messages.create(**params, **await self.arequest())
-            await self.aanswer(reply)
-            if self.done:
-                return reply
+        after = len(self._talk)
+        try:
+            yield
+        except Exception:
+            if len(self._talk) == after:
+                del self._talk[before:]
+                self.done = _is_answered(self._talk)
+            raise
+
+    def _add_tools(self, tools: Iterable[Any]) -> None:
+        for tool in tools:
+            own = tool.in_session(self.session) if isinstance(tool, MEMORY_TOOLS) else tool
+            self._own[own["name"] if isinstance(own, Mapping) else own.name] = own
 
     def say(self, content: Any) -> None:
         """Add a message of the user: a text, or a list of content blocks."""
@@ -107,11 +160,11 @@ class LimpetMessages:
 
     def request(self) -> dict[str, Any]:
         """`system`, `messages` and `tools` for a create call of the Messages API."""
-        prompt = [system(self._system)] if self._system else []
+        prompt = form.read({"system": self._system, "messages": []}) if self._system else ()
         sent = self._bridge.next(self._bridged, prompt, self._talk, continues=True)
         messages = [*sent.prompt, *sent.talk]
         body = form.write(_marked(messages) if self._cache else messages)
-        own = [tool.to_dict() for tool in self._own.values()]
+        own = [tool if isinstance(tool, Mapping) else tool.to_dict() for tool in self._own.values()]
         return {**body, "tools": [*(tool.anthropic() for tool in self._bridge.tools), *own]}
 
     async def arequest(self) -> dict[str, Any]:
@@ -194,22 +247,24 @@ class LimpetMessages:
         arguments = json.loads(call.arguments or "{}")
         if call.name in self._bridge.names:
             return self._bridge.call(self.session, call.name, arguments)
-        if call.name not in self._own:
-            names = ", ".join((*sorted(self._bridge.names), *self._own))
+        own = {name: tool for name, tool in self._own.items() if not isinstance(tool, Mapping)}
+        if call.name not in own:
+            names = ", ".join((*sorted(self._bridge.names), *own))
             raise errors.unknown_operation(call.name, f"Tools that exist: {names}.")
-        return self._own[call.name].call(self.expand(call.name, arguments))
+        return own[call.name].call(self.expand(call.name, arguments))
 
     def expand(self, tool: str, arguments: Any) -> Any:
         return self._bridge.expand(self.session, tool, arguments)
 
     def with_references(self, tool: str, call: str, content: Any) -> Any:
-        """A tool's result with its big texts replaced by references."""
-        if isinstance(content, str):
-            return self._bridge.keep_result(self.session, tool, content, call) or content
-        return [
-            {**block, "text": self.with_references(tool, call, block["text"])} if block.get("type") == "text" else block
-            for block in content
-        ]
+        """A tool's result as the API takes it, with its big texts replaced by references."""
+        if isinstance(content, list) and content and all(map(_is_block, content)):
+            return [
+                {**block, "text": self.with_references(tool, call, block["text"])} if block["type"] == "text" else block
+                for block in content
+            ]
+        text = _as_text(content)
+        return self._bridge.keep_result(self.session, tool, text, call) or text
 
 
 class _OwnTool(BetaBuiltinFunctionTool):
@@ -250,9 +305,24 @@ def _tool_errors() -> Iterator[None]:
         raise ToolError(problem.message) from problem
 
 
+def _is_answered(talk: Sequence[Message]) -> bool:
+    return not talk or (talk[-1].role == ASSISTANT and not talk[-1].calls())
+
+
 def _calls(reply: Answer, messages: Sequence[Message]) -> list[Call]:
     """The calls to run; none of a reply that was cut short or refused, like the SDK's runner."""
     return [call for message in messages for call in message.calls()] if reply.stop_reason == "tool_use" else []
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("type"), str)
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    text = result_text(value)
+    return str(value) if text is None else text
 
 
 def _block(call: Call, content: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A backend for the memory tool of Anthropic's SDK: notepad, notes, handoff, memory and outputs as its files.
 
-    memory = LimpetMemoryTool(limpet.open())
+    memory = LimpetMemoryTool(limpet.open(), "parser")
     runner = client.beta.messages.tool_runner(model=…, max_tokens=…, messages=[…], tools=[memory])
 
 The paths are names in the store; no file of the machine is read. Answers and errors use the wording that models know
@@ -35,20 +35,32 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for the Anthropic SDK", "anthropic") from problem
 
 NUMBER_WIDTH = 6  # of a line's number, as the tool writes it
+SHARED = "memory-tool"  # the session of tools that were given none
 AROUND = 2  # lines shown before and after a change
 
 
 class LimpetMemoryTool(BetaAbstractMemoryTool):
     """The memory tool over a project's memory and one session of it.
 
-    `memory` is what `limpet.open()` returns, or one session of it.
+    `memory` is what `limpet.open()` returns, or one session of it. Without a session the tool works in the one of the
+    conversation that it is given to, or else in that of `limpet.open(session=…)`, or in one that all such tools share.
     """
 
     def __init__(
-        self, memory: Limpet | Session, *, cache_control: BetaCacheControlEphemeralParam | None = None
+        self,
+        memory: Limpet | Session,
+        session_id: str | None = None,
+        *,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._commands = Commands(memory)
+        self._commands, self._cache_control = Commands(memory, session_id), cache_control
+
+    def in_session(self, session: Session) -> LimpetMemoryTool:
+        """The tool for a conversation, unless it has a session of its own."""
+        if self._commands.has_session:
+            return self
+        return LimpetMemoryTool(session, cache_control=self._cache_control)
 
     def call(self, input: object) -> str:
         return self._commands.do(input)
@@ -76,10 +88,20 @@ class LimpetAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same for the async client, in a thread."""
 
     def __init__(
-        self, memory: Limpet | Session, *, cache_control: BetaCacheControlEphemeralParam | None = None
+        self,
+        memory: Limpet | Session,
+        session_id: str | None = None,
+        *,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._commands = Commands(memory)
+        self._commands, self._cache_control = Commands(memory, session_id), cache_control
+
+    def in_session(self, session: Session) -> LimpetAsyncMemoryTool:
+        """The tool for a conversation, unless it has a session of its own."""
+        if self._commands.has_session:
+            return self
+        return LimpetAsyncMemoryTool(session, cache_control=self._cache_control)
 
     async def call(self, input: object) -> str:
         return await asyncio.to_thread(self._commands.do, input)
@@ -106,8 +128,12 @@ class LimpetAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 class Commands:
     """The commands of both tools. The model's arguments are checked here: the SDK passes them on unchecked."""
 
-    def __init__(self, memory: Limpet | Session) -> None:
-        self._session = memory if isinstance(memory, Session) else memory.session()
+    def __init__(self, memory: Limpet | Session, session_id: str | None) -> None:
+        hold = memory.hold if isinstance(memory, Session) else memory
+        own = session_id or (memory.id if isinstance(memory, Session) else None)
+        self.has_session = own is not None
+        # A random session would not be found by the next process, and its files with it.
+        self._session = hold.session(own or (hold.default_session if hold.has_named_session else SHARED))
         self._by_name: dict[str, Callable[[Context, dict[str, Any]], str]] = {
             "view": _view,
             "create": _create,

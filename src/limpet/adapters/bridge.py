@@ -69,17 +69,27 @@ class Bridge(Generic[N]):
         # A character has at most four bytes: a text with fewer characters is not big for any tool.
         self.least = -(-policy.least(self.hold.context().bounds.outputs) // 4)
 
-    def session(self, name: str | None = None) -> BridgedSession[N]:
-        """The session of a conversation. The last ones used stay open; others are read from the store again."""
-        key = self._fixed or (self.hold.default_session if name is None else session_name(name))
+    def session(self, name: str | None = None, line: str = "") -> BridgedSession[N]:
+        """The session of a conversation. The last ones used stay open; others are read from the store again.
+
+        `line` names one of several agents that talk in the conversation. Each has a transcript and a window of its own,
+        since each is sent other messages; notes, notepad, pins and outputs are those of the session.
+        """
+        id = self._fixed or (self.hold.default_session if name is None else session_name(name))
+        key = session_name(f"{id}/{line}") if line else id
         with self._lock:
             bridged = self._open.pop(key, None)
             if bridged is None:
-                bridged = BridgedSession(self.hold.session(key, by=self._by), NativeMap(self._read))
+                session = self.hold.session(id, by=self._by)
+                talk = self._line_window(session, key) if line else session.window
+                bridged = BridgedSession(session, talk, NativeMap(self._read))
             self._open[key] = bridged
             while len(self._open) > ADAPTER_SESSIONS:
                 self._open.popitem(last=False)
         return bridged
+
+    def _line_window(self, session: Session, key: str) -> window.Window:
+        return window.Window(lambda: self.hold.context(key, self._by), working=session.ctx)
 
     def call(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
         """Call one of Limpet's tools. Raises LimpetError with a text for the model."""
@@ -137,8 +147,13 @@ class Bridge(Generic[N]):
         with bridged.lock:
             talk = bridged.native_map.read(natives)
             options, sections = self._options, CallerSections(tools=self.guidance)
-            step = bridged.session.window.next(
-                [*prompt, *talk], limit=options.limit, given=sections, summarise=options.summarise, shorten=True
+            step = bridged.window.next(
+                [*prompt, *talk],
+                limit=options.limit,
+                given=sections,
+                summarise=options.summarise,
+                shorten=True,
+                exact=True,
             )
             bridged.warned = isinstance(step, Warn)
         first = tuple(takewhile(lambda message: message.role == SYSTEM, step.messages))
@@ -148,30 +163,44 @@ class Bridge(Generic[N]):
         return Sent(first, rest)
 
     def sent(self, bridged: BridgedSession[N], used: int | None = None) -> None:
-        """The model has answered; `used` is the provider's count of the request's tokens."""
-        with bridged.lock:
-            bridged.session.window.sent(used or None)
+        """The model has answered; `used` is the provider's count of the request's tokens.
+
+        The answer was paid for, so an error of Limpet is logged and the framework gets it. The same in `keep`.
+        """
+        try:
+            with bridged.lock:
+                bridged.window.sent(used or None)
+        except LimpetError as problem:
+            log.warning("The handoff of %s was not marked as used: %s", bridged.session.id, problem)
 
     async def asent(self, bridged: BridgedSession[N], used: int | None = None) -> None:
-        if bridged.session.window.shows_handoff:
+        if bridged.window.shows_handoff:
             await asyncio.to_thread(self.sent, bridged, used)
         else:
             self.sent(bridged, used)
 
     def keep(self, bridged: BridgedSession[N], natives: Iterable[N]) -> None:
-        """Store the last messages: at the end of a run, or before the calls in them are carried out."""
-        with bridged.lock:
-            bridged.session.window.keep(bridged.native_map.read(natives))
+        """Store the last messages: at the end of a run, or before the calls in them are carried out.
+
+        If they cannot be stored, the next request brings them again.
+        """
+        try:
+            with bridged.lock:
+                bridged.window.keep(bridged.native_map.read(natives), exact=True)
+        except LimpetError as problem:
+            log.warning("The last messages of %s were not stored: %s", bridged.session.id, problem)
 
 
 class BridgedSession(Generic[N]):
-    """A session as a framework uses it. One step at a time."""
+    """A session as a framework uses it, or one line of it. One step at a time."""
 
-    def __init__(self, session: Session, native_map: NativeMap[N]) -> None:
+    def __init__(self, session: Session, talk: window.Window, native_map: NativeMap[N]) -> None:
         self.session = session
+        self.window = talk
         self.native_map = native_map
         self.lock = RLock()
         self.warned = False  # whether the last request contained a warning
+        self.request: list[Any] = []  # the framework's last request, where it is needed with the answer
 
 
 class NativeMap(Generic[N]):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from limpet import errors, prompts
-from limpet.adapters.bridge import AdapterOptions, Bridge
+from limpet.adapters.bridge import AdapterOptions, Bridge, log
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.limits import HANDOFF_SHOWN_CHARS, HOOK_CONTEXT_CHARS
@@ -74,6 +74,7 @@ class LimpetAgent:
         return {
             "SessionStart": [HookMatcher(hooks=[self.on_start])],
             "UserPromptSubmit": [HookMatcher(hooks=[self.on_prompt])],
+            "PreToolUse": [HookMatcher(hooks=[self.on_call])],
             "PostToolUse": [HookMatcher(hooks=[self.on_result])],
             "PreCompact": [HookMatcher(hooks=[self.on_compaction])],
             "Stop": [HookMatcher(hooks=[self.on_stop])],
@@ -87,6 +88,19 @@ class LimpetAgent:
 
     async def on_prompt(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         return _specific("UserPromptSubmit", await asyncio.to_thread(self._context))
+
+    async def on_call(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        """References among the arguments are replaced. Whether the call is allowed is decided after that, as ever."""
+        event = cast(Mapping[str, Any], input)
+        tool, before = str(event["tool_name"]), event.get("tool_input")
+        if tool.startswith(f"mcp__{SERVER}__"):
+            return {}
+        try:
+            after = await self._bridge.aexpand(self.session, tool, before)
+        except LimpetError as problem:
+            reason = {"permissionDecision": "deny", "permissionDecisionReason": problem.message}
+            return _specific("PreToolUse", "", **reason)
+        return {} if after == before else _specific("PreToolUse", "", updatedInput=after)
 
     async def on_result(self, input: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         """Big results become references. After a compaction in mid-work, this is the first chance to add context."""
@@ -106,8 +120,12 @@ class LimpetAgent:
         """Handoff, notepad, scratchpad and memory, if the model still needs them."""
         if not self._context_due:
             return ""
-        text = "\n\n".join((self.session.context(room=HANDOFF_SHOWN_CHARS), self._bridge.guidance))
-        text = text.replace(CLOSE, "</ limpet>").strip()
+        try:
+            stored = self.session.context(room=HANDOFF_SHOWN_CHARS)
+        except LimpetError as problem:
+            log.warning("The context of %s could not be read: %s", self.session.id, problem)
+            return ""
+        text = "\n\n".join((stored, self._bridge.guidance)).replace(CLOSE, "</ limpet>").strip()
         frame = f"{OPEN}\n{prompts.prompt('agent_context')}\n\n", f"\n{CLOSE}"
         room = HOOK_CONTEXT_CHARS - sum(map(len, frame))
         self._context_due, self._context_sent = False, True
@@ -123,9 +141,13 @@ class LimpetAgent:
 
     def _used(self) -> None:
         """The model has continued, so the handoff in its context is used."""
-        if self._context_sent:
-            self._context_sent = False
+        if not self._context_sent:
+            return
+        try:
             self.session.used()
+            self._context_sent = False
+        except LimpetError as problem:  # a hook that fails would cost an answer that was paid for
+            log.warning("The handoff of %s was not marked as used: %s", self.session.id, problem)
 
     def _with_references(self, tool: str, call: str, value: Any) -> Any:
         """A result of the same shape, as the SDK requires, with each big text replaced by a reference."""

@@ -4,7 +4,7 @@
 
 Every model call gets the window of the conversation's session: handoff, memory, notepad and pins around a history that
 is compacted when necessary. ADK's session keeps every event; the plugin changes what is sent. Each ADK session is a
-Limpet session of the same name.
+Limpet session, and each agent that talks in it has a transcript of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from limpet.errors import LimpetError
 from limpet.memory import items
 from limpet.memory.items import Put
 from limpet.model import iso
+from limpet.outputs.methods import result_text
 from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Media, Message, Other, Part, Result, Text, Thinking
 from limpet.window.messages import system as system_message
 from limpet.window.step import Summarise
@@ -62,12 +63,11 @@ class LimpetPlugin(BasePlugin):
             memory, read, AdapterOptions(profile, limit, summarise), by="agent/google-adk"
         )
         self.tools = [_LimpetTool(self, tool) for tool in self._bridge.tools]
-        self._contents: dict[str, list[Any]] = {}  # by session: the contents of the last request, and its answer
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
-        bridged = self._session(callback_context)
+        bridged = self._line(callback_context)
         llm_request.append_tools([tool for tool in self.tools if tool.name not in llm_request.tools_dict])
-        self._contents[bridged.session.id] = list(llm_request.contents)
+        bridged.request = list(llm_request.contents)
         own = llm_request.config.system_instruction
         contents, prompt = await asyncio.to_thread(self._sent, bridged, llm_request.contents, own)
         llm_request.contents, llm_request.config.system_instruction = contents, prompt
@@ -75,16 +75,13 @@ class LimpetPlugin(BasePlugin):
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         if llm_response.partial:
             return
-        bridged = self._session(callback_context)
-        usage = llm_response.usage_metadata
+        bridged = self._line(callback_context)
+        usage, content = llm_response.usage_metadata, llm_response.content
         await self._bridge.asent(bridged, usage.prompt_token_count if usage else None)
-        if llm_response.content is not None:
-            self._contents.setdefault(bridged.session.id, []).append(llm_response.content)
-
-    async def after_run_callback(self, *, invocation_context: Any) -> None:
-        bridged = self._session(invocation_context)
-        if contents := self._contents.pop(bridged.session.id, None):
-            await asyncio.to_thread(self._bridge.keep, bridged, list(paired(contents)))
+        if content is not None and not any(part.function_call for part in content.parts or ()):
+            # The agent's turn is over: no later request of it may come to store the answer.
+            natives = list(paired([*bridged.request, content]))
+            await asyncio.to_thread(self._bridge.keep, bridged, natives)
 
     async def before_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
@@ -113,7 +110,14 @@ class LimpetPlugin(BasePlugin):
             return {"error": problem.message}
 
     def _session(self, context: Any) -> BridgedSession[Native]:
-        return self._bridge.session(context.session.id)
+        session = context.session
+        return self._bridge.session(session_of(session.app_name, session.user_id, session.id))
+
+    def _line(self, context: Any) -> BridgedSession[Native]:
+        """The talk of an agent. ADK tells each agent what the others said in other words, so each has its own line."""
+        session, agent = context.session, context._invocation_context.agent
+        line = "" if agent is None or agent is agent.root_agent else agent.name
+        return self._bridge.session(session_of(session.app_name, session.user_id, session.id), line)
 
     def _sent(self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
         prompt = [system_message(_prompt_text(own))] if own else []
@@ -125,6 +129,11 @@ class LimpetPlugin(BasePlugin):
             elif not natives or natives[-1] is not origin[0][0]:
                 natives.append(origin[0][0])
         return natives, "\n\n".join(message.text() for message in sent.prompt) or None
+
+
+def session_of(app: str, user: str, session: str) -> str:
+    """The session of an ADK session, which is identified by its app, its user and its id together."""
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in (app, user, session))
 
 
 class _LimpetTool(BaseTool):
@@ -288,7 +297,8 @@ def _written(part: Part) -> Any:
 def _as_text(result: Any) -> str:
     if isinstance(result, Mapping) and len(result) == 1:
         (result,) = result.values()
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    text = result_text(result)
+    return json.dumps(result, ensure_ascii=False, default=str) if text is None else text
 
 
 def _prompt_text(own: Any) -> str:

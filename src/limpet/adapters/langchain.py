@@ -83,7 +83,7 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         response = handler(self._request(bridged, request))
         self._bridge.sent(bridged, _used(response))
         again = _again(bridged, request, response)
-        return response if again is None else _joined(response, self.wrap_model_call(again, handler))
+        return response if again is None else self.wrap_model_call(again, handler)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Response]]
@@ -92,7 +92,7 @@ class LimpetMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         response = await handler(await asyncio.to_thread(self._request, bridged, request))
         await self._bridge.asent(bridged, _used(response))
         again = _again(bridged, request, response)
-        return response if again is None else _joined(response, await self.awrap_model_call(again, handler))
+        return response if again is None else await self.awrap_model_call(again, handler)
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         self._bridge.keep(self._session(), state["messages"])
@@ -214,19 +214,13 @@ def _again(
 ) -> ModelRequest[Any] | None:
     """The next request if a warning was answered without a tool call.
 
-    That turn was for saving; the user's request is answered after the compaction, in the same step of the graph.
+    That turn was for saving; the user's request is answered after the compaction, in the same step of the graph. What
+    the model said to the warning is stored, but is no answer of the thread.
     """
     messages = _messages(response)
     last = messages[-1]
     done = not isinstance(last, AIMessage) or last.tool_calls or last.invalid_tool_calls
     return None if done or not bridged.warned else request.override(messages=[*request.messages, *messages])
-
-
-def _joined(first: Response, second: Response) -> Response:
-    inner = getattr(second, "model_response", second)
-    result = [*_messages(first), *_messages(second)]
-    joined = ModelResponse(result=result, structured_response=getattr(inner, "structured_response", None))
-    return replace(second, model_response=joined) if inner is not second else joined
 
 
 def _with_arguments(request: ToolCallRequest, arguments: Any) -> ToolCallRequest:

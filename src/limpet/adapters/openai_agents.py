@@ -11,15 +11,19 @@ necessary. A compaction changes what is sent; runs and sessions keep their items
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from copy import copy
 from threading import RLock
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from limpet import errors
-from limpet.adapters.bridge import AdapterOptions, Bridge, session_name
+from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, log, session_name
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
+from limpet.limits import ADAPTER_SESSIONS
 from limpet.redaction import redact
 from limpet.window.formats import openai_responses
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Other, Result, Text, system
@@ -27,7 +31,7 @@ from limpet.window.step import Summarise
 from limpet.window.window import Window
 
 try:
-    from agents import FunctionTool, RunConfig, TResponseInputItem
+    from agents import FunctionTool, RunConfig, RunContextWrapper, TResponseInputItem
     from agents.memory import SessionABC, SessionSettings
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool_context import ToolContext
@@ -57,18 +61,24 @@ class LimpetSession(SessionABC):
     ) -> None:
         options = AdapterOptions(profile, limit, summarise)
         self._bridge: Bridge[Items] = Bridge(memory, self._read, options, by="agent/openai-agents")
-        self._bridged = self._bridge.session(session_id)
-        self.session_id = self._bridged.session.id if session_id is None else session_id
+        self._main = _Line(self._bridge.session(session_id))
+        self._session = self._main.bridged.session
+        self.session_id = self._session.id if session_id is None else session_id
         self.session_settings: SessionSettings | None = None
-        self._items = _Items(self._bridge.hold, session_name(f"{self._bridged.session.id}.items"))
+        self._items = _Items(self._bridge.hold, session_name(f"{self._session.id}.items"))
         self._calls: dict[str, Call] = {}
-        self._written: dict[int, tuple[Message, list[Any]]] = {}
-        self._request: list[Any] | None = None  # the last input of the model, and its answer so far
+        self._lines: OrderedDict[str, _Line] = OrderedDict()  # of agents that are tools, the last ones used
+        self._tool_agents: dict[int, Any] = {}  # agents that an agent of this conversation has as a tool
+        self._run: RunContextWrapper[Any] | None = None  # the current one, where the SDK passes it
 
     @property
     def tools(self) -> list[FunctionTool]:
-        """The function tools for the agent."""
+        """The function tools for the agent. They work in the session of the run that calls them."""
         return [self._tool(tool.name, tool.description, tool.parameters) for tool in self._bridge.tools]
+
+    def with_references(self, *tools: FunctionTool) -> list[FunctionTool]:
+        """Your function tools, with each hold:// reference among their arguments replaced by the stored text."""
+        return [self._expanding(tool) for tool in tools]
 
     def run_config(self, **more: Any) -> RunConfig:
         """A run configuration with the filter that builds the window."""
@@ -78,22 +88,56 @@ class LimpetSession(SessionABC):
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """For `RunConfig.call_model_input_filter`: the input of the model."""
-        return await asyncio.to_thread(self._filtered, data.model_data)
+        return await asyncio.to_thread(self._filtered, data)
 
-    def _filtered(self, data: ModelInputData) -> ModelInputData:
-        with self._bridged.lock:
-            if self._request is not None and _count_by_model(data.input) > _count_by_model(self._request):
-                self._bridge.sent(self._bridged)
-            self._request = list(data.input)
-            prompt = [system(data.instructions)] if data.instructions else []
-            sent = self._bridge.next(self._bridged, prompt, _grouped(data.input), continues=False)
+    def _filtered(self, data: CallModelData[Any]) -> ModelInputData:
+        items, own = data.model_data.input, data.model_data.instructions
+        line = self._line(data.agent, items)
+        with line.bridged.lock:
+            if line.request is not None and _count_by_model(items) > _count_by_model(line.request):
+                self._sent(line)
+            line.request = list(items)
+            line.usage_mark = None if line is not self._main or self._run is None else _UsageMark.of(self._run)
+            prompt = [system(own)] if own else []
+            sent = self._bridge.next(line.bridged, prompt, _grouped(items), continues=False)
             written = {
-                id(message): self._written.get(id(message)) or (message, openai_responses.write([message]))
+                id(message): line.written.get(id(message)) or (message, openai_responses.write([message]))
                 for message in sent.talk
             }
-            self._written = written  # keeps the messages alive, so that no other object gets their ids
+            line.written = written  # keeps the messages alive, so that no other object gets their ids
         instructions = "\n\n".join(message.text() for message in sent.prompt)
-        return ModelInputData([item for _, items in written.values() for item in items], instructions or None)
+        return ModelInputData([item for _, group in written.values() for item in group], instructions or None)
+
+    def _sent(self, line: _Line) -> None:
+        used = None if line.usage_mark is None else line.usage_mark.used()
+        self._bridge.sent(line.bridged, used)
+
+    def _line(self, agent: Any, items: Sequence[Any]) -> _Line:
+        """The conversation, or the talk of an agent that is sent something else: as a tool, it inherits the filter."""
+        inner = (getattr(tool, "_agent_instance", None) for tool in agent.tools)
+        self._tool_agents.update((id(tool_agent), tool_agent) for tool_agent in inner if tool_agent is not None)
+        if id(agent) in self._tool_agents and not self._continues(items):
+            # The question tells one call from another, in every process.
+            question = json.dumps(items[:1], sort_keys=True, default=str)
+            return self._line_named(f"{agent.name}:{hashlib.sha256(question.encode()).hexdigest()[:12]}")
+        line = self._lines.get(agent.name)
+        if line is not None and line.request and items[:1] == line.request[:1]:
+            return line
+        # After a nested handoff the input is a summary of the conversation, another one each time.
+        foreign = self._run is not None and self._items.has_none(items)
+        return self._line_named(agent.name) if foreign else self._main
+
+    def _line_named(self, name: str) -> _Line:
+        line = self._lines.pop(name, None) or _Line(self._bridge.session(self._session.id, name))
+        self._lines[name] = line
+        while len(self._lines) > ADAPTER_SESSIONS:
+            self._lines.popitem(last=False)
+        return line
+
+    def _continues(self, items: Sequence[Any]) -> bool:
+        """Whether the items go on from the input of the session's run: an agent may be a tool and get a handoff too."""
+        start = [] if self._run is None else self._run.turn_input
+        return len(start) > 1 and list(items[: len(start)]) == start
 
     def _read(self, items: Items) -> list[Message]:
         """Items as one message; a big output is a reference from its first request on."""
@@ -110,84 +154,157 @@ class LimpetSession(SessionABC):
         call = self._calls.get(result.call_id, Call(result.call_id, "tool", ""))
         parts = []
         for part in result.parts:
-            session, reference = self._bridged.session, None
+            reference = None
             if isinstance(part, Text):
-                reference = self._bridge.reference(session, call.name, part.text, call.arguments)
+                reference = self._bridge.reference(self._session, call.name, part.text, call.arguments)
             parts.append(part if reference is None else Text(reference, part.raw))
         return result if parts == list(result.parts) else result._replace(parts=tuple(parts))
 
     # --- the session --------------------------------------------------------------------------------------------------
+    # With `wrapper` in all four, the SDK says for which run they are called.
 
-    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+    async def get_items(
+        self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
+    ) -> list[TResponseInputItem]:
+        self._run = wrapper or self._run
         items = await asyncio.to_thread(self._items.all)
         return items if limit is None else items[max(0, len(items) - limit) :]
 
-    async def add_items(self, items: list[TResponseInputItem]) -> None:
+    async def add_items(
+        self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
+    ) -> None:
+        self._run = wrapper or self._run
         if items:
             await asyncio.to_thread(self._add, items)
 
-    async def pop_item(self) -> TResponseInputItem | None:
+    async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
         return await asyncio.to_thread(self._items.pop)
 
-    async def clear_session(self) -> None:
+    async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
         await asyncio.to_thread(self._items.clear)
 
     def _add(self, items: Sequence[Any]) -> None:
         self._items.add(items)
-        with self._bridged.lock:
-            if self._request is not None and _count_by_model(items):
-                self._bridge.sent(self._bridged)
-                self._request += [item for item in items if item not in self._request]
+        line = self._main
+        with line.bridged.lock:
+            if line.request is not None and _count_by_model(items):
+                self._sent(line)
+                line.request += [item for item in items if item not in line.request]
                 if _by_model(items[-1]):  # no later request will store it
-                    self._bridge.keep(self._bridged, _grouped(self._request))
+                    self._bridge.keep(line.bridged, _grouped(line.request))
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
     def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> FunctionTool:
-        async def run(_context: ToolContext[Any], arguments: str) -> str:
+        async def run(context: ToolContext[Any], arguments: str) -> str:
             try:
-                return await asyncio.to_thread(self._call, name, arguments)
+                return await asyncio.to_thread(_session_of(context, self)._call, name, arguments)
             except LimpetError as problem:
                 return problem.message  # a result that the model can act on; raising would end the run
 
         return FunctionTool(name, description, parameters, run, strict_json_schema=False)
 
+    def _expanding(self, tool: FunctionTool) -> FunctionTool:
+        async def run(context: ToolContext[Any], arguments: str) -> Any:
+            try:
+                parsed = json.loads(arguments or "{}")
+            except ValueError:
+                return await tool.on_invoke_tool(context, arguments)  # the SDK says what is wrong with it
+            memory = _session_of(context, self)
+            try:
+                expanded = await memory._bridge.aexpand(memory._session, tool.name, parsed)
+            except LimpetError as problem:
+                return problem.message
+            return await tool.on_invoke_tool(context, arguments if expanded == parsed else json.dumps(expanded))
+
+        expanding = copy(tool)  # with what the SDK notes on a tool besides its fields
+        expanding.on_invoke_tool = run
+        return expanding
+
     def _call(self, name: str, arguments: str) -> str:
-        parsed = json.loads(arguments or "{}")
+        try:
+            parsed = json.loads(arguments or "{}")
+        except ValueError:
+            parsed = arguments
         if not isinstance(parsed, dict):
-            raise errors.wrong_type(name, "arguments", parsed, "an object")
-        return self._bridge.call(self._bridged.session, name, parsed)
+            raise errors.wrong_type(name, "arguments", parsed, "a JSON object")
+        return self._bridge.call(self._session, name, parsed)
+
+
+def _session_of(context: ToolContext[Any], default: LimpetSession) -> LimpetSession:
+    """The session of the run that calls a tool: agents are made once, and their tools serve every session."""
+    filter = getattr(context.run_config, "call_model_input_filter", None)
+    session = getattr(filter, "__self__", None)
+    return session if isinstance(session, LimpetSession) else default
+
+
+class _Line:
+    """What is known of the last request of a conversation, or of an agent that is called as a tool."""
+
+    def __init__(self, bridged: BridgedSession[Items]) -> None:
+        self.bridged = bridged
+        self.request: list[Any] | None = None  # the last input of the model, and its answer so far
+        self.written: dict[int, tuple[Message, list[Any]]] = {}
+        self.usage_mark: _UsageMark | None = None  # at the last request
+
+
+class _UsageMark(NamedTuple):
+    """The place in a run's usage where the next request will be."""
+
+    requests: list[Any]
+    at: int
+
+    @classmethod
+    def of(cls, run: RunContextWrapper[Any]) -> _UsageMark:
+        requests = run.usage.request_usage_entries
+        return cls(requests, len(requests))
+
+    def used(self) -> int | None:
+        """The provider's count of the tokens of the request that was made then."""
+        return int(self.requests[self.at].input_tokens) if self.at < len(self.requests) else None
 
 
 class _Items:
-    """The items of a conversation as the SDK passed them, stored apart from the window built from them.
-
-    A call without its result waits in memory, so that a process that dies or a run that is cancelled leaves no half
-    pair in the store.
-    """
+    """The items of a conversation as the SDK passed them, stored apart from the window built from them."""
 
     def __init__(self, hold: Limpet, session: str) -> None:
         # Tokens are not counted: these messages are in no window.
         self._window = Window(lambda: hold.context(session, "agent/openai-agents"), count=lambda message: 0)
-        self._waiting: list[Any] = []
+        self._names: set[str] | None = None  # the items that were ever here, in a form to compare
+        self._unsaved: list[Any] = []  # what the store refused: it is stored with the next items
         self._lock = RLock()
 
     def all(self) -> list[Any]:
         with self._lock:
-            return [*map(_item, self._window.messages()), *self._waiting]
+            items = [*map(_item, self._window.messages()), *self._unsaved]
+            self._names = {*(self._names or ()), *map(_name, items)}
+            return items
+
+    def has_none(self, items: Sequence[Any]) -> bool:
+        """Whether there are items here, and none of these."""
+        with self._lock:
+            if self._names is None:
+                self.all()
+            names = self._names or set()
+            return bool(names) and not any(_name(item) in names for item in items)
 
     def add(self, items: Sequence[Any]) -> None:
+        """Store the items. The run has its answer already, so an error of Limpet is logged and does not end it."""
         with self._lock:
-            fresh = [*self._waiting, *items]
-            count = _complete(fresh)
-            if count:
-                self._window.add([*map(_as_message, fresh[:count])])
-            self._waiting = fresh[count:]
+            fresh = [*self._unsaved, *items]
+            if self._names is not None:
+                self._names.update(map(_name, items))
+            try:
+                self._window.add([*map(_as_message, fresh)])
+                self._unsaved = []
+            except LimpetError as problem:
+                self._unsaved = fresh
+                log.warning("%d items of a session were not stored yet: %s", len(fresh), problem)
 
     def pop(self) -> Any | None:
         with self._lock:
-            if self._waiting:
-                return self._waiting.pop()
+            if self._unsaved:
+                return self._unsaved.pop()
             messages = self._window.messages()
             if not messages:
                 return None
@@ -196,7 +313,7 @@ class _Items:
 
     def clear(self) -> None:
         with self._lock:
-            self._waiting = []
+            self._unsaved = []
             self._window.leave(len(self._window.messages()))
 
 
@@ -207,20 +324,15 @@ def _as_message(item: Any) -> Message:
     return Message(ASSISTANT, (Other({FORM: item}),))
 
 
+def _name(item: Any) -> str:
+    """What an item is compared by: its call, or its content, which may have been a bare text at first."""
+    if item.get("call_id"):
+        return f"{_kind(item)} {item['call_id']}"
+    return hashlib.sha256(json.dumps([item.get("role"), item.get("content")], default=str).encode()).hexdigest()
+
+
 def _item(message: Message) -> Any:
     return cast(Other, message.parts[0]).raw[FORM]
-
-
-def _complete(items: Sequence[Any]) -> int:
-    """How many items come before the first call without a result."""
-    answered = {item["call_id"] for item in items if "call_id" in item and _kind(item).endswith(RESULTS)}
-    count = 0
-    for group in _grouped(items):
-        calls = {item["call_id"] for item in group if "call_id" in item}
-        if calls - answered:
-            break
-        count += len(group)
-    return count
 
 
 def _grouped(items: Sequence[Any]) -> Iterator[Items]:

@@ -12,15 +12,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from limpet import errors
 from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
-from limpet.outputs.methods import result_text
 from limpet.window.messages import (
     ASSISTANT,
     SYSTEM,
@@ -56,6 +56,7 @@ try:
         ToolReturn,
         ToolReturnPart,
         UserPromptPart,
+        is_multi_modal_content,
     )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
@@ -66,6 +67,17 @@ except ImportError as problem:
 
 FORM = "pydantic_ai"
 FAILED = ("failed", "retried", "denied", "interrupted")
+
+
+class _Calling(NamedTuple):
+    """The tool call that is under way."""
+
+    session: str
+    run: str | None
+    line: str  # for the talk of agents that it runs
+
+
+CALLING: ContextVar[_Calling | None] = ContextVar("limpet_calling", default=None)
 
 
 class LimpetMemory(AbstractCapability[Any]):
@@ -100,16 +112,16 @@ class LimpetMemory(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        return await asyncio.to_thread(self._request, self._session(ctx), request_context)
+        return await asyncio.to_thread(self._request, self._line(ctx), request_context)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        await self._bridge.asent(self._session(ctx), response.usage.input_tokens)
+        await self._bridge.asent(self._line(ctx), response.usage.input_tokens)
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await asyncio.to_thread(self._bridge.keep, self._session(ctx), result.all_messages())
+        await asyncio.to_thread(self._bridge.keep, self._line(ctx), result.all_messages())
         return result
 
     def _request(self, bridged: BridgedSession[ModelMessage], request: ModelRequestContext) -> ModelRequestContext:
@@ -132,6 +144,22 @@ class LimpetMemory(AbstractCapability[Any]):
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        calling = _Calling(self._session(ctx).session.id, ctx.run_id, f"{call.tool_name}:{call.tool_call_id}")
+        before = CALLING.set(calling)
+        try:
+            return await handler(args)
+        finally:
+            CALLING.reset(before)
+
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
     ) -> dict[str, Any]:
@@ -146,14 +174,17 @@ class LimpetMemory(AbstractCapability[Any]):
     ) -> Any:
         """The result, or a reference if it is big. The parts for the application stay as they are."""
         value = result.return_value if isinstance(result, ToolReturn) else result
-        text = result_text(value)
-        if text is None:
-            return result
-        session = self._session(ctx).session
-        reference = await self._bridge.akeep_result(session, call.tool_name, text, call.args_as_json_str())
-        if reference is None:
-            return result
-        return replace(result, return_value=reference) if isinstance(result, ToolReturn) else reference
+        session, arguments = self._session(ctx).session, call.args_as_json_str()
+
+        async def replaced(content: Any) -> Any:
+            text = _as_shown(call, content)
+            return await self._bridge.akeep_result(session, call.tool_name, text, arguments) or content
+
+        if isinstance(value, list) and any(map(is_multi_modal_content, value)):
+            after: Any = [piece if is_multi_modal_content(piece) else await replaced(piece) for piece in value]
+        else:
+            after = await replaced(value)
+        return replace(result, return_value=after) if isinstance(result, ToolReturn) else after
 
     def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> Tool[Any]:
         async def run(ctx: RunContext[Any], **arguments: Any) -> str:
@@ -166,6 +197,23 @@ class LimpetMemory(AbstractCapability[Any]):
 
     def _session(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
         return self._bridge.session(ctx.conversation_id)
+
+    def _line(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
+        """The talk of a run. An agent that a tool of the same conversation runs has a line of its own."""
+        bridged, calling = self._session(ctx), CALLING.get()
+        if calling is None or calling.session != bridged.session.id or calling.run == ctx.run_id:
+            return bridged
+        return self._bridge.session(ctx.conversation_id, calling.line)
+
+
+def _as_shown(call: ToolCallPart, value: Any) -> str:
+    """A result as the model would read it; empty for a picture and for what the framework cannot show."""
+    if is_multi_modal_content(value):
+        return ""
+    try:
+        return ToolReturnPart(call.tool_name, value, call.tool_call_id).model_response_str()
+    except ValueError:
+        return ""  # the framework will say so itself
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

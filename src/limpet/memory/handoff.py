@@ -13,7 +13,7 @@ from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from limpet.store import Decide, Listing
-from limpet.text.safe import as_data
+from limpet.text.safe import as_data, without_blank_ends
 
 HEADING = "## Handoff from the last session"
 ANOTHER = "## Handoff from another session: {session}"
@@ -78,7 +78,7 @@ def leave(ctx: Context, content: str, line: str | None = None, sources: tuple[st
 
 def checked(content: str) -> str:
     advice = "Keep what the next session needs first."
-    return bounded("handoff", content.strip(), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
+    return bounded("handoff", without_blank_ends(content), limits.HANDOFF_MAX_CHARS, advice, blank="Say what is next.")
 
 
 def line_of(ctx: Context, line: str | None) -> str:
@@ -96,7 +96,7 @@ def own_key(ctx: Context, line: str) -> str:
 
 def with_fields(content: str, fields: Mapping[str, Iterable[str]]) -> str:
     """The text with its fields as lists below it."""
-    parts = [content.strip()]
+    parts = [without_blank_ends(content)]
     for name, title in FIELDS.items():
         if items := [words for item in fields.get(name, ()) if (words := " ".join(item.split()))]:
             parts.append("\n".join([f"{title}:", *(f"- {item}" for item in items)]))

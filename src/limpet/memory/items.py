@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from limpet import limits
-from limpet.catalogue.operation import Context
+from limpet import errors, limits
+from limpet.catalogue.operation import Context, storable
 from limpet.memory.memory import memory_key, memory_score
 from limpet.model import MEMORY, Draft, Entry
 from limpet.store import DELETE, Decide, Listing
+from limpet.text import safe
 
 PLAIN = ("memory",)  # the path of memory whose key has none
 CONTENT = "content"
@@ -49,6 +50,8 @@ def read_item(ctx: Context, path: Path, name: str) -> MemoryItem | None:
 
 def put_items(ctx: Context, puts: Sequence[Put]) -> None:
     """All of the changes or none."""
+    for put in puts:
+        _check(put)
     edits = [(MEMORY, _key(put.path, put.name), _decision(put)) for put in puts]
     if edits:
         ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("write_memory", {"mode": "replace"}))
@@ -65,6 +68,17 @@ def list_items(ctx: Context, prefix: Path = (), query: str = "") -> list[tuple[i
         return [(0, item) for _, item in below]
     scored = [(memory_score(query, entry.key, entry.content), item) for entry, item in below]
     return sorted((match for match in scored if match[0]), key=lambda match: -match[0])
+
+
+def _check(put: Put) -> None:
+    """Refuse what could not be stored, before anything is."""
+    item = f"the item {'/'.join((*put.path, put.name))}"
+    storable(f"the name of {safe.visible(item)}", item)
+    try:
+        text = "" if put.value is None else json.dumps(put.value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        raise errors.not_json(item, "value") from None
+    storable(f"the value of {item}", text)
 
 
 def _decision(put: Put) -> Decide:

@@ -11,7 +11,13 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import Any, TypeVar, cast, overload
+from uuid import UUID
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller
@@ -136,12 +142,30 @@ def result_text(result: Any) -> str | None:
     """A result as a model would see it; None when it has no JSON form."""
     if isinstance(result, str):
         return result
-    if not isinstance(result, dict | list | tuple):
+    if not isinstance(result, dict | list | tuple) and not is_typed(result):
         return None
     try:
-        return json.dumps(result, ensure_ascii=False)
+        return json.dumps(result, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def is_typed(value: Any) -> bool:
+    """Whether it is a dataclass, or a model as pydantic makes them."""
+    return not isinstance(value, type) and (is_dataclass(value) or callable(getattr(value, "model_dump", None)))
+
+
+def _plain(value: Any) -> Any:
+    """A value in a form that JSON has."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if is_typed(value):
+        return value.model_dump(mode="json")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, date | UUID | Decimal | PurePath):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:

@@ -30,6 +30,11 @@ _UNSTORABLE = "[\x00\ud800-\udfff]"
 _UNPRINTABLE = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
+def without_blank_ends(text: str) -> str:
+    """The text without blank lines at its ends; its first line keeps its indentation."""
+    return re.sub(r"\A(?:[^\S\n]*\n)+", "", text.rstrip())
+
+
 def visible(text: str, *, keep_newlines: bool = True) -> str:
     r"""The text with every character that acts or hides written as an escape such as \x1b or \u202e.
 

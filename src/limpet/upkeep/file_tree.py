@@ -25,6 +25,7 @@ from limpet.outputs import read as output_read
 from limpet.session import notepad
 from limpet.store import DELETE, Decide, Delete, Listing
 from limpet.text import tokens
+from limpet.text.safe import without_blank_ends
 
 ROOT = "/memories"
 FOLDER = "folder"
@@ -248,7 +249,7 @@ def create_file(ctx: Context, path: str, text: str) -> str:
         case "note":
             if ctx.store.entries.read(ctx.scope, NOTE, where.key) is not None:
                 raise errors.file_exists(where.path)
-            return f"{ROOT}/{NOTES}/{notes.add_note(ctx, text.strip()).note.id}{NOTE_END}"
+            return f"{ROOT}/{NOTES}/{notes.add_note(ctx, without_blank_ends(text)).note.id}{NOTE_END}"
         case "handoff":
             handoff.leave(ctx, text)  # replaces the one that this session left before
         case "notepad":
@@ -361,7 +362,7 @@ def _changed(ctx: Context, where: TreePath, change: Change) -> Decide:
         if where.kind == MEMORY:
             extra = {name: value for name, value in before.extra.items() if name != items.FIELD}
             return Draft(_memory_text(text), before.session, before.tags, before.done, before.pinned, extra)
-        checked = notes.checked(ctx, text.strip())
+        checked = notes.checked(ctx, without_blank_ends(text))
         return Draft(checked, before.session, before.tags, before.done, before.pinned, before.extra)
 
     return decide
@@ -369,7 +370,7 @@ def _changed(ctx: Context, where: TreePath, change: Change) -> Decide:
 
 def _memory_text(text: str) -> str:
     advice = "Split it over several files."
-    return bounded("file", text.strip(), limits.MEMORY_MAX_CHARS, advice, blank="Write what is to be kept.")
+    return bounded("file", without_blank_ends(text), limits.MEMORY_MAX_CHARS, advice, blank="Write what is to be kept.")
 
 
 def _deletion(where: TreePath) -> Decide:

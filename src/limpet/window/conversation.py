@@ -56,6 +56,16 @@ class Edit(NamedTuple):
     is_front: bool = False  # it was in front of a list whose beginning the caller left out
 
 
+class Trim(NamedTuple):
+    """What a caller does not hold any more."""
+
+    first: int  # the position of the first message that it holds
+    own: tuple[Message, ...]  # what it put before that
+
+
+NO_TRIM = Trim(0, ())
+
+
 class Conversation:
     def __init__(self, count: Count) -> None:
         self.count = count
@@ -70,6 +80,7 @@ class Conversation:
         self._positions: Line = range(0)  # of the messages on this line
         self._own_edits: dict[str, tuple[Message, ...]] = {}  # by the key of the fold, as the caller has them
         self._caller: list[Message] = []  # the caller's last list, all of which is stored
+        self._trim = NO_TRIM
         self._index: PositionIndex | None = None  # built when a caller's list has to be aligned
         self._fold_digests: dict[str, str] = {}  # of the texts of folds
         self._size_cache: dict[str, int] = {}  # by text
@@ -87,17 +98,23 @@ class Conversation:
             self._all_entries, self._index, self._caller = entries, None, []
             self._follow_entries()
 
-    def reconcile(self, ctx: Context, messages: Sequence[Message]) -> None:
-        """Store what is new among the caller's messages. An empty list means: continue where the session stopped."""
+    def reconcile(self, ctx: Context, messages: Sequence[Message], *, exact: bool = False) -> None:
+        """Store what is new among the caller's messages. An empty list means: continue where the session stopped.
+
+        `exact`: the window does not show what the caller left out at the beginning of its list.
+        """
         if not messages:
             return
+        if not exact:
+            self._follow_trim(NO_TRIM)
         is_newest = self._line.head == len(self._history) - 1  # otherwise what follows may be stored on another line
         if is_newest and _continues(messages, self._messages):
             self.append(ctx, messages[len(self._messages) :])
         elif is_newest and _continues(messages, self._caller):
             self.append(ctx, messages[len(self._caller) :])
         else:
-            self._align(ctx, messages)
+            trim = self._align(ctx, messages)
+            self._follow_trim(trim if exact else NO_TRIM)
         self._caller = list(messages)
 
     def append(self, ctx: Context, messages: Sequence[Message], after: int | None = None) -> None:
@@ -159,7 +176,12 @@ class Conversation:
 
     # --- aligning -----------------------------------------------------------------------------------------------------
 
-    def _align(self, ctx: Context, messages: Sequence[Message]) -> None:
+    def _follow_trim(self, trim: Trim) -> None:
+        if trim != self._trim:
+            self._trim = trim
+            self._rebuild()
+
+    def _align(self, ctx: Context, messages: Sequence[Message]) -> Trim:
         """Find which of the caller's messages are stored, and store the others: as edits, or at the end."""
         index = self._known()
         pairs = [(message, digest(message)) for message in messages]
@@ -177,6 +199,9 @@ class Conversation:
             self.append(ctx, talk[end:], reached)
         elif reached != self._line.head:
             self._go_to(ctx, reached)
+        first = next((at for at, place in enumerate(places) if place is not None), 0)
+        begins = places[first] if places else None
+        return NO_TRIM if begins is None or begins.is_fold else Trim(begins.first, tuple(talk[:first]))
 
     def _known(self) -> PositionIndex:
         if self._index is None:
@@ -304,7 +329,7 @@ class Conversation:
     def with_fold(self, fold: Fold) -> Candidate:
         """The window with one more fold."""
         fold = fold._replace(key=CANDIDATE)
-        items = view(self._all_messages(), [*self._current_folds(), fold], self._positions)
+        items = self._trimmed(view(self._all_messages(), [*self._current_folds(), fold], self._positions))
         return Candidate(fold, items, [self.size(item) for item in items])
 
     def with_text(self, candidate: Candidate, text: str) -> Candidate:
@@ -320,7 +345,17 @@ class Conversation:
 
     def _rebuild(self) -> None:
         self.items, self.sizes, self.by_role, self._messages = [], [], {}, []
-        self._extend(view(self._all_messages(), self._current_folds(), self._positions))
+        self._extend(self._trimmed(view(self._all_messages(), self._current_folds(), self._positions)))
+
+    def _trimmed(self, items: list[WindowItem]) -> list[WindowItem]:
+        """Without the messages that the caller has left out at the beginning. Texts of folds stay."""
+        first, own = self._trim
+        if first == 0:
+            return items
+        place = max(before(self._positions, first), 0)  # of what the caller put before its first message
+        return [
+            item for item in items if item.fold or item.first >= first or (item.first == place and item.message in own)
+        ]
 
     def _extend(self, items: Sequence[WindowItem]) -> None:
         """Append items, with the size of each."""

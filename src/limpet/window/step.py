@@ -75,13 +75,21 @@ class Attempt(NamedTuple):
 
 
 class StepRunner:
-    def __init__(self, ctx: Context, conversation: Conversation, stable: StableSections, step_input: StepInput) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        conversation: Conversation,
+        stable: StableSections,
+        step_input: StepInput,
+        working: Context | None = None,
+    ) -> None:
         self.ctx = ctx
+        self.working = working or ctx  # where the notepad, the pins, the tasks and the outputs are
         self.conversation = conversation
         self.input = step_input
         self.rules = ctx.bounds.window
         self.stable = stable
-        self.sections: Sections = sections.sections(ctx, stable, step_input.sections)
+        self.sections: Sections = sections.sections(self.working, stable, step_input.sections)
         self.problems: tuple[str, ...] = ()
         self.warning = ""
         self._cleared = self._freed = 0
@@ -169,7 +177,7 @@ class StepRunner:
             record = FoldRecord(WARN, position, position, limit=self.input.limit)
             self.conversation.add_fold(self.ctx, transcript.fold_draft(self.ctx, record), "warn")
         self.warning = prompts.prompt("warning")
-        if open_tasks := records.open_tasks(self.ctx):
+        if open_tasks := records.open_tasks(self.working):
             self.warning += "\n" + prompts.prompt("open_task").format(task=open_tasks[-1].content)
         return Warn(self._request(), self.gauge())
 
@@ -209,7 +217,7 @@ class StepRunner:
         calls = [
             (safe.storable(result.call.name), result.text, safe.storable(result.call.arguments)) for result in fresh
         ]
-        stored = dict(zip((result.key for result in fresh), output_keep.put_outputs(self.ctx, calls), strict=True))
+        stored = dict(zip((result.key for result in fresh), output_keep.put_outputs(self.working, calls), strict=True))
         lines: dict[str, str] = {}
         for result in results:
             output = stored.get(result.key)
@@ -232,7 +240,7 @@ class StepRunner:
     def _shorten(self) -> None:
         """Store the long messages as outputs and show the preview of each, with a reference, in its place."""
         texts = self._long_texts()
-        outputs = output_keep.put_outputs(self.ctx, [(f"{text.role} message", text.text, "") for text in texts])
+        outputs = output_keep.put_outputs(self.working, [(f"{text.role} message", text.text, "") for text in texts])
         opening = prompts.prompt("long_message")
         lines = {
             text.key: f"{opening}\n{output_keep.reference(output)}" for text, output in zip(texts, outputs, strict=True)
@@ -252,8 +260,8 @@ class StepRunner:
     def _compact(self, state: State) -> Compact | None:
         """Fold the old messages, if the resulting request passes. None if none passes; `problems` says why."""
         # The prompt cache is lost anyway, so the stable sections may change now.
-        self.stable = sections.read_stable(self.ctx)
-        self.sections = sections.sections(self.ctx, self.stable, self.input.sections)
+        self.stable = sections.read_stable(self.working)
+        self.sections = sections.sections(self.working, self.stable, self.input.sections)
         before = self.estimate()
         attempt = self._attempts()
         if attempt is None:
@@ -326,7 +334,7 @@ class StepRunner:
 
     def _heading(self, plan: FoldPlan) -> str:
         heading = prompts.prompt("fold").format(first=plan.first + 1, last=plan.last + 1)
-        for task in records.open_tasks(self.ctx):
+        for task in records.open_tasks(self.working):
             heading += f"\nOpen task: {task.content}"
         return heading
 

@@ -41,8 +41,18 @@ RATIOS = (0.5, 2.5)  # bounds for scaling the estimate to a provider's count; be
 
 
 class Window:
-    def __init__(self, context: Callable[[], Context], *, count: Count | None = None) -> None:
+    """`context` is the session of the transcript; `working` is the one whose notepad, pins and handoff are shown, if
+    several agents with a transcript each work in one session."""
+
+    def __init__(
+        self,
+        context: Callable[[], Context],
+        *,
+        count: Count | None = None,
+        working: Callable[[], Context] | None = None,
+    ) -> None:
         self._context = context
+        self._working = working or context
         self._conversation = Conversation(count or Meter().message)
         self._stable: StableSections | None = None
         self._request: tuple[Message, ...] = ()  # the last one, as the transcript has it
@@ -59,24 +69,27 @@ class Window:
         given: CallerSections | None = None,
         summarise: Summarise | None = None,
         shorten: bool = False,
+        exact: bool = False,
     ) -> Step:
         """What to send next, and why.
 
         `limit` is the model's window in tokens, `used` the provider's count for the last request. An empty list
         continues where the session stopped. `summarise` may write the summaries; facts that it leaves out are added.
         With `shorten`, a message that no window has room for is kept as an output and its preview is sent; without it
-        the answer is `TooBig`.
+        the answer is `TooBig`. `exact`: what the list left out at its beginning is not shown either; otherwise it may
+        be just the last part.
         """
         ctx = self._context()
         if used is not None:
             self._calibrate(used)
         prompt, talk = split(self._as_stored(messages))
         self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, talk)
-        stable = self._stable or sections.read_stable(ctx)
+        self._conversation.reconcile(ctx, talk, exact=exact)
+        working = self._working()
+        stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
         step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten)
-        runner = StepRunner(ctx, self._conversation, stable, step_input)
+        runner = StepRunner(ctx, self._conversation, stable, step_input, working)
         step = runner.run()
         self._stable = runner.stable
         common = shared(self._request, step.messages)
@@ -90,18 +103,18 @@ class Window:
         if used is not None:
             self._calibrate(used)
         if self._stable is not None:
-            handoff.use(self._context(), self._stable.handoffs)
+            handoff.use(self._working(), self._stable.handoffs)
 
     @property
     def shows_handoff(self) -> bool:
         """Whether the last request contained a handoff, which `sent` then marks as used."""
         return self._stable is not None and bool(self._stable.handoffs)
 
-    def keep(self, messages: Sequence[Message]) -> None:
+    def keep(self, messages: Sequence[Message], *, exact: bool = False) -> None:
         """Store the conversation when a loop ends or pauses; otherwise its last answer waits for the next request."""
         ctx = self._context()
         self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, split(self._as_stored(messages))[1])
+        self._conversation.reconcile(ctx, split(self._as_stored(messages))[1], exact=exact)
 
     def add(self, messages: Sequence[Message]) -> None:
         """Append messages to the conversation."""
