@@ -12,6 +12,7 @@ import pytest
 
 from doors.hook_kit import Place, context, ran, started
 from limpet import limits
+from limpet.doors.hooks.process import put_aside
 from person import project_folder
 
 BIG = "\n".join(f"line {number} of a long result" for number in range(400))
@@ -288,3 +289,16 @@ def test_a_hook_whose_answer_nobody_reads_ends_within_the_limit(place: Place) ->
     process.stderr.close()
     with place.open() as hold:
         assert hold.session().handoff.read().used_by is None
+
+
+def test_a_hook_that_comes_late_does_not_put_the_new_log_in_place_of_the_old(tmp_path: Path) -> None:
+    log, old = tmp_path / "hooks.log", tmp_path / "hooks.log.old"
+    log.write_text("full\n")
+    with log.open("a") as late:  # it found the log full, and so did another hook, which was faster
+        log.rename(old)
+        log.write_text("new\n")
+        put_aside(str(log), late.fileno())
+    assert (old.read_text(), log.read_text()) == ("full\n", "new\n")
+    with log.open("a") as first:
+        put_aside(str(log), first.fileno())
+    assert (old.read_text(), log.exists()) == ("new\n", False)

@@ -113,7 +113,7 @@ def log(line: str) -> None:
         path = os.path.join(folder, "hooks.log")
         handle = _log_file(path)
         if os.fstat(handle).st_size > limits.HOOK_LOG_BYTES:
-            _put_aside(path, handle)
+            put_aside(path, handle)
             os.close(handle)
             handle = _log_file(path)
         try:
@@ -130,7 +130,7 @@ def _log_file(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
 
 
-def _put_aside(path: str, handle: int) -> None:
+def put_aside(path: str, handle: int) -> None:
     """Rename the log, unless another process has just done so: then a new one would take the place of the old."""
     here = import_module("limpet.platform").here  # late: a full log is rare
     if here.try_lock(handle) and os.path.samestat(os.stat(path), os.fstat(handle)):
