@@ -37,6 +37,7 @@ from limpet.window.sections import CallerSections, StableSections
 from limpet.window.step import StepInput, StepRunner, Summarise, stored_gauge
 from limpet.window.transcript import WARN, FoldRecord, StoredMessage
 
+FOLLOW_TRIES = 20  # more than loops work in one session at the same moment
 RATIOS = (0.5, 2.5)  # bounds for scaling the estimate to a provider's count; beyond, one of the two is wrong
 
 
@@ -71,8 +72,7 @@ class Window:
         if used is not None:
             self._calibrate(used)
         prompt, talk = split(self._as_stored(messages))
-        self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, talk)
+        self._follow(ctx, talk)
         stable = self._stable or sections.read_stable(ctx)
         limit = limit or ctx.bounds.window.limit
         step_input = StepInput(prompt, given or CallerSections(), limit, self._ratio, summarise, shorten)
@@ -99,9 +99,7 @@ class Window:
 
     def keep(self, messages: Sequence[Message]) -> None:
         """Store the conversation when a loop ends or pauses; otherwise its last answer waits for the next request."""
-        ctx = self._context()
-        self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, split(self._as_stored(messages))[1])
+        self._follow(self._context(), split(self._as_stored(messages))[1])
 
     def add(self, messages: Sequence[Message]) -> None:
         """Append messages to the conversation."""
@@ -129,6 +127,17 @@ class Window:
         ctx = self._context()
         self._conversation.refresh(ctx)
         return stored_gauge(ctx, self._conversation)
+
+    def _follow(self, ctx: Context, talk: Sequence[Message]) -> None:
+        """Store what is new. If another process has just added messages, look again at what is new."""
+        for attempt in range(1, FOLLOW_TRIES + 1):
+            self._conversation.refresh(ctx)
+            try:
+                self._conversation.reconcile(ctx, talk)
+                break
+            except errors.Conflict:
+                if attempt == FOLLOW_TRIES:
+                    raise
 
     def _as_stored(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The caller's messages with the last repairs undone: the transcript has the originals."""
