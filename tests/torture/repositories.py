@@ -46,6 +46,7 @@ SMALL_BYTES = 1 << 20
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 SERVING = ("serve", "dashboard")  # until they are told to end
 PLANS = {"trust", "install", "uninstall", "import"}  # show what the person asked to see of the repository
+OFTEN = ("journal heal", "journal verify", "status")  # they ask git, or read what a repository has most traps in
 SETTINGS = ("project split",)  # writes the person's settings
 # Options that a person decides with, that listen, or that reach out: none of them is the repository's doing.
 LEFT_OUT = {
@@ -185,6 +186,7 @@ class Ended(NamedTuple):
 def doors(chance: random.Random, world: World, root: Path) -> list[Door]:
     """Everything that can be started, each with other arguments every time."""
     some = [Door(words(chance, world, root, row), b"A text\n") for row in every_command()]
+    some += [Door(tuple(line.split(" "))) for line in OFTEN for _ in range(6)]
     for name in clients.names():  # each writes other files
         some += [Door(("install", name, "--guidance", "--skill")), Door(("install", name)), Door(("uninstall", name))]
     for client in (*clients.names(), "unknown"):
