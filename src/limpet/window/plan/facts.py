@@ -74,6 +74,7 @@ _DIGITS = re.compile(r"\d+")
 _CUED = {cues.OPEN: OPEN, cues.DECISION: DECISIONS, cues.RULE: RULES}
 
 Facts = dict[str, list[str]]
+Cost = tuple[str, int]  # a line and its tokens
 
 
 def gather(group: Sequence[Message]) -> Facts:
@@ -355,29 +356,17 @@ def _part(kind: str, lines: Sequence[str]) -> str:
 
 def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, list[str]], dict[str, int]]:
     """The facts that fit, each kind in its own order, and how many of each kind do not."""
-    used: set[str] = set()
-    waiting: dict[str, list[tuple[str, int]]] = {}
-    repeated: dict[str, list[tuple[str, int]]] = {}
-    for kind in SECTIONS:
-        fresh = [line for line in facts.get(kind, ()) if line not in used]
-        used.update(fresh)
-        if kind == ASKS:
-            fresh = fresh[1:] + fresh[:1]  # the first request is what all the work is for, so it counts as the newest
-        costs = [(line, tokens.count(line) + 2) for line in fresh]  # for the dash and the line end
-        newest = _newest_of_alike(kind, fresh)
-        waiting[kind] = [cost for cost in costs if cost[0] in newest]
-        repeated[kind] = [cost for cost in costs if cost[0] not in newest]
+    waiting, repeated = _waiting(facts)
     taken: dict[str, list[str]] = {kind: [] for kind in SECTIONS}
-    left = budget
-    shares = {kind: budget * share // 100 for kind, (_, share) in SECTIONS.items()}
-    left -= _take(waiting[ASKS], taken[ASKS], shares[ASKS])
-    shown = "\n".join(taken[ASKS])
-    for kind in (
-        kind for kind in SECTIONS if kind not in (ASKS, RULES)
-    ):  # rules are shown as such, even if a request contains them
-        waiting[kind] = [cost for cost in waiting[kind] if cost[0] not in shown]
-    for kind in (kind for kind in SECTIONS if kind != ASKS):
-        left -= _take(waiting[kind], taken[kind], min(left, shares[kind]), both_ends=kind in BOTH_ENDS)
+    left = budget - _take(waiting[ASKS], taken[ASKS], budget * SECTIONS[ASKS][1] // 100)
+    requests = "\n".join(taken[ASKS])
+    for kind, (_, share) in SECTIONS.items():
+        if kind not in (ASKS, RULES):  # rules are shown as such, even if a request contains them
+            waiting[kind] = [cost for cost in waiting[kind] if cost[0] not in requests]
+        if kind != ASKS:
+            left -= _take(waiting[kind], taken[kind], min(left, budget * share // 100), both_ends=kind in BOTH_ENDS)
+    shown = {line for lines in taken.values() for line in lines}
+    waiting[ASKS] = [cost for cost in waiting[ASKS] if cost[0] not in shown]
     for lines in (waiting, repeated):
         for kind in SECTIONS:
             left -= _take(lines[kind], taken[kind], left, both_ends=kind in BOTH_ENDS)
@@ -385,6 +374,25 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
     ordered = {kind: [line for line in facts.get(kind, ()) if line in chosen[kind]] for kind in taken}
     missing = {kind: len(waiting[kind]) + len(repeated[kind]) for kind in SECTIONS}
     return ordered, {kind: count for kind, count in missing.items() if count}
+
+
+def _waiting(facts: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[Cost]], dict[str, list[Cost]]]:
+    """The lines of each kind with their costs, the most important last, and those that a newer one makes needless."""
+    waiting: dict[str, list[Cost]] = {}
+    repeated: dict[str, list[Cost]] = {}
+    used: set[str] = set()
+    for kind in SECTIONS:
+        lines = list(facts.get(kind, ()))
+        if kind == ASKS:
+            lines = lines[1:] + lines[:1]  # the first request is what all the work is for, so it counts as the newest
+        else:
+            lines = [line for line in lines if line not in used]
+            used.update(lines)
+        costs = [(line, tokens.count(line) + 2) for line in lines]  # for the dash and the line end
+        newest = _newest_of_alike(kind, lines)
+        waiting[kind] = [cost for cost in costs if cost[0] in newest]
+        repeated[kind] = [cost for cost in costs if cost[0] not in newest]
+    return waiting, repeated
 
 
 def _newest_of_alike(kind: str, lines: Sequence[str]) -> dict[str, None]:
@@ -395,7 +403,7 @@ def _newest_of_alike(kind: str, lines: Sequence[str]) -> dict[str, None]:
     return dict.fromkeys(alike.values())
 
 
-def _take(waiting: list[tuple[str, int]], taken: list[str], room: int, *, both_ends: bool = False) -> int:
+def _take(waiting: list[Cost], taken: list[str], room: int, *, both_ends: bool = False) -> int:
     """Move as many lines as there is room for, the newest first, and return their cost."""
     spent = 0
     while waiting:
@@ -411,8 +419,9 @@ def _take(waiting: list[tuple[str, int]], taken: list[str], room: int, *, both_e
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 ADDENDUM_HEADING = "Also said before:"
-# In the order in which the budget is given out: lines with a cue, names, bare numbers, other words of the user.
-CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS, WISHES, ASKS, SAID)
+# In the order in which the budget is given out: lines with a cue, names, bare numbers, other words of the user. Not
+# requests as a whole: most of them are done.
+CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS, WISHES, SAID)
 LABELS = {
     RULES: "rule",
     OPEN: "open",
@@ -421,7 +430,6 @@ LABELS = {
     IDS: "ids",
     FILES: "files",
     NUMBERS: "numbers",
-    ASKS: "asked",
     SAID: "said",
 }
 
