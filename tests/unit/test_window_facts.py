@@ -134,7 +134,7 @@ def test_a_users_words_count_in_a_language_that_nobody_taught_us() -> None:
     quiet = "Isang mahabang kuwento tungkol sa dagat at sa mga bangka nito. "
     order = "Ang pulang aklat ay para sa mga tagasuri."
     said = merge([gather([user(quiet * 8 + order)])])
-    assert order in said[facts.SAID]
+    assert order in said[facts.STATEMENTS]
     assert order in facts.summarise(said, 500)
     assert run_checks(checks(said), "").score == 0
 
