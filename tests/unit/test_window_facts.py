@@ -146,6 +146,20 @@ def test_requests_are_remembered_and_code_is_not_read_for_rules() -> None:
     assert gather([user("[Task: a — b]\n- files read: x.py")])[TASKS] == ["[Task: a — b]"]
 
 
+def test_what_the_user_said_in_a_task_counts_as_outside_of_one() -> None:
+    quiet = "The harbour is calm and the boats lie still. " * 12
+    ledger_text = (
+        f"- the user said: Leave the red ledger alone.\n- the user said: {quiet}Call Miriam first.\n- failed: x (no)"
+    )
+    found = gather([user(f"[Task: read — done]\n{ledger_text}")])
+    assert found[TASKS] == ["[Task: read — done]"]
+    assert found[ASKS][0] == "Leave the red ledger alone."
+    assert found[facts.WISHES] == ["Leave the red ledger alone.", "Call Miriam first."]
+    again = facts.summarise(merge([facts.from_json(merge([found]))]), 600)
+    assert "Leave the red ledger alone." in again
+    assert "Call Miriam first." in again
+
+
 def test_results_of_tools_are_not_read_for_facts_apart_from_failures() -> None:
     found = gather(
         [

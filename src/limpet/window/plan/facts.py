@@ -45,6 +45,7 @@ SPLIT_UNSPACED_CHARS = 60  # the same for Chinese and Japanese, which say as muc
 PASTED = 40  # sentences without a cue at each end of one message; what has more is mostly pasted data
 ALIKE_CHARS = 80  # shorter lines that differ in nothing but digits say the same, as "go on with part 7"
 FAILED = "- failed: "  # the prefix of failures in the ledger of a task
+SAID_IN_TASK = "- the user said: "  # the prefix of the user's words in it
 _TASK = re.compile(r"\[(?:Task|Cancelled): ")
 _BOX = re.compile(r"\s*(?:[-*+•]|\d+[.)])?\s*(?:[\[\uff3b]([ \u3000xX])[\]\uff3d]|([☐⬜])|([☑☒✅✔✓]))\s*(\S.*)")
 _ITEM = re.compile(r"\s*(?:[-*+•\u00b7\u2013]\s|\d{1,3}[.)\uff0e、]|[(\uff08]\d{1,3}[)\uff09]|[①-⑳])\s*\S")
@@ -95,8 +96,12 @@ def _heard(facts: Facts, text: str) -> None:
     """The facts of a message of the user, or of a finished task."""
     if _TASK.match(text):
         _add(facts, TASKS, text.split("\n", 1)[0])
-        _prose(facts, _without_failures(facts, text))
+        lines = _without_failures(facts, text).split("\n")
+        _prose(facts, "\n".join(line for line in lines if not line.startswith(SAID_IN_TASK)))
         facts.pop(ANSWERS, None)  # a ledger is no prose
+        for line in lines:
+            if line.startswith(SAID_IN_TASK):  # what the user said counts for as long as outside of a task
+                _heard(facts, line.removeprefix(SAID_IN_TASK))
     elif len(text) <= ASK_MAX:
         if text.strip():
             _add(facts, ASKS, " ".join(text.split()))
