@@ -13,9 +13,11 @@ from limpet.model import FOLD, MESSAGE, Entry
 from limpet.session.notepad import EMPTY_HINT
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.store import Listing, Words
+from limpet.text import tokens
 from limpet.window.messages import SYSTEM, Call, Message, Text, assistant, result, system, user
 from limpet.window.plan.context import MARK, WARNING_BEGINS, is_injected
 from limpet.window.plan.controller import Clear, Compact, Proceed, Step, TooBig, Warn
+from limpet.window.plan.counts import exact
 from limpet.window.plan.rules import unpaired
 from limpet.window.sections import CallerSections
 from operations.conftest import Opener
@@ -116,6 +118,14 @@ def test_the_providers_count_moves_the_estimate(hold: Limpet) -> None:
 
 
 # --- following --------------------------------------------------------------------------------------------------------
+
+
+def test_messages_are_counted_exactly_where_the_extra_is_installed(hold: Limpet) -> None:
+    tokenizer = exact()
+    assert tokenizer is not None
+    text = "Prüfe zqvx-0911: Lorem wibblefrotz, quonk!\n" * 40
+    step = hold.session("one").window.next([user(text)])
+    assert step.gauge.sections["user"] == tokenizer.count(text) + 4 != tokens.count(text) + 4
 
 
 def test_messages_are_kept_once_and_searchable(hold: Limpet) -> None:
@@ -241,6 +251,7 @@ def test_warn_then_one_turn_then_compact(hold: Limpet) -> None:
     step = work.window.next(talk, limit=LIMIT)
     assert isinstance(step, Compact)
     assert step.warned
+    assert step.score is not None
     assert step.score > 0.9
     assert step.gauge.used <= LIMIT * 45 // 100
     assert "- the API stays" in late(step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
+import time
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,20 @@ def test_the_exact_tokenizer_works_offline_and_agrees_with_the_estimate() -> Non
     assert tokenizer.count("<|endoftext|>") > 1, "text that looks like a sign of control is text"
     assert tokenizer.count("\ud800") >= 1
     assert ESTIMATE.count(text) == pytest.approx(tokenizer.count(text), rel=0.15)
+
+
+def test_of_a_very_long_text_parts_are_counted() -> None:
+    tokenizer = exact()
+    assert tokenizer is not None
+    part = "Käyttöjärjestelmän asennus: 0x3f9a1c2b77e0, tarkista tiedosto /etc/fstab! "
+    texts = {"one": part * 40_000, "two": part * 20_000 + "plain words of every day " * 60_000}
+    for text in texts.values():
+        began = time.perf_counter()
+        counted = tokenizer.count(text)
+        assert time.perf_counter() - began < 2
+        assert counted == pytest.approx(
+            sum(tokenizer.count(text[at : at + 40_000]) for at in range(0, len(text), 40_000)), rel=0.05
+        )
 
 
 @pytest.mark.parametrize(

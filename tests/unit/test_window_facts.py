@@ -134,7 +134,7 @@ def test_a_users_words_count_in_a_language_that_nobody_taught_us() -> None:
     quiet = "Isang mahabang kuwento tungkol sa dagat at sa mga bangka nito. "
     order = "Ang pulang aklat ay para sa mga tagasuri."
     said = merge([gather([user(quiet * 8 + order)])])
-    assert order in said[facts.SAID]
+    assert order in said[facts.STATEMENTS]
     assert order in facts.summarise(said, 500)
     assert run_checks(checks(said), "").score == 0
 
@@ -144,6 +144,20 @@ def test_requests_are_remembered_and_code_is_not_read_for_rules() -> None:
     assert found[ASKS] == ["Port the parser. ``` never = 1 ``` Keep the API."]
     assert RULES not in found
     assert gather([user("[Task: a — b]\n- files read: x.py")])[TASKS] == ["[Task: a — b]"]
+
+
+def test_what_the_user_said_in_a_task_counts_as_outside_of_one() -> None:
+    quiet = "The harbour is calm and the boats lie still. " * 12
+    ledger_text = (
+        f"- the user said: Leave the red ledger alone.\n- the user said: {quiet}Call Miriam first.\n- failed: x (no)"
+    )
+    found = gather([user(f"[Task: read — done]\n{ledger_text}")])
+    assert found[TASKS] == ["[Task: read — done]"]
+    assert found[ASKS][0] == "Leave the red ledger alone."
+    assert found[facts.WISHES] == ["Leave the red ledger alone.", "Call Miriam first."]
+    again = facts.summarise(merge([facts.from_json(merge([found]))]), 600)
+    assert "Leave the red ledger alone." in again
+    assert "Call Miriam first." in again
 
 
 def test_results_of_tools_are_not_read_for_facts_apart_from_failures() -> None:

@@ -28,7 +28,7 @@ from limpet.window.messages import TOOL, Call, Message, Result, Text
 from limpet.window.plan import folding
 from limpet.window.plan.context import shared, split
 from limpet.window.plan.controller import Step
-from limpet.window.plan.counts import Meter
+from limpet.window.plan.counts import ESTIMATE, Meter, exact
 from limpet.window.plan.facts import words
 from limpet.window.plan.gauge import Gauge
 from limpet.window.plan.line import contains, within
@@ -54,7 +54,8 @@ class Window:
     ) -> None:
         self._context = context
         self._working = working or context
-        self._conversation = Conversation(count or Meter().message)
+        # Each message is counted once and its size stored with it, so the exact count costs little where it can be had.
+        self._conversation = Conversation(count or Meter(tokenizer=exact() or ESTIMATE).message)
         self._stable: StableSections | None = None
         self._request: tuple[Message, ...] = ()  # the last one, as the transcript has it
         self._repaired: tuple[Message, ...] = ()  # the same as the caller got it, with orphans repaired
@@ -259,7 +260,7 @@ def uncompact(ctx: Context, first: int, last: int | None = None) -> RestoredMess
 
 def show_window(ctx: Context) -> Gauge:
     """What fills the window of the session, by section, as far as the store knows."""
-    conversation = Conversation(Meter().message)
+    conversation = Conversation(Meter(tokenizer=exact() or ESTIMATE).message)
     conversation.refresh(ctx)
     return step.stored_gauge(ctx, conversation)
 

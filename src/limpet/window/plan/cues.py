@@ -203,7 +203,7 @@ _UNSPACED: Mapping[str, Mapping[str, str]] = {
 _SIGNS = re.compile(r"[\s!\"#$%&()*+,./;<=>?@\[\\\]^_`{|}~\u00a1\u00a7\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f"
                     r"\u0964\u0965\u06d4\u2010-\u2018\u201a-\u206f\u3000-\u303f\ufe30-\ufe4f]+")  # fmt: skip
 _UNSPACED_LETTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-# Arabic vowels may be written or left out; the kashida only stretches a word.
+# Arabic vowels may be written or left out; the kashida stretches a word.
 _ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")
 _DIGITS = {
     code: str(unicodedata.digit(chr(code)))
@@ -277,11 +277,11 @@ def kinds(text: str) -> set[str]:
     words = _SIGNS.sub(" ", folded.replace(":", " : ")).split()
     present: set[str] = set()
     for word in words:
-        if known := index.words.get(word):
-            present |= known
+        if cued := index.words.get(word):
+            present |= cued
         for end in range(index.shortest, min(len(word), index.longest) + 1):
-            if known := index.beginnings.get(word[:end]):
-                present |= known
+            if cued := index.beginnings.get(word[:end]):
+                present |= cued
     if firsts := index.phrases.keys() & set(words):
         line = f" {' '.join(words)} "
         present.update(kind for first in firsts for cue, kind in index.phrases[first] if cue in line)

@@ -30,11 +30,11 @@ from limpet.window.plan.actions import COMMAND, EFFECT, READ, ToolAction, action
 
 ASKS, RULES, DECISIONS, OPEN, FIGURES = "asks", "rules", "decisions", "open", "figures"
 # Other sentences: the user's with a cue, those with a name, the user's without either, and the ends of answers.
-WISHES, SAID, NAMED, TOLD = "wishes", "said", "named", "told"
+WISHES, STATEMENTS, NAMED, ANSWERS = "wishes", "statements", "named", "answers"
 TASKS, FAILURES, COMMANDS, CHANGES = "tasks", "failures", "commands", "changes"
 FILES, IDS, NUMBERS, CLOSED = "files", "ids", "numbers", "closed"
 KINDS = (
-    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, SAID, NAMED, TOLD),
+    *(ASKS, RULES, DECISIONS, OPEN, FIGURES, WISHES, STATEMENTS, NAMED, ANSWERS),
     *(TASKS, FAILURES, COMMANDS, CHANGES, FILES, IDS, NUMBERS),
 )
 LINE_MAX = 300  # characters kept of one line
@@ -43,8 +43,9 @@ OPENING_CHARS = 160  # of a longer one: its first sentences
 SPLIT_CHARS = 150  # a longer line is read sentence by sentence
 SPLIT_UNSPACED_CHARS = 60  # the same for Chinese and Japanese, which say as much in fewer characters
 PASTED = 40  # sentences without a cue at each end of one message; what has more is mostly pasted data
-ALIKE_CHARS = 80  # lines up to this length that differ in their digits only say the same, as "go on with part 7"
+ALIKE_CHARS = 80  # shorter lines that differ in nothing but digits say the same, as "go on with part 7"
 FAILED = "- failed: "  # the prefix of failures in the ledger of a task
+SAID_IN_TASK = "- the user said: "  # the prefix of the user's words in it
 _TASK = re.compile(r"\[(?:Task|Cancelled): ")
 _BOX = re.compile(r"\s*(?:[-*+•]|\d+[.)])?\s*(?:[\[\uff3b]([ \u3000xX])[\]\uff3d]|([☐⬜])|([☑☒✅✔✓]))\s*(\S.*)")
 _ITEM = re.compile(r"\s*(?:[-*+•\u00b7\u2013]\s|\d{1,3}[.)\uff0e、]|[(\uff08]\d{1,3}[)\uff09]|[①-⑳])\s*\S")
@@ -74,6 +75,7 @@ _DIGITS = re.compile(r"\d+")
 _CUED = {cues.OPEN: OPEN, cues.DECISION: DECISIONS, cues.RULE: RULES}
 
 Facts = dict[str, list[str]]
+Cost = tuple[str, int]  # a line and its tokens
 
 
 def gather(group: Sequence[Message]) -> Facts:
@@ -94,20 +96,24 @@ def _heard(facts: Facts, text: str) -> None:
     """The facts of a message of the user, or of a finished task."""
     if _TASK.match(text):
         _add(facts, TASKS, text.split("\n", 1)[0])
-        _prose(facts, _without_failures(facts, text))
-        facts.pop(TOLD, None)  # a ledger is no prose
+        lines = _without_failures(facts, text).split("\n")
+        _prose(facts, "\n".join(line for line in lines if not line.startswith(SAID_IN_TASK)))
+        facts.pop(ANSWERS, None)  # a ledger is no prose
+        for line in lines:
+            if line.startswith(SAID_IN_TASK):  # what the user said counts for as long as outside of a task
+                _heard(facts, line.removeprefix(SAID_IN_TASK))
     elif len(text) <= ASK_MAX:
         if text.strip():
             _add(facts, ASKS, " ".join(text.split()))
         _prose(facts, text, by_user=True)
-        facts.pop(SAID, None)  # the request itself contains them
+        facts.pop(STATEMENTS, None)  # the request itself contains them
     else:
         opening = _opening(text)
         _add(facts, ASKS, opening)
         _prose(facts, text, by_user=True)
-        facts[SAID] = [line for line in facts.get(SAID, ()) if line not in opening]
-        if len(facts.get(SAID, ())) > 2 * PASTED:
-            facts[SAID] = [*facts[SAID][:PASTED], *facts[SAID][-PASTED:]]
+        facts[STATEMENTS] = [line for line in facts.get(STATEMENTS, ()) if line not in opening]
+        if len(facts.get(STATEMENTS, ())) > 2 * PASTED:
+            facts[STATEMENTS] = [*facts[STATEMENTS][:PASTED], *facts[STATEMENTS][-PASTED:]]
 
 
 def _opening(text: str) -> str:
@@ -122,9 +128,9 @@ def _opening(text: str) -> str:
 
 def _keep_conclusion(facts: Facts, *, answered: bool) -> None:
     """Of the model's other sentences, the first and the last one of an answer stay."""
-    told = facts.pop(TOLD, [])
-    if told and answered:
-        facts[TOLD] = [told[0], told[-1]] if len(told) > 1 else told
+    sentences = facts.pop(ANSWERS, [])
+    if sentences and answered:
+        facts[ANSWERS] = [sentences[0], sentences[-1]] if len(sentences) > 1 else sentences
 
 
 def _without_failures(facts: Facts, text: str) -> str:
@@ -203,7 +209,7 @@ def _kind(text: str, by_user: bool) -> str:
         return FIGURES
     if _has_name(text):
         return NAMED
-    return SAID if by_user else TOLD
+    return STATEMENTS if by_user else ANSWERS
 
 
 def _has_name(text: str) -> bool:
@@ -282,14 +288,14 @@ SECTIONS: Mapping[str, tuple[str, int]] = {
     FIGURES: ("Figures", 12),
     ASKS: ("Asked for", 10),
     NAMED: ("Named", 4),
-    SAID: ("Said by the user", 4),
+    STATEMENTS: ("Said by the user", 4),
     FAILURES: ("Failed", 4),
     TASKS: ("Tasks", 4),
     CHANGES: ("Changed", 3),
     FILES: ("Files", 2),
     IDS: ("Names and ids", 2),
     COMMANDS: ("Commands", 1),
-    TOLD: ("Said by you", 0),
+    ANSWERS: ("Said by you", 0),
 }
 ORDER = (
     ASKS,
@@ -299,14 +305,14 @@ ORDER = (
     OPEN,
     FIGURES,
     NAMED,
-    SAID,
+    STATEMENTS,
     TASKS,
     FAILURES,
     CHANGES,
     COMMANDS,
     FILES,
     IDS,
-    TOLD,
+    ANSWERS,
 )
 BOTH_ENDS = (RULES,)  # where there are too many, the first and the last ones are shown
 IN_A_ROW = (FILES, IDS)  # names, listed in one line
@@ -355,29 +361,17 @@ def _part(kind: str, lines: Sequence[str]) -> str:
 
 def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, list[str]], dict[str, int]]:
     """The facts that fit, each kind in its own order, and how many of each kind do not."""
-    used: set[str] = set()
-    waiting: dict[str, list[tuple[str, int]]] = {}
-    repeated: dict[str, list[tuple[str, int]]] = {}
-    for kind in SECTIONS:
-        fresh = [line for line in facts.get(kind, ()) if line not in used]
-        used.update(fresh)
-        if kind == ASKS:
-            fresh = fresh[1:] + fresh[:1]  # the first request is what all the work is for, so it counts as the newest
-        costs = [(line, tokens.count(line) + 2) for line in fresh]  # for the dash and the line end
-        newest = _newest_of_alike(kind, fresh)
-        waiting[kind] = [cost for cost in costs if cost[0] in newest]
-        repeated[kind] = [cost for cost in costs if cost[0] not in newest]
+    waiting, repeated = _waiting(facts)
     taken: dict[str, list[str]] = {kind: [] for kind in SECTIONS}
-    left = budget
-    shares = {kind: budget * share // 100 for kind, (_, share) in SECTIONS.items()}
-    left -= _take(waiting[ASKS], taken[ASKS], shares[ASKS])
-    shown = "\n".join(taken[ASKS])
-    for kind in (
-        kind for kind in SECTIONS if kind not in (ASKS, RULES)
-    ):  # rules are shown as such, even if a request contains them
-        waiting[kind] = [cost for cost in waiting[kind] if cost[0] not in shown]
-    for kind in (kind for kind in SECTIONS if kind != ASKS):
-        left -= _take(waiting[kind], taken[kind], min(left, shares[kind]), both_ends=kind in BOTH_ENDS)
+    left = budget - _take(waiting[ASKS], taken[ASKS], budget * SECTIONS[ASKS][1] // 100)
+    requests = "\n".join(taken[ASKS])
+    for kind, (_, share) in SECTIONS.items():
+        if kind not in (ASKS, RULES):  # rules are shown as such, even if a request contains them
+            waiting[kind] = [cost for cost in waiting[kind] if cost[0] not in requests]
+        if kind != ASKS:
+            left -= _take(waiting[kind], taken[kind], min(left, budget * share // 100), both_ends=kind in BOTH_ENDS)
+    present = {line for lines in taken.values() for line in lines}
+    waiting[ASKS] = [cost for cost in waiting[ASKS] if cost[0] not in present]
     for lines in (waiting, repeated):
         for kind in SECTIONS:
             left -= _take(lines[kind], taken[kind], left, both_ends=kind in BOTH_ENDS)
@@ -387,15 +381,34 @@ def _chosen(facts: Mapping[str, Sequence[str]], budget: int) -> tuple[dict[str, 
     return ordered, {kind: count for kind, count in missing.items() if count}
 
 
+def _waiting(facts: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[Cost]], dict[str, list[Cost]]]:
+    """The lines of each kind with their costs, the most important last, and those that a newer one makes needless."""
+    waiting: dict[str, list[Cost]] = {}
+    repeated: dict[str, list[Cost]] = {}
+    used: set[str] = set()
+    for kind in SECTIONS:
+        lines = list(facts.get(kind, ()))
+        if kind == ASKS:
+            lines = lines[1:] + lines[:1]  # the first request is what all the work is for, so it counts as the newest
+        else:
+            lines = [line for line in lines if line not in used]
+            used.update(lines)
+        costs = [(line, tokens.count(line) + 2) for line in lines]  # for the dash and the line end
+        newest = _newest_of_alike(kind, lines)
+        waiting[kind] = [cost for cost in costs if cost[0] in newest]
+        repeated[kind] = [cost for cost in costs if cost[0] not in newest]
+    return waiting, repeated
+
+
 def _newest_of_alike(kind: str, lines: Sequence[str]) -> dict[str, None]:
-    """Of requests that differ in their digits only, the newest; lines of other kinds as they are."""
+    """Of requests that differ in nothing but digits, the newest; lines of other kinds as they are."""
     if kind not in (ASKS, WISHES):
         return dict.fromkeys(lines)
     alike = {_DIGITS.sub("0", line) if len(line) <= ALIKE_CHARS else line: line for line in lines}
     return dict.fromkeys(alike.values())
 
 
-def _take(waiting: list[tuple[str, int]], taken: list[str], room: int, *, both_ends: bool = False) -> int:
+def _take(waiting: list[Cost], taken: list[str], room: int, *, both_ends: bool = False) -> int:
     """Move as many lines as there is room for, the newest first, and return their cost."""
     spent = 0
     while waiting:
@@ -411,8 +424,9 @@ def _take(waiting: list[tuple[str, int]], taken: list[str], room: int, *, both_e
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 ADDENDUM_HEADING = "Also said before:"
-# In the order in which the budget is given out: lines with a cue, names, bare numbers, other words of the user.
-CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS, WISHES, ASKS, SAID)
+# In the order in which the budget is given out: lines with a cue, names, bare numbers, other words of the user. Not
+# requests as a whole: most of them are done.
+CHECKED = (RULES, OPEN, DECISIONS, IDS, FILES, NUMBERS, WISHES, STATEMENTS)
 LABELS = {
     RULES: "rule",
     OPEN: "open",
@@ -421,8 +435,7 @@ LABELS = {
     IDS: "ids",
     FILES: "files",
     NUMBERS: "numbers",
-    ASKS: "asked",
-    SAID: "said",
+    STATEMENTS: "said",
 }
 
 
