@@ -36,7 +36,7 @@ def prompt(name: str) -> str:
 
 
 def guidance(part: str, tools: Sequence[str]) -> str:
-    """One part of the guidance, for those of its tools that are there. A line that begins with a tool's name is for it."""
+    """One part of the guidance, for those of its tools that are there. A line after a tool's name is for that tool."""
     text, _, rest = prompt(f"guidance_{part}").partition("\n\n")
     title, _, body = " ".join(text.split()).partition(": ")
     lines = dict(line.split(": ", 1) for line in rest.splitlines() if line)

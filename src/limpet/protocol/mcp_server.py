@@ -17,7 +17,7 @@ from limpet import __version__
 from limpet import prompts as texts
 from limpet.api import Instructions
 from limpet.catalogue.late import LateModule
-from limpet.catalogue.table import SMALL
+from limpet.catalogue.table import SMALL, guidance
 from limpet.catalogue.table import profile as operations_of
 from limpet.errors import BadInput, LimpetError, NotFound, quoted
 from limpet.memory import handoff
@@ -168,7 +168,8 @@ class Surface:
         self._reader = reader
         self._profile = profile
         self._session = session
-        self._operations = {row.name: row for row in operations_of(profile) if allowed(row.name)}
+        rows = (row for row in operations_of(profile) if not row.own_window)
+        self._operations = {row.name: row for row in rows if allowed(row.name)}
         self._tools: dict[str, Json] = {}  # the answer to tools/list for each revision, built once
 
     def over(self, hold: Limpet, by: str) -> Surface:
@@ -224,11 +225,12 @@ class Surface:
 
     def _instructions(self, params: Json, client: ClientState) -> str:
         if not self._gives_handoff:
-            return self._hold.guidance(self._profile)
+            return guidance(self._operations)
         try:
             session = self._session_of(params, client)
             # Not every client shows them to its model. The first result of a tool carries the handoff again.
-            return self._hold.instructions(self._profile, session, guide=not self._reader).text
+            first = self._hold.instructions(self._profile, session, guide=False).text
+            return "\n\n".join(part for part in (first, "" if self._reader else guidance(self._operations)) if part)
         except LimpetError as problem:
             # A store in trouble must not keep the client from connecting: the agent should read why.
             return problem.message
