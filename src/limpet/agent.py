@@ -18,12 +18,14 @@ from typing import Any, NamedTuple
 
 from limpet import errors, limits
 from limpet.api import Limpet, Session, Tool
+from limpet.catalogue.table import guidance
 from limpet.errors import LimpetError
 from limpet.session import tree
 from limpet.text import tokens
 from limpet.window import window
 from limpet.window.messages import TOOL, Call, Message, Result, system, user
 from limpet.window.plan.controller import Compact, Step, TooBig, Warn
+from limpet.window.sections import CallerSections
 from limpet.window.step import Summarise
 
 COMPLETED, FAILED = tree.COMPLETED, tree.FAILED
@@ -85,6 +87,7 @@ class Agent:
         self.checkpoints = checkpoints  # in the project's journal, at each compaction and at the end
         self.own_tools = tuple(tools)
         self.tools = _all_tools(session, self.own_tools)
+        self.guidance = guidance(tool.name for tool in self.tools if tool not in self.own_tools)
         self.children: dict[str, Child] = {}
         self._messages: list[Message] | None = None
         self._cancelled = threading.Event()
@@ -154,8 +157,13 @@ class Agent:
 
     def _next(self) -> Step:
         prompt = [system(self.system)] if self.system else []
-        messages = [*prompt, *(self._messages or [])]
-        step = self.session.window.next(messages, limit=self.bounds.window, summarise=self.summarise, shorten=True)
+        step = self.session.window.next(
+            [*prompt, *(self._messages or [])],
+            limit=self.bounds.window,
+            given=CallerSections(tools=self.guidance),
+            summarise=self.summarise,
+            shorten=True,
+        )
         if isinstance(step, Compact):
             self._checkpoint(f"The window was compacted after {step.folded} messages.")
         return step
@@ -190,6 +198,8 @@ class Agent:
             raise errors.unknown_operation(name, f"Tools that exist: {', '.join(tool.name for tool in self.tools)}.")
         if name == "wait_for_sessions":
             self._wait(arguments)
+        if tool in self.own_tools:  # Limpet's own take references as they are
+            arguments = self.session.outputs.expanded(arguments)
         answer: Any = tool.handler(arguments)
         if name in ("spawn_session", "fork_session"):
             self._start(answer["id"], arguments, forked=name == "fork_session")

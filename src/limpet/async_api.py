@@ -92,6 +92,7 @@ if TYPE_CHECKING:  # what a type checker knows of the methods; the classes of pa
         read = Awaited(_session.outputs.read)
         read_content = Awaited(_session.outputs.read_content)
         expand = Awaited(_session.outputs.expand)
+        expanded = Awaited(_session.outputs.expanded)
         list = Awaited(_session.outputs.list)
         delete = Awaited(_session.outputs.delete)
         prune = Awaited(_session.outputs.prune)

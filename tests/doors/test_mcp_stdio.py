@@ -366,3 +366,13 @@ def test_a_handoff_that_was_asked_for_is_used_up_by_the_next_call(store: str) ->
             assert server.call("read_handoff")["content"] == "remember the casts"
             if session == "three":
                 server.call("list_notes")
+
+
+def test_what_needs_a_conversation_of_our_own_is_not_offered(store: str) -> None:
+    with Lines(stdio_command(store, "full")) as server:
+        instructions = server.open(MODERN)["instructions"]
+        names = {tool["name"] for tool in server.ask("tools/list")["tools"]}
+        assert "recall" in names
+        for name in ("begin_task", "end_task", "cancel_task", "show_window"):
+            assert name not in names
+            assert name not in instructions

@@ -167,6 +167,42 @@ def test_what_goes_wrong_in_a_tool_is_a_result_and_the_pair_stays_whole(hold: Li
     assert calls == [result.call_id for result in results]
 
 
+def test_guidance_for_its_tools_is_in_every_request(hold: Limpet) -> None:
+    model = Script(call("add_note", content="x"), "done")
+    Agent(hold.session(), model, system="You port parsers.").run("go")
+    assert len(model.requests) == 2
+    for request in model.requests:
+        text = shown(request)
+        for part in ("Notes (add_note", "Notepad (", "Memory (", "Tasks (", "Outputs (", "Recall (recall)"):
+            assert text.count(part) == 1, part
+
+
+def test_a_reference_in_the_arguments_of_an_own_tool_is_the_text_itself(hold: Limpet) -> None:
+    texts: list[Any] = []
+
+    def count(arguments: Mapping[str, Any]) -> str:
+        texts.append(arguments)
+        return "ok"
+
+    tool = Tool("count", "counts", {"type": "object"}, count)
+    data = json.dumps({"rows": [{"name": 'a "quoted" name', "size": n} for n in range(400)]})
+    output = hold.session().outputs.keep("query", data).output
+    assert output is not None
+    uri = f"hold://{output.id}"
+    model = Script(
+        call("count", text=uri, names=[f"{uri}#/rows/3/name", "as it is"], size=f"{uri}#/rows/3/size"),
+        call("scratchpad_read", id=uri, path="/rows/3/name"),
+        call("scratchpad_read", id=f"{uri}#/rows/3/name"),
+        call("count", text="hold://0123456789ab"),
+        "done",
+    )
+    Agent(hold.session(), model, tools=[tool]).run("go")
+    assert texts == [{"text": data, "names": ['a "quoted" name', "as it is"], "size": "3"}]
+    assert "quoted" in last_result(model.requests[2])["content"]
+    assert last_result(model.requests[3]) == last_result(model.requests[2])
+    assert "there is no output" in shown(model.requests[4])
+
+
 def test_a_tool_may_not_take_a_name_of_ours(hold: Limpet) -> None:
     with pytest.raises(errors.BadInput, match="'add_note'"):
         Agent(hold.session(), Script(), tools=[echo()._replace(name="add_note")])
@@ -227,7 +263,7 @@ def test_each_compaction_is_warned_of_once_and_what_was_written_then_survives(ho
 
     model = Script(*[work] * 120, "all done")
     agent = Agent(
-        hold.session(), model, tools=[echo()], system="Keep the rules.", bounds=Limits(window=6_000, steps=130)
+        hold.session(), model, tools=[echo()], system="Keep the rules.", bounds=Limits(window=6_800, steps=130)
     )
     ended = agent.run("Do the long work, and never touch main.py.")
     assert ended.outcome == "completed"

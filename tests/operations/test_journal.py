@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from limpet.journal.document import entries, lint
 from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
 from limpet.text import tokens
+from limpet.window.messages import user
 from operations.conftest import Clock, Opener
 
 SOURCE = "import os\n\n\ndef total(lines):\n    return sum(lines)\n"
@@ -206,7 +208,8 @@ def test_a_debt_becomes_an_issue_where_there_is_bd(
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin" if present else str(tools / "none"))
     words = "-x; rm -rf $HOME `id`\nnext"
     reply = hold.journal.add("debt", words, severity="HIGH", track=True)
-    assert f"| {reply.id} | -x; rm -rf $HOME `id`<br>next | HIGH |" in notes(folder)
+    issue = " (bd-7)" if present else ""  # so that who reads the table finds it
+    assert f"| {reply.id} | -x; rm -rf $HOME `id`<br>next{issue} | HIGH |" in notes(folder)
     if present:
         assert reply.hint == "TD-001 is issue bd-7."
         asked = (tmp_path / "asked").read_text().split("\n")
@@ -404,3 +407,58 @@ def test_a_link_that_is_replaced_while_it_is_followed_is_no_file(
 
     monkeypatch.setattr("os.readlink", replaced)
     assert proof.source(str(tmp_path), "link") is None
+
+
+# --- what a session finds ---------------------------------------------------------------------------------------------
+
+
+def test_level_1_names_the_newest_identifier_and_counts_questions(hold: Limpet, folder: Path, clock: Clock) -> None:
+    hold.journal.init()
+    for name in ("lexer.py", "parser.py"):
+        (folder / name).write_text("x = 1\n")
+        clock.pass_by()
+        hold.journal.add("identifier", name, note=f"the {name[:-3]}")
+    for number in range(3):
+        hold.journal.add("question", f"question {number}?")
+    text = hold.call("recover_notes", {})["text"]
+    assert "parser.py" in text
+    assert "lexer.py" not in text
+    assert "3 questions" in text
+
+
+def test_an_empty_journal_leaves_nothing_in_a_window(hold: Limpet, folder: Path) -> None:
+    hold.journal.init()
+    step = hold.session().window.next([user("go")])
+    assert "Journal" not in "".join(message.text() for message in step.messages)
+    hold.journal.add("task", "Port the parser")
+    step = hold.session("later").window.next([user("go")])
+    assert "Port the parser" in "".join(message.text() for message in step.messages)
+
+
+def test_recovering_a_lost_journal_heals_it_first(hold: Limpet, folder: Path) -> None:
+    with pytest.raises(errors.NotFound):
+        hold.call("recover_notes", {})  # there never was one
+    hold.journal.init()
+    hold.journal.add("task", "Port the parser")
+    before = notes(folder)
+    for spoil in ((folder / "NOTES.md").unlink, lambda: (folder / "NOTES.md").write_text("")):
+        spoil()
+        with suppress(errors.NotFound):
+            assert hold.call("recover_notes", {}, by="person/dashboard")["text"] == ""  # looking writes nothing
+        reply = hold.call("recover_notes", {"level": 1})
+        assert "Port the parser" in reply["text"]
+        assert notes(folder) == before
+
+
+def test_rotation_fills_the_decision_archive(hold: Limpet, folder: Path, clock: Clock) -> None:
+    hold.journal.init()
+    for number in range(14):
+        clock.pass_by()
+        decide(hold, title=f"Decision no. {number:02}")
+    moved = hold.journal.rotate(force=True).decisions
+    assert moved == 4
+    rows = [row.entry.decision for row in entries.archived(scan(notes(folder)))]
+    assert [row[:15] for row in rows] == [f"Decision no. {number:02}" for number in range(4)]
+    assert lint.lint(notes(folder)) == []
+    assert hold.journal.rotate(force=True).decisions == 0
+    assert len(entries.archived(scan(notes(folder)))) == 4

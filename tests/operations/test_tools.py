@@ -267,8 +267,11 @@ def test_hints_are_true(hold: Limpet) -> None:
         ({"write_session_handoff"}, {"Handoff"}),
         (SEED_TASKS, {"Tasks"}),
         ({"recover_notes"}, {"Journal"}),
-        (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad"}),
+        (SEED_NOTES | SEED_NOTEPAD, {"Notes", "Notepad", "Scratchpad"}),
         ({"add_note", "write_memory", "write_session_handoff"}, {"Notes", "Memory", "Handoff"}),
+        ({"scratch_note"}, {"Scratchpad"}),
+        ({"scratchpad_read"}, {"Outputs"}),
+        ({"recall"}, {"Recall"}),
         (set(), set()),
         ({"somebody_elses_tool"}, set()),
     ],
@@ -277,6 +280,19 @@ def test_guidance_is_there_for_the_tools_that_are_there_and_for_no_others(names:
     text = limpet.guidance(names)
     found = {line.split(" (")[0] for line in text.split("\n") if line}
     assert found == present
+
+
+def test_guidance_lists_the_operations_and_teaches_those_that_are_there() -> None:
+    few, all_of_them = limpet.guidance(["add_note", "search_notes"]), limpet.guidance(sorted(SEED_NOTES))
+    assert few.startswith("Notes (add_note, search_notes): ")
+    assert "Search before you investigate" in few
+    assert "with a tag or two by topic" in few
+    for word in ("update", "delete"):
+        assert word not in few.lower()
+        assert word in all_of_them.lower()
+    for name in SEED_NOTES - {"scratch_note"}:
+        assert name in all_of_them.partition(")")[0]
+    assert "Search before" not in limpet.guidance(["add_note"])
 
 
 @pytest.mark.parametrize("name", ["core", "full"])

@@ -97,13 +97,7 @@ class Bridge(Generic[N]):
 
     def expand(self, session: Session, tool: str, arguments: Any) -> Any:
         """Arguments for the caller's own tool, each hold:// reference replaced by the stored text."""
-        if isinstance(arguments, Mapping):
-            return {name: self.expand(session, tool, inner) for name, inner in arguments.items()}
-        if isinstance(arguments, list):
-            return [self.expand(session, tool, inner) for inner in arguments]
-        if isinstance(arguments, str) and arguments.startswith("hold://") and tool not in self.names:
-            return session.outputs.expand(arguments)
-        return arguments
+        return arguments if tool in self.names else session.outputs.expanded(arguments)
 
     async def aexpand(self, session: Session, tool: str, arguments: Any) -> Any:
         """The same without blocking the event loop. Arguments without a reference need no thread."""

@@ -112,6 +112,7 @@ class Operation(NamedTuple):
     destructive: bool = False
     idempotent: bool = False
     with_window: bool = False  # references and folds in a window mention it
+    own_window: bool = False  # needs a conversation that Limpet manages itself, which no MCP server sees
     in_folder: bool = False  # works on files of the project, so it needs the project's folder
     frees: bool = False  # makes room: allowed where a quota is used up
     waits: bool = False  # waits for other sessions

@@ -15,7 +15,8 @@ from limpet.model import KINDS
 
 PROFILES = ("core", "coding", "full", "agent")
 SMALL = ("core", "coding")  # profiles for clients that count every byte
-GUIDANCE = ("notes", "notepad", "memory", "handoff", "tasks", "journal")  # the parts of the guidance, in their order
+# The parts of the guidance, in their order.
+GUIDANCE = ("notes", "notepad", "scratch", "memory", "handoff", "outputs", "recall", "tasks", "journal")
 
 # The profiles of a row. A row without any is in "full", and so in "agent".
 CORE = ("core", "coding", "full", "agent")  # small enough for every call
@@ -149,7 +150,7 @@ ROWS = (
         params=(Param("content"), Param("mode", choices=("replace", "append", "clear", "read"))),
         result={"note_id": "string?", "total_notes": "integer?", "total_tags": "integer?", "status": "string?",
             "content": "string?", "empty": "boolean?", **_DUPLICATE},
-        level=WRITE, commands=("scratch",), destructive=True),
+        level=WRITE, guidance="scratch", commands=("scratch",), destructive=True),
     Operation("read_memory", "memory.memory:read_memory", "memory.memory:memory_json",
         params=(_KEY,), result=_MEMORY,
         level=READ, profiles=NONE, commands=("memory show",), in_session=False),
@@ -172,10 +173,10 @@ ROWS = (
             Param("chars"), Param("bytes"), Param("cursor"),
             Param("tokens", "integer", low=50, high=limits.OUTPUT_READ_MOST)),
         result={"content": "string", "cursor": "string?", "note": "string?"},
-        level=READ, profiles=CODING, commands=("output read",), in_session=False, with_window=True),
+        level=READ, profiles=CODING, guidance="outputs", commands=("output read",), in_session=False, with_window=True),
     Operation("scratchpad_list", "outputs.keep:scratchpad_list", "outputs.keep:list_json",
         params=(_LIMIT,), result={"entries": "array", "stats": "object", "left_out": "integer?"},
-        level=READ, commands=("output list",), in_session=False, with_window=True),
+        level=READ, guidance="outputs", commands=("output list",), in_session=False, with_window=True),
     Operation("delete_output", "outputs.keep:delete_output", "outputs.keep:output_json",
         params=(_ID,), result=_OUTPUT,
         level=WRITE, profiles=NONE, commands=("output delete",), in_session=False, destructive=True, frees=True),
@@ -186,7 +187,7 @@ ROWS = (
         result={"deleted": "integer"},
         level=ADMIN, profiles=NONE, commands=("output clear",), in_session=False, destructive=True, frees=True),
     # --- the journal --------------------------------------------------------------------------------------------------
-    Operation("recover_notes", "journal.recover:recover_notes", "journal.recover:recovered_json",
+    Operation("recover_notes", "journal.write:recover_notes", "journal.recover:recovered_json",
         params=(Param("level", "integer", low=1, high=3), Param("query")),
         result={"level": "integer", "text": "string", "tokens": "integer", "tokenizer": "string", "how": "string"},
         level=READ, guidance="journal", commands=("journal recover",), in_session=False, in_folder=True),
@@ -240,17 +241,17 @@ ROWS = (
             Param("tokens", "integer", low=100, high=limits.OUTPUT_READ_MOST)),
         result={"hits": "array", "hit_count": "integer", "query": "string", "left_out": "integer?",
             "not_searched": "object?", "hint": "string?"},
-        level=READ, profiles=CODING, commands=("recall",), in_session=False, with_window=True),
+        level=READ, profiles=CODING, guidance="recall", commands=("recall",), in_session=False, with_window=True),
     # --- tasks --------------------------------------------------------------------------------------------------------
     Operation("begin_task", "session.tasks:begin_task", "catalogue.operation:fields_json",
         params=(Param("description", required=True),), result={"task_id": "string", "depth": "integer"},
-        level=WRITE, guidance="tasks", commands=("task begin",)),
+        level=WRITE, guidance="tasks", commands=("task begin",), own_window=True),
     Operation("end_task", "session.tasks:end_task", "session.tasks:ended_json",
         params=(Param("summary", required=True),), result=_TASK_ENDED,
-        level=WRITE, guidance="tasks", commands=("task end",), destructive=True),
+        level=WRITE, guidance="tasks", commands=("task end",), own_window=True, destructive=True),
     Operation("cancel_task", "session.tasks:cancel_task", "session.tasks:ended_json",
         params=(Param("reason", required=True),), result=_TASK_ENDED,
-        level=WRITE, guidance="tasks", commands=("task cancel",), destructive=True),
+        level=WRITE, guidance="tasks", commands=("task cancel",), own_window=True, destructive=True),
     Operation("list_tasks", "session.tasks:list_tasks", "session.tasks:tasks_json",
         params=(_LIMIT,), result={"tasks": "array", "left_out": "integer?"},
         level=READ, profiles=NONE, commands=("task list",)),
@@ -261,7 +262,7 @@ ROWS = (
         level=WRITE, commands=("window restore",)),
     Operation("show_window", "window.window:show_window", "window.window:gauge_json",
         result={"limit": "integer", "used": "integer", "percent": "number", "sections": "object", "left_out": "array"},
-        level=READ, commands=("window show",)),
+        level=READ, commands=("window show",), own_window=True),
     Operation("list_folds", "window.window:list_folds", "window.window:folds_json",
         result={"folds": "array", "messages": "integer"},
         level=READ, profiles=NONE, commands=("window folds",)),
@@ -410,8 +411,9 @@ def profile(name: str) -> tuple[Operation, ...]:
 
 def guidance(names: Iterable[str]) -> str:
     """How to use the tools with these names. It mentions no other tool."""
-    parts = {OPERATIONS[name].guidance for name in names if name in OPERATIONS}
-    return "\n".join(prompts.prompt(f"guidance_{part}") for part in GUIDANCE if part in parts)
+    present = set(names)
+    tools = {part: [row.name for row in ROWS if row.guidance == part and row.name in present] for part in GUIDANCE}
+    return "\n".join(prompts.guidance(part, its_tools) for part, its_tools in tools.items() if its_tools)
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from typing import NamedTuple
 
 from limpet.journal.document.entries import Debt
 from limpet.journal.document.markup import one_line
 
 _PRIORITY = {"CRITICAL": "0", "HIGH": "1", "MEDIUM": "2", "LOW": "3"}
 _SECONDS = 10.0
+_ISSUE_CHARS = 60
 _TITLE = 200  # characters of an issue's title
 
 
@@ -19,14 +21,16 @@ def offer(debt: Debt) -> str:
     return f"track: true makes {debt.id} an issue with bd." if shutil.which("bd") else ""
 
 
-def track(root: str, debt: Debt) -> str:
-    """Create an issue for a debt item, and say in a sentence what happened.
+class Tracked(NamedTuple):
+    issue: str  # its id; empty if there is none
+    hint: str  # what happened, in a sentence
 
-    The debt is written already, so a failure of `bd` is not an error.
-    """
+
+def track(root: str, debt: Debt) -> Tracked:
+    """Create an issue for a debt item. The debt is written already, so a failure of `bd` is not an error."""
     command = shutil.which("bd")
     if command is None:
-        return f"{debt.id} is in the journal only: the bd command is not on the PATH."
+        return Tracked("", f"{debt.id} is in the journal only: the bd command is not on the PATH.")
     title = one_line(f"{debt.id}: {debt.description}")[:_TITLE]
     priority = _PRIORITY.get(debt.severity, "2")
     arguments = [command, "create", title, "--type", "task", "--priority", priority, "--labels", "debt", "--json"]
@@ -38,4 +42,6 @@ def track(root: str, debt: Debt) -> str:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         issue = {}
     issue_id = issue.get("id") if isinstance(issue, dict) else None
-    return f"{debt.id} is issue {issue_id}." if issue_id else f"bd made no issue of {debt.id}; it is in the journal."
+    if not isinstance(issue_id, str) or not issue_id.isprintable() or not 0 < len(issue_id) <= _ISSUE_CHARS:
+        return Tracked("", f"bd made no issue of {debt.id}; it is in the journal.")
+    return Tracked(issue_id, f"{debt.id} is issue {issue_id}.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from limpet.catalogue.operation import Caller
-from limpet.journal import clearing, recover, write
+from limpet.journal import clearing, write
 from limpet.journal.check import Linted, Verified, lint_notes, verify_notes
 from limpet.journal.document.recover import Recovered
 
@@ -19,7 +19,7 @@ class ProjectJournal:
 
     def recover(self, level: int = 1, query: str = "") -> Recovered:
         """What to take up: 1 the current state and the last decisions, 2 more or an answer, 3 all of it."""
-        return self._session.do(recover.recover_notes, level=level, query=query)
+        return self._session.do(write.recover_notes, level=level, query=query)
 
     def log_decision(
         self, title: str, decision: str, rationale: str, *, evidence: Sequence[str], scenarios: Sequence[str]

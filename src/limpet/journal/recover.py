@@ -63,10 +63,6 @@ def stamp_of(ctx: Context) -> str:
     return f"{moment(ctx.now):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def recover_notes(ctx: Context, level: int = 1, query: str = "") -> Recovered:
-    return recovered(journal_of(ctx), level, query, moment(ctx.now))
-
-
 def recovered(journal: Journal, level: int, query: str, now: datetime) -> Recovered:
     text = journal.text()
     archive = (files.read(journal.archive) or "") if level == 2 and query else ""

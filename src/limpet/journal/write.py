@@ -32,10 +32,11 @@ from limpet.journal.document.entries import (
 from limpet.journal.document.markup import JournalDocument, clean, one_line, scan
 from limpet.journal.document.merge import MergeConflict
 from limpet.journal.document.quotes import DRIFTED, FRESH, MOVED, digest_of, judge, lines_of
+from limpet.journal.document.recover import Recovered
 from limpet.journal.document.sections import DEBT, template
-from limpet.journal.recover import Journal, journal_of, stamp_of
+from limpet.journal.recover import Journal, journal_of, recovered, stamp_of
 from limpet.memory import handoff
-from limpet.model import FILE, JOURNAL, Draft
+from limpet.model import AGENT, FILE, JOURNAL, Draft, moment
 from limpet.redaction import redact
 from limpet.store import Listing
 
@@ -250,8 +251,18 @@ def _add_debt(ctx: Context, words: str, details: dict[str, Any]) -> Written:
     saved = _write(ctx, change, "update_notes")
     debt = debts[0]
     _keep(ctx, f"{debt.id}: {debt.description} ({debt.severity})", saved.file, "update_notes")
-    hint = beads.track(ctx.root, debt) if details.get("track") else beads.offer(debt)
-    return saved._replace(id=debt.id, hint=hint)
+    if not details.get("track"):
+        return saved._replace(id=debt.id, hint=beads.offer(debt))
+    tracked = beads.track(ctx.root, debt)
+    if tracked.issue:
+        _write(ctx, lambda text: _with_issue(text, debt.id, tracked.issue), "update_notes")
+    return saved._replace(id=debt.id, hint=tracked.hint)
+
+
+def _with_issue(text: str, debt: str, issue: str) -> str:
+    """The journal with the id of an issue behind the description of its debt."""
+    placed = [item for item in entries.debts(scan(text)) if item.entry.id == debt]
+    return edit.set_cells(text, DEBT, {item.start: {1: f"{item.entry.description} ({issue})"} for item in placed})
 
 
 def _add_identifier(ctx: Context, place: str, purpose: str) -> Written:
@@ -375,6 +386,15 @@ def heal_notes(ctx: Context, check: bool = False) -> Healed:
         source, text = "git", committed
     written = False if check else files.revive(journal.place, text)
     return Healed(journal.rules.file, state, source, written)
+
+
+def recover_notes(ctx: Context, level: int = 1, query: str = "") -> Recovered:
+    """What the journal says. For an agent, a journal that was lost is brought back first; looking writes nothing."""
+    if ctx.who == AGENT:
+        healed = heal_notes(ctx, check=True)
+        if healed.source in ("last seen", "git"):
+            heal_notes(ctx)
+    return recovered(journal_of(ctx), level, query, moment(ctx.now))
 
 
 def _committed(journal: Journal) -> str:

@@ -75,6 +75,10 @@ class SessionOutputs:
         """The text behind hold://<id>, hold://<id>#/json/pointer or hold://<id>#lines=a-b."""
         return output_read.expand(self._session.ctx(), uri)
 
+    def expanded(self, arguments: Any) -> Any:
+        """The arguments of a tool, with the text behind each of them that is a reference."""
+        return output_read.expanded(self._session.ctx(), arguments)
+
     def list(self, *, limit: int = limits.NOTES_SHOWN) -> output_keep.OutputList:
         return self._session.do(output_keep.scratchpad_list, limit=limit)
 

@@ -6,6 +6,7 @@ returned without one.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from limpet.text.slices import TextSource
 MATCH_CONTEXT = 2  # lines around a match, unless asked otherwise
 KINDS_OF_READ = ("lines", "chars", "bytes", "path", "rows", "match", "query")
 _RANGES = {"lines": slices.lines, "chars": slices.chars, "bytes": slices.bytes_}  # read without the rest of the text
+SCHEME = "hold://"
 _URI = re.compile(r"hold://([0-9a-f]{12,64})(?:#(.*))?", re.DOTALL)
 
 
@@ -36,6 +38,7 @@ class OutputPart(NamedTuple):
 
 def scratchpad_read(ctx: Context, /, id: str, **how: Any) -> OutputPart:
     """A part of a stored output, by the one kind of read among the arguments; without one, page by page."""
+    id, how = _named(id, how)
     kinds = [name for name in KINDS_OF_READ if how.get(name) is not None]
     if len(kinds) > 1:
         raise errors.one_of("scratchpad_read", kinds)
@@ -45,6 +48,17 @@ def scratchpad_read(ctx: Context, /, id: str, **how: Any) -> OutputPart:
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
     return OutputPart(output, content, cursor, record_read(ctx, output, how, content, note))
+
+
+def _named(id: str, how: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The id and the read of a reference as the window shows it, hold://<id>#…; any other id as it is."""
+    match = _URI.fullmatch(id)
+    if match is None:
+        return id, how
+    part = match[2] or ""
+    if part.startswith("lines="):
+        return match[1], {"lines": part.removeprefix("lines="), **how}
+    return match[1], {"path": part, **how} if part else how
 
 
 def _part(ctx: Context, output: Output, kind: str, how: dict[str, Any]) -> tuple[str, str | None, str]:
@@ -90,9 +104,30 @@ def expand(ctx: Context, uri: str) -> str:
             output = find_output(ctx, id)
             lines = slices.line_range(part.removeprefix("lines="), output.lines)
             return _decoded(ctx.store.outputs.read_lines(ctx.scope, output.id, *lines))
-        return jsonpath.read(full_text(ctx, id), part, limits.OUTPUT_MAX_BYTES).content
+        return _plain(jsonpath.read(full_text(ctx, id), part, limits.OUTPUT_MAX_BYTES).content)
     except slices.BadSlice as problem:
         raise errors.bad_slice(str(problem)) from None
+
+
+def expanded(ctx: Context, arguments: Any) -> Any:
+    """The arguments of a tool, with the text behind each of them that is a reference."""
+    if isinstance(arguments, Mapping):
+        return {name: expanded(ctx, inner) for name, inner in arguments.items()}
+    if isinstance(arguments, list):
+        return [expanded(ctx, inner) for inner in arguments]
+    is_reference = isinstance(arguments, str) and arguments.startswith(SCHEME)
+    return expand(ctx, arguments) if is_reference else arguments
+
+
+def _plain(value: str) -> str:
+    """A JSON string as the text that it stands for; anything else as it is."""
+    if not value.startswith('"'):
+        return value
+    try:
+        text = json.loads(value)
+    except ValueError:
+        return value
+    return text if isinstance(text, str) else value
 
 
 def full_text(ctx: Context, id: str) -> str:

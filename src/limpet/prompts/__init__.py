@@ -5,6 +5,7 @@ A tool's file has its description, an empty line, and one line per parameter: `n
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,6 +33,14 @@ def client(file: str) -> str:
 @lru_cache
 def prompt(name: str) -> str:
     return _read("guidance", name).strip()
+
+
+def guidance(part: str, tools: Sequence[str]) -> str:
+    """One part of the guidance, for those of its tools that are there. A line after a tool's name is for that tool."""
+    text, _, rest = prompt(f"guidance_{part}").partition("\n\n")
+    title, _, body = " ".join(text.split()).partition(": ")
+    lines = dict(line.split(": ", 1) for line in rest.splitlines() if line)
+    return " ".join([f"{title} ({', '.join(tools)}): {body}", *(line for name, line in lines.items() if name in tools)])
 
 
 def _read(folder: str, name: str) -> str:

@@ -17,7 +17,7 @@ from limpet import __version__
 from limpet import prompts as texts
 from limpet.api import Instructions
 from limpet.catalogue.late import LateModule
-from limpet.catalogue.table import SMALL
+from limpet.catalogue.table import SMALL, guidance
 from limpet.catalogue.table import profile as operations_of
 from limpet.errors import BadInput, LimpetError, NotFound, quoted
 from limpet.memory import handoff
@@ -174,7 +174,8 @@ class Surface:
         self._late_project = late_project
         self._profile = profile
         self._session = session
-        self._operations = {row.name: row for row in operations_of(profile) if allowed(row.name)}
+        rows = (row for row in operations_of(profile) if not row.own_window)
+        self._operations = {row.name: row for row in rows if allowed(row.name)}
         self._tools: dict[str, Json] = {}  # the answer to tools/list for each revision, built once
 
     def over(self, hold: Limpet, by: str) -> Surface:
@@ -237,18 +238,20 @@ class Surface:
 
     def _instructions(self, params: Json, client: ClientState) -> str:
         capabilities = params.get("capabilities")
+        guide = guidance(self._operations)
         if self._late_project and isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict):
-            return self._hold.guidance(self._profile)
-        text = self._hold.guidance(self._profile)
+            return guide
+        first = ""
         if self._gives_handoff:
+            guide = "" if self._reader else guide
             try:
                 session = self._session_of(params, client)
                 # Not every client shows them to its model. The first result of a tool carries the handoff again.
-                text = self._hold.instructions(self._profile, session, guide=not self._reader).text
+                first = self._hold.instructions(self._profile, session, guide=False).text
             except LimpetError as problem:
                 # A store in trouble must not keep the client from connecting: the agent should read why.
-                text = problem.message
-        return "\n\n".join(filter(None, (text, self._remark)))
+                first, guide = problem.message, ""
+        return "\n\n".join(filter(None, (first, guide, self._remark)))
 
     def _session_of(self, params: Json, client: ClientState) -> str | None:
         return self._session or session_named_by(params.get("_meta")) or client.session

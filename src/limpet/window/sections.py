@@ -8,7 +8,7 @@ from limpet import errors
 from limpet.catalogue.operation import Context
 from limpet.journal import recover as journal
 from limpet.memory import digest, handoff, memory, skills
-from limpet.model import FILE, Handoff
+from limpet.model import FILE, Handoff, moment
 from limpet.session import notepad, pins, tree
 from limpet.text import tokens
 from limpet.text.safe import quoted
@@ -72,9 +72,10 @@ def read_stable(ctx: Context, line: str | None = None) -> StableSections:
 def _journal(ctx: Context) -> str:
     """The state of the work by the project's journal, if it has a readable one."""
     try:
-        return f"{JOURNAL_HEADING}\n{quoted(journal.recover_notes(ctx).text, FILE)}"
+        text = journal.recovered(journal.journal_of(ctx), 1, "", moment(ctx.now)).text
     except errors.LimpetError:
         return ""
+    return f"{JOURNAL_HEADING}\n{quoted(text, FILE)}" if text.strip() else ""
 
 
 def sections(ctx: Context, stable: StableSections, caller: CallerSections) -> Sections:

@@ -19,6 +19,7 @@ from limpet.catalogue.operation import Context, Json
 from limpet.memory import handoff
 from limpet.model import FOLD, TASK, Draft, Entry, iso
 from limpet.outputs import keep as output_keep
+from limpet.outputs import read as output_read
 from limpet.session.records import TaskRecord
 from limpet.store import Decide
 from limpet.text import tokens
@@ -202,12 +203,10 @@ def run_handler(ctx: Context, call: Call, handlers: Mapping[str, Handler]) -> Re
     def run(arguments: dict[str, Any]) -> str:
         if call.name not in handlers:
             raise errors.unknown_operation(call.name, f"Tools that exist: {', '.join(handlers)}.")
-        text = as_text(handlers[call.name](arguments))
-        return (
-            text
-            if call.name in table.OPERATIONS
-            else output_keep.keep_output(ctx, call.name, text, call.arguments).text
-        )
+        if call.name in table.OPERATIONS:
+            return as_text(handlers[call.name](arguments))
+        text = as_text(handlers[call.name](output_read.expanded(ctx, arguments)))
+        return output_keep.keep_output(ctx, call.name, text, call.arguments).text
 
     return answer_call(call, run)
 

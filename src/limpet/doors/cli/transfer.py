@@ -279,8 +279,8 @@ def _transcript(cli: Invocation, path: str, dry_run: bool, masking: Masking) -> 
     )
     progress.end()
     if not dry_run:
-        asked = (message.text() for message in transcript.messages if message.role == USER)
-        sessions.name_session(cli.hold.context(session, "import", masking), transcript.title or next(asked, ""))
+        requests = (message.text() for message in transcript.messages if message.role == USER)
+        sessions.name_session(cli.hold.context(session, "import", masking), transcript.title or next(requests, ""))
     return {
         "file": os.path.abspath(path),
         "client": transcript.client,

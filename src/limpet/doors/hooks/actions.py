@@ -126,9 +126,10 @@ def _journal(ctx: Context) -> str:
     if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
         return ""
     try:
-        return safe.quoted(recover.at_start(ctx), FILE)
+        text = recover.at_start(ctx)
     except LimpetError:
         return ""
+    return safe.quoted(text, FILE) if text.strip() else ""
 
 
 def work(hook: Hook) -> Outcome:

@@ -44,8 +44,8 @@ def summarise(path: str, budget: int = limits.CHECKPOINT_TOKENS) -> Summary:
     gathered = facts.merge(facts.gather([messages[index] for index in group]) for group in groups(messages))
     text = facts.summarise(gathered, budget) if gathered else ""
     source = TOOL if any(message.results() for message in messages) else AGENT
-    asked = _requests(messages)
-    last, name = asked[-1] if asked else "", end.title or (asked[0] if asked else "")
+    requests = _requests(messages)
+    last, name = (requests or [""])[-1], end.title or (requests or [""])[0]
     worked = any(message.calls() for message in messages)
     return Summary(_shortened(last), text, worked, source, name, end.messages)
 

@@ -52,6 +52,7 @@ DECISIONS_HEAD = "## Decision Log"
 LOG_HEAD = "## Session Continuity Log"
 _LINE_END = re.compile(r"\r?\n\Z")
 _DEBT_ID = re.compile(r"TD-(\d{1,6})")
+Row = Sequence[tuple[tuple[str, ...], str]]  # the names of a column, and the value in it
 
 
 # --- entries as Markdown ----------------------------------------------------------------------------------------------
@@ -139,9 +140,9 @@ def add_log(text: str, entry: LogRow) -> str:
     return _add_row(text, LOG, named, 2)
 
 
-def add_archived(text: str, entry: Archived) -> str:
-    named = [(names, value) for names, value in zip(entries.ARCHIVE_COLUMNS, entry, strict=True)]
-    return _add_row(text, ARCHIVE, named, 1)
+def add_archived(text: str, *decisions: Archived) -> str:
+    rows = [list(zip(entries.ARCHIVE_COLUMNS, entry, strict=True)) for entry in decisions]
+    return _add_rows(text, ARCHIVE, rows, 1) if rows else text
 
 
 def next_debt_id(*texts: str) -> str:
@@ -160,19 +161,24 @@ def add_line(text: str, key: str, block: str) -> str:
     return insert(doc, at, block, apart=not doc.is_hidden(max(0, at - 1)) and at > place.heading.body)
 
 
-def _add_row(text: str, key: str, named: Sequence[tuple[tuple[str, ...], str]], words: int) -> str:
-    """Add a row at the end of the section's table. Values without a column are appended to the main text."""
+def _add_row(text: str, key: str, named: Row, words: int) -> str:
+    return _add_rows(text, key, [named], words)
+
+
+def _add_rows(text: str, key: str, rows: Sequence[Row], words: int) -> str:
+    """Add rows at the end of the section's table. Values without a column are appended to the main text."""
     doc = with_section(scan(text), key)
     place = places(doc)[key]
     table = entries.first_table(doc, place)
-    if table is None or column(table, *named[0][0]) is None:
+    if table is None or column(table, *rows[0][0][0]) is None:
         at = _end_of_text(doc, place.heading.body, place.own_end)
-        block = table_head(BY_KEY[key].columns) + markup.row([value for _, value in named]) + "\n"
-        return insert(doc, at, block, apart=True)
-    return insert(doc, table.end, markup.row(_fitted(table, named, words)) + "\n")
+        lines = [markup.row([value for _, value in named]) + "\n" for named in rows]
+        return insert(doc, at, table_head(BY_KEY[key].columns) + "".join(lines), apart=True)
+    lines = [markup.row(_fitted(table, named, words)) + "\n" for named in rows]
+    return insert(doc, table.end, "".join(lines))
 
 
-def _fitted(table: MarkdownTable, named: Sequence[tuple[tuple[str, ...], str]], words: int) -> list[str]:
+def _fitted(table: MarkdownTable, named: Row, words: int) -> list[str]:
     cells = [""] * len(table.columns)
     homeless = []
     main = column(table, *named[words][0])
@@ -260,6 +266,10 @@ def spliced(text: str, changes: list[tuple[int, int, str]]) -> str:
 # --- rotation: old decisions and log rows move to an archive, so that the journal stays short -------------------------
 
 
+ARCHIVE_ROWS = 50  # of decisions that moved, in the journal itself; the archive's file has all of them
+ARCHIVE_CHARS = 160
+
+
 class Moved(NamedTuple):
     """What moves to the archive, each part exactly as it is in the journal."""
 
@@ -330,13 +340,24 @@ def _decision_blocks(text: str) -> list[str]:
     return [text[heading.start : end] for heading, end in entries.decision_headings(doc)]
 
 
+def _archive_row(decision: Decision) -> Archived:
+    """A decision in one row: what was decided, and why, shortened."""
+    words = markup.one_line(": ".join(part for part in (decision.title, decision.decision) if part))
+    return Archived(decision.at, words[:ARCHIVE_CHARS], markup.one_line(decision.rationale)[:ARCHIVE_CHARS])
+
+
 def without_moved(text: str, moved: Moved, archive: str) -> str:
-    """The journal without the parts that moved, if they are unchanged, and with a link to the archive."""
+    """The journal without the parts that moved, if they are unchanged. Its Decision Archive has a row for each of the
+    newest decisions that moved, and a link to the file with all of them."""
     doc = scan(text)
     gone = {*moved.decisions, *moved.rows}
+    rows = [_archive_row(placed.entry) for placed in entries.decisions(doc) if text[placed.start : placed.end] in gone]
     spans = [(heading.start, end) for heading, end in entries.decision_headings(doc)]
     spans += [(row.start, row.end) for row in entries.log_rows(doc)]
     text = spliced(text, [(start, end, "") for start, end in spans if text[start:end] in gone])
+    text = add_archived(text, *sorted(rows, key=lambda row: row.at)[-ARCHIVE_ROWS:])
+    archived = entries.archived(scan(text))
+    text = spliced(text, [(row.start, row.end, "") for row in archived[: max(0, len(archived) - ARCHIVE_ROWS)]])
     if f"]({archive})" in text:
         return text
     return add_line(text, ARCHIVE, f"- Older decisions and log rows: [{archive}]({archive})\n")

@@ -119,6 +119,9 @@ def _parts(doc: JournalDocument, marks: Mapping[int, str], now: datetime | None)
         _count(sum(not placed.entry.done for placed in entries.goals(doc)), "goal"),
     ]
     parts.append(_Part("Open: ", ", ".join(part for part in open_ones if part), _FIELD_LEAST))
+    if newest := max(entries.identifiers(doc), key=lambda placed: (placed.entry.verified, placed.start), default=None):
+        purpose = f" ({newest.entry.purpose})" if newest.entry.purpose else ""
+        parts.append(_Part("See: ", f"{newest.entry.place}{purpose}", _FIELD_LEAST))
     parts.append(_Part("Checkpoint: ", field(CHECKPOINT), 0))
     return [part for part in parts if part.words]
 
