@@ -19,7 +19,21 @@ from datetime import UTC, datetime
 import apsw
 
 import limpet
-from bench import corpus, dashboard, hooks, journal, keeping, notes, outputs, redaction, start, stdio, survival, writers
+from bench import (
+    corpus,
+    dashboard,
+    hooks,
+    journal,
+    keeping,
+    notes,
+    outputs,
+    redaction,
+    resume,
+    start,
+    stdio,
+    survival,
+    writers,
+)
 from bench.figures import taken
 from bench.measure import OUT, ROOT, Sizes, clear_out
 from bench.page import write
@@ -66,6 +80,7 @@ SUBJECTS: dict[str, Callable[[Sizes], None]] = {
     "keeping": keeping.run,
     "outputs": outputs.run,
     "survival": survival.run,
+    "resume": resume.run,
     "journal": journal.run,
     "redaction": redaction.run,
     "adapters": _adapters,
