@@ -37,6 +37,10 @@ def test_a_history_that_is_processed_is_kept_once(hold: Limpet) -> None:
     asyncio.run(stories.a_trimmed_talk_is_kept_once(PydanticAI, hold, before=[last]))
 
 
+def test_a_warning_takes_no_answer_away(hold: Limpet) -> None:
+    asyncio.run(stories.a_warning_takes_no_answer_away(PydanticAI, hold))
+
+
 def run(agent: PydanticAI, request: Any = "Go.", **given: Any) -> Any:
     return agent.agent.run_sync(request, conversation_id="t", **given)
 

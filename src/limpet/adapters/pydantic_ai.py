@@ -41,7 +41,7 @@ from limpet.window.step import Summarise
 try:
     from pydantic_ai import RunContext, ToolDefinition
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.exceptions import ToolFailed
+    from pydantic_ai.exceptions import RetryModelRequest, ToolFailed
     from pydantic_ai.messages import (
         BinaryContent,
         InstructionPart,
@@ -117,7 +117,12 @@ class LimpetMemory(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        await self._bridge.asent(self._line(ctx), response.usage.input_tokens)
+        bridged = self._line(ctx)
+        await self._bridge.asent(bridged, response.usage.input_tokens)
+        if bridged.warned and not response.tool_calls and not request_context.streaming:
+            # That turn was for saving; the next attempt, after the compaction, answers the request.
+            bridged.request = [response]
+            raise RetryModelRequest
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
@@ -128,7 +133,10 @@ class LimpetMemory(AbstractCapability[Any]):
         parameters = request.model_request_parameters
         own = parameters.instruction_parts or []
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
-        sent = self._bridge.next(bridged, prompt, request.messages, continues=False)
+        # What the model said to a warning is no message of the run, and comes before the attempt that follows.
+        talk = [*request.messages, *(bridged.request if request.attempt > 1 else ())]
+        sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming)
+        bridged.request = []
         origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
         for message, origin in zip(sent.prompt, origins, strict=False):
