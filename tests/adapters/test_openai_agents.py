@@ -393,7 +393,7 @@ def test_arguments_that_are_no_json_are_a_result(hold: Limpet) -> None:
     assert hold.session("t").notes.list() == ()
 
 
-def test_an_agent_that_is_a_tool_has_a_line_of_its_own(hold: Limpet) -> None:
+def test_an_agent_that_is_a_tool_has_a_transcript_of_its_own(hold: Limpet) -> None:
     """It inherits the run's filter. Its talk is neither mixed with the caller's nor stored twice."""
     memory = LimpetSession(hold, "t")
     asks = [Do("expert", {"input": f"Question {number}."}) for number in range(4)]

@@ -188,7 +188,7 @@ def test_pictures_are_counted_and_sent_as_they_are(hold: Limpet) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one capability", "two capabilities"])
-def test_a_sub_agent_in_the_conversation_has_a_line_of_its_own(shared: bool, hold: Limpet) -> None:
+def test_a_sub_agent_in_the_conversation_has_a_transcript_of_its_own(shared: bool, hold: Limpet) -> None:
     """It is run by a tool with the parent's conversation id, so that notes are shared. The talk of each stays whole."""
     turns = 6
     note = Do("add_note", {"content": stories.MARK})

@@ -14,6 +14,8 @@ import limpet
 from limpet import errors
 from limpet.agent import Agent, Limits, Reply
 from limpet.api import Limpet, Tool
+from limpet.model import MESSAGE
+from limpet.store import Listing
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Text, assistant
 from limpet.window.plan.rules import LOST
 
@@ -95,6 +97,38 @@ def test_a_session_that_was_left_goes_on_where_it_was(hold: Limpet) -> None:
     Agent(hold.session("one"), model).run("And again?")
     assert "What is it?" in shown(model.requests[0])
     assert "the answer is 42" in shown(model.requests[0])
+
+
+def test_agents_in_one_process_after_the_other_store_a_session_once(tmp_path: Path) -> None:
+    requests: list[str] = []
+
+    def work(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        """Two calls for each request, then an answer."""
+        number = len(requests)
+        requests.append("")
+        if "[System] Context is approaching" in shown(messages[-1:]) or number % 3 == 2:
+            return assistant(f"Answer {number}: " + "it is so. " * 40)
+        return assistant(
+            f"Call {number}.", Call(f"c{number}", "echo", json.dumps({"text": f"e{number} ", "times": 90}))
+        )
+
+    for process in range(8):
+        with limpet.open(str(tmp_path / "limpet.db"), project="demo", session="one") as hold:
+            agent = Agent(hold.session(), work, tools=[echo()], bounds=Limits(window=4_000))
+            for turn in range(3):
+                agent.run(f"Request {process}.{turn}: " + "please go on with it. " * 30)
+            transcript = hold.store.entries.list(hold.scope, Listing((MESSAGE,), "one", limit=10_000))
+            texts = [entry.content for entry in transcript.entries]
+            assert len(texts) == len(set(texts))
+            assert sum(text.startswith("Request ") for text in texts) == 3 * (process + 1)
+            assert sum(text.startswith(("Answer ", "Call ")) for text in texts) == len(requests)
+    folds = hold_folds(tmp_path)
+    assert folds.count("compact") >= 4
+
+
+def hold_folds(folder: Path) -> list[str]:
+    with limpet.open(str(folder / "limpet.db"), project="demo", session="one") as hold:
+        return [fold["how"] for fold in hold.call("list_folds", {})["folds"]]
 
 
 def test_a_big_result_is_a_reference_that_can_be_read(hold: Limpet) -> None:

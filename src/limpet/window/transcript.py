@@ -143,7 +143,7 @@ class StoredMessage(NamedTuple):
     digest: str  # of the message as the caller sent it, before secrets were masked
     tokens: int
     after: int | None = None  # the position it follows, if that is not the one before it
-    is_masked: bool = False  # it was read from the store, where its secrets are masked
+    is_masked: bool = False  # it was read from the store, where its secrets are masked, or was purged there
 
     @classmethod
     def of(cls, message: Message, tokens: int) -> StoredMessage:
@@ -175,16 +175,18 @@ def messages(ctx: Context, first: int = 0, total: int | None = None) -> list[Sto
     limit = limits.MESSAGES_READ if total is None else max(0, total - first)
     if not limit:
         return []
-    fresh = _newest(ctx, limit)
-    if total is not None and first and (len(fresh) < limit or position_of(fresh[0].key) != first):
-        fresh = _newest(ctx, total)  # an old message was changed since, for example purged
-    return [_stored(entry) for entry in fresh if position_of(entry.key) >= first]
+    fresh = _newest(ctx, first, limit)
+    if total is not None and [position_of(entry.key) for entry in fresh] != [*range(first, total)]:
+        # Others have just added messages, or an old one was changed, for example purged.
+        fresh = _newest(ctx, first, limits.MESSAGES_READ)
+    return [_stored(entry) for entry in fresh]
 
 
-def _newest(ctx: Context, limit: int) -> list[Entry]:
-    """The messages that were written last, in order of their positions."""
+def _newest(ctx: Context, first: int, limit: int) -> list[Entry]:
+    """Of the messages that were written last, those from position `first` on, in order."""
     page = ctx.store.entries.list(ctx.scope, Listing((MESSAGE,), ctx.session, include_done=True, limit=limit))
-    return sorted(page.entries, key=lambda entry: entry.key)
+    entries = sorted(page.entries, key=lambda entry: entry.key)
+    return [entry for entry in entries if position_of(entry.key) >= first]
 
 
 def message_of(entry: Entry) -> Message:
@@ -203,7 +205,7 @@ def origin_of(ctx: Context, sources: Iterable[Message]) -> str:
 
 def _stored(entry: Entry) -> StoredMessage:
     record = MessageRecord.from_json(entry.extra)
-    is_masked = MASK in entry.content or MASK in record.body
+    is_masked = MASK in entry.content or MASK in record.body or PURGED in entry.content
     message = unpack(PackedMessage(entry.content, record.body))
     return StoredMessage(message, record.digest, record.tokens, record.after, is_masked)
 

@@ -37,6 +37,7 @@ from limpet.window.sections import CallerSections, StableSections
 from limpet.window.step import StepInput, StepRunner, Summarise, stored_gauge
 from limpet.window.transcript import WARN, FoldRecord, StoredMessage
 
+FOLLOW_TRIES = 20  # more than loops work in one session at the same moment
 RATIOS = (0.5, 2.5)  # bounds for scaling the estimate to a provider's count; beyond, one of the two is wrong
 
 
@@ -83,8 +84,7 @@ class Window:
         if used is not None:
             self._calibrate(used)
         prompt, talk = split(self._as_stored(messages))
-        self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, talk, exact=exact)
+        self._follow(ctx, talk, exact=exact)
         working = self._working()
         stable = self._stable or sections.read_stable(working)
         limit = limit or ctx.bounds.window.limit
@@ -112,9 +112,7 @@ class Window:
 
     def keep(self, messages: Sequence[Message], *, exact: bool = False) -> None:
         """Store the conversation when a loop ends or pauses; otherwise its last answer waits for the next request."""
-        ctx = self._context()
-        self._conversation.refresh(ctx)
-        self._conversation.reconcile(ctx, split(self._as_stored(messages))[1], exact=exact)
+        self._follow(self._context(), split(self._as_stored(messages))[1], exact=exact)
 
     def add(self, messages: Sequence[Message]) -> None:
         """Append messages to the conversation."""
@@ -142,6 +140,17 @@ class Window:
         ctx = self._context()
         self._conversation.refresh(ctx)
         return stored_gauge(ctx, self._conversation)
+
+    def _follow(self, ctx: Context, talk: Sequence[Message], *, exact: bool) -> None:
+        """Store what is new. If another process has just added messages, look again at what is new."""
+        for attempt in range(1, FOLLOW_TRIES + 1):
+            self._conversation.refresh(ctx)
+            try:
+                self._conversation.reconcile(ctx, talk, exact=exact)
+                break
+            except errors.Conflict:
+                if attempt == FOLLOW_TRIES:
+                    raise
 
     def _as_stored(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The caller's messages with the last repairs undone: the transcript has the originals."""
