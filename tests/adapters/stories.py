@@ -210,6 +210,28 @@ def script_of(words: list[str]) -> list[Say | Do | Callable[[Window], Say | Do]]
     return script
 
 
+async def a_warning_takes_no_answer_away(drive: Driver, hold: Limpet, turns: int = 25) -> None:
+    """A model that is warned, and says so without a call. That turn was for saving; the request is still answered."""
+
+    def model(window: Window) -> Say | Do:
+        if WARNING in window[-1].text:
+            return Say("I have nothing to save.")
+        requests = [shown.text for shown in window if shown.text.startswith("Turn")]
+        return Say(f"Answer to {requests[-1].split('.')[0]}. " + "word " * 150)
+
+    agent: Framework = drive(model, [], hold, limit=LIMIT)
+    for turn in range(turns):
+        answer = await agent.run(f"Turn {turn}. " + "name " * 100, "warned")
+        assert answer.split(".")[0] == f"Answer to Turn {turn}"
+    warned = sum(WARNING in text(window) for window in agent.windows)
+    assert warned >= 2
+    stored = [message.text().split(".")[0] for message in transcript_of(hold, session_of(agent, "warned"))]
+    talk = [words for turn in range(turns) for words in (f"Turn {turn}", f"Answer to Turn {turn}")]
+    assert [words for words in stored if "save" not in words] == talk
+    assert len(stored) <= len(talk) + warned
+    assert max(map(size, agent.windows)) <= LIMIT
+
+
 async def a_tool_that_raised_is_not_the_end(drive: Driver, hold: Limpet) -> None:
     """Some frameworks end the run and keep the call without a result. The talk goes on, and is kept once."""
     turns = 8

@@ -31,6 +31,10 @@ def test_story(story: Any, hold: Limpet) -> None:
     asyncio.run(story(AnthropicSDK, hold))
 
 
+def test_a_warning_takes_no_answer_away(hold: Limpet) -> None:
+    asyncio.run(stories.a_warning_takes_no_answer_away(AnthropicSDK, hold))
+
+
 def client(address: str) -> Anthropic:
     return Anthropic(api_key="none", base_url=address, max_retries=0)
 

@@ -131,7 +131,7 @@ def test_two_users_with_one_session_id_share_nothing(hold: Limpet) -> None:
     assert session_of("app", "a/b", "c") != session_of("app", "a", "b/c")
 
 
-def test_agents_in_a_sequence_have_a_line_each(hold: Limpet) -> None:
+def test_agents_in_a_sequence_have_a_transcript_each(hold: Limpet) -> None:
     turns = 5
     writer = scripted("writer", *(Say(f"Draft {turn}.") for turn in range(turns)))
     critic = scripted(
@@ -155,7 +155,7 @@ def test_agents_in_a_sequence_have_a_line_each(hold: Limpet) -> None:
     assert "The critic was here." in str(model.windows[-1]), "the notepad is the conversation's"
 
 
-def test_agents_side_by_side_have_a_line_each(hold: Limpet) -> None:
+def test_agents_side_by_side_have_a_transcript_each(hold: Limpet) -> None:
     turns = 4
     team = [scripted(f"agent{number}", *(Say(f"{number}-{turn}.") for turn in range(turns))) for number in range(3)]
     runner = runner_of(ParallelAgent(name="team", sub_agents=list(team)), hold)
@@ -168,7 +168,7 @@ def test_agents_side_by_side_have_a_line_each(hold: Limpet) -> None:
     assert stories.folds(hold) == []
 
 
-def test_an_agent_that_is_transferred_to_has_a_line_of_its_own(hold: Limpet) -> None:
+def test_an_agent_that_is_transferred_to_has_a_transcript_of_its_own(hold: Limpet) -> None:
     expert = scripted("expert", *(Say(f"Expert {turn}.") for turn in range(4)))
     root = scripted("root", Do("transfer_to_agent", {"agent_name": "expert"}), sub_agents=[expert])
     runner = runner_of(root, hold)

@@ -180,29 +180,9 @@ def test_the_answer_to_a_warning_does_not_end_the_run(hold: Limpet) -> None:
     assert sum("approaching the token limit" in text(window) for window in chat.windows) == 1
 
 
-def test_a_thread_has_one_answer_for_each_request(hold: Limpet) -> None:
-    """Also where the model was warned and said so: that turn was for saving."""
-    turns = 25
-
-    def model(window: Window) -> Say | Do:
-        if stories.WARNING in window[-1].text:
-            return Say("I have nothing to save.")
-        requests = [shown.text for shown in window if shown.text.startswith("Turn")]
-        return Say(f"Answer to {requests[-1].split('.')[0]}. " + "word " * 150)
-
-    made, chat = agent(model, [], hold, limit=stories.LIMIT)
-    for turn in range(turns):
-        made.invoke(asked(f"Turn {turn}. " + "name " * 100), THREAD)
-    state = made.get_state(THREAD).values
-    said = [message.text.split(".")[0] for message in state["messages"]]
-    expected = [words for turn in range(turns) for words in (f"Turn {turn}", f"Answer to Turn {turn}")]
-    assert said == expected
-    warned = sum(stories.WARNING in text(window) for window in chat.windows)
-    assert warned >= 2
-    stored = [message.text().split(".")[0] for message in stories.transcript_of(hold, "t")]
-    assert [words for words in stored if "save" not in words] == expected
-    assert len(stored) <= len(expected) + warned
-    assert max(map(size, chat.windows)) <= stories.LIMIT
+@pytest.mark.parametrize("drive", [LangChain, LangChainSync])
+def test_a_thread_has_one_answer_for_each_request(drive: Any, hold: Limpet) -> None:
+    asyncio.run(stories.a_warning_takes_no_answer_away(drive, hold))
 
 
 def test_the_system_prompt_keeps_its_blocks(hold: Limpet) -> None:

@@ -16,8 +16,10 @@ from agents import (
     RunState,
     SQLiteSession,
     function_tool,
+    handoff,
     input_guardrail,
 )
+from agents.extensions.handoff_filters import remove_all_tools
 from agents.memory import Session, SessionSettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +72,28 @@ def test_nested_handoffs_keep_what_was_said_once(hold: Limpet) -> None:
         assert stored.count(f"Answer {turn}.") == 1
     assert len(stored) == 4 * turns, "a request, the handoff with its result, and an answer"
     assert len(stories.transcript_of(hold, "t/Expert")) == turns, "the summaries"
+
+
+def test_what_a_handoff_filter_removes_is_not_sent(hold: Limpet) -> None:
+    """The calls before a handoff are left out in the middle of the list. They are kept, once."""
+    turns = 5
+    memory = LimpetSession(hold, "t")
+    steps = [step for turn in range(turns) for step in (Do("fetch", {"number": turn}), Say(f"Answer {turn}."))]
+    model = Scripted(stories.steps(*steps))
+    expert = Agent(name="Expert", model=model, tools=[function_tool(stories.fetch)])
+    to_expert = [Do("transfer_to_expert", {}) for _ in range(turns)]
+    over = handoff(expert, input_filter=remove_all_tools)
+    agent = Agent(name="Main", model=Scripted(stories.steps(*to_expert)), handoffs=[over])
+    for turn in range(turns):
+        run(agent, f"Turn {turn}.", memory)
+    assert sum(shown.role == "tool" for shown in model.windows[-1]) == 1, "its own"
+    assert "Answer 1." in text(model.windows[-1])
+    stored = stories.transcript_of(hold, "t")
+    fetched = [call.arguments for message in stored for call in message.calls() if call.name == "fetch"]
+    assert len(fetched) == len(set(fetched)) == turns
+    assert [message.text() for message in stored if message.text()] == [
+        words for turn in range(turns) for words in (f"Turn {turn}.", f"Answer {turn}.")
+    ]
 
 
 def said(role: str, words: str) -> Any:
@@ -369,7 +393,7 @@ def test_arguments_that_are_no_json_are_a_result(hold: Limpet) -> None:
     assert hold.session("t").notes.list() == ()
 
 
-def test_an_agent_that_is_a_tool_has_a_line_of_its_own(hold: Limpet) -> None:
+def test_an_agent_that_is_a_tool_has_a_transcript_of_its_own(hold: Limpet) -> None:
     """It inherits the run's filter. Its talk is neither mixed with the caller's nor stored twice."""
     memory = LimpetSession(hold, "t")
     asks = [Do("expert", {"input": f"Question {number}."}) for number in range(4)]

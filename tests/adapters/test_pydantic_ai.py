@@ -37,6 +37,10 @@ def test_a_history_that_is_processed_is_kept_once(hold: Limpet) -> None:
     asyncio.run(stories.a_trimmed_talk_is_kept_once(PydanticAI, hold, before=[last]))
 
 
+def test_a_warning_takes_no_answer_away(hold: Limpet) -> None:
+    asyncio.run(stories.a_warning_takes_no_answer_away(PydanticAI, hold))
+
+
 def run(agent: PydanticAI, request: Any = "Go.", **given: Any) -> Any:
     return agent.agent.run_sync(request, conversation_id="t", **given)
 
@@ -184,7 +188,7 @@ def test_pictures_are_counted_and_sent_as_they_are(hold: Limpet) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one capability", "two capabilities"])
-def test_a_sub_agent_in_the_conversation_has_a_line_of_its_own(shared: bool, hold: Limpet) -> None:
+def test_a_sub_agent_in_the_conversation_has_a_transcript_of_its_own(shared: bool, hold: Limpet) -> None:
     """It is run by a tool with the parent's conversation id, so that notes are shared. The talk of each stays whole."""
     turns = 6
     note = Do("add_note", {"content": stories.MARK})

@@ -195,6 +195,24 @@ def test_messages_left_out_in_the_middle_stay(hold: Limpet) -> None:
     assert transcript(hold) == [*spoken, *exchange(9)]
 
 
+def test_a_caller_whose_list_is_exact_gets_no_more_than_that(opened: Opener) -> None:
+    """Left out in front and in the middle, with a text of its own there; the transcript has all of it, once."""
+    hold = opened()
+    window = hold.session().window
+    talk = [message for number in range(6) for message in exchange(number, 3)]
+    window.next(talk)
+    summary = user("A summary of the first three exchanges.")
+    shorter = [summary, *talk[6:8], *talk[10:], user("And now?")]
+    assert history(window.next(shorter, exact=True)) == shorter
+    assert history(opened().session().window.next(shorter, exact=True)) == shorter, "another process as well"
+    window.keep([*shorter, assistant("Done.")], exact=True)
+    again = [user("A newer summary."), *shorter[3:], assistant("Done."), user("Sure?")]
+    assert history(window.next(again, exact=True)) == again
+    assert transcript(hold) == [*talk, user("And now?"), assistant("Done."), user("Sure?")]
+    whole = history(window.next(again))
+    assert [message for message in whole if message in talk] == talk, "without `exact` the rest is shown too"
+
+
 def test_an_edit_is_shown_and_the_original_is_kept(opened: Opener) -> None:
     hold = opened()
     spoken = [message for number in range(6) for message in exchange(number)]

@@ -24,7 +24,7 @@ from limpet.outputs import policy
 from limpet.window import window
 from limpet.window.messages import SYSTEM, Message, user
 from limpet.window.plan.context import is_injected
-from limpet.window.plan.controller import Warn
+from limpet.window.plan.controller import TooBig, Warn
 from limpet.window.sections import CallerSections
 from limpet.window.step import Summarise
 
@@ -69,26 +69,26 @@ class Bridge(Generic[N]):
         # A character has at most four bytes: a text with fewer characters is not big for any tool.
         self.least = -(-policy.least(self.hold.context().bounds.outputs) // 4)
 
-    def session(self, name: str | None = None, line: str = "") -> BridgedSession[N]:
+    def session(self, name: str | None = None, speaker: str = "") -> BridgedSession[N]:
         """The session of a conversation. The last ones used stay open; others are read from the store again.
 
-        `line` names one of several agents that talk in the conversation. Each has a transcript and a window of its own,
+        `speaker` names one of several agents that talk in it. Each has a transcript and a window of its own,
         since each is sent other messages; notes, notepad, pins and outputs are those of the session.
         """
         id = self._fixed or (self.hold.default_session if name is None else session_name(name))
-        key = session_name(f"{id}/{line}") if line else id
+        key = session_name(f"{id}/{speaker}") if speaker else id
         with self._lock:
             bridged = self._open.pop(key, None)
             if bridged is None:
                 session = self.hold.session(id, by=self._by)
-                talk = self._line_window(session, key) if line else session.window
+                talk = self._speaker_window(session, key) if speaker else session.window
                 bridged = BridgedSession(session, talk, NativeMap(self._read))
             self._open[key] = bridged
             while len(self._open) > ADAPTER_SESSIONS:
                 self._open.popitem(last=False)
         return bridged
 
-    def _line_window(self, session: Session, key: str) -> window.Window:
+    def _speaker_window(self, session: Session, key: str) -> window.Window:
         return window.Window(lambda: self.hold.context(key, self._by), working=session.ctx)
 
     def call(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
@@ -150,6 +150,8 @@ class Bridge(Generic[N]):
                 exact=True,
             )
             bridged.warned = isinstance(step, Warn)
+        if isinstance(step, TooBig):
+            log.warning("The request of %s is sent all the same: %s", bridged.session.id, step.advice)
         first = tuple(takewhile(lambda message: message.role == SYSTEM, step.messages))
         rest = step.messages[len(first) :]
         if bridged.warned and not continues:
@@ -186,7 +188,7 @@ class Bridge(Generic[N]):
 
 
 class BridgedSession(Generic[N]):
-    """A session as a framework uses it, or one line of it. One step at a time."""
+    """A session as a framework uses it, or one speaker in it. One step at a time."""
 
     def __init__(self, session: Session, talk: window.Window, native_map: NativeMap[N]) -> None:
         self.session = session

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from limpet import errors
-from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession
+from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, session_name
 from limpet.api import Limpet, Session, Tool
 from limpet.errors import LimpetError
 from limpet.memory import items
@@ -65,7 +65,7 @@ class LimpetPlugin(BasePlugin):
         self.tools = [_LimpetTool(self, tool) for tool in self._bridge.tools]
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
-        bridged = self._line(callback_context)
+        bridged = self._talk(callback_context)
         llm_request.append_tools([tool for tool in self.tools if tool.name not in llm_request.tools_dict])
         bridged.request = list(llm_request.contents)
         own = llm_request.config.system_instruction
@@ -75,7 +75,7 @@ class LimpetPlugin(BasePlugin):
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         if llm_response.partial:
             return
-        bridged = self._line(callback_context)
+        bridged = self._talk(callback_context)
         usage, content = llm_response.usage_metadata, llm_response.content
         await self._bridge.asent(bridged, usage.prompt_token_count if usage else None)
         if content is not None and not any(part.function_call for part in content.parts or ()):
@@ -113,11 +113,11 @@ class LimpetPlugin(BasePlugin):
         session = context.session
         return self._bridge.session(session_of(session.app_name, session.user_id, session.id))
 
-    def _line(self, context: Any) -> BridgedSession[Native]:
-        """The talk of an agent. ADK tells each agent what the others said in other words, so each has its own line."""
+    def _talk(self, context: Any) -> BridgedSession[Native]:
+        """The talk of an agent. ADK tells each agent what the others said in other words, so each has its own."""
         session, agent = context.session, context._invocation_context.agent
-        line = "" if agent is None or agent is agent.root_agent else agent.name
-        return self._bridge.session(session_of(session.app_name, session.user_id, session.id), line)
+        speaker = "" if agent is None or agent is agent.root_agent else agent.name
+        return self._bridge.session(session_of(session.app_name, session.user_id, session.id), speaker)
 
     def _sent(self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
         prompt = [system_message(_prompt_text(own))] if own else []
@@ -133,7 +133,7 @@ class LimpetPlugin(BasePlugin):
 
 def session_of(app: str, user: str, session: str) -> str:
     """The session of an ADK session, which is identified by its app, its user and its id together."""
-    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in (app, user, session))
+    return session_name("/".join(name.replace("%", "%25").replace("/", "%2F") for name in (app, user, session)))
 
 
 class _LimpetTool(BaseTool):

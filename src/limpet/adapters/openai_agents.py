@@ -61,13 +61,13 @@ class LimpetSession(SessionABC):
     ) -> None:
         options = AdapterOptions(profile, limit, summarise)
         self._bridge: Bridge[Items] = Bridge(memory, self._read, options, by="agent/openai-agents")
-        self._main = _Line(self._bridge.session(session_id))
+        self._main = _Talk(self._bridge.session(session_id))
         self._session = self._main.bridged.session
         self.session_id = self._session.id if session_id is None else session_id
         self.session_settings: SessionSettings | None = None
         self._items = _Items(self._bridge.hold, session_name(f"{self._session.id}.items"))
         self._calls: dict[str, Call] = {}
-        self._lines: OrderedDict[str, _Line] = OrderedDict()  # of agents that are tools, the last ones used
+        self._talks: OrderedDict[str, _Talk] = OrderedDict()  # of agents that are tools, the last ones used
         self._tool_agents: dict[int, Any] = {}  # agents that an agent of this conversation has as a tool
         self._run: RunContextWrapper[Any] | None = None  # the current one, where the SDK passes it
 
@@ -92,47 +92,47 @@ class LimpetSession(SessionABC):
 
     def _filtered(self, data: CallModelData[Any]) -> ModelInputData:
         items, own = data.model_data.input, data.model_data.instructions
-        line = self._line(data.agent, items)
-        with line.bridged.lock:
-            if line.request is not None and _count_by_model(items) > _count_by_model(line.request):
-                self._sent(line)
-            line.request = list(items)
-            line.usage_mark = None if line is not self._main or self._run is None else _UsageMark.of(self._run)
+        talk = self._talk_of(data.agent, items)
+        with talk.bridged.lock:
+            if talk.request is not None and _count_by_model(items) > _count_by_model(talk.request):
+                self._sent(talk)
+            talk.request = list(items)
+            talk.usage_mark = None if talk is not self._main or self._run is None else _UsageMark.of(self._run)
             prompt = [system(own)] if own else []
-            sent = self._bridge.next(line.bridged, prompt, _grouped(items), continues=False)
+            sent = self._bridge.next(talk.bridged, prompt, _grouped(items), continues=False)
             written = {
-                id(message): line.written.get(id(message)) or (message, openai_responses.write([message]))
+                id(message): talk.written.get(id(message)) or (message, openai_responses.write([message]))
                 for message in sent.talk
             }
-            line.written = written  # keeps the messages alive, so that no other object gets their ids
+            talk.written = written  # keeps the messages alive, so that no other object gets their ids
         instructions = "\n\n".join(message.text() for message in sent.prompt)
         return ModelInputData([item for _, group in written.values() for item in group], instructions or None)
 
-    def _sent(self, line: _Line) -> None:
-        used = None if line.usage_mark is None else line.usage_mark.used()
-        self._bridge.sent(line.bridged, used)
+    def _sent(self, talk: _Talk) -> None:
+        used = None if talk.usage_mark is None else talk.usage_mark.used()
+        self._bridge.sent(talk.bridged, used)
 
-    def _line(self, agent: Any, items: Sequence[Any]) -> _Line:
+    def _talk_of(self, agent: Any, items: Sequence[Any]) -> _Talk:
         """The conversation, or the talk of an agent that is sent something else: as a tool, it inherits the filter."""
         inner = (getattr(tool, "_agent_instance", None) for tool in agent.tools)
         self._tool_agents.update((id(tool_agent), tool_agent) for tool_agent in inner if tool_agent is not None)
         if id(agent) in self._tool_agents and not self._continues(items):
             # The question tells one call from another, in every process.
             question = json.dumps(items[:1], sort_keys=True, default=str)
-            return self._line_named(f"{agent.name}:{hashlib.sha256(question.encode()).hexdigest()[:12]}")
-        line = self._lines.get(agent.name)
-        if line is not None and line.request and items[:1] == line.request[:1]:
-            return line
+            return self._talk_named(f"{agent.name}:{hashlib.sha256(question.encode()).hexdigest()[:12]}")
+        talk = self._talks.get(agent.name)
+        if talk is not None and talk.request and items[:1] == talk.request[:1]:
+            return talk
         # After a nested handoff the input is a summary of the conversation, another one each time.
         foreign = self._run is not None and self._items.has_none(items)
-        return self._line_named(agent.name) if foreign else self._main
+        return self._talk_named(agent.name) if foreign else self._main
 
-    def _line_named(self, name: str) -> _Line:
-        line = self._lines.pop(name, None) or _Line(self._bridge.session(self._session.id, name))
-        self._lines[name] = line
-        while len(self._lines) > ADAPTER_SESSIONS:
-            self._lines.popitem(last=False)
-        return line
+    def _talk_named(self, name: str) -> _Talk:
+        talk = self._talks.pop(name, None) or _Talk(self._bridge.session(self._session.id, name))
+        self._talks[name] = talk
+        while len(self._talks) > ADAPTER_SESSIONS:
+            self._talks.popitem(last=False)
+        return talk
 
     def _continues(self, items: Sequence[Any]) -> bool:
         """Whether the items go on from the input of the session's run: an agent may be a tool and get a handoff too."""
@@ -185,13 +185,13 @@ class LimpetSession(SessionABC):
 
     def _add(self, items: Sequence[Any]) -> None:
         self._items.add(items)
-        line = self._main
-        with line.bridged.lock:
-            if line.request is not None and _count_by_model(items):
-                self._sent(line)
-                line.request += [item for item in items if item not in line.request]
+        talk = self._main
+        with talk.bridged.lock:
+            if talk.request is not None and _count_by_model(items):
+                self._sent(talk)
+                talk.request += [item for item in items if item not in talk.request]
                 if _by_model(items[-1]):  # no later request will store it
-                    self._bridge.keep(line.bridged, _grouped(line.request))
+                    self._bridge.keep(talk.bridged, _grouped(talk.request))
 
     # --- tools --------------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def _session_of(context: ToolContext[Any], default: LimpetSession) -> LimpetSess
     return session if isinstance(session, LimpetSession) else default
 
 
-class _Line:
+class _Talk:
     """What is known of the last request of a conversation, or of an agent that is called as a tool."""
 
     def __init__(self, bridged: BridgedSession[Items]) -> None:

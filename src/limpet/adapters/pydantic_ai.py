@@ -41,7 +41,7 @@ from limpet.window.step import Summarise
 try:
     from pydantic_ai import RunContext, ToolDefinition
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.exceptions import ToolFailed
+    from pydantic_ai.exceptions import RetryModelRequest, ToolFailed
     from pydantic_ai.messages import (
         BinaryContent,
         InstructionPart,
@@ -74,7 +74,7 @@ class _Calling(NamedTuple):
 
     session: str
     run: str | None
-    line: str  # for the talk of agents that it runs
+    speaker: str  # the name of agents that it runs
 
 
 CALLING: ContextVar[_Calling | None] = ContextVar("limpet_calling", default=None)
@@ -112,23 +112,31 @@ class LimpetMemory(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        return await asyncio.to_thread(self._request, self._line(ctx), request_context)
+        return await asyncio.to_thread(self._request, self._talk(ctx), request_context)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        await self._bridge.asent(self._line(ctx), response.usage.input_tokens)
+        bridged = self._talk(ctx)
+        await self._bridge.asent(bridged, response.usage.input_tokens)
+        if bridged.warned and not response.tool_calls and not request_context.streaming:
+            # That turn was for saving; the next attempt, after the compaction, answers the request.
+            bridged.request = [response]
+            raise RetryModelRequest
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        await asyncio.to_thread(self._bridge.keep, self._line(ctx), result.all_messages())
+        await asyncio.to_thread(self._bridge.keep, self._talk(ctx), result.all_messages())
         return result
 
     def _request(self, bridged: BridgedSession[ModelMessage], request: ModelRequestContext) -> ModelRequestContext:
         parameters = request.model_request_parameters
         own = parameters.instruction_parts or []
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
-        sent = self._bridge.next(bridged, prompt, request.messages, continues=False)
+        # What the model said to a warning is no message of the run, and comes before the attempt that follows.
+        talk = [*request.messages, *(bridged.request if request.attempt > 1 else ())]
+        sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming)
+        bridged.request = []
         origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
         for message, origin in zip(sent.prompt, origins, strict=False):
@@ -198,12 +206,12 @@ class LimpetMemory(AbstractCapability[Any]):
     def _session(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
         return self._bridge.session(ctx.conversation_id)
 
-    def _line(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
-        """The talk of a run. An agent that a tool of the same conversation runs has a line of its own."""
+    def _talk(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
+        """The talk of a run. An agent that a tool of the same conversation runs has one of its own."""
         bridged, calling = self._session(ctx), CALLING.get()
         if calling is None or calling.session != bridged.session.id or calling.run == ctx.run_id:
             return bridged
-        return self._bridge.session(ctx.conversation_id, calling.line)
+        return self._bridge.session(ctx.conversation_id, calling.speaker)
 
 
 def _as_shown(call: ToolCallPart, value: Any) -> str:

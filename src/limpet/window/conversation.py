@@ -56,14 +56,14 @@ class Edit(NamedTuple):
     is_front: bool = False  # it was in front of a list whose beginning the caller left out
 
 
-class Trim(NamedTuple):
-    """What a caller does not hold any more."""
+class LeftOut(NamedTuple):
+    """What a caller does not hold any more, at the beginning of its list or in between."""
 
-    first: int  # the position of the first message that it holds
-    own: tuple[Message, ...]  # what it put before that
+    positions: frozenset[int]
+    added: Mapping[int, tuple[Message, ...]]  # its own messages, by the position after which they are shown
 
 
-NO_TRIM = Trim(0, ())
+NOTHING = LeftOut(frozenset(), {})
 
 
 class Conversation:
@@ -80,7 +80,7 @@ class Conversation:
         self._positions: Line = range(0)  # of the messages on this line
         self._own_edits: dict[str, tuple[Message, ...]] = {}  # by the key of the fold, as the caller has them
         self._caller: list[Message] = []  # the caller's last list, all of which is stored
-        self._trim = NO_TRIM
+        self._left_out = NOTHING
         self._index: PositionIndex | None = None  # built when a caller's list has to be aligned
         self._fold_digests: dict[str, str] = {}  # of the texts of folds
         self._size_cache: dict[str, int] = {}  # by text
@@ -101,20 +101,20 @@ class Conversation:
     def reconcile(self, ctx: Context, messages: Sequence[Message], *, exact: bool = False) -> None:
         """Store what is new among the caller's messages. An empty list means: continue where the session stopped.
 
-        `exact`: the window does not show what the caller left out at the beginning of its list.
+        `exact`: the window does not show what the caller left out of its list.
         """
         if not messages:
             return
         if not exact:
-            self._follow_trim(NO_TRIM)
+            self._leave_out(NOTHING)
         is_newest = self._line.head == len(self._history) - 1  # otherwise what follows may be stored on another line
         if is_newest and _continues(messages, self._messages):
             self.append(ctx, messages[len(self._messages) :])
         elif is_newest and _continues(messages, self._caller):
             self.append(ctx, messages[len(self._caller) :])
         else:
-            trim = self._align(ctx, messages)
-            self._follow_trim(trim if exact else NO_TRIM)
+            left_out = self._align(ctx, messages)
+            self._leave_out(left_out if exact else NOTHING)
         self._caller = list(messages)
 
     def append(self, ctx: Context, messages: Sequence[Message], after: int | None = None) -> None:
@@ -176,12 +176,12 @@ class Conversation:
 
     # --- aligning -----------------------------------------------------------------------------------------------------
 
-    def _follow_trim(self, trim: Trim) -> None:
-        if trim != self._trim:
-            self._trim = trim
+    def _leave_out(self, left_out: LeftOut) -> None:
+        if left_out != self._left_out:
+            self._left_out = left_out
             self._rebuild()
 
-    def _align(self, ctx: Context, messages: Sequence[Message]) -> Trim:
+    def _align(self, ctx: Context, messages: Sequence[Message]) -> LeftOut:
         """Find which of the caller's messages are stored, and store the others: as edits, or at the end."""
         index = self._known()
         pairs = [(message, digest(message)) for message in messages]
@@ -194,14 +194,13 @@ class Conversation:
         reached = max((place.last for place in places if place is not None), default=BEGINNING)
         end = max((at for at, place in enumerate(places) if place is not None), default=-1) + 1
         line = self._positions if reached == self._line.head else line_to(reached, self._line.parents)
-        self._store_edits(ctx, _edits(talk[:end], places, line), pairs, places)
+        edits = _edits(talk[:end], places, line)
+        self._store_edits(ctx, edits, pairs, places)
         if end < len(talk):
             self.append(ctx, talk[end:], reached)
         elif reached != self._line.head:
             self._go_to(ctx, reached)
-        first = next((at for at, place in enumerate(places) if place is not None), 0)
-        begins = places[first] if places else None
-        return NO_TRIM if begins is None or begins.is_fold else Trim(begins.first, tuple(talk[:first]))
+        return _left_out(line, places, edits)
 
     def _known(self) -> PositionIndex:
         if self._index is None:
@@ -329,7 +328,7 @@ class Conversation:
     def with_fold(self, fold: Fold) -> Candidate:
         """The window with one more fold."""
         fold = fold._replace(key=CANDIDATE)
-        items = self._trimmed(view(self._all_messages(), [*self._current_folds(), fold], self._positions))
+        items = self._without_left_out(view(self._all_messages(), [*self._current_folds(), fold], self._positions))
         return Candidate(fold, items, [self.size(item) for item in items])
 
     def with_text(self, candidate: Candidate, text: str) -> Candidate:
@@ -345,16 +344,17 @@ class Conversation:
 
     def _rebuild(self) -> None:
         self.items, self.sizes, self.by_role, self._messages = [], [], {}, []
-        self._extend(self._trimmed(view(self._all_messages(), self._current_folds(), self._positions)))
+        self._extend(self._without_left_out(view(self._all_messages(), self._current_folds(), self._positions)))
 
-    def _trimmed(self, items: list[WindowItem]) -> list[WindowItem]:
-        """Without the messages that the caller has left out at the beginning. Texts of folds stay."""
-        first, own = self._trim
-        if first == 0:
+    def _without_left_out(self, items: list[WindowItem]) -> list[WindowItem]:
+        """Without the messages that the caller has left out. Texts of folds stay."""
+        positions, added = self._left_out
+        if not positions:
             return items
-        place = max(before(self._positions, first), 0)  # of what the caller put before its first message
         return [
-            item for item in items if item.fold or item.first >= first or (item.first == place and item.message in own)
+            item
+            for item in items
+            if item.fold or item.first not in positions or item.message in added.get(item.first, ())
         ]
 
     def _extend(self, items: Sequence[WindowItem]) -> None:
@@ -490,6 +490,19 @@ def _edits(messages: Sequence[Message], places: Sequence[StoredPlace | None], li
             run = []
         bound = place.last
     return edits
+
+
+def _left_out(line: Line, places: Sequence[StoredPlace | None], edits: Sequence[Edit]) -> LeftOut:
+    """What of the line a caller with these places and edits does not hold. A new beginning leaves nothing out."""
+    ranges = [(place.first, place.last) for place in places if place is not None]
+    if not ranges:
+        return NOTHING
+    covered = {
+        position for first, last in (*ranges, *(edit[:2] for edit in edits)) for position in range(first, last + 1)
+    }
+    reached = max(last for _, last in ranges)
+    added = {max(edit.last, 0): edit.messages for edit in edits if edit.last < edit.first}
+    return LeftOut(frozenset(within(line, 0, reached)) - covered, added)
 
 
 def _edits_of(run: Sequence[Message], gap: Sequence[int], after: int, *, is_front: bool) -> list[Edit]:

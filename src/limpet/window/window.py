@@ -79,8 +79,8 @@ class Window:
         `limit` is the model's window in tokens, `used` the provider's count for the last request. An empty list
         continues where the session stopped. `summarise` may write the summaries; facts that it leaves out are added.
         With `shorten`, a message that no window has room for is kept as an output and its preview is sent; without it
-        the answer is `TooBig`. `exact`: what the list left out at its beginning is not shown either; otherwise it may
-        be just the last part.
+        the answer is `TooBig`. `exact`: what the list left out is not shown either; otherwise it may be just the last
+        part.
         """
         ctx = self._context()
         if used is not None:
