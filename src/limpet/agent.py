@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.api import Limpet, Session, Tool
 from limpet.catalogue.table import guidance
 from limpet.errors import LimpetError
+from limpet.record import NamedTuple
 from limpet.session import tree
 from limpet.text import tokens
 from limpet.window import window

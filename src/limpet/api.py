@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from limpet import errors
 from limpet.catalogue.late import LateModule, LatePart, resolve
@@ -18,6 +18,7 @@ from limpet.catalogue.table import SMALL, WITH_WINDOW, find, guidance, operation
 from limpet.memory import handoff
 from limpet.memory.handoff import ROOM as HANDOFF_ROOM
 from limpet.model import DataFolder, Event, Folder, Handoff, Scope, SessionInfo
+from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.settings import Bounds
 from limpet.store import Finding, Progress, Restored, Store, no_progress

@@ -8,7 +8,9 @@ checksum are implemented once for all of them.
 # Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from limpet.redaction import Masking

@@ -14,10 +14,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from limpet import errors, limits
 from limpet.model import DataFolder, Folder
+from limpet.record import NamedTuple
 
 TENANT = "local"
 SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}

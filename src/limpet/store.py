@@ -14,7 +14,7 @@ The second half of the contract is tests/contract, which runs on every store. Ru
 # Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from limpet.model import (
     EMPTY,
@@ -30,6 +30,7 @@ from limpet.model import (
     Tally,
     Tombstone,
 )
+from limpet.record import NamedTuple
 
 # --- entries ----------------------------------------------------------------------------------------------------------
 

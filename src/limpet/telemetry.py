@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from limpet import errors
 from limpet.errors import LimpetError
 from limpet.model import iso
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from limpet.api import Limpet, Run

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from threading import Lock, RLock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from limpet import prompts
 from limpet.api import Limpet, Session, Tool
@@ -21,6 +21,7 @@ from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
 from limpet.outputs import keep as output_keep
 from limpet.outputs import policy
+from limpet.record import NamedTuple
 from limpet.window import window
 from limpet.window.messages import SYSTEM, Message, user
 from limpet.window.plan.context import is_injected

@@ -17,13 +17,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from copy import copy
 from threading import RLock
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from limpet import errors
 from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, log, session_name
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS
+from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.window.formats import openai_responses
 from limpet.window.messages import ASSISTANT, TOOL, Call, Message, Other, Result, Text, system

@@ -15,12 +15,13 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors
 from limpet.adapters.bridge import AdapterOptions, Bridge, BridgedSession, Sent
 from limpet.api import Limpet, Session
 from limpet.errors import LimpetError
+from limpet.record import NamedTuple
 from limpet.window.messages import (
     ASSISTANT,
     SYSTEM,

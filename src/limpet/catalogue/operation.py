@@ -6,11 +6,12 @@ The words that agents read are in prompts/tools/<name>.md.
 # Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from limpet import errors, limits, prompts, settings
 from limpet.catalogue.late import resolve
 from limpet.model import EMPTY, DataFolder, Folder, Scope, Stamp, trusted
+from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.store import Store
 from limpet.text import safe

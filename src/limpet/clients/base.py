@@ -10,9 +10,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from limpet import limits
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from typing import Protocol

@@ -15,10 +15,11 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import limits, prompts
 from limpet.clients.base import HOOK_SECONDS, CodingAgent
+from limpet.record import NamedTuple
 from limpet.text import json_spans
 
 NAME = "limpet"

@@ -21,7 +21,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, prompts
 from limpet.clients.base import CodingAgent
@@ -38,6 +38,7 @@ from limpet.clients.edits import (
     without_edits,
     wrote,
 )
+from limpet.record import NamedTuple
 from limpet.text import json_spans
 from limpet.text.diff import unified
 

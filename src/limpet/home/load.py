@@ -8,7 +8,7 @@ repositories ship such configurations too.
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, settings
 from limpet.home import place as places
@@ -16,6 +16,7 @@ from limpet.home import trust
 from limpet.home.folders import OFF, Home, ProjectFolder, Record
 from limpet.home.place import FOLDER, NAMED, Place
 from limpet.model import Folder
+from limpet.record import NamedTuple
 from limpet.settings import Bounds, Settings, text_value
 
 CONFIG_BYTES = 1 << 20

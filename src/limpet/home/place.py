@@ -9,7 +9,8 @@ not asked, because it runs what a repository's configuration names.
 import os
 import stat
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from limpet.record import NamedTuple
 
 GIT, FOLDER, PERSONAL, NAMED = "git", "folder", "personal", "named"
 OTHER_VERSION_CONTROL = (".hg", ".jj", ".svn")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.outputs.keep import put_outputs, reference
 from limpet.outputs.policy import policy
+from limpet.record import NamedTuple
 from limpet.settings import OutputRules
 from limpet.window import transcript
 from limpet.window.messages import Call, Message, Result, Text

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.model import MEMORY, Draft, Entry
+from limpet.record import NamedTuple
 from limpet.text import safe
 
 Json = Mapping[str, Any]

@@ -11,11 +11,11 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.clients.base import a_text
 from limpet.importers.facts import Fact, Json, Reader, SourceFile, Unread, fact, records, texts_of
+from limpet.record import NamedTuple
 
 SERVER_MEMORY = "server-memory"
 ANTHROPIC_MEMORY = "anthropic-memory"

@@ -12,10 +12,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import clients, limits
 from limpet.clients.base import CodingAgent, a_text
+from limpet.record import NamedTuple
 from limpet.window.formats import anthropic, openai_responses
 from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Call, Media, Message, Part, Result, Text
 

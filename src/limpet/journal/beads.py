@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from typing import NamedTuple
 
 from limpet.journal.document.entries import Debt
 from limpet.journal.document.markup import one_line
+from limpet.record import NamedTuple
 
 _PRIORITY = {"CRITICAL": "0", "HIGH": "1", "MEDIUM": "2", "LOW": "3"}
 _SECONDS = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet import limits
 from limpet.journal import evidence as proof
@@ -16,6 +16,7 @@ from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.quotes import FRESH, MOVED, Verdict
 from limpet.journal.document.sections import IDENTIFIERS
 from limpet.journal.recover import Journal, journal_of, stamp_of
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context, Json

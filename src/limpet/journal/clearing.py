@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet.outputs import keep as output_keep
 from limpet.previews.core import OutputText
 from limpet.previews.preview import detect
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from limpet.catalogue.operation import Context

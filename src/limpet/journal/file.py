@@ -21,7 +21,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.journal import git
@@ -29,6 +28,7 @@ from limpet.journal.document.merge import MergeConflict, merge, origin
 from limpet.journal.git import GitState
 from limpet.journal.log import ABORT, COMMIT, INTENT, SAVE, JournalLog, digest_of
 from limpet.journal.state import OpenFolder, StateFolder, key_of, opened
+from limpet.record import NamedTuple
 
 Change = Callable[[str], str]
 _DISPLACED, _LOCK = "displaced", "lock"

@@ -21,10 +21,10 @@ import re
 import stat
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from limpet import settings
 from limpet.home.place import common_directory, read_small
+from limpet.record import NamedTuple
 
 _SECONDS = 5.0  # a slow repository must not hold up a session
 _REFLOG_BYTES = 8 << 20

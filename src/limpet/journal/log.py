@@ -24,10 +24,11 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.journal.state import OpenFolder
+from limpet.record import NamedTuple
 
 NAME = "log"
 TOOK, SAVE, INTENT, COMMIT, ABORT, KNOWN = b"T", b"S", b"I", b"C", b"A", b"K"

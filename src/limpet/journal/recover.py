@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet import errors, limits
 from limpet.journal import evidence as proof
@@ -17,6 +17,7 @@ from limpet.journal.document.recover import Recovered
 from limpet.journal.file import JournalFile
 from limpet.journal.state import StateFolder
 from limpet.model import DataFolder, moment
+from limpet.record import NamedTuple
 from limpet.settings import JournalRules
 from limpet.text import tokens
 

@@ -13,10 +13,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import NamedTuple
 
 from limpet import errors
 from limpet.model import DataFolder
+from limpet.record import NamedTuple
 
 PROJECT, REPOSITORY = ".limpet", ".git"
 # A folder named .limpet would turn a folder that is no project into one, with notes and memory of its own.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
@@ -37,6 +37,7 @@ from limpet.journal.document.sections import DEBT, template
 from limpet.journal.recover import Journal, journal_of, recovered, stamp_of
 from limpet.memory import handoff
 from limpet.model import AGENT, FILE, JOURNAL, Draft, moment
+from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.store import Listing
 

@@ -7,11 +7,11 @@ model has seen all of it has done work since.
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, trust_json
 from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
+from limpet.record import NamedTuple
 from limpet.store import Decide, Listing
 from limpet.text.safe import as_data, without_blank_ends
 

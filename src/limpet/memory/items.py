@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, storable
 from limpet.memory.memory import memory_key, memory_score
 from limpet.model import MEMORY, Draft, Entry
+from limpet.record import NamedTuple
 from limpet.store import DELETE, Decide, Listing
 from limpet.text import safe
 

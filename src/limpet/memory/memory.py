@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
@@ -13,6 +13,7 @@ from limpet.memory.digest import LOG, activity_log
 from limpet.memory.notes import WrittenNote, add_note, written_json
 from limpet.model import MEMORY, SCRATCHPAD, Digest, Draft, Entry, Memory, as_memory, iso, trusted
 from limpet.recall.duplicates import Twin, twin, twin_json
+from limpet.record import NamedTuple
 from limpet.store import Listing
 from limpet.text.safe import as_data
 from limpet.text.words import fold

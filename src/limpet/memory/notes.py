@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
 from limpet.model import NOTE, Draft, Entry, Note, TagCount, Tally, as_note, iso
 from limpet.recall.duplicates import Twin, twin, twin_json
+from limpet.record import NamedTuple
 from limpet.store import DELETE, Delete, Listing, Words
 from limpet.text.words import fold, words
 

@@ -17,12 +17,12 @@ import re
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, bounded
 from limpet.model import PERSON, Digest, Folder, trusted
 from limpet.outputs import keep as output_keep
+from limpet.record import NamedTuple
 from limpet.session import notepad
 from limpet.text import safe, tokens
 

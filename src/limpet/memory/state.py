@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded
 from limpet.model import STATE, Draft, Entry, iso
+from limpet.record import NamedTuple
 from limpet.store import DELETE, Delete, Listing, to_json
 
 LIST = 'agent_state with action "keys" lists those that exist.'

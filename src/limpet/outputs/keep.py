@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import Output, Tombstone, iso
 from limpet.outputs.policy import policy
 from limpet.outputs.savings import savings
+from limpet.record import NamedTuple
 from limpet.store import OutputStats, Pruned, Savings
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ window gets references earlier, and an empty one sees more of what its tools ret
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from limpet import limits
+from limpet.record import NamedTuple
 from limpet.settings import OutputRules, ToolRule
 
 ALWAYS_BYTES = 1  # the threshold of a tool whose results are always kept: anything but nothing

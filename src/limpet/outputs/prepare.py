@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context
@@ -18,6 +17,7 @@ from limpet.model import Output, OutputDraft, iso
 from limpet.outputs import savings
 from limpet.previews import failures
 from limpet.previews.preview import preview
+from limpet.record import NamedTuple
 from limpet.redaction import Redacted, redact, signs
 from limpet.store import LastResult
 from limpet.text import tokens

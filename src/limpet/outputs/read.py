@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 from limpet import errors, limits
@@ -18,6 +18,7 @@ from limpet.model import Output
 from limpet.outputs import savings
 from limpet.outputs.keep import find_output
 from limpet.recall.ask import ask
+from limpet.record import NamedTuple
 from limpet.store import ReadRecord
 from limpet.text import jsonpath, slices, tokens
 from limpet.text.slices import TextSource

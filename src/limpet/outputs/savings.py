@@ -10,10 +10,9 @@ Tokens are estimates. Of a long text, an evenly spread, fixed sample is counted.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from limpet.catalogue.operation import Context, Json
 from limpet.model import Output
+from limpet.record import NamedTuple
 from limpet.store import CallRecord, Savings
 from limpet.text import tokens
 

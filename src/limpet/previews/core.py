@@ -8,9 +8,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple, overload
+from typing import overload
 
 from limpet.previews.failures import FailureLine, failure_lines
+from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.text.marks import Marks
 from limpet.text.safe import printable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
+from limpet.record import NamedTuple
 from limpet.text.marks import Marks, find_marks
 
 _LONGEST_LOOK = 20_000  # Of a longer line, the surroundings of each candidate are searched.

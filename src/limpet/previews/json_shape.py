@@ -11,11 +11,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from limpet.previews.core import OutputText, Sheet, clip, plural, spread
 from limpet.previews.tables import MOST_ROWS, NESTED, as_number, opaque, profile
+from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.text.safe import printable
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import zip_longest
-from typing import NamedTuple
 
 from limpet.previews.core import OutputText, Sheet, clip, number, plural
+from limpet.record import NamedTuple
 
 _DRAWN = re.compile(r"^(?:[│|` \t\u00a0]{0,200})(?:├|└|\|--|`--|\+--)[─-]{0,4}\s?(.{1,300})$")
 _LONG = re.compile(r"^[-dlbcps][-rwxsStT]{9}[.+@]?\s+\d{1,7}\s+\S{1,60}\s+\S{1,60}\s+(\d{1,15})\s+(.{1,400})$")

@@ -11,9 +11,9 @@ import re
 import warnings
 from collections import Counter
 from html import unescape
-from typing import NamedTuple
 
 from limpet.previews.core import OutputText, Sheet, clip, plural
+from limpet.record import NamedTuple
 
 _MOST_PARSED = 400_000  # Characters of Python that are parsed; of longer files the patterns below tell enough.
 _DEFINITION = re.compile(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from limpet.previews import json_shape, listings, outlines, runs, tables
 from limpet.previews.core import OutputText, Preview, Sheet, clip, plural, spread
 from limpet.previews.failures import excerpt
+from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.text.marks import Marks
 from limpet.text.safe import printable

@@ -6,9 +6,9 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from limpet.previews.core import OutputText, Sheet, clip, number, plural, spread
+from limpet.record import NamedTuple
 
 MOST_ROWS = 2_000  # Rows that are profiled; of more, evenly chosen ones.
 _NUMBER = re.compile(r"[-+]?\d{1,18}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,3})?")

@@ -7,7 +7,8 @@ A tool's file has its description, an empty line, and one line per parameter: `n
 import os
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+
+from limpet.record import NamedTuple
 
 _FOLDER = os.path.dirname(__file__)
 

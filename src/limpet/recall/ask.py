@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from heapq import nlargest
 from itertools import pairwise
 from math import log
-from typing import NamedTuple
 
 from limpet.recall.question import ABBREVIATION, SUBWORD, Term, folded, phrases, synonyms, term_stem, terms
 from limpet.recall.units import Units
+from limpet.record import NamedTuple
 from limpet.text import words
 
 _COMMON = 20_000  # units; a term in more of them is not searched to its end

@@ -15,11 +15,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from math import ceil
-from typing import NamedTuple
 
 from limpet import limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import MEMORY, Entry
+from limpet.record import NamedTuple
 from limpet.store import Listing, Words
 from limpet.text import words as analyse
 

@@ -11,9 +11,9 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import NamedTuple
 
 from limpet.model import milliseconds, moment
+from limpet.record import NamedTuple
 from limpet.text import words as analyse
 
 MOST_WORDS = 40  # different words of a question that are searched; the first ones are taken

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
 from math import log, log1p, sqrt
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from limpet.model import MESSAGE, NOTE
 from limpet.recall.question import STOP, Question, dated
+from limpet.record import NamedTuple
 from limpet.store import SOMEWHERE, Candidates, Document, Positions
 from limpet.text import words as analyse
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, a_name, bounded
@@ -37,6 +37,7 @@ from limpet.recall import embeddings, question, rank
 from limpet.recall.duplicates import first_of_each
 from limpet.recall.question import Question
 from limpet.recall.rank import Scored
+from limpet.record import NamedTuple
 from limpet.store import CandidateQuery, Candidates, Document
 from limpet.text import tokens
 from limpet.text import words as analyse

@@ -13,8 +13,9 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from limpet.record import NamedTuple
 from limpet.redaction.hints import may_hold
 
 if TYPE_CHECKING:

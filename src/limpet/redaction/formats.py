@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
 
+from limpet.record import NamedTuple
 from limpet.redaction.values import Span, late, mixed
 
 _ALNUM = "[A-Za-z0-9]"

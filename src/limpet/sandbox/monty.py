@@ -11,9 +11,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from limpet import errors, limits
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     import pydantic_monty as monty

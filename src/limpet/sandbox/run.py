@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits, settings
 from limpet.catalogue.late import resolve
@@ -17,6 +17,7 @@ from limpet.catalogue.table import OPERATIONS
 from limpet.model import TOOL, Output, lowest
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
+from limpet.record import NamedTuple
 from limpet.sandbox import monty
 from limpet.session import notepad
 from limpet.store import to_json

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from limpet import limits, prompts
 from limpet.catalogue.operation import Context
 from limpet.memory import handoff
 from limpet.model import SESSION, Handoff, moment
+from limpet.record import NamedTuple
 from limpet.session import hook_state, notepad
 from limpet.text.safe import as_data
 

@@ -7,11 +7,12 @@ its agents. An `EditableText` describes either of them.
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Caller, Context, Json, bounded, trust_json
 from limpet.model import NOTEPAD, SYSTEM_PROMPT, Draft, Entry, Notepad, Version, iso, lowest, moment
+from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
 from limpet.store import EventQuery
 from limpet.text import tokens

@@ -5,11 +5,10 @@ rule. Pinned memory is included too, in every session of the project.
 """
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
-from typing import NamedTuple
-
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import MEMORY, PIN, Draft, Entry, iso, trusted
+from limpet.record import NamedTuple
 from limpet.store import Listing
 
 HEADING = "## Pinned"

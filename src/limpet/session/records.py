@@ -5,11 +5,12 @@ The JSON keys are part of the stored format. Keys that a record does not name ar
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.model import EMPTY, TASK, Entry
+from limpet.record import NamedTuple
 from limpet.store import Listing
 
 OPEN, ENDED, CANCELLED = "open", "ended", "cancelled"

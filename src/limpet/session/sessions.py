@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import NOTE, SESSION, Draft, Entry, SessionInfo, as_session, iso
+from limpet.record import NamedTuple
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.store import Listing

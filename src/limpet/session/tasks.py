@@ -6,11 +6,10 @@ A task stores the position at which it began. When it ends, everything since the
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import TASK, Draft, Entry, iso, lowest
+from limpet.record import NamedTuple
 from limpet.session.records import CANCELLED, ENDED, OPEN, TaskRecord, open_tasks
 from limpet.store import Listing
 from limpet.text import safe

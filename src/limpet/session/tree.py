@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import EMPTY, NOTE, SESSION, Draft, Entry
 from limpet.outputs import keep as output_keep
+from limpet.record import NamedTuple
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
 from limpet.text.safe import as_data

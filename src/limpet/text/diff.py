@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from heapq import nlargest
 from itertools import accumulate
-from typing import NamedTuple
+
+from limpet.record import NamedTuple
 
 
 class SmallChange(NamedTuple):

@@ -12,7 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from limpet.record import NamedTuple
 
 Plan = Mapping[str, Any]  # the members to enter, each with a plan of its own or None; EACH means the items of a list
 EACH = "[]"

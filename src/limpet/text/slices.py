@@ -12,9 +12,10 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
+from limpet.record import NamedTuple
 from limpet.text import tokens
 
 _SPEC = re.compile(r"\s*(?:(\d{1,12})\s*(-)?\s*(\d{1,12})?|-\s*(\d{1,12}))\s*")

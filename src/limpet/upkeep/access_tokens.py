@@ -20,11 +20,12 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Json, a_name, storable
 from limpet.model import ACCESS, AGENT, EMPTY, PERSON, Draft, Entry, Event, Scope, Stamp, iso
+from limpet.record import NamedTuple
 from limpet.store import DELETE, Decide, EventQuery, Listing, Store
 
 HOME = Scope(limits.OWN_TENANT, "tokens")

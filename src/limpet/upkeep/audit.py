@@ -7,12 +7,12 @@ by its kind and not quoted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json
 from limpet.model import HANDOFF, MEMORY, NOTE, OUTPUT, PIN, STATE, Entry, iso
 from limpet.recall import duplicates
+from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.store import entry_from
 

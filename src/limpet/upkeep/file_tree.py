@@ -13,7 +13,6 @@ with its limits and its event, so that history and undo cover it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, bounded, storable
@@ -22,6 +21,7 @@ from limpet.memory import handoff, items, memory, notes
 from limpet.model import HANDOFF, MEMORY, NOTE, NOTEPAD, OUTPUT, Draft, Entry, Output, Stamp
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
+from limpet.record import NamedTuple
 from limpet.session import notepad
 from limpet.store import DELETE, Decide, Delete, Listing
 from limpet.text import tokens

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet import errors, limits
 from limpet.catalogue.late import LateModule
 from limpet.catalogue.operation import Context, Json
 from limpet.model import FOLD, HANDOFF, JOURNAL, SESSION, Draft, Entry, Event, iso
+from limpet.record import NamedTuple
 from limpet.redaction import VERBATIM
 from limpet.store import DELETE, Decide, Delete, EventQuery
 

@@ -6,13 +6,12 @@ an output that a person reads does not count as read back, because it entered no
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from limpet import errors, limits
 from limpet.catalogue.operation import Context
 from limpet.model import HANDOFF, MEMORY, MESSAGE, NOTE, SESSION, Entry, Event, Output
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
+from limpet.record import NamedTuple
 from limpet.store import EventQuery, Listing
 from limpet.text import slices
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from limpet import limits
 from limpet.catalogue.operation import Context, Json, a_name
@@ -46,6 +46,7 @@ from limpet.model import (
     iso,
 )
 from limpet.recall.recall import moment_of
+from limpet.record import NamedTuple
 from limpet.session.records import SessionRecord
 from limpet.store import DELETE, Decide, Delete, EventQuery, Listing, entry_from
 from limpet.window.transcript import PURGED, blanked, message_of, position_of

@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, a_name
 from limpet.model import SEALS, Draft, Entry, iso
+from limpet.record import NamedTuple
 from limpet.redaction import redact
 from limpet.store import Listing
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
-from typing import NamedTuple
 
 from limpet.catalogue.operation import Context
 from limpet.model import FOLD, TASK, Draft, Entry
+from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.session.records import TaskRecord
 from limpet.window import transcript

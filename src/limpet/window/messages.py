@@ -8,9 +8,10 @@ the provider's format has in addition, so that converting there and back changes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet.model import EMPTY
+from limpet.record import NamedTuple
 
 SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
 

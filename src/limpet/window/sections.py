@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from limpet import errors
 from limpet.catalogue.operation import Context
 from limpet.journal import recover as journal
 from limpet.memory import digest, handoff, memory, skills
 from limpet.model import FILE, Handoff, moment
+from limpet.record import NamedTuple
 from limpet.session import notepad, pins, tree
 from limpet.text import tokens
 from limpet.text.safe import quoted

@@ -7,11 +7,11 @@ process dies in between, the next one finds either the old window or the new one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from limpet import errors, limits, prompts
 from limpet.catalogue.operation import Context
 from limpet.outputs import keep as output_keep
+from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.session import records
 from limpet.text import safe, tokens

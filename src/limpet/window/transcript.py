@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
+from limpet.record import NamedTuple
 from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
 from limpet.store import Listing, to_json

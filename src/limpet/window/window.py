@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue import table
@@ -20,6 +20,7 @@ from limpet.memory import handoff
 from limpet.model import FOLD, TASK, Draft, Entry, iso
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
+from limpet.record import NamedTuple
 from limpet.session.records import TaskRecord
 from limpet.store import Decide
 from limpet.text import tokens

@@ -10,12 +10,13 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import wiring
 from limpet.api import Limpet
 from limpet.doors.cli.render import Screen
 from limpet.doors.cli.run import Invocation
+from limpet.record import NamedTuple
 from limpet.text import tokens
 
 BEGIN_MS = 1_772_445_600_000  # 2026-03-02 10:00 UTC; a clock of its own makes the story the same every time

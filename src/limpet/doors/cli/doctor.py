@@ -13,7 +13,7 @@ import time
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from limpet import __version__, errors, limits, settings
@@ -26,6 +26,7 @@ from limpet.home.lasting import warnings
 from limpet.home.load import load
 from limpet.home.place import locate, read_small
 from limpet.model import milliseconds
+from limpet.record import NamedTuple
 from limpet.settings import Bounds, OutputRules, WindowRules
 from limpet.stores.sqlite.database import SCHEMA
 

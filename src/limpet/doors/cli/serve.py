@@ -9,7 +9,7 @@ import signal
 import sys
 import webbrowser
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, telemetry, wiring
 from limpet.api import wall_clock
@@ -19,6 +19,7 @@ from limpet.doors.cli.commands import Misuse
 from limpet.doors.cli.commands.connect import DEFAULT_PROFILE, PORT
 from limpet.doors.cli.render import shown_place
 from limpet.doors.cli.run import Invocation
+from limpet.record import NamedTuple
 
 try:
     from limpet.doors.dashboard.sign_in import Marks

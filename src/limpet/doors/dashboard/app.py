@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
 
 import anyio
@@ -27,6 +27,7 @@ from limpet.doors.dashboard.view import DrawnPage, View
 from limpet.doors.http import refusals
 from limpet.doors.http.principal import ANY_PROJECT
 from limpet.errors import LimpetError
+from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.upkeep import paging
 

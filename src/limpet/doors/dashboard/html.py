@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
-from typing import NamedTuple, Union
+from typing import Union
 from urllib.parse import quote, urlencode
 
+from limpet.record import NamedTuple
 from limpet.text import safe
 
 VOID = frozenset(("br", "hr", "img", "input", "link", "meta"))

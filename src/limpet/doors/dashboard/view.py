@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from limpet.catalogue.table import find
 from limpet.doors.dashboard.html import Html, Value, address
 from limpet.doors.http import policy
+from limpet.record import NamedTuple
 from limpet.redaction import Masking
 
 if TYPE_CHECKING:

@@ -1,8 +1,6 @@
 """A summary of a conversation from the agent's own transcript, made without a model, for a compaction or an end."""
 
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
-from typing import NamedTuple
-
 from limpet import limits
 from limpet.catalogue.operation import Context
 from limpet.errors import LimpetError
@@ -10,6 +8,7 @@ from limpet.importers import transcripts
 from limpet.journal.recover import open_blockers
 from limpet.memory import handoff
 from limpet.model import AGENT, FILE, TOOL, lowest
+from limpet.record import NamedTuple
 from limpet.redaction import Masking
 from limpet.session import notepad
 from limpet.window.messages import USER, Message, user

@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet import limits
 from limpet.clients.base import HookAnswer, HookEvent
@@ -17,6 +17,7 @@ from limpet.errors import LimpetError
 from limpet.home.folders import Home, write_private
 from limpet.home.place import read_small
 from limpet.outputs.policy import matches, policy
+from limpet.record import NamedTuple
 from limpet.settings import data_folder
 
 if TYPE_CHECKING:

@@ -20,13 +20,14 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from limpet import errors
 from limpet.doors.http import policy, refusals
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
@@ -23,6 +23,7 @@ from limpet import limits
 from limpet.doors.http.principal import LEVELS, Principal
 from limpet.errors import LimpetError
 from limpet.model import PERSON
+from limpet.record import NamedTuple
 from limpet.upkeep import access_tokens
 
 if TYPE_CHECKING:

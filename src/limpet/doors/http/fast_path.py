@@ -12,9 +12,10 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet.protocol import jsonrpc
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from starlette.requests import Request

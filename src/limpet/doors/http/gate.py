@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from starlette.requests import ClientDisconnect, Request
@@ -21,6 +21,7 @@ from limpet.doors.http.principal import Level, Principal
 from limpet.errors import LimpetError, StoreProblem
 from limpet.model import AGENT, PERSON
 from limpet.protocol import jsonrpc
+from limpet.record import NamedTuple
 from limpet.upkeep.access_tokens import project_name
 
 if TYPE_CHECKING:

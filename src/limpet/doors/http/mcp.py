@@ -21,7 +21,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import anyio
@@ -36,6 +36,7 @@ from limpet.doors.http.principal import Level
 from limpet.errors import LimpetError
 from limpet.protocol import jsonrpc
 from limpet.protocol.mcp_server import ClientState, Surface, finished
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus

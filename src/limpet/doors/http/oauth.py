@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -23,6 +23,7 @@ from limpet import errors
 from limpet.doors.http.principal import LEVELS, Level, Principal
 from limpet.errors import BadInput
 from limpet.model import PERSON
+from limpet.record import NamedTuple
 from limpet.settings import ServerRules
 from limpet.upkeep import access_tokens
 

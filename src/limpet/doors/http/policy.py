@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
 
 from limpet.catalogue import table
 from limpet.doors.http.principal import LEVELS, Level
+from limpet.record import NamedTuple
 
 PUBLIC, READ, WRITE, ADMIN = Level
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+
+from limpet.record import NamedTuple
 
 ANY_PROJECT = "*"  # as a project of a principal: every project of their tenant
 

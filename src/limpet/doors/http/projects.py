@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limpet.model import Scope
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from limpet.api import Limpet

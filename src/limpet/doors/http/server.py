@@ -13,7 +13,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -34,6 +34,7 @@ from limpet.doors.http.principal import Level, Principal
 from limpet.doors.http.projects import Projects
 from limpet.errors import bad_setting
 from limpet.protocol.mcp_server import Surface
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from starlette.requests import Request

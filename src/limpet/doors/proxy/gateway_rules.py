@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet.protocol.jsonrpc import Json, dumps
+from limpet.record import NamedTuple
 from limpet.text.json_spans import Node, edited, scan_planned
 
 SEPARATOR = "__"  # between the name of a server and the name of its tool

@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from limpet import errors, settings
 from limpet.catalogue.late import LateModule
@@ -29,6 +29,7 @@ from limpet.doors.proxy import http_rules, rewrite, upstream
 from limpet.doors.proxy.gateway_rules import Kind
 from limpet.doors.proxy.upstream import Pipe, queued, say
 from limpet.protocol.jsonrpc import Json, encode
+from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
     from limpet.doors.proxy import upstream_http

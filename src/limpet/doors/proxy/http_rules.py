@@ -6,11 +6,12 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from limpet import errors
 from limpet.doors.proxy import bounds, rewrite
+from limpet.record import NamedTuple
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"  # in `_meta`, from 2026-07-28 on
 VERSION_HEADER_SINCE = "2025-06-18"  # earlier revisions have no header for the revision

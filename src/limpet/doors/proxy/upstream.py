@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from limpet import errors, settings
 from limpet.doors.proxy import bounds
+from limpet.record import NamedTuple
 
 LINGER_SECONDS = 60.0  # to wait for answers after the client has closed its end and still reads
 SILENT_SECONDS = 5.0  # … without hearing anything: a call that hangs must not keep the proxy

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import __version__
 from limpet.doors.proxy import bounds, rewrite
@@ -36,6 +36,7 @@ from limpet.doors.proxy.upstream import (
     until_client_leaves,
 )
 from limpet.protocol.jsonrpc import RpcError, encode, error
+from limpet.record import NamedTuple
 
 CONNECT_SECONDS = 20.0  # until a server accepts the connection; an answer may take any time
 NOTICE_SECONDS = 10.0  # until a server accepts a notification; the next message waits for that

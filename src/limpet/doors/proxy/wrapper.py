@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from queue import SimpleQueue
-from typing import NamedTuple
 
 from limpet import errors
 from limpet.doors.proxy import bounds, rewrite
@@ -28,6 +27,7 @@ from limpet.doors.proxy.backend import Backend
 from limpet.doors.proxy.tool_pinning import ToolPinning
 from limpet.doors.proxy.upstream import UPSTREAM_ENDED, Events, Link, Pipe, Workers, complain, lines, say, widen
 from limpet.protocol.jsonrpc import Json, RpcError, dumps, encode, error, result
+from limpet.record import NamedTuple
 from limpet.text.json_spans import Edit, edited
 
 KEEP_SECONDS = 10.0  # keeping a result may take so long before the original goes through instead

@@ -8,7 +8,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from limpet.journal.document import entries, markup
 from limpet.journal.document.entries import (
@@ -42,6 +41,7 @@ from limpet.journal.document.sections import (
     table_head,
     with_section,
 )
+from limpet.record import NamedTuple
 
 Change = Callable[[str], str]
 TASK = ("Current Task", "current bead", "active task")

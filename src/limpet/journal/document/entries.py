@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from limpet.journal.document import markup
 from limpet.journal.document.markup import Cell, Heading, JournalDocument, Line, clean, unescape
@@ -27,6 +27,7 @@ from limpet.journal.document.sections import (
     normal,
     places,
 )
+from limpet.record import NamedTuple
 
 ROOT = "${PROJECT_ROOT}/"
 T = TypeVar("T")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from limpet import limits
 from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import ROOT, Decision, Placed, Ref, rooted
 from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.sections import BY_KEY, DEBT, IDENTIFIERS, SECTIONS, key_of, places, with_section
+from limpet.record import NamedTuple
 
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)")
 _DEBT_ID = re.compile(r"TD-\d{3,}")

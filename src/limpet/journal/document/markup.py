@@ -14,7 +14,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+
+from limpet.record import NamedTuple
 
 BOM = "\ufeff"
 _LINE = (

@@ -11,9 +11,9 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
-from typing import NamedTuple
 
 from limpet.journal.document.markup import scan
+from limpet.record import NamedTuple
 
 THEIRS = "<<<<<<< changed by hand"
 BETWEEN = "======="

@@ -6,9 +6,8 @@ file inside the project.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from limpet.journal.document.entries import Ref
+from limpet.record import NamedTuple
 
 FRESH, MOVED, DRIFTED, GONE = "fresh", "moved", "drifted", "gone"
 

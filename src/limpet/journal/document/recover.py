@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from limpet import limits
 from limpet.journal.document import entries
 from limpet.journal.document.edit import CHECKPOINT, STATE, TASK
 from limpet.journal.document.markup import JournalDocument, scan
 from limpet.journal.document.sections import normal
+from limpet.record import NamedTuple
 from limpet.text import tokens
 
 LAST = 3  # decisions that level 1 always holds

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet.journal.document import entries
 from limpet.journal.document.edit import spliced
 from limpet.journal.document.markup import JournalDocument, one_line, scan, unescape
+from limpet.record import NamedTuple
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
 _BULLET = re.compile(r"\s*[-*+]\s+(?:\[RESOLVED\]\s+|\[[ xX]\]\s+)?")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from limpet.journal.document.markup import BOM, Heading, JournalDocument, scan
+from limpet.record import NamedTuple
 
 CONTINUITY = "continuity"
 CONTEXT = "context"

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -27,6 +27,7 @@ import psycopg_pool
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from limpet import errors, limits
+from limpet.record import NamedTuple
 from limpet.stores.postgres.schema import NEWEST, Con, prepare, refuse_newer
 from limpet.stores.postgres.tenants import SET_TENANT, UNFILTERED, VIEW, begin
 

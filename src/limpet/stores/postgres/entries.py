@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 
 from limpet import errors
 from limpet.model import SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
+from limpet.record import NamedTuple
 from limpet.redaction.entries import masked
 from limpet.store import (
     CandidateQuery,

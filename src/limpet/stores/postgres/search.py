@@ -8,9 +8,10 @@ deleted between the two statements is found or not, as if it had been added or d
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet.model import Entry, Scope
+from limpet.record import NamedTuple
 from limpet.store import Listing, Page, Words
 from limpet.stores.postgres.candidates import array, lexeme, like
 from limpet.stores.postgres.schema import Con

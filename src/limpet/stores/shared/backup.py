@@ -16,10 +16,11 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from limpet import errors
 from limpet.model import Entry, Scope
+from limpet.record import NamedTuple
 from limpet.store import Progress, Restored
 from limpet.stores.shared import chunks, rows
 from limpet.stores.shared.call_log import COUNTS

@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import log
-from typing import NamedTuple
 
 from limpet.model import OUTPUT
+from limpet.record import NamedTuple
 from limpet.store import SOMEWHERE, CandidateQuery, Candidates, Document, Positions
 from limpet.stores.shared.sql import Row
 

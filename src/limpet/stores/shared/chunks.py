@@ -16,10 +16,11 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors, limits
 from limpet.model import PURGED, Output, OutputDraft, Scope, Stamp, Tombstone
+from limpet.record import NamedTuple
 from limpet.store import to_json
 from limpet.stores.shared.checksums import checksum, openssl
 from limpet.stores.shared.sql import Row

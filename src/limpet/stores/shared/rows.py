@@ -4,10 +4,11 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import errors
 from limpet.model import EMPTY, MEMORY, Draft, Entry, Event, Scope, Stamp, lowest, trusted
+from limpet.record import NamedTuple
 from limpet.store import Delete, EventQuery, entry_from, entry_record, to_json
 from limpet.stores.shared.checksums import fingerprint
 from limpet.stores.shared.sql import Row

@@ -3,11 +3,12 @@
 # No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import apsw
 
 from limpet.model import Scope
+from limpet.record import NamedTuple
 from limpet.store import CandidateQuery, Candidates, Document, Positions
 from limpet.stores.shared import candidates
 from limpet.stores.shared.sql import Row

@@ -9,9 +9,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet.previews.failures import failure_lines
+from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text
 from limpet.window.plan.rules import groups

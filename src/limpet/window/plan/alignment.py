@@ -12,8 +12,8 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
+from limpet.record import NamedTuple
 from limpet.window.plan.line import BEGINNING, Line, contains, line_to, within
 
 WEAK_CHARS = 40  # a text shorter than this may be said again and again

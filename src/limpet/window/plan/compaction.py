@@ -16,9 +16,9 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from limpet import limits
+from limpet.record import NamedTuple
 from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Message, Result, Text
 from limpet.window.plan.facts import words
 from limpet.window.plan.folding import COMPACT, WHOLE_TEXT, Fold, WindowItem, result_key

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
-from typing import NamedTuple
 
+from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Message, Text, system, user
 

@@ -12,8 +12,7 @@ Each answer is a value with the messages to send.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from limpet.record import NamedTuple
 from limpet.settings import WindowRules
 from limpet.window.messages import Message
 from limpet.window.plan.gauge import Gauge

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module, util
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
+from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text, Thinking
 

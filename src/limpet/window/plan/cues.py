@@ -13,7 +13,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+
+from limpet.record import NamedTuple
 
 OPEN, DECISION, RULE, WISH = "open", "decision", "rule", "wish"
 IN_ORDER = (OPEN, DECISION, RULE)  # a sentence with several kinds of cues is of the first of these

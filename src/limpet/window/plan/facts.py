@@ -20,9 +20,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import limits
+from limpet.record import NamedTuple
 from limpet.text import tokens
 from limpet.window.messages import ASSISTANT, USER, Call, Message, Result, Text
 from limpet.window.plan import cues

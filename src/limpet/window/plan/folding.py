@@ -10,9 +10,9 @@ it goes and comes back with that line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from limpet.model import EMPTY
+from limpet.record import NamedTuple
 from limpet.window.messages import Message, Result, Text, user
 from limpet.window.plan.line import BEGINNING, Line, contains, within
 

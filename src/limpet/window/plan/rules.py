@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from limpet.record import NamedTuple
 from limpet.window.messages import ASSISTANT, TOOL, USER, Call, Message, Part, Result, Text, Thinking
 
 

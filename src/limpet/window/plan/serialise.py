@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from limpet import limits
 from limpet.model import EMPTY
+from limpet.record import NamedTuple
 from limpet.text import safe
 from limpet.window.messages import Call, Media, Message, Other, Part, Result, Text, Thinking
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from limpet import limits
 from limpet.doors.dashboard import html, parts
 from limpet.doors.dashboard.html import Html, el
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import FOLD, NOTEPAD, Entry, Event, as_handoff, as_session
+from limpet.record import NamedTuple
 from limpet.upkeep import paging
 
 LATEST = 12  # changes shown

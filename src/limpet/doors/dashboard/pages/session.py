@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from limpet import limits
 from limpet.doors.dashboard import html, parts
@@ -11,6 +10,7 @@ from limpet.doors.dashboard.html import Child, Html, el
 from limpet.doors.dashboard.pages.history import undo_button, what
 from limpet.doors.dashboard.view import DrawnPage, PageRow, View
 from limpet.model import FOLD, NOTE, NOTEPAD, OUTPUT, TASK, Entry, Event, Notepad, Output, as_session
+from limpet.record import NamedTuple
 from limpet.session.records import SessionRecord, TaskRecord
 from limpet.store import EventQuery
 from limpet.upkeep import paging
