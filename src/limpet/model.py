@@ -5,7 +5,8 @@ handoffs, task scratchpads and sessions are entries with different operations, s
 checksum are implemented once for all of them.
 """
 
-# Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
+from __future__ import annotations
+
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -91,7 +92,7 @@ class Entry(NamedTuple):
     created_at: int
     updated_at: int
 
-    def revised(self, **changes: Any) -> "Draft":
+    def revised(self, **changes: Any) -> Draft:
         """A draft of the next version: this one with some fields changed."""
         draft = Draft(self.content, self.session, self.tags, self.done, self.pinned, self.extra)
         return draft._replace(**changes)

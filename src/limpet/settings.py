@@ -9,7 +9,8 @@ The comment of each field is `unit: reason`; docs/make_settings.py writes docs/s
 that cannot be changed are in limits.py.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping

@@ -11,7 +11,8 @@ The second half of the contract is tests/contract, which runs on every store. Ru
 - `decide` functions are pure and may be called more than once (a store may have to retry); they raise to refuse.
 """
 
-# Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol

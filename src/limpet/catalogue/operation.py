@@ -3,7 +3,8 @@
 The words that agents read are in prompts/tools/<name>.md.
 """
 
-# Annotations are real objects here: as texts, each would be compiled again for its NamedTuple at every start.
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar

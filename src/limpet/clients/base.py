@@ -1,10 +1,9 @@
 """What Limpet knows about a coding agent (`CodingAgent`), and what the hook dialects of the agents have in common.
 
 `read` turns the payload of a hook into a `HookEvent`; `CodingAgent.write` turns a `HookAnswer` into the agent's JSON.
-
-Annotations are real objects in this module: as strings, they would be compiled for every NamedTuple whenever a hook
-starts.
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -88,7 +87,7 @@ class CodingAgent:
     def __init__(self, name: str = "") -> None:
         self.name = name or self.name
 
-    def files(self, target: "InstallTarget") -> "dict[str, tuple[Edit, ...]]":
+    def files(self, target: InstallTarget) -> dict[str, tuple[Edit, ...]]:
         """The configuration files, by path, and the edits that install Limpet.
 
         For an agent without hooks: `target.server(hooks=False)`, so that the server itself gives the handoff.
@@ -111,7 +110,7 @@ class CodingAgent:
         """Whether a request to the model shows that the conversation was compacted."""
         return False
 
-    def write(self, event: "HookEvent", answer: "HookAnswer") -> Json:
+    def write(self, event: HookEvent, answer: HookAnswer) -> Json:
         """The agent's JSON object for an answer; an empty one changes nothing."""
         reply: Json = {"context": answer.context} if answer.context else {}
         if answer.output is not None:
@@ -136,7 +135,7 @@ class CodingAgent:
         """The title that a record gives the session, which may be any record of the file."""
         return ""
 
-    def collect(self, record: Mapping[str, Any], messages: "MessageSink") -> None:
+    def collect(self, record: Mapping[str, Any], messages: MessageSink) -> None:
         """Add the messages of a record. Raises anything if the record has an unexpected shape."""
 
     def record_id(self, record: Mapping[str, Any]) -> str:

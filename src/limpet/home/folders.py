@@ -12,7 +12,8 @@ which is still at the path in the record, so the copy is known by its path too. 
 repository was moved, and keeps its memory.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import json
 import os
 import stat

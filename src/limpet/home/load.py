@@ -4,7 +4,8 @@ Stores and projects that a client's configuration names (`limpet mcp --store …
 repositories ship such configurations too.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Iterable, Mapping

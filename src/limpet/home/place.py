@@ -5,7 +5,8 @@ directory it names points back: otherwise an archive could bring one that names 
 not asked, because it runs what a repository's configuration names.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Iterable

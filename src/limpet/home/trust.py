@@ -5,7 +5,8 @@ are. Everything else counts after the person has seen and trusted it; the hash o
 change asks again. In a folder of another user all of it is ignored. Nothing is read through a link.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -5,7 +5,8 @@ replaces its own; those of other sessions wait beside it until they are used. A 
 model has seen all of it has done work since.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from limpet import errors, limits

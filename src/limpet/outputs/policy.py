@@ -4,7 +4,8 @@ A threshold adapts where the free part of the window is known: a result may then
 window gets references earlier, and an empty one sees more of what its tools return.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 from fnmatch import fnmatchcase
 
 from limpet import limits

@@ -3,7 +3,8 @@
 A tool's file has its description, an empty line, and one line per parameter: `name: description`.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from functools import lru_cache

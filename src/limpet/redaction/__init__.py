@@ -8,7 +8,8 @@ Every write comes through here, and nearly every text is ordinary. So this modul
 whether a text can contain a secret at all, and `search`, with its patterns, is imported for the first that can.
 """
 
-# Annotations are real objects here: as strings, each would be compiled again for its NamedTuple at every start.
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from functools import cache

@@ -4,7 +4,8 @@ The notepad is one free text per session, part of every window. The system promp
 its agents. An `EditableText` describes either of them.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from typing import Any

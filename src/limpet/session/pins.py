@@ -4,7 +4,8 @@ People and programs pin texts; agents have no tool for it, so that a text from a
 rule. Pinned memory is included too, in every session of the project.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 from limpet import errors, limits
 from limpet.catalogue.operation import Context, Json, bounded
 from limpet.model import MEMORY, PIN, Draft, Entry, iso, trusted

@@ -3,7 +3,8 @@
 The JSON keys are part of the stored format. Keys that a record does not name are kept as they are.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ class TaskRecord(NamedTuple):
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
-    def from_json(cls, extra: Mapping[str, Any]) -> "TaskRecord":
+    def from_json(cls, extra: Mapping[str, Any]) -> TaskRecord:
         return cls(
             extra["state"],
             extra["depth"],
@@ -52,7 +53,7 @@ class TaskRecord(NamedTuple):
         """Whether its messages are folded: it has ended, and was not brought back since."""
         return self.last is not None and self.last >= self.first
 
-    def unfolded(self) -> "TaskRecord":
+    def unfolded(self) -> TaskRecord:
         """The task still ended, but folding nothing."""
         return self._replace(last=self.first - 1)
 
@@ -68,7 +69,7 @@ class HookState(NamedTuple):
     standing: bool = False  # the conversation holds the context that was given, also when it is resumed
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> "HookState":
+    def from_json(cls, record: Mapping[str, Any]) -> HookState:
         return cls(
             bool(record.get("restore")),
             str(record.get("checkpoint") or ""),
@@ -105,7 +106,7 @@ class SessionRecord(NamedTuple):
     unknown: Mapping[str, Any] = EMPTY
 
     @classmethod
-    def from_json(cls, extra: Mapping[str, Any]) -> "SessionRecord":
+    def from_json(cls, extra: Mapping[str, Any]) -> SessionRecord:
         hosted = extra.get("hosted")
         return cls(
             extra.get("depth", 0),

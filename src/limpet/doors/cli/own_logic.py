@@ -102,7 +102,7 @@ def _inputs(text: str) -> Any:
 # --- a notepad or a system prompt: replace or delete a passage, or open the person's editor ---------------------------
 
 
-# The operations on a text, and which session they are called for. No NamedTuple: making one takes a millisecond.
+# The operations on a text, and which session they are called for.
 PAD = {"read": "read_notepad", "write": "write_notepad", "edit": "update_notepad", "calls_for": ACTIVE}
 PROMPT = {
     "read": "read_system_prompt",

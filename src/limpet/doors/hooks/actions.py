@@ -123,13 +123,21 @@ def _session_name(event: HookEvent, ctx: Context) -> str:
 
 def _journal(ctx: Context) -> str:
     """Level 1 of the journal, if there is one. An unreadable journal must not hold back the rest."""
-    if not os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file)):
-        return ""
-    try:
-        text = recover.at_start(ctx)
-    except LimpetError:
-        return ""
+    text = ""
+    with suppress(LimpetError):
+        text = recover.at_start(ctx) if _has_journal(ctx) else ""
     return safe.quoted(text, FILE) if text.strip() else ""
+
+
+def _blockers(ctx: Context) -> tuple[str, ...]:
+    """The open blockers of the journal, if there is one."""
+    with suppress(LimpetError):
+        return recover.open_blockers(ctx) if _has_journal(ctx) else ()
+    return ()
+
+
+def _has_journal(ctx: Context) -> bool:
+    return os.path.isfile(os.path.join(ctx.root, ctx.bounds.journal.file))
 
 
 def work(hook: Hook) -> Outcome:
@@ -223,7 +231,7 @@ def draft(hook: Hook) -> Outcome:
     """Draft a handoff for a session that did some work and wrote none, and name a session without a task."""
     ctx = opened(hook)
     talk = summary.summarise(hook.event.transcript)
-    text, source = summary.draft(ctx, talk)
+    text, source = summary.draft(ctx, talk, _blockers(ctx))
     if text:
         hook_state.draft_handoff(ctx, text, source)
     if hook.store_exists():

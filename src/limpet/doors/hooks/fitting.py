@@ -3,7 +3,8 @@
 The text says where it comes from and that it is data, and no part of it can close the tag around it.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 

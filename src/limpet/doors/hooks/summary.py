@@ -1,11 +1,12 @@
 """A summary of a conversation from the agent's own transcript, made without a model, for a compaction or an end."""
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.errors import LimpetError
 from limpet.importers import transcripts
-from limpet.journal.recover import open_blockers
 from limpet.memory import handoff
 from limpet.model import AGENT, FILE, TOOL, lowest
 from limpet.record import NamedTuple
@@ -56,7 +57,7 @@ def checkpoint(talk: Summary) -> tuple[str, str]:
     return ("\n".join([HEADING, *parts]) if parts else ""), talk.source
 
 
-def draft(ctx: Context, talk: Summary) -> tuple[str, str]:
+def draft(ctx: Context, talk: Summary, blockers: Sequence[str] = ()) -> tuple[str, str]:
     """A handoff for a session that wrote none, empty if it did no work, and its provenance."""
     pad = notepad.read_notepad(ctx)
     if not (pad.content.strip() or talk.worked):
@@ -69,20 +70,11 @@ def draft(ctx: Context, talk: Summary) -> tuple[str, str]:
         parts.append("\n".join(["Open in the notepad:", *(f"- [ ] {item}" for item in items[:OPEN_ITEMS])]))
     elif pad.content.strip():
         parts.append(f"Notepad:\n{pad.content.strip()[:REQUEST_CHARS]}")
-    blockers = _blockers(ctx)
     if blockers:
-        parts.append("\n".join(["Blocked by:", *(f"- {blocker}" for blocker in blockers)]))
+        parts.append("\n".join(["Blocked by:", *(f"- {blocker}" for blocker in blockers[:OPEN_ITEMS])]))
     if talk.text:
         parts.append(talk.text.replace(KEPT, ""))  # a turn's end stores no messages
     return "\n\n".join(parts), lowest(talk.source, pad.origin, *([FILE] if blockers else []))
-
-
-def _blockers(ctx: Context) -> tuple[str, ...]:
-    """The open blockers of the project's journal; an unreadable one must not hold back the draft."""
-    try:
-        return open_blockers(ctx)[:OPEN_ITEMS]
-    except LimpetError:
-        return ()
 
 
 def _requests(messages: tuple[Message, ...]) -> list[str]:

@@ -4,8 +4,8 @@ An agent waits for every hook, and most hooks have nothing to do. An action is a
 name another action to go on with.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
-import hashlib
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +17,7 @@ from limpet.errors import LimpetError
 from limpet.home.folders import Home, write_private
 from limpet.home.place import read_small
 from limpet.outputs.policy import matches, policy
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 from limpet.settings import data_folder
 
@@ -51,8 +52,8 @@ class ShownMark:
     """Whether a session was shown handoffs and has not worked since: a small file, so that a hook need not open the
     store to know. Without it, handoffs are used up by later events, or shown again."""
 
-    def __init__(self, event: HookEvent, settings: "Settings") -> None:
-        name = hashlib.sha256(f"{settings.store}\0{settings.project}\0{event.session}".encode(errors="replace"))
+    def __init__(self, event: HookEvent, settings: Settings) -> None:
+        name = sha256(f"{settings.store}\0{settings.project}\0{event.session}".encode(errors="replace"))
         self._home = Home(data_folder())
         self._path = os.path.join(self._home.path, MARKS, name.hexdigest()[:32])
 
@@ -71,7 +72,7 @@ class ShownMark:
 class Hook:
     """One run of a hook."""
 
-    def __init__(self, event: HookEvent, settings: "Settings") -> None:
+    def __init__(self, event: HookEvent, settings: Settings) -> None:
         self.event = event
         self.settings = settings
         self.context: Context | None = None  # set when the store is first opened
@@ -164,7 +165,7 @@ TRIAGE: dict[str, Callable[[Hook], str]] = {
 }
 
 
-def _replaceable(event: HookEvent, settings: "Settings") -> bool:
+def _replaceable(event: HookEvent, settings: Settings) -> bool:
     name = event.tool
     if any(matches(name, pattern) for pattern in settings.bounds.hooks.off_tools):
         return False

@@ -1,6 +1,7 @@
 """Candidates for recall, as both stores collect them: which texts are looked at, and their metadata."""
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -9,7 +9,8 @@ decompressed bytes; and an output that is read in full is compared with its dige
 For recall an output is cut into pieces: complete lines of about four kilobytes, each with its terms.
 """
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import importlib
 import json
 import sys

@@ -1,6 +1,7 @@
 """Entries and events as every store handles them: from draft to entry, from rows to values and back. Pure."""
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from functools import lru_cache

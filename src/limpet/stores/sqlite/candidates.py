@@ -1,6 +1,7 @@
 """Candidates for recall in the embedded store: word positions from the index, and the metadata of texts."""
 
-# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
