@@ -346,6 +346,17 @@ def race(place: JournalFile, style: str, count: int, seed: int) -> tuple[set[str
     return by_hand, agent
 
 
+def test_an_entry_added_while_an_editor_has_emptied_the_file_to_save_it_stays(place: JournalFile) -> None:
+    """The first look at a journal falls between an editor's truncation and its writing, which then takes its time."""
+    whole = template() + BY_HAND
+    put(place, "")
+    update(place, question("agent 0?"), lambda: "")
+    put(place, whole + "- by hand\n")
+    update(place, question("agent 1?"))
+    assert asked(place) == ["agent 0?", "agent 1?"]
+    assert "- by hand" in (read(place) or "")
+
+
 @pytest.mark.parametrize("style", STYLES)
 def test_an_editor_and_an_agent_save_at_the_same_time(place: JournalFile, style: str) -> None:
     assert race(place, style, 25, 1) == (set(), set())

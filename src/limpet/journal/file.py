@@ -299,7 +299,10 @@ class _KnownJournal:
         if not head.strip():
             if current is None:
                 return (new() if new else ""), [], []
-            self.log.took(_data(current), self.git, list(self.log.pending))  # the ancestor of later texts
+            if current.strip():
+                self.log.took(_data(current), self.git, list(self.log.pending))  # the ancestor of later texts
+            else:
+                self.log.forget_earlier()  # an editor may have emptied it to save: then there was a text
             return current, [], []
         saves: list[bytes] = []
         merges = list(self.log.pending)

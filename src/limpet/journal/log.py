@@ -8,7 +8,7 @@ and ignored. Texts are stored as the difference to the text before them.
     INTENT  this text is about to be put into the file, with everything known in it
     COMMIT  the text of the last intent was put into the file
     ABORT   it was not
-    KNOWN   digests of texts that were dropped from the log
+    KNOWN   digests of texts that were dropped from the log; none: earlier texts were not seen
 
 The *head* is the text of the last TOOK or committed INTENT. A SAVE is pending until one of these says that it was
 merged, and is not the head itself. An intent without an end was left by a process that died; `file.py` decides by what
@@ -148,6 +148,11 @@ class JournalLog:
 
     def took(self, text: bytes, git: Sequence[str], merged: Iterable[str] = ()) -> None:
         self.append([(TOOK, text, {"git": list(git), "merged": list(merged)})])
+
+    def forget_earlier(self) -> None:
+        """Record that the file may have had texts that are not in the log."""
+        if not self.forgot:
+            self.append([(KNOWN, b"", {"texts": []})])
 
     def append(self, parts: Sequence[tuple[bytes, bytes, dict[str, Any]]]) -> None:
         """Append records in one write, and sync. After an error the log is as it was before."""

@@ -203,14 +203,26 @@ def _union(ours: list[str], theirs: list[str], conflicts: list[MergeConflict]) -
     keys = [_key(piece) for piece in ours], [_key(piece) for piece in theirs]
     merged: list[str] = []
     for kind, o1, o2, t1, t2 in difflib.SequenceMatcher(None, *keys, autojunk=_is_costly(*keys)).get_opcodes():
-        merged += theirs[t1:t2]
-        if kind != "equal":
-            merged += ours[o1:o2]
+        their_part, our_part = theirs[t1:t2], ours[o1:o2] if kind != "equal" else []
+        at = len(their_part) if any(map(_is_section, our_part)) else _section_end(their_part)
+        merged += their_part[:at] + our_part + their_part[at:]
         if kind == "replace":
             our_text, their_text = "".join(ours[o1:o2]), "".join(theirs[t1:t2])
             if _likeness(our_text[:_COMPARED], their_text[:_COMPARED]) >= _ALIKE:
                 conflicts.append(MergeConflict(our_text, their_text))
     return merged
+
+
+def _section_end(parts: list[str]) -> int:
+    """Where the section that an insertion begins in ends: before the first heading in it, and its blank lines."""
+    at = next((index for index, piece in enumerate(parts) if _is_section(piece)), len(parts))
+    while 0 < at < len(parts) and not parts[at - 1].strip():
+        at -= 1
+    return at
+
+
+def _is_section(piece: str) -> bool:
+    return piece.startswith("#") and not _ENTRY.match(piece)
 
 
 def _joined(parts: list[str], newline: str) -> str:
