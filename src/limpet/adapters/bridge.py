@@ -202,7 +202,7 @@ class BridgedSession(Generic[N]):
         self.native_map = native_map
         self.lock = RLock()
         self.warned = False  # whether the last request contained a warning
-        self.request: list[Any] = []  # the framework's last request, where it is needed with the answer
+        self.warning_reply: list[N] = []  # what the model said to it, where that is no message of the framework
 
 
 class NativeMap(Generic[N]):

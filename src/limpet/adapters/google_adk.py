@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for Google's ADK", "google-adk") from problem
 
 FORM = "google-adk"
+REQUESTS = 1_024  # model calls under way; a cancelled one has no end that a plugin hears of
 SEARCH_LIMIT = 10  # memories per search, as in ADK's own service
 Native = tuple[Any, tuple[str, ...]]  # a content, and the ids of the calls and results in it
 
@@ -63,11 +65,14 @@ class LimpetPlugin(BasePlugin):
             memory, read, AdapterOptions(profile, limit, summarise), by="agent/google-adk"
         )
         self.tools = [_LimpetTool(self, tool) for tool in self._bridge.tools]
+        self._requests: OrderedDict[tuple[str, str], list[Any]] = OrderedDict()  # contents that wait for their answer
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         bridged = self._talk(callback_context)
         llm_request.append_tools([tool for tool in self.tools if tool.name not in llm_request.tools_dict])
-        bridged.request = list(llm_request.contents)
+        self._requests[_call_key(callback_context)] = list(llm_request.contents)
+        while len(self._requests) > REQUESTS:
+            self._requests.popitem(last=False)
         own = llm_request.config.system_instruction
         contents, prompt = await asyncio.to_thread(self._sent, bridged, llm_request.contents, own)
         llm_request.contents, llm_request.config.system_instruction = contents, prompt
@@ -78,10 +83,13 @@ class LimpetPlugin(BasePlugin):
         bridged = self._talk(callback_context)
         usage, content = llm_response.usage_metadata, llm_response.content
         await self._bridge.asent(bridged, usage.prompt_token_count if usage else None)
-        if content is not None and not any(part.function_call for part in content.parts or ()):
+        request = self._requests.pop(_call_key(callback_context), None)
+        if request and content is not None and not any(part.function_call for part in content.parts or ()):
             # The agent's turn is over: no later request of it may come to store the answer.
-            natives = list(paired([*bridged.request, content]))
-            await asyncio.to_thread(self._bridge.keep, bridged, natives)
+            await asyncio.to_thread(self._bridge.keep, bridged, list(paired([*request, content])))
+
+    async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
+        self._requests.pop(_call_key(callback_context), None)
 
     async def before_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
@@ -134,6 +142,11 @@ class LimpetPlugin(BasePlugin):
 def session_of(app: str, user: str, session: str) -> str:
     """The session of an ADK session, which is identified by its app, its user and its id together."""
     return session_name("/".join(name.replace("%", "%25").replace("/", "%2F") for name in (app, user, session)))
+
+
+def _call_key(context: Any) -> tuple[str, str]:
+    """What a model call is known by until its answer comes."""
+    return context.invocation_id, context.agent_name
 
 
 class _LimpetTool(BaseTool):

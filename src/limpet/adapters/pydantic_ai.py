@@ -121,7 +121,7 @@ class LimpetMemory(AbstractCapability[Any]):
         await self._bridge.asent(bridged, response.usage.input_tokens)
         if bridged.warned and not response.tool_calls and not request_context.streaming:
             # That turn was for saving; the next attempt, after the compaction, answers the request.
-            bridged.request = [response]
+            bridged.warning_reply = [response]
             raise RetryModelRequest
         return response
 
@@ -134,9 +134,9 @@ class LimpetMemory(AbstractCapability[Any]):
         own = parameters.instruction_parts or []
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
         # What the model said to a warning is no message of the run, and comes before the attempt that follows.
-        talk = [*request.messages, *(bridged.request if request.attempt > 1 else ())]
+        talk = [*request.messages, *(bridged.warning_reply if request.attempt > 1 else ())]
         sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming)
-        bridged.request = []
+        bridged.warning_reply = []
         origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
         for message, origin in zip(sent.prompt, origins, strict=False):
