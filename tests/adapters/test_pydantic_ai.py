@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, RootModel
-from pydantic_ai import Agent, ModelRetry, RunContext, ToolReturn
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ModelRetry,
+    RunContext,
+    Tool,
+    ToolReturn,
+)
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
@@ -39,6 +47,33 @@ def test_a_history_that_is_processed_is_kept_once(hold: Limpet) -> None:
 
 def test_a_warning_takes_no_answer_away(hold: Limpet) -> None:
     asyncio.run(stories.a_warning_takes_no_answer_away(PydanticAI, hold))
+
+
+def test_an_approval_in_another_process_is_the_same_conversation(hold: Limpet) -> None:
+    def remove(number: int) -> str:
+        """Remove it."""
+        return f"removed {number}"
+
+    model = PydanticAI(stories.steps(Do("remove", {"number": 1}), Say("Gone.")), [], None).agent.model
+    waiting: Any = None
+    for results in (None, DeferredToolResults(approvals={"call_1": True})):
+        with stories.opened_again(hold) as own:
+            agent: Any = Agent(
+                model,
+                tools=[Tool(remove, requires_approval=True)],
+                output_type=[str, DeferredToolRequests],
+                capabilities=[LimpetMemory(own)],
+            )
+            waiting = agent.run_sync(
+                "Remove it." if waiting is None else None,
+                message_history=None if waiting is None else waiting.all_messages(),
+                deferred_tool_results=results,
+                conversation_id="t",
+            )
+    assert waiting.output == "Gone."
+    stored = stories.transcript_of(hold, "t")
+    assert [message.role for message in stored] == ["user", "assistant", "tool", "assistant"]
+    assert "removed 1" in str(stored[2])
 
 
 def run(agent: PydanticAI, request: Any = "Go.", **given: Any) -> Any:
