@@ -27,7 +27,7 @@ from pydantic_ai.models.test import TestModel
 
 from adapters import stories
 from bench.frameworks.pydantic_ai import PydanticAI
-from bench.frameworks.script import Do, Say
+from bench.frameworks.script import Do, Say, text
 from limpet.adapters.pydantic_ai import LimpetMemory
 from limpet.api import Limpet
 from limpet.model import MESSAGE, Entry
@@ -247,6 +247,21 @@ def test_a_sub_agent_in_the_conversation_has_a_transcript_of_its_own(shared: boo
     assert [message.text() for message in stories.kept(hold, "t/ask:call_2")] == ["Question 1.", "Answer 1."]
     assert {entry.session for entry in messages(hold)} == {"t", *lines}
     assert len(messages(hold)) == len(kept) + 2 * turns + 2
+
+
+def test_a_sub_agent_sees_its_own_window_in_the_tools_about_it(hold: Limpet) -> None:
+    inner = PydanticAI(stories.steps(Do("uncompact", {"first": 9}), Say("Known.")), [], None)
+    expert = Agent(inner.agent.model, capabilities=[LimpetMemory(hold, profile="full")])
+
+    async def ask(ctx: RunContext[Any], number: int) -> str:
+        """Ask the expert."""
+        return str((await expert.run("Question.", conversation_id=ctx.conversation_id)).output)
+
+    outer = PydanticAI(stories.steps(Do("uncompact", {"first": 9}), Do("ask", {"number": 1}), Say("Done.")), [], None)
+    agent: Any = Agent(outer.agent.model, tools=[ask], capabilities=[LimpetMemory(hold, profile="full")])
+    agent.run_sync("Go.", conversation_id="t")
+    assert "this session has 1 messages" in text(outer.windows[1])
+    assert "this session has 1 messages" in text(inner.windows[1]), "and not the three of the caller"
 
 
 def messages(hold: Limpet) -> tuple[Entry, ...]:

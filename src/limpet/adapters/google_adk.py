@@ -111,9 +111,9 @@ class LimpetPlugin(BasePlugin):
 
     async def call(self, tool: str, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """The answer of one of Limpet's tools, or its error."""
-        session = self._session(context).session
+        session, speaker = self._session(context).session, _speaker(context)
         try:
-            return {"result": await asyncio.to_thread(self._bridge.call, session, tool, arguments)}
+            return {"result": await asyncio.to_thread(self._bridge.call, session, tool, arguments, speaker)}
         except LimpetError as problem:
             return {"error": problem.message}
 
@@ -123,9 +123,8 @@ class LimpetPlugin(BasePlugin):
 
     def _talk(self, context: Any) -> BridgedSession[Native]:
         """The talk of an agent. ADK tells each agent what the others said in other words, so each has its own."""
-        session, agent = context.session, context._invocation_context.agent
-        speaker = "" if agent is None or agent is agent.root_agent else agent.name
-        return self._bridge.session(session_of(session.app_name, session.user_id, session.id), speaker)
+        session = context.session
+        return self._bridge.session(session_of(session.app_name, session.user_id, session.id), _speaker(context))
 
     def _sent(self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
         prompt = [system_message(_prompt_text(own))] if own else []
@@ -142,6 +141,12 @@ class LimpetPlugin(BasePlugin):
 def session_of(app: str, user: str, session: str) -> str:
     """The session of an ADK session, which is identified by its app, its user and its id together."""
     return session_name("/".join(name.replace("%", "%25").replace("/", "%2F") for name in (app, user, session)))
+
+
+def _speaker(context: Any) -> str:
+    """The agent that a callback is about, if it is not the root."""
+    agent = context._invocation_context.agent
+    return "" if agent is None or agent is agent.root_agent else str(agent.name)
 
 
 def _call_key(context: Any) -> tuple[str, str]:

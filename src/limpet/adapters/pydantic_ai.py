@@ -74,6 +74,7 @@ class _Calling(NamedTuple):
 
     session: str
     run: str | None
+    caller: str  # the speaker who made it
     speaker: str  # the name of agents that it runs
 
 
@@ -161,7 +162,8 @@ class LimpetMemory(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        calling = _Calling(self._session(ctx).session.id, ctx.run_id, f"{call.tool_name}:{call.tool_call_id}")
+        speaker = f"{call.tool_name}:{call.tool_call_id}"
+        calling = _Calling(self._session(ctx).session.id, ctx.run_id, self._speaker(ctx), speaker)
         before = CALLING.set(calling)
         try:
             return await handler(args)
@@ -197,7 +199,8 @@ class LimpetMemory(AbstractCapability[Any]):
     def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> Tool[Any]:
         async def run(ctx: RunContext[Any], **arguments: Any) -> str:
             try:
-                return await asyncio.to_thread(self._bridge.call, self._session(ctx).session, name, arguments)
+                session, speaker = self._session(ctx).session, self._speaker(ctx)
+                return await asyncio.to_thread(self._bridge.call, session, name, arguments, speaker)
             except LimpetError as problem:
                 raise ToolFailed(problem.message) from problem
 
@@ -208,10 +211,13 @@ class LimpetMemory(AbstractCapability[Any]):
 
     def _talk(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
         """The talk of a run. An agent that a tool of the same conversation runs has one of its own."""
-        bridged, calling = self._session(ctx), CALLING.get()
-        if calling is None or calling.session != bridged.session.id or calling.run == ctx.run_id:
-            return bridged
-        return self._bridge.session(ctx.conversation_id, calling.speaker)
+        return self._bridge.session(ctx.conversation_id, self._speaker(ctx))
+
+    def _speaker(self, ctx: RunContext[Any]) -> str:
+        calling = CALLING.get()
+        if calling is None or calling.session != self._session(ctx).session.id:
+            return ""
+        return calling.caller if calling.run == ctx.run_id else calling.speaker
 
 
 def _as_shown(call: ToolCallPart, value: Any) -> str:
