@@ -17,6 +17,7 @@ import pytest
 
 import limpet
 from bench.frameworks.script import Do, Framework, Model, Say, Window, size, text
+from limpet.adapters import bridge
 from limpet.api import Limpet
 from limpet.stores.sqlite.lock import WriteLock
 from limpet.stores.sqlite.store import SqliteStore
@@ -232,6 +233,29 @@ async def a_warning_takes_no_answer_away(drive: Driver, hold: Limpet, turns: int
     assert max(map(size, agent.windows)) <= LIMIT
 
 
+async def many_talk_at_once(drive: Driver, hold: Limpet) -> None:
+    """More conversations at once than an adapter keeps open: each is kept once, and none gets into another."""
+    turns, threads = 3, [f"thread{number}" for number in range(8)]
+
+    def model(window: Window) -> Say | Do:
+        requests = re.findall(r"thread\d+ turn \d+", text([shown for shown in window if shown.role == "user"]))
+        return Say(f"Answer to {requests[-1]}.")
+
+    agent: Framework = drive(model, [fetch], hold)
+
+    async def talk(thread: str) -> None:
+        for turn in range(turns):
+            assert await agent.run(f"{thread} turn {turn}", thread) == f"Answer to {thread} turn {turn}."
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bridge, "ADAPTER_SESSIONS", 2)
+        await asyncio.gather(*map(talk, threads))
+    for thread in threads:
+        stored = [message.text() for message in transcript_of(hold, session_of(agent, thread))]
+        requests = [f"{thread} turn {turn}" for turn in range(turns)]
+        assert stored == [words for request in requests for words in (request, f"Answer to {request}.")]
+
+
 async def a_tool_that_raised_is_not_the_end(drive: Driver, hold: Limpet) -> None:
     """Some frameworks end the run and keep the call without a result. The talk goes on, and is kept once."""
     turns = 8
@@ -331,6 +355,7 @@ def logged() -> Iterator[list[str]]:
 
 STORIES = (
     said_is_kept_once,
+    many_talk_at_once,
     a_tool_that_raised_is_not_the_end,
     a_cancelled_talk_goes_on,
     a_store_in_trouble_costs_no_answer,

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from adapters import stories
 from bench.frameworks.google_adk import GoogleADK, Scripted
-from bench.frameworks.script import Do, Say
+from bench.frameworks.script import Do, Say, text
 from limpet import limits
 from limpet.adapters.google_adk import LimpetMemoryService, LimpetPlugin, session_of
 from limpet.api import Limpet
@@ -153,6 +153,20 @@ def test_agents_in_a_sequence_have_a_transcript_each(hold: Limpet) -> None:
     assert stories.folds(hold) == []
     model: Any = writer.model
     assert "The critic was here." in str(model.windows[-1]), "the notepad is the conversation's"
+
+
+def test_an_agent_sees_its_own_window_in_the_tools_about_it(hold: Limpet) -> None:
+    writer = scripted("writer", Say("Draft."))
+    critic = scripted(
+        "critic", Do("uncompact", {"first": 9}), Do("begin_task", {"description": "Check it."}), Say("Fine.")
+    )
+    runner = runner_of(SequentialAgent(name="team", sub_agents=[writer, critic]), hold, profile="full")
+    asyncio.run(says(runner, "Write."))
+    model: Any = critic.model
+    assert "this session has 2 messages" in text(model.windows[1]), "the request, and what the writer said"
+    main = session_of("app", "u", "main")
+    assert hold.call("list_tasks", {}, session=f"{main}/critic")["tasks"]
+    assert not hold.call("list_tasks", {}, session=main)["tasks"]
 
 
 def test_agents_side_by_side_have_a_transcript_each(hold: Limpet) -> None:

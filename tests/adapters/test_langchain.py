@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, SummarizationMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
@@ -57,6 +57,20 @@ def summarising() -> Any:
 @pytest.mark.parametrize("before", [LastMessages, summarising], ids=["trimmed", "summarised"])
 def test_a_thread_that_langchain_shortens_is_kept_once(before: Any, hold: Limpet) -> None:
     asyncio.run(stories.a_trimmed_talk_is_kept_once(LangChain, hold, before=[before()]))
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_an_approval_in_another_process_is_the_same_conversation(decision: str, hold: Limpet) -> None:
+    saver, script = InMemorySaver(), stories.steps(Do("fetch", {"number": 1}), Say("Fetched."))
+    inputs: list[Any] = [asked("Fetch."), Command(resume={"decisions": [{"type": decision}]})]
+    for given in inputs:
+        with stories.opened_again(hold) as own:
+            middleware: list[Any] = [HumanInTheLoopMiddleware(interrupt_on={"fetch": True}), LimpetMiddleware(own)]
+            chat = Scripted(script=script, windows=[])
+            create_agent(chat, [stories.fetch], middleware=middleware, checkpointer=saver).invoke(given, THREAD)
+    stored = stories.transcript_of(hold, "t")
+    assert [message.role for message in stored] == ["user", "assistant", "tool", "assistant"]
+    assert not unpaired(stored)
 
 
 def test_a_thread_goes_on_after_a_tool_that_raised(hold: Limpet) -> None:

@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, RootModel
-from pydantic_ai import Agent, ModelRetry, RunContext, ToolReturn
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ModelRetry,
+    RunContext,
+    Tool,
+    ToolReturn,
+)
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart
@@ -19,7 +27,7 @@ from pydantic_ai.models.test import TestModel
 
 from adapters import stories
 from bench.frameworks.pydantic_ai import PydanticAI
-from bench.frameworks.script import Do, Say
+from bench.frameworks.script import Do, Say, text
 from limpet.adapters.pydantic_ai import LimpetMemory
 from limpet.api import Limpet
 from limpet.model import MESSAGE, Entry
@@ -39,6 +47,33 @@ def test_a_history_that_is_processed_is_kept_once(hold: Limpet) -> None:
 
 def test_a_warning_takes_no_answer_away(hold: Limpet) -> None:
     asyncio.run(stories.a_warning_takes_no_answer_away(PydanticAI, hold))
+
+
+def test_an_approval_in_another_process_is_the_same_conversation(hold: Limpet) -> None:
+    def remove(number: int) -> str:
+        """Remove it."""
+        return f"removed {number}"
+
+    model = PydanticAI(stories.steps(Do("remove", {"number": 1}), Say("Gone.")), [], None).agent.model
+    waiting: Any = None
+    for results in (None, DeferredToolResults(approvals={"call_1": True})):
+        with stories.opened_again(hold) as own:
+            agent: Any = Agent(
+                model,
+                tools=[Tool(remove, requires_approval=True)],
+                output_type=[str, DeferredToolRequests],
+                capabilities=[LimpetMemory(own)],
+            )
+            waiting = agent.run_sync(
+                "Remove it." if waiting is None else None,
+                message_history=None if waiting is None else waiting.all_messages(),
+                deferred_tool_results=results,
+                conversation_id="t",
+            )
+    assert waiting.output == "Gone."
+    stored = stories.transcript_of(hold, "t")
+    assert [message.role for message in stored] == ["user", "assistant", "tool", "assistant"]
+    assert "removed 1" in str(stored[2])
 
 
 def run(agent: PydanticAI, request: Any = "Go.", **given: Any) -> Any:
@@ -212,6 +247,21 @@ def test_a_sub_agent_in_the_conversation_has_a_transcript_of_its_own(shared: boo
     assert [message.text() for message in stories.kept(hold, "t/ask:call_2")] == ["Question 1.", "Answer 1."]
     assert {entry.session for entry in messages(hold)} == {"t", *lines}
     assert len(messages(hold)) == len(kept) + 2 * turns + 2
+
+
+def test_a_sub_agent_sees_its_own_window_in_the_tools_about_it(hold: Limpet) -> None:
+    inner = PydanticAI(stories.steps(Do("uncompact", {"first": 9}), Say("Known.")), [], None)
+    expert = Agent(inner.agent.model, capabilities=[LimpetMemory(hold, profile="full")])
+
+    async def ask(ctx: RunContext[Any], number: int) -> str:
+        """Ask the expert."""
+        return str((await expert.run("Question.", conversation_id=ctx.conversation_id)).output)
+
+    outer = PydanticAI(stories.steps(Do("uncompact", {"first": 9}), Do("ask", {"number": 1}), Say("Done.")), [], None)
+    agent: Any = Agent(outer.agent.model, tools=[ask], capabilities=[LimpetMemory(hold, profile="full")])
+    agent.run_sync("Go.", conversation_id="t")
+    assert "this session has 1 messages" in text(outer.windows[1])
+    assert "this session has 1 messages" in text(inner.windows[1]), "and not the three of the caller"
 
 
 def messages(hold: Limpet) -> tuple[Entry, ...]:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from limpet import prompts
 from limpet.api import Limpet, Session, Tool
-from limpet.catalogue.table import WITH_WINDOW, guidance
+from limpet.catalogue.table import WITH_WINDOW, find, guidance
 from limpet.errors import LimpetError
 from limpet.limits import ADAPTER_SESSIONS, SESSION_MAX_CHARS
 from limpet.outputs import keep as output_keep
@@ -30,6 +30,7 @@ from limpet.window.sections import CallerSections
 from limpet.window.step import Summarise
 
 log = logging.getLogger("limpet")
+OF_TRANSCRIPT = ("window.", "session.tasks:")  # modules of operations that count the positions of a transcript
 N = TypeVar("N")  # a message of the framework
 Read = Callable[[N], list[Message]]
 
@@ -92,9 +93,11 @@ class Bridge(Generic[N]):
     def _speaker_window(self, session: Session, key: str) -> window.Window:
         return window.Window(lambda: self.hold.context(key, self._by), working=session.ctx)
 
-    def call(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
+    def call(self, session: Session, name: str, arguments: Mapping[str, Any], speaker: str = "") -> str:
         """Call one of Limpet's tools. Raises LimpetError with a text for the model."""
-        return window.as_text(self.hold.call(name, arguments, session=session.id, by=self._by))
+        of_transcript = speaker and find(name).run.startswith(OF_TRANSCRIPT)
+        id = session_name(f"{session.id}/{speaker}") if of_transcript else session.id
+        return window.as_text(self.hold.call(name, arguments, session=id, by=self._by))
 
     def expand(self, session: Session, tool: str, arguments: Any) -> Any:
         """Arguments for the caller's own tool, each hold:// reference replaced by the stored text."""
@@ -197,7 +200,7 @@ class BridgedSession(Generic[N]):
         self.native_map = native_map
         self.lock = RLock()
         self.warned = False  # whether the last request contained a warning
-        self.request: list[Any] = []  # the framework's last request, where it is needed with the answer
+        self.warning_reply: list[N] = []  # what the model said to it, where that is no message of the framework
 
 
 class NativeMap(Generic[N]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ except ImportError as problem:
     raise errors.not_installed("the adapter for Google's ADK", "google-adk") from problem
 
 FORM = "google-adk"
+REQUESTS = 1_024  # model calls under way; a cancelled one has no end that a plugin hears of
 SEARCH_LIMIT = 10  # memories per search, as in ADK's own service
 Native = tuple[Any, tuple[str, ...]]  # a content, and the ids of the calls and results in it
 
@@ -63,11 +65,14 @@ class LimpetPlugin(BasePlugin):
             memory, read, AdapterOptions(profile, limit, summarise), by="agent/google-adk"
         )
         self.tools = [_LimpetTool(self, tool) for tool in self._bridge.tools]
+        self._requests: OrderedDict[tuple[str, str], list[Any]] = OrderedDict()  # contents that wait for their answer
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         bridged = self._talk(callback_context)
         llm_request.append_tools([tool for tool in self.tools if tool.name not in llm_request.tools_dict])
-        bridged.request = list(llm_request.contents)
+        self._requests[_call_key(callback_context)] = list(llm_request.contents)
+        while len(self._requests) > REQUESTS:
+            self._requests.popitem(last=False)
         own = llm_request.config.system_instruction
         contents, prompt = await asyncio.to_thread(self._sent, bridged, llm_request.contents, own)
         llm_request.contents, llm_request.config.system_instruction = contents, prompt
@@ -78,10 +83,13 @@ class LimpetPlugin(BasePlugin):
         bridged = self._talk(callback_context)
         usage, content = llm_response.usage_metadata, llm_response.content
         await self._bridge.asent(bridged, usage.prompt_token_count if usage else None)
-        if content is not None and not any(part.function_call for part in content.parts or ()):
+        request = self._requests.pop(_call_key(callback_context), None)
+        if request and content is not None and not any(part.function_call for part in content.parts or ()):
             # The agent's turn is over: no later request of it may come to store the answer.
-            natives = list(paired([*bridged.request, content]))
-            await asyncio.to_thread(self._bridge.keep, bridged, natives)
+            await asyncio.to_thread(self._bridge.keep, bridged, list(paired([*request, content])))
+
+    async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
+        self._requests.pop(_call_key(callback_context), None)
 
     async def before_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
@@ -103,9 +111,9 @@ class LimpetPlugin(BasePlugin):
 
     async def call(self, tool: str, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """The answer of one of Limpet's tools, or its error."""
-        session = self._session(context).session
+        session, speaker = self._session(context).session, _speaker(context)
         try:
-            return {"result": await asyncio.to_thread(self._bridge.call, session, tool, arguments)}
+            return {"result": await asyncio.to_thread(self._bridge.call, session, tool, arguments, speaker)}
         except LimpetError as problem:
             return {"error": problem.message}
 
@@ -115,9 +123,8 @@ class LimpetPlugin(BasePlugin):
 
     def _talk(self, context: Any) -> BridgedSession[Native]:
         """The talk of an agent. ADK tells each agent what the others said in other words, so each has its own."""
-        session, agent = context.session, context._invocation_context.agent
-        speaker = "" if agent is None or agent is agent.root_agent else agent.name
-        return self._bridge.session(session_of(session.app_name, session.user_id, session.id), speaker)
+        session = context.session
+        return self._bridge.session(session_of(session.app_name, session.user_id, session.id), _speaker(context))
 
     def _sent(self, bridged: BridgedSession[Native], contents: Sequence[Any], own: Any) -> tuple[list[Any], str | None]:
         prompt = [system_message(_prompt_text(own))] if own else []
@@ -134,6 +141,17 @@ class LimpetPlugin(BasePlugin):
 def session_of(app: str, user: str, session: str) -> str:
     """The session of an ADK session, which is identified by its app, its user and its id together."""
     return session_name("/".join(name.replace("%", "%25").replace("/", "%2F") for name in (app, user, session)))
+
+
+def _speaker(context: Any) -> str:
+    """The agent that a callback is about, if it is not the root."""
+    agent = context._invocation_context.agent
+    return "" if agent is None or agent is agent.root_agent else str(agent.name)
+
+
+def _call_key(context: Any) -> tuple[str, str]:
+    """What a model call is known by until its answer comes."""
+    return context.invocation_id, context.agent_name
 
 
 class _LimpetTool(BaseTool):

@@ -75,6 +75,7 @@ class _Calling(NamedTuple):
 
     session: str
     run: str | None
+    caller: str  # the speaker who made it
     speaker: str  # the name of agents that it runs
 
 
@@ -122,7 +123,7 @@ class LimpetMemory(AbstractCapability[Any]):
         await self._bridge.asent(bridged, response.usage.input_tokens)
         if bridged.warned and not response.tool_calls and not request_context.streaming:
             # That turn was for saving; the next attempt, after the compaction, answers the request.
-            bridged.request = [response]
+            bridged.warning_reply = [response]
             raise RetryModelRequest
         return response
 
@@ -135,9 +136,9 @@ class LimpetMemory(AbstractCapability[Any]):
         own = parameters.instruction_parts or []
         prompt = [system("\n\n".join(part.content for part in own))] if own else []
         # What the model said to a warning is no message of the run, and comes before the attempt that follows.
-        talk = [*request.messages, *(bridged.request if request.attempt > 1 else ())]
+        talk = [*request.messages, *(bridged.warning_reply if request.attempt > 1 else ())]
         sent = self._bridge.next(bridged, prompt, talk, continues=not request.streaming)
-        bridged.request = []
+        bridged.warning_reply = []
         origins = bridged.native_map.origins([*sent.prompt, *sent.talk])
         parts: list[InstructionPart] = []
         for message, origin in zip(sent.prompt, origins, strict=False):
@@ -162,7 +163,8 @@ class LimpetMemory(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        calling = _Calling(self._session(ctx).session.id, ctx.run_id, f"{call.tool_name}:{call.tool_call_id}")
+        speaker = f"{call.tool_name}:{call.tool_call_id}"
+        calling = _Calling(self._session(ctx).session.id, ctx.run_id, self._speaker(ctx), speaker)
         before = CALLING.set(calling)
         try:
             return await handler(args)
@@ -198,7 +200,8 @@ class LimpetMemory(AbstractCapability[Any]):
     def _tool(self, name: str, description: str, parameters: dict[str, Any]) -> Tool[Any]:
         async def run(ctx: RunContext[Any], **arguments: Any) -> str:
             try:
-                return await asyncio.to_thread(self._bridge.call, self._session(ctx).session, name, arguments)
+                session, speaker = self._session(ctx).session, self._speaker(ctx)
+                return await asyncio.to_thread(self._bridge.call, session, name, arguments, speaker)
             except LimpetError as problem:
                 raise ToolFailed(problem.message) from problem
 
@@ -209,10 +212,13 @@ class LimpetMemory(AbstractCapability[Any]):
 
     def _talk(self, ctx: RunContext[Any]) -> BridgedSession[ModelMessage]:
         """The talk of a run. An agent that a tool of the same conversation runs has one of its own."""
-        bridged, calling = self._session(ctx), CALLING.get()
-        if calling is None or calling.session != bridged.session.id or calling.run == ctx.run_id:
-            return bridged
-        return self._bridge.session(ctx.conversation_id, calling.speaker)
+        return self._bridge.session(ctx.conversation_id, self._speaker(ctx))
+
+    def _speaker(self, ctx: RunContext[Any]) -> str:
+        calling = CALLING.get()
+        if calling is None or calling.session != self._session(ctx).session.id:
+            return ""
+        return calling.caller if calling.run == ctx.run_id else calling.speaker
 
 
 def _as_shown(call: ToolCallPart, value: Any) -> str:

@@ -84,7 +84,7 @@ class StepRunner:
         working: Context | None = None,
     ) -> None:
         self.ctx = ctx
-        self.working = working or ctx  # where the notepad, the pins, the tasks and the outputs are
+        self.working = working or ctx  # where the notepad, the pins and the outputs are
         self.conversation = conversation
         self.input = step_input
         self.rules = ctx.bounds.window
@@ -177,7 +177,7 @@ class StepRunner:
             record = FoldRecord(WARN, position, position, limit=self.input.limit)
             self.conversation.add_fold(self.ctx, transcript.fold_draft(self.ctx, record), "warn")
         self.warning = prompts.prompt("warning")
-        if open_tasks := records.open_tasks(self.working):
+        if open_tasks := records.open_tasks(self.ctx):
             self.warning += "\n" + prompts.prompt("open_task").format(task=open_tasks[-1].content)
         return Warn(self._request(), self.gauge())
 
@@ -334,7 +334,7 @@ class StepRunner:
 
     def _heading(self, plan: FoldPlan) -> str:
         heading = prompts.prompt("fold").format(first=plan.first + 1, last=plan.last + 1)
-        for task in records.open_tasks(self.working):
+        for task in records.open_tasks(self.ctx):
             heading += f"\nOpen task: {task.content}"
         return heading
 
