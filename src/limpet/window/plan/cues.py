@@ -202,7 +202,6 @@ _UNSPACED: Mapping[str, Mapping[str, str]] = {
 # Signs that end or part words. Letters of every script, with their vowel signs, stay together.
 _SIGNS = re.compile(r"[\s!\"#$%&()*+,./;<=>?@\[\\\]^_`{|}~\u00a1\u00a7\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f"
                     r"\u0964\u0965\u06d4\u2010-\u2018\u201a-\u206f\u3000-\u303f\ufe30-\ufe4f]+")  # fmt: skip
-_UNSPACED_LETTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 # Arabic vowels may be written or left out; the kashida stretches a word.
 _ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")
 _DIGITS = {
@@ -222,7 +221,13 @@ def fold(text: str) -> str:
 
 def has_unspaced(text: str) -> bool:
     """Whether it has letters of a script without spaces between words."""
-    return not text.isascii() and _UNSPACED_LETTER.search(text) is not None
+    return not text.isascii() and _unspaced_letter().search(text) is not None
+
+
+@lru_cache
+def _unspaced_letter() -> re.Pattern[str]:
+    # Sets of so many letters take milliseconds to compile, felt at every start.
+    return re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 class _Index(NamedTuple):
