@@ -230,20 +230,21 @@ def _unspaced_letter() -> re.Pattern[str]:
     return re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
+_FIRST_LETTERS = 3  # of the beginning of a word; all of them are as long
+
+
 class _Index(NamedTuple):
     words: Mapping[str, frozenset[str]]  # a word: the kinds it is a cue of
-    beginnings: Mapping[str, frozenset[str]]
+    beginnings: Mapping[str, tuple[tuple[str, str], ...]]  # its first letters: the beginning of a word, and its kind
     phrases: Mapping[str, tuple[tuple[str, str], ...]]  # the first word: the whole cue between spaces, and its kind
     unspaced: tuple[tuple[str, str], ...]
-    shortest: int  # characters of a beginning
-    longest: int
 
 
 @lru_cache
 def _index() -> _Index:
     """Built when the first sentence is read: many starts read none."""
     words: dict[str, set[str]] = {}
-    beginnings: dict[str, set[str]] = {}
+    beginnings: dict[str, list[tuple[str, str]]] = {}
     phrases: dict[str, list[tuple[str, str]]] = {}
     for kind, cue in _cues(_SPACED.values()):
         first, _, more = cue.partition(" ")
@@ -253,17 +254,14 @@ def _index() -> _Index:
                 (f" {cue[:-1]}" if cue.endswith("*") else f" {cue} ", kind)
             )
         elif cue.endswith("*"):
-            beginnings.setdefault(cue[:-1], set()).add(kind)
+            beginnings.setdefault(cue[:_FIRST_LETTERS], []).append((cue[:-1], kind))
         else:
             words.setdefault(cue, set()).add(kind)
-    sizes = [len(beginning) for beginning in beginnings]
     return _Index(
         {word: frozenset(kinds) for word, kinds in words.items()},
-        {beginning: frozenset(kinds) for beginning, kinds in beginnings.items()},
+        {letters: tuple(cues) for letters, cues in beginnings.items()},
         {first: tuple(cues) for first, cues in phrases.items()},
         tuple((cue, kind) for kind, cue in _cues(_UNSPACED.values())),
-        min(sizes),
-        max(sizes),
     )
 
 
@@ -284,9 +282,8 @@ def kinds(text: str) -> set[str]:
     for word in words:
         if cued := index.words.get(word):
             present |= cued
-        for end in range(index.shortest, min(len(word), index.longest) + 1):
-            if cued := index.beginnings.get(word[:end]):
-                present |= cued
+        if cued_beginnings := index.beginnings.get(word[:_FIRST_LETTERS]):
+            present.update(kind for beginning, kind in cued_beginnings if word.startswith(beginning))
     if firsts := index.phrases.keys() & set(words):
         line = f" {' '.join(words)} "
         present.update(kind for first in firsts for cue, kind in index.phrases[first] if cue in line)
