@@ -1,7 +1,7 @@
 """What survives a long session in eight languages, or in a story of your own: `--story FILE`.
 
 Each story is told in a window of 32,000 tokens until 200,000 tokens were said and eight compactions have happened. Each
-file has a second set of sentences, `held_out`, that nothing was ever fitted to.
+file has a second set of sentences, `held_out`, for which the cues were not written.
 """
 
 from __future__ import annotations

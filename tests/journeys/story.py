@@ -98,8 +98,12 @@ class Story(NamedTuple):
         return joint.join(self._filler_line() for _ in range(count))
 
     def _filler_line(self) -> str:
-        line = self.chance.choice(self.told["filler"]).format(thing=self.chance.choice(self.told["things"]))
-        return str(line[:1].upper() + line[1:])
+        """A sentence that hardly ever comes again: two of the story's, each about one of its things."""
+        templates, things = self.told["filler"], self.told["things"]
+        clauses = [self.chance.choice(templates).format(thing=self.chance.choice(things)) for _ in range(2)]
+        first, second = clauses[0].rstrip(".。।"), clauses[1][:1].lower() + clauses[1][1:]
+        joint = ", " if self.told.get("spaces", True) else "、"
+        return f"{first[:1].upper()}{first[1:]}{joint}{second}"
 
     def turns(self) -> Iterator[tuple[list[Message], Fact | None]]:
         """Steps without end, each with the fact that it plants."""

@@ -60,20 +60,22 @@ def _classes() -> bytes:
 
 
 _CLASSES = _classes()
-_LETTER = "\u00c0-\u1fff\u3040-\udfff"  # beyond ASCII, roughly: dashes, symbols and emoji lie between and behind
+# Sets are written so that they have few members: each costs time when a pattern is compiled.
 _ASCII_SIGN = r"!-/:-@\[-`{-\x7f\x00-\x08\x0e-\x1f"
-_SIGN = _ASCII_SIGN + "\u0080-\u00bf\u2000-\u303f\ue000-\U0010ffff"
+_MORE_SIGNS = "\u0080-\u00bf\u2000-\u303f\uff00-\U0010ffff"  # dashes, arrows, brackets, full-width forms, emoji
+_SMALL = f"[^\x00-`{{-\x7f{_MORE_SIGNS}]"  # a small letter, or any letter beyond ASCII
 
 
-def _pattern(letter: str, sign: str) -> str:
+def _pattern(small: str, sign: str) -> str:
     """The pieces of a text. Every repetition has an end, so that no piece is long."""
     before = rf"[\t\v\f {_ASCII_SIGN}]?"  # one sign or space belongs to the word after it
     ending = "(?:'[a-z]{1,2}(?![a-z]))?"  # don't, we'll
+    mixed = small != "[a-z]"
     return (
-        f"{before}[a-z]{{1,24}}{f'(?![a-z{letter}])' if letter else ''}{ending}"  # most pieces, so it is tried first
+        f"{before}[a-z]{{1,24}}{f'(?!{small})' if mixed else ''}{ending}"  # most pieces, so it is tried first
         f"|[0-9]{{1,3}}"
-        f"|{before}[A-Z]{{1,24}}[a-z{letter}]{{0,24}}{ending}"
-        f"{f'|{before}[a-z{letter}]{{1,24}}{ending}' if letter else ''}"
+        f"|{before}[A-Z]{{1,24}}{small}{{0,24}}{ending}"
+        f"{f'|{before}{small}{{1,24}}{ending}' if mixed else ''}"
         f"| ?[{sign}]{{1,80}}[\r\n]{{0,15}}"
         r"|[ \t\v\f\r\n]{0,80}[\r\n]|[ \t\v\f]{1,80}(?![^ \t\v\f\r\n])|[ \t\v\f]"
     )
@@ -104,7 +106,7 @@ _SCRIPTS = (
     ("\uac00", 1, 60),  # Korean
 )
 _SCRIPT_STARTS = tuple(start for start, *_ in _SCRIPTS)
-_FOREIGN = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u3040-\udfff]")  # letters that are not Latin
+_FOREIGN = re.compile(f"[^\x00-\u036f\u1e00-\u1eff{_MORE_SIGNS}]")  # letters that are not Latin
 # Letters of Ukrainian and Belarusian, and frequent characters of traditional Chinese: the vocabulary has fewer words of
 # both than of Russian and of simplified Chinese.
 _UKRAINIAN = re.compile("[\u0404\u0406\u0407\u040e\u0454\u0456\u0457\u045e\u0490\u0491]")
@@ -149,7 +151,7 @@ def _cost(text: str) -> int:
 @lru_cache
 def _pieces(ascii_only: bool) -> re.Pattern[str]:
     # Compiled when something is counted: many starts count nothing, or nothing but ASCII, which is faster by itself.
-    return re.compile(_pattern("", _ASCII_SIGN) if ascii_only else _pattern(_LETTER, _SIGN))
+    return re.compile(_pattern("[a-z]", _ASCII_SIGN) if ascii_only else _pattern(_SMALL, _ASCII_SIGN + _MORE_SIGNS))
 
 
 class _Costs(dict[str, int]):

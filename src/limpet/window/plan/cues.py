@@ -183,8 +183,8 @@ _UNSPACED: Mapping[str, Mapping[str, str]] = {
         RULE: "必须, 必須, 务必, 務必, 不得, 不要, 不能, 不许, 不許, 不准, 不可, 不允许, 禁止, 严禁, 嚴禁, 切勿, "
         "切忌, 绝不, 絕不, 绝对, 絕對, 千万, 千萬, 一律, 永远, 永遠, 总是, 始终, 始終, 规则, 規則, 规定, "
         "規定, 没有例外, 沒有例外, 除非, 只能, 只允许, 谁也别, 谁都别, 任何人, 都得, 都要, 确保, 確保, 要求",
-        WISH: "请, 請, 希望, 需要, 应该, 應該, 不, 别, 別, 没有, 沒有, 只, 留, 避免, 哪怕, 即使, 就算, 之前, 最好, "
-        "记得, 記得, 记住, 打电话, 打電話, 问, 小心, 注意, 凡是, 先, 想要, 得",
+        WISH: "请, 請, 希望, 需要, 应该, 應該, 没有, 沒有, 只有, 只要, 只用, 避免, 哪怕, 即使, 就算, 之前, 最好, "
+        "记得, 記得, 记住, 打电话, 打電話, 小心, 注意, 凡是, 想要, 也别, 别再, 别让, 别把, 别用, 别去",
     },
     "Japanese": {
         OPEN: "未完, 未定, 未対応, 未解決, 未確認, 保留, 残って, 残り, 残る, まだ, これから, 次の手順, "
@@ -203,7 +203,6 @@ _UNSPACED: Mapping[str, Mapping[str, str]] = {
 # Signs that end or part words. Letters of every script, with their vowel signs, stay together.
 _SIGNS = re.compile(r"[\s!\"#$%&()*+,./;<=>?@\[\\\]^_`{|}~\u00a1\u00a7\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f"
                     r"\u0964\u0965\u06d4\u2010-\u2018\u201a-\u206f\u3000-\u303f\ufe30-\ufe4f]+")  # fmt: skip
-_UNSPACED_LETTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 # Arabic vowels may be written or left out; the kashida stretches a word.
 _ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")
 _DIGITS = {
@@ -223,23 +222,30 @@ def fold(text: str) -> str:
 
 def has_unspaced(text: str) -> bool:
     """Whether it has letters of a script without spaces between words."""
-    return not text.isascii() and _UNSPACED_LETTER.search(text) is not None
+    return not text.isascii() and _unspaced_letter().search(text) is not None
+
+
+@lru_cache
+def _unspaced_letter() -> re.Pattern[str]:
+    # Sets of so many letters take milliseconds to compile, felt at every start.
+    return re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
+_FIRST_LETTERS = 3  # of the beginning of a word; all of them are as long
 
 
 class _Index(NamedTuple):
     words: Mapping[str, frozenset[str]]  # a word: the kinds it is a cue of
-    beginnings: Mapping[str, frozenset[str]]
+    beginnings: Mapping[str, tuple[tuple[str, str], ...]]  # its first letters: the beginning of a word, and its kind
     phrases: Mapping[str, tuple[tuple[str, str], ...]]  # the first word: the whole cue between spaces, and its kind
     unspaced: tuple[tuple[str, str], ...]
-    shortest: int  # characters of a beginning
-    longest: int
 
 
 @lru_cache
 def _index() -> _Index:
     """Built when the first sentence is read: many starts read none."""
     words: dict[str, set[str]] = {}
-    beginnings: dict[str, set[str]] = {}
+    beginnings: dict[str, list[tuple[str, str]]] = {}
     phrases: dict[str, list[tuple[str, str]]] = {}
     for kind, cue in _cues(_SPACED.values()):
         first, _, more = cue.partition(" ")
@@ -249,17 +255,14 @@ def _index() -> _Index:
                 (f" {cue[:-1]}" if cue.endswith("*") else f" {cue} ", kind)
             )
         elif cue.endswith("*"):
-            beginnings.setdefault(cue[:-1], set()).add(kind)
+            beginnings.setdefault(cue[:_FIRST_LETTERS], []).append((cue[:-1], kind))
         else:
             words.setdefault(cue, set()).add(kind)
-    sizes = [len(beginning) for beginning in beginnings]
     return _Index(
         {word: frozenset(kinds) for word, kinds in words.items()},
-        {beginning: frozenset(kinds) for beginning, kinds in beginnings.items()},
+        {letters: tuple(cues) for letters, cues in beginnings.items()},
         {first: tuple(cues) for first, cues in phrases.items()},
         tuple((cue, kind) for kind, cue in _cues(_UNSPACED.values())),
-        min(sizes),
-        max(sizes),
     )
 
 
@@ -280,9 +283,8 @@ def kinds(text: str) -> set[str]:
     for word in words:
         if cued := index.words.get(word):
             present |= cued
-        for end in range(index.shortest, min(len(word), index.longest) + 1):
-            if cued := index.beginnings.get(word[:end]):
-                present |= cued
+        if cued_beginnings := index.beginnings.get(word[:_FIRST_LETTERS]):
+            present.update(kind for beginning, kind in cued_beginnings if word.startswith(beginning))
     if firsts := index.phrases.keys() & set(words):
         line = f" {' '.join(words)} "
         present.update(kind for first in firsts for cue, kind in index.phrases[first] if cue in line)

@@ -59,8 +59,8 @@ _FILE_PATTERN = (
 )
 _NAME_PATTERN = r"(?<![\w/.-])#?[^\W_][\w-]{4,63}(?![\w/-])|#\d+\b"
 _URL = re.compile(r"\b[a-z]{2,8}://[^\s<>\"')\]\uff0c。、\uff1b\uff09」]+")
-# A name may follow a letter of these scripts directly, so names are then made of ASCII alone.
-_TIGHT = re.compile("[\u0590-\u1dff\u3040-\ud7ff\uf900-\ufaff]")
+# A name may follow a letter beyond these directly, so names are then made of ASCII alone.
+_TIGHT = re.compile("[^\x00-\u058f\u1e00-\u303f\ufb00-\U0010ffff]")
 _FILE, _TIGHT_FILE = re.compile(_FILE_PATTERN), re.compile(_FILE_PATTERN, re.ASCII)
 _NAME, _TIGHT_NAME = re.compile(_NAME_PATTERN), re.compile(_NAME_PATTERN, re.ASCII)
 # Two digits of any script, one with a sign or a unit, and Chinese numerals with a unit.
