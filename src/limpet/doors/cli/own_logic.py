@@ -229,7 +229,7 @@ def _draw_costs(screen: Screen, profiles: dict[str, Json]) -> None:
     screen.table(("profile", "tool", "tokens", "bytes"), rows)
 
 
-def context(cli: Invocation, line: str) -> None:
+def context(cli: Invocation, line: str | None) -> None:
     # Without --session it is a session that does not exist, and looking does not create it.
     text = cli.hold.session(cli.session or f"new-{os.urandom(6).hex()}", by=BY).context(line)
     reply = {"context": text, "tokens": tokens.count(text), "tokenizer": tokens.NAME}
