@@ -1,7 +1,6 @@
 """Sessions: who works on what. A session is created by its first write and can be archived."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: as strings, the annotations of NamedTuples would be compiled at every start.
 from typing import NamedTuple
 
 from limpet import errors, limits
