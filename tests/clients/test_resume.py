@@ -21,7 +21,6 @@ def test_resumes_do_not_pile_up_copies(kind: type[Agent], most: int, tmp_path: P
     agent.limpet("install", agent.name, "--user")
     agent.limpet("memory", "write", "style", "Tabs, never spaces.")
     _, session = agent.ask("port it", Use("write_notepad", {"content": "- [ ] casts"}, "limpet"), Say("noted"))
-    for _ in range(3):
-        stub, again = agent.ask("go on", Say("going on"), resume=session)
-        assert again == session
-    assert agent.conversation(stub.requests[-1]).count("Tabs, never spaces.") <= most
+    talks = [agent.ask("go on", Say("going on"), resume=session) for _ in range(3)]
+    assert {talk.session for talk in talks} == {session}
+    assert agent.conversation(talks[-1].stub.requests[-1]).count("Tabs, never spaces.") <= most
