@@ -231,6 +231,15 @@ def test_memory_is_written_found_and_pinned(cli: Cli) -> None:
     assert "pinned" not in cli.ask("memory", "show", "release")
 
 
+def test_every_handoff_that_waits_is_named(cli: Cli) -> None:
+    cli.ok("handoff", "write", "From p1. More.", "--session", "p1")
+    cli.ok("handoff", "write", "From p2. More.", "--session", "p2")
+    ran = cli("handoff", "show")
+    assert ran.out == "From p2. More.\n"
+    assert "also waits on main: From p1. (--id main/p1)" in ran.err
+    assert cli.ok("handoff", "show", "--id", "main/p1") == "From p1. More.\n"
+
+
 def test_a_handoff_is_shown_to_a_new_session_and_looking_does_not_use_it_up(cli: Cli) -> None:
     assert cli("handoff", "show").code == 3
     assert cli.ok("handoff", "write", "Next: casts") == "handoff left for the next session\n"

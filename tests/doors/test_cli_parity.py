@@ -83,7 +83,13 @@ def test_the_options_of_every_command_are_there() -> None:
 
 
 def test_every_parameter_of_an_operation_can_be_given() -> None:
-    given_otherwise = {"content": "text", "replace_all": "everywhere", "session_id": "session", "code": "file"}
+    given_otherwise = {
+        "content": "text",
+        "replace_all": "everywhere",
+        "session_id": "session",
+        "code": "file",
+        "this_session": "session",
+    }
     together = ("pad append", "pad prepend", "pad edit", "prompt append", "prompt prepend", "prompt edit")
     for path, operation in COMMANDS.items():
         # These are one operation together; test_cli.py, test_cli_layers.py and test_cli_journal.py run each of them.

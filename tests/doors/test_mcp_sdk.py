@@ -102,7 +102,7 @@ async def everything(session: ClientSession, revision: str) -> list[Any]:
     replies.append(tools := await session.list_tools())
     assert {tool.name for tool in tools.tools} == {tool for tool, _ in STORY}
     replies += (answers := await tell(session))
-    assert sum(answer["isError"] is True for answer in answers) == 14
+    assert sum(answer["isError"] is True for answer in answers) == 13
     assert all(
         (answer["structuredContent"] is None) == (revision < "2025-06-18")
         for answer in answers

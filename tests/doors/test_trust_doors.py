@@ -48,7 +48,7 @@ def test_a_drafted_handoff_is_the_word_of_the_tools_it_repeats_and_reaches_the_n
     stopped = {"session_id": "one", "hook_event_name": "Stop", "transcript_path": transcript(place, tool=True)}
     place.hook("claude-code", "stop", stopped)
     with place.open() as hold:
-        left = hold.store.entries.read(hold.scope, HANDOFF, "main")
+        left = hold.store.entries.read(hold.scope, HANDOFF, "main/one")
         assert left is not None
         assert (left.origin, OBEY in left.content) == ("tool", True)
         assert hold.call("recall", {"query": "obey", "kinds": ["handoffs"]})["hits"][0]["trust"] == "data"
@@ -64,7 +64,7 @@ def test_a_draft_without_tools_takes_the_trust_of_the_notepad(place: Place) -> N
             hold.call("write_notepad", {"content": f"- [ ] by {by}"}, session="one", by=by)
         place.hook("claude-code", "stop", told)
         with place.open() as hold:
-            left = hold.store.entries.read(hold.scope, HANDOFF, "main")
+            left = hold.store.entries.read(hold.scope, HANDOFF, "main/one")
             assert left is not None
             assert left.origin == origin
 

@@ -77,7 +77,7 @@ def test_what_nobody_touched_for_long_is_stale(hold: Limpet, clock: Clock) -> No
     assert {(kind, key) for kind, key, _ in findings(hold, "stale")} == {
         ("note", note),
         ("memory", "fact"),
-        ("handoff", "main"),
+        ("handoff", "main/one"),
     }
     assert findings(hold, "stale", stale_days=92) == []
 

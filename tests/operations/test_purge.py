@@ -65,7 +65,7 @@ def test_everything_of_an_origin_goes_and_undo_brings_it_all_back(hold: Limpet, 
     assert done["counts"] == dry["counts"]
     assert found(hold, "quince") == set()
     assert len(found(hold, "walnut")) == 7
-    assert hold.session("b").notes.tags() == ()
+    assert hold.session("b").notes.tags(this_session=True) == ()
     assert all(finding.ok for finding in hold.check())
     assert purge(hold, "import")["counts"] == {}
     assert hold.call("undo", {}, by="person/cli")["restored"] == 7

@@ -191,3 +191,19 @@ def test_values_come_back_as_json(work: Session) -> None:
     )
     assert answer.result[:6] == [[1], [2], {"3": None}, "2026-03-03", {"x": 3}, "inf"]
     assert answer.result[6].endswith(" bits>")
+
+
+def test_code_is_kept_under_a_name_and_run_again(hold: Limpet) -> None:
+    code = "session.notepad.append(f'{n};')\nn * 2"
+    assert hold.call("run_sandbox_code", {"code": code, "name": "double", "inputs": {"n": 2}})["result"] == 4
+    later = hold.session("later")
+    assert later.sandbox.run(name="double", inputs={"n": 21}).result == 42
+    assert later.notepad.read() == "21;"
+    assert hold.call("agent_state", {"action": "keys", "prefix": "sandbox/"})["keys"] == ["sandbox/double"]
+    with pytest.raises(errors.LimpetError):
+        hold.call("run_sandbox_code", {"code": "1 / 0", "name": "double"})  # what fails does not replace what works
+    assert later.sandbox.run(name="double", inputs={"n": 1}).result == 2
+    with pytest.raises(errors.NotFound, match="agent_state"):
+        hold.call("run_sandbox_code", {"name": "treble"})
+    with pytest.raises(errors.BadInput, match="code is empty"):
+        hold.call("run_sandbox_code", {})

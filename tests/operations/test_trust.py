@@ -88,7 +88,7 @@ def test_a_used_handoff_stays_whose_it_was(hold: Limpet) -> None:
     later = hold.session("two", by="agent/mcp")
     later.context()
     later.used()
-    used = entry(hold, HANDOFF, "main")
+    used = entry(hold, HANDOFF, "main/one")
     assert (used.done, used.origin) == (True, "person")
 
 
@@ -212,14 +212,14 @@ def test_a_copied_notepad_stays_whose_it_was(hold: Limpet, how: str) -> None:
 def test_a_checkpoint_is_no_better_than_the_lines_of_the_file_it_repeats(hold: Limpet, tmp_path: Path) -> None:
     do(hold, "agent/mcp", "update_notes", section="goal", text="teach it casts")
     do(hold, "agent/mcp", "checkpoint_session", summary="half way")
-    assert entry(hold, HANDOFF, "main").origin == "agent", "every line of it was added here"
+    assert entry(hold, HANDOFF, "main/one").origin == "agent", "every line of it was added here"
     do(hold, "import/file", "update_notes", section="goal", text="brought along")
     do(hold, "agent/mcp", "checkpoint_session", summary="half way")
-    assert entry(hold, HANDOFF, "main").origin == "import"
+    assert entry(hold, HANDOFF, "main/one").origin == "import"
     path = tmp_path / "NOTES.md"
     path.write_text(path.read_text().replace("brought along", "typed by hand"))
     do(hold, "agent/mcp", "checkpoint_session", summary="half way")
-    assert entry(hold, HANDOFF, "main").origin == "file"
+    assert entry(hold, HANDOFF, "main/one").origin == "file"
     assert not bare("typed by hand", hold.session("two").context())
 
 

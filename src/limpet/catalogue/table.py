@@ -278,7 +278,7 @@ ROWS = (
         level=READ, profiles=NONE, commands=("window pins",)),
     # --- the sandbox --------------------------------------------------------------------------------------------------
     Operation("run_sandbox_code", "sandbox.run:run_sandbox_code", "sandbox.run:result_json",
-        params=(Param("code", required=True), Param("inputs", "object")),
+        params=(Param("code"), Param("inputs", "object"), Param("name")),
         result={"output": "string", "result": "?", "warning": "string?"},
         level=WRITE, commands=("sandbox run",), destructive=True, slow=True),
     # --- the system prompt --------------------------------------------------------------------------------------------

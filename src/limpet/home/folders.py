@@ -3,6 +3,7 @@
     projects/<id>/project.json    what the project is: its path, kind and name, or where its memory went (adopt)
     projects/<id>/limpet.db       the store, made by the first write
     trust/                        what the person has trusted
+    shown/                        sessions that were shown a handoff and have not worked since
     hooks.log                     what went wrong in hooks
 
 The id of a git repository is random and kept in a file in its common git directory, written with the first write. It

@@ -6,15 +6,17 @@ fails later does not roll them back, and its error says so.
 
 from __future__ import annotations
 
+import json
 import keyword
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from limpet import errors, limits, settings
 from limpet.catalogue.late import resolve
-from limpet.catalogue.operation import Caller, Context, Json, bounded, checked
+from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, checked
 from limpet.catalogue.table import OPERATIONS
-from limpet.model import TOOL, Output, lowest
+from limpet.memory import state
+from limpet.model import STATE, TOOL, Output, lowest
 from limpet.outputs import keep as output_keep
 from limpet.outputs import read as output_read
 from limpet.record import NamedTuple
@@ -23,6 +25,7 @@ from limpet.session import notepad
 from limpet.store import to_json
 from limpet.text import tokens
 
+NAMED = "sandbox/"  # before the name of kept code, among the values of agents
 NAME = "run_sandbox_code"
 PRINTED_CHARS = 400  # of what was printed, in an error
 SOURCE_CHARS = 80  # of the line that failed
@@ -87,7 +90,28 @@ class SandboxResult(NamedTuple):
     warning: str | None
 
 
-def run_sandbox_code(ctx: Context, code: str, inputs: Mapping[str, Any] | None = None) -> SandboxResult:
+def run_sandbox_code(
+    ctx: Context, code: str = "", inputs: Mapping[str, Any] | None = None, name: str = ""
+) -> SandboxResult:
+    """Run code, and keep it under its name once it has worked; without code, run what has that name."""
+    if not name:
+        return _run(ctx, code, inputs)
+    key = f"{NAMED}{a_name('name', name, limits.KEY_MAX_CHARS - len(NAMED))}"
+    if not code.strip():
+        return _run(ctx, _named_code(ctx, key, name), inputs)
+    result = _run(ctx, code, inputs)
+    state.agent_state(ctx, "set", key, code)
+    return result
+
+
+def _named_code(ctx: Context, key: str, name: str) -> str:
+    entry = ctx.store.entries.read(ctx.scope, STATE, key)
+    if entry is None:
+        raise errors.no_entry("sandbox code", name, f'agent_state with action keys and prefix "{NAMED}" lists them.')
+    return str(json.loads(entry.content))
+
+
+def _run(ctx: Context, code: str, inputs: Mapping[str, Any] | None) -> SandboxResult:
     advice = "Split the work into several runs."
     bounded("code", code, limits.SANDBOX_CODE_MAX_CHARS, advice, blank="Write the Python to run.")
     for name in inputs or {}:
@@ -225,6 +249,10 @@ class SessionSandbox:
     def __init__(self, session: Caller) -> None:
         self._session = session
 
-    def run(self, code: str, inputs: Mapping[str, Any] | None = None) -> SandboxResult:
-        """Run Python over this session's notepad and the kept outputs; what it prints and its last expression."""
-        return self._session.do(run_sandbox_code, code=code, inputs=None if inputs is None else dict(inputs))
+    def run(self, code: str = "", inputs: Mapping[str, Any] | None = None, name: str = "") -> SandboxResult:
+        """Run Python over this session's notepad and the kept outputs; what it prints and its last expression.
+
+        With a name the code is kept; the name alone runs it again.
+        """
+        values = None if inputs is None else dict(inputs)
+        return self._session.do(run_sandbox_code, code=code, inputs=values, name=name)

@@ -79,8 +79,9 @@ def keep_output(cli: Invocation, tool: str, call: str) -> None:
     cli.answer(reply, lambda screen: screen.block(output.text))
 
 
-def run_code(cli: Invocation, file: str, inputs: str | None) -> int:
-    arguments = {"code": _code(cli, file), "inputs": None if inputs is None else _inputs(inputs)}
+def run_code(cli: Invocation, file: str | None, inputs: str | None, name: str | None) -> int:
+    code = None if file is None else _code(cli, file)
+    arguments = {"code": code, "inputs": None if inputs is None else _inputs(inputs), "name": name}
     reply = cli.call("run_sandbox_code", arguments, cli.active())
     return replies.show(cli, "run_sandbox_code", reply, arguments)
 
@@ -230,7 +231,7 @@ def _draw_costs(screen: Screen, profiles: dict[str, Json]) -> None:
     screen.table(("profile", "tool", "tokens", "bytes"), rows)
 
 
-def context(cli: Invocation, line: str) -> None:
+def context(cli: Invocation, line: str | None) -> None:
     # Without --session it is a session that does not exist, and looking does not create it.
     text = cli.hold.session(cli.session or f"new-{os.urandom(6).hex()}", by=BY).context(line)
     reply = {"context": text, "tokens": tokens.count(text), "tokenizer": tokens.NAME}

@@ -161,6 +161,8 @@ def _read_handoff(cli: Invocation, screen: Screen, reply: Json, arguments: Json)
     screen.block(reply["content"])
     used = f"used by {reply['used_by']}" if reply["used_by"] else "not used yet"
     cli.notice(f"left by session {reply['written_by']} at {reply['written_at']}, {used}.")
+    for waiting in reply.get("others", ()):
+        cli.notice(f"also waits on {waiting['line']}: {waiting['begins']} (--id {waiting['id']})")
 
 
 def _versions(cli: Invocation, screen: Screen, reply: Json, arguments: Json) -> None:

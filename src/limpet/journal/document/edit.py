@@ -341,9 +341,9 @@ def _decision_blocks(text: str) -> list[str]:
 
 
 def _archive_row(decision: Decision) -> Archived:
-    """A decision in one row: what was decided, and why, shortened."""
-    words = markup.one_line(": ".join(part for part in (decision.title, decision.decision) if part))
-    return Archived(decision.at, words[:ARCHIVE_CHARS], markup.one_line(decision.rationale)[:ARCHIVE_CHARS])
+    """A decision in one row: its title, by which it is recognised, and what was decided, shortened."""
+    title, words = markup.one_line(decision.title), markup.one_line(decision.decision)
+    return Archived(decision.at, title[:ARCHIVE_CHARS], words[:ARCHIVE_CHARS])
 
 
 def without_moved(text: str, moved: Moved, archive: str) -> str:

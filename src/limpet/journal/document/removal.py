@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from limpet.journal.document import entries
-from limpet.journal.document.edit import spliced
+from limpet.journal.document.edit import ARCHIVE_CHARS, spliced
 from limpet.journal.document.markup import JournalDocument, one_line, scan, unescape
 from limpet.record import NamedTuple
 
 CONTEXT_CHARS = 200  # before a piece, by which its place is found again
 _BULLET = re.compile(r"\s*[-*+]\s+(?:\[RESOLVED\]\s+|\[[ xX]\]\s+)?")
 _FIELD = re.compile(r"\s*[-*+]\s+\*\*[^*\n]{1,60}\*\*:\s")
+_ISSUE = re.compile(r" \([^()\s]{1,60}\)\Z")  # the id of an issue, written behind the description of a debt
 _SEVERITY = re.compile(r" \([A-Z]+\)\Z")
 
 
@@ -87,6 +88,7 @@ def _stored_forms(content: str) -> Iterator[str]:
         yield f"decision {_plain(title)}"
         day, _, name = title.partition(" - ")
         yield f"index {day[:10]} {_plain(name)}"
+        yield f"archived {day.strip()} {_plain(name)[:ARCHIVE_CHARS]}"
     elif field := _FIELD.match(content):
         yield f"field {_plain(content[field.end() :])}"
     elif bullet := _BULLET.match(content):
@@ -112,8 +114,12 @@ def _present(doc: JournalDocument) -> Iterator[tuple[str, int, int]]:
         yield f"item {_plain(raw[bullet.end() if bullet else 0 :])}", start, end
     for field in entries.context(doc):
         yield f"field {_plain(field.entry[1])}", field.start, field.end
+    for row_of_decision in entries.archived(doc):
+        title = _plain(row_of_decision.entry.decision)
+        yield f"archived {row_of_decision.entry.at} {title}", row_of_decision.start, row_of_decision.end
     for debt in entries.debts(doc):
-        yield f"row {_plain(f'{debt.entry.id}: {debt.entry.description}')}", debt.start, debt.end
+        for words in {debt.entry.description, _ISSUE.sub("", debt.entry.description)}:
+            yield f"row {_plain(f'{debt.entry.id}: {words}')}", debt.start, debt.end
     for place in entries.identifiers(doc):
         yield f"row {_plain(f'{place.entry.place}: {place.entry.purpose}')}", place.start, place.end
     for log in entries.log_rows(doc):

@@ -15,6 +15,6 @@ COMMANDS = (
     Command("tags", "limpet tags"),
     Command("context", "limpet context",
         "Print what a new session would start with: handoff, notepad and memory. Nothing is used up by looking.",
-        (option("--line", "NAME", "The line of work whose handoff is shown.", default="main"),), session=True,
+        (option("--line", "NAME", "Whose handoffs are shown; otherwise the line of this folder."),), session=True,
         run="limpet.doors.cli.own_logic:context"),
 )

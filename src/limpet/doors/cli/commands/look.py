@@ -77,7 +77,8 @@ COMMANDS = (
     Command("sandbox run",
         'limpet sandbox run count.py --inputs \'{"id": "3f9a1c2b77e0"}\'\n'
         "echo 'len(outputs.list())' | limpet sandbox run -",
-        params=(argument("file", FILE), option("--inputs", "JSON", "Variables for the code, as a JSON object.")),
+        params=(optional("file", FILE), option("--inputs", "JSON", "Variables for the code, as a JSON object."),
+            option("--name", "NAME", "Stores the code for later; without a file, runs what was stored.")),
         session=True, run=f"{OWN}:run_code"),
     Command("demo", "limpet demo", "Play a short story that shows what survives when an agent's context is wiped.",
         run="limpet.doors.cli.demo:demo"),
