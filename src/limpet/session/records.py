@@ -80,7 +80,10 @@ class HookState(NamedTuple):
         )
 
     def to_json(self) -> dict[str, Any]:
-        return self._asdict()
+        record = self._asdict()
+        if not self.standing:  # which records of earlier versions do not have
+            del record["standing"]
+        return record
 
     @property
     def is_used(self) -> bool:
