@@ -447,7 +447,7 @@ def any_variable_ends_with(suffix: str) -> bool:
 
 
 def passing_machine() -> str:
-    """The variable that says that this machine is made anew for every use; empty if none does."""
+    """The variable that says that this machine is created for every use; empty if none does."""
     return next(filter(os.environ.get, ("CODESPACES", "GITPOD_WORKSPACE_ID", "CI")), "")
 
 

@@ -136,7 +136,10 @@ def _with_clocks(store: Path, ids: int) -> Outcome:
         for number in range(max(len(steps), ids // 20)):
             now = FROZEN + steps[number % len(steps)]
             told.append(hold.session().notes.add(f"{number}").id)
-        shown = [entry["id"] for entry in hold.call("list_notes", {"session_id": "lies", "limit": 50})["notes"]]
+        shown = [
+            entry["id"]
+            for entry in hold.call("list_notes", {"this_session": True, "session_id": "lies", "limit": 50})["notes"]
+        ]
         if len({*told, *made}) != len(told) + len(made):
             tally.miss("collisions", "after a step of the clock")
         if shown != told[::-1][: len(shown)]:

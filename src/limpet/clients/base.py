@@ -76,7 +76,7 @@ class CodingAgent:
     takes_messages = False  # whether a hook can say something to the person: `systemMessage`
     cap_in_bytes = False  # whether the limit of a hook's text is in bytes, not characters
     silent_compaction = False  # no event follows a compaction: the context waits for the next event that can carry it
-    tells_session = False  # MCP servers know the session; the sub-agents in it have to be told apart
+    tells_session = False  # MCP servers know the session; the sub-agents in it have to be distinguished
     hides_session = False  # neither MCP servers nor tool calls are given the session: the model has to name it
     replaceable_tools: tuple[str, ...] = ("*",)  # patterns of the tools whose results a hook can replace
 

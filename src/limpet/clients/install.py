@@ -219,7 +219,7 @@ def _bytes_to_restore(change: FileChange, saved: dict[str, Any] | None) -> str |
 
 
 def _read_inside(path: str, target: InstallTarget) -> bytes | None:
-    """A file of the agent. In a project, which somebody else may have written, no link may lead out of it."""
+    """A file of the agent. In a project, which another person may have written, no link may lead out of it."""
     root = os.path.realpath(target.root)
     if target.scope != "user" and not os.path.realpath(path).startswith(root.rstrip(os.sep) + os.sep):
         raise errors.bad_config_file(path, "it is a link that leads out of the project")

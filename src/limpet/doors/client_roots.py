@@ -41,7 +41,7 @@ class ClientRoots:
         self._open_in = open_in
         self._home = home
         self._offered = False
-        self._asked = False
+        self._is_asked = False
         self._settled = False
         self._waiting: list[object] = []
         self._lock = threading.Lock()
@@ -82,9 +82,9 @@ class ClientRoots:
             self._door.handle(value)
 
     def _ask(self) -> None:
-        if self._asked:
+        if self._is_asked:
             return
-        self._asked = True
+        self._is_asked = True
         self._door.send(QUESTION)
         timer = threading.Timer(WAIT_SECONDS, self.settle)
         timer.daemon = True

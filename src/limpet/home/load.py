@@ -199,7 +199,7 @@ def read_person(path: str) -> Person:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for somebody who writes
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for a writer
 
 
 def _check_values(config: Mapping[str, Any], path: str) -> None:
@@ -295,12 +295,12 @@ def _line(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _known(ignored: Iterable[str]) -> str:
+def _recognised(ignored: Iterable[str]) -> str:
     """The ignored keys that Limpet has, and the number of the others: those are the author's own words."""
-    known = [trust.SKILLS, *settings.all_keys()]
+    valid_keys = [trust.SKILLS, *settings.all_keys()]
     names = dict.fromkeys("outputs.tools" if key.startswith("outputs.tools.") else key for key in ignored)
-    others = len(names.keys() - known)
-    parts = [name for name in names if name in known]
+    others = len(names.keys() - set(valid_keys))
+    parts = [name for name in names if name in valid_keys]
     return ", ".join([*parts, f"{others} that are no settings of Limpet"] if others else parts)
 
 
@@ -315,7 +315,8 @@ def _remarks(belief: trust.Belief, own: ProjectFolder, is_personal: bool) -> Ite
         yield f"{folder} is not read: {belief.problem}."
     if belief.ignored:
         why = "changed since it was trusted" if belief.changed else "not trusted"
-        yield f"{folder} is {why}, so this does not count: {_known(belief.ignored)}. `limpet trust --show` shows it."
+        names = _recognised(belief.ignored)
+        yield f"{folder} is {why}, so this does not count: {names}. `limpet trust --show` shows it."
     if belief.store:
         store = os.path.join(folder, "limpet.db")
         yield f"{store} came with the folder and is not used; `limpet import store {store}` takes it in as data."

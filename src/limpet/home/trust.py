@@ -196,7 +196,7 @@ def _record(home: Home, place: Place) -> str:
 
 
 def _mark(text: str) -> str:
-    """A file name that stands for a text."""
+    """A file name made from a text."""
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 

@@ -119,7 +119,7 @@ def search_notes(
     limit: int = limits.NOTES_SHOWN,
     this_session: bool = False,
 ) -> NoteMatches:
-    """Notes that contain the query as it stands, then those with every word of it, then what recall relates to it."""
+    """Notes that contain the query literally, then those with every word of it, then what recall relates to it."""
     bounded("query", query, limits.QUERY_MAX_CHARS, "Ask for the few words that matter.")
     clean = clean_tags(tags, ctx.bounds.note_max_tags)
     listing = Listing((NOTE,), _looked_in(ctx, this_session), tuple(map(fold, clean)), include_done, limit)
@@ -146,7 +146,7 @@ def _looked_in(ctx: Context, this_session: bool) -> str | None:
 
 
 def _with_every_word(ctx: Context, query: str, listing: Listing, exact: int) -> list[Entry]:
-    """The newest notes with all the words of the query that do not contain it as it stands. They are counted, so all of
+    """The newest notes with all the words of the query that do not contain it literally. They are counted, so all of
     them are read, up to the number at which counting ends."""
     distinct = list(dict.fromkeys(words(fold(query))))
     if not distinct or exact >= limits.NOTES_COUNTED:

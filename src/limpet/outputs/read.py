@@ -121,7 +121,7 @@ def expanded(ctx: Context, arguments: Any) -> Any:
 
 
 def _plain(value: str) -> str:
-    """A JSON string as the text that it stands for; anything else as it is."""
+    """A JSON string as its text; anything else as it is."""
     if not value.startswith('"'):
         return value
     try:

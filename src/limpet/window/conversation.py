@@ -20,7 +20,7 @@ from limpet.session.records import TaskRecord
 from limpet.window import transcript
 from limpet.window.messages import ASSISTANT, TOOL, USER, Message, Text, user
 from limpet.window.plan import facts
-from limpet.window.plan.actions import SAID
+from limpet.window.plan.actions import USER_SAID
 from limpet.window.plan.alignment import WEAK_CHARS, Aligner, CallerMessage, PositionIndex, StoredPlace
 from limpet.window.plan.context import FOLDS, HISTORY
 from limpet.window.plan.facts import words
@@ -433,7 +433,7 @@ class Conversation:
 def _without_said(message: Message) -> Message:
     """The text of a finished task without what the user said in it, which is gathered from the user's own messages."""
     lines = message.text().split("\n")
-    return user("\n".join(line for line in lines if not line.startswith(f"- {SAID}: ")))
+    return user("\n".join(line for line in lines if not line.startswith(f"- {USER_SAID}: ")))
 
 
 def _continues(messages: Sequence[Message], earlier: Sequence[Message]) -> bool:

@@ -270,7 +270,7 @@ def all_entries(ctx: Context, earlier: Sequence[Entry] = ()) -> list[Entry]:
 
 
 def current(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries that shape the window: folds and warnings that stand, and all tasks."""
+    """The entries that shape the window: current folds and warnings, and all tasks."""
     return [entry for entry in entries if entry.kind == TASK or not entry.done]
 
 

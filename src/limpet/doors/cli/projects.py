@@ -125,7 +125,7 @@ def split(cli: Invocation, folder: str | None) -> None:
 
 
 def _add_table(config: str, table: str) -> None:
-    """Add a table to the person's config file, which may be a link to a file of theirs."""
+    """Add a table to the person's config file, which may be a link to another file."""
     target = os.path.realpath(config)
     text = read_small(target, CONFIG_BYTES)
     if text is None and os.path.lexists(target):

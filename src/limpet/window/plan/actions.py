@@ -30,8 +30,8 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Limpet's own tools write to the store, which keeps what they wrote; listing them again would repeat it.
 _OWN_TOOLS = re.compile(r"note|memory|handoff|scratch|_task$|uncompact|recall|show_window")
 
-SAID = "the user said"
-SAID_LENGTHS = (2_000, 400, 160)  # characters of one message; the first length with which all of them fit
+USER_SAID = "the user said"
+USER_SAID_LENGTHS = (2_000, 400, 160)  # characters of one message; the first length with which all of them fit
 # Sections of a ledger, in the order in which they get a share of the budget.
 FAILED, EFFECTS, ANSWERED, FILES, COMMANDS = "failed", "side effects", "answered", "files read", "commands run"
 LEDGER_SECTIONS = (FAILED, EFFECTS, ANSWERED, FILES, COMMANDS)
@@ -117,21 +117,21 @@ def said_by_user(messages: Sequence[Message], budget: int) -> str:
     """What the user said, in the user's words, within a budget; empty if nothing was said."""
     texts = [" ".join(message.text().split()) for message in messages if message.role == USER]
     texts = list(dict.fromkeys(text for text in texts if text))
-    for most in SAID_LENGTHS:
-        line = _said([text if len(text) <= most else f"{text[: most - 1]}…" for text in texts])
+    for most in USER_SAID_LENGTHS:
+        line = _quotes([text if len(text) <= most else f"{text[: most - 1]}…" for text in texts])
         if tokens.count(line) <= budget:
             return line
-    shorter = [text[: SAID_LENGTHS[-1]] for text in texts]
+    shorter = [text[: USER_SAID_LENGTHS[-1]] for text in texts]
     while shorter:  # the last words count most
         shorter = shorter[1:]
-        line = _said([f"{len(texts) - len(shorter)} earlier messages, which recall finds", *shorter])
+        line = _quotes([f"{len(texts) - len(shorter)} earlier messages, which recall finds", *shorter])
         if tokens.count(line) <= budget:
             return line
     return ""
 
 
-def _said(texts: Sequence[str]) -> str:
-    return "\n".join(f"- {SAID}: {text}" for text in texts)
+def _quotes(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {USER_SAID}: {text}" for text in texts)
 
 
 def ledger(messages: Sequence[Message], budget: int) -> str:

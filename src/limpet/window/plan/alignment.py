@@ -3,7 +3,7 @@
 A caller may hold the whole conversation or its end, with messages left out, changed or added in between, with summaries
 of ours in place of messages, or the messages of a line that was abandoned. What is stored is found by content: by
 messages that occur once on both sides, in the longest sequence that keeps their order, and from there by their
-neighbours. A short answer such as "ok" says nothing about where it stands unless its neighbours agree.
+neighbours. A short answer such as "ok" does not say where it belongs unless its neighbours agree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUFFIXES_TRIED = 4  # places at which the caller's list may have reached our end
 
 
 class StoredPlace(NamedTuple):
-    """The positions that a message of the caller stands for: its own, or those that a fold's text replaces."""
+    """The positions of a message of the caller: its own, or those that a fold's text replaces."""
 
     first: int
     last: int

@@ -1,7 +1,7 @@
 """Words that tell a rule, a decision or an open item from other sentences, in twelve languages.
 
 A cue is a word, several words, or the beginning of a word with a star after it; commas separate them. Chinese and
-Japanese cues may stand anywhere. WISH cues count in sentences of the user alone: a negation or a "please" says little
+Japanese cues may be anywhere. WISH cues count in sentences of the user alone: a negation or a "please" says little
 in the prose of a model, and much in the words of the person it works for.
 
 Cues come second. Who speaks, lists, check boxes, figures and quotations are recognised in every language (facts.py).
@@ -250,7 +250,7 @@ def _index() -> _Index:
     for kind, cue in _cues(_SPACED.values()):
         first, _, more = cue.partition(" ")
         if more:
-            # A star at the end of several words stands for any ending of the last one.
+            # A star at the end of several words means any ending of the last one.
             phrases.setdefault(first.rstrip("*"), []).append(
                 (f" {cue[:-1]}" if cue.endswith("*") else f" {cue} ", kind)
             )
