@@ -111,6 +111,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.tasks_too_deep(4),
     errors.too_many_pins(50),
     errors.nothing_folded(120, 130, 90),
+    errors.bad_limit(-5),
     errors.request_too_big(40_125, 32_000, "user", 40_010),
     errors.output_too_big(70_000_000, 67_108_864),
     errors.ambiguous_output("3f9a1c2b"),

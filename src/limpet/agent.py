@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from limpet import errors, limits
+from limpet import errors, limits, prompts
 from limpet.api import Limpet, Session, Tool
 from limpet.catalogue.table import guidance
 from limpet.errors import LimpetError
@@ -107,25 +107,28 @@ class Agent:
         """Work on a request until the model answers without a tool call. An earlier session continues."""
         if self._messages is None:
             self._messages = [*(history or self.session.window.messages())]
-        self._messages.append(user(request))
+        if self._messages[-1:] != [user(request)]:  # the same again: the model failed before it answered
+            self._messages.append(user(request))
         until = None if self.bounds.seconds is None else time.monotonic() + self.bounds.seconds
-        steps, text = 0, ""
+        steps, text, answer = 0, "", ""
         while True:
             if outcome := self._stopped(steps, until):
                 return self._end(text, outcome, steps)
             step = self._next()
             if isinstance(step, TooBig):
                 return self._end(step.advice, FAILED, steps)
-            reply = self._ask(step)
+            # A model that is warned in the middle of its work may reply that it has saved what it needs, and is asked
+            # again after the compaction. One that is warned with a request answers it.
+            is_pause = isinstance(step, Warn) and self._messages[-1].role == TOOL
+            reply = self._ask(step, is_last=isinstance(step, Warn) and not is_pause)
             steps += 1
             text = reply.text() or text
-            for call in reply.calls():
-                self._messages.append(Message(TOOL, (self._answer(call),)))
+            self._answer_all(reply.calls())
             if self._ended is not None:
                 return self._end(self._ended, COMPLETED, steps)
-            # The turn after a warning is for saving; the request is answered after the compaction.
-            if not reply.calls() and not isinstance(step, Warn):
-                return self._end(text, COMPLETED, steps)
+            answer = "" if reply.calls() else "\n\n".join(filter(None, (answer, reply.text())))
+            if not reply.calls() and not is_pause:
+                return self._end(answer or text, COMPLETED, steps)
 
     def cancel(self) -> None:
         """Stop before the next step, and the children too."""
@@ -169,10 +172,16 @@ class Agent:
             self._checkpoint(f"The window was compacted after {step.folded} messages.")
         return step
 
-    def _ask(self, step: Step) -> Message:
-        """The model's reply, which is stored before its calls run: they may have effects, and a process may die."""
+    def _ask(self, step: Step, *, is_last: bool) -> Message:
+        """The model's reply, which is stored before its calls run: they may have effects, and a process may die.
+
+        `is_last`: the last message is a warning, and a reply without a call ends the run all the same.
+        """
         window, messages = self.session.window, self._messages or []
-        answer = self.model(step.messages, self.tools)
+        sent = step.messages
+        if is_last:
+            sent = (*sent[:-1], user(f"{sent[-1].text()}\n{prompts.prompt('warning_ends')}"))
+        answer = self.model(sent, self.tools)
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         window.sent(reply.used)
         answer_tokens = tokens.count(reply.message.text()) if reply.made is None else reply.made
@@ -189,6 +198,14 @@ class Agent:
                 self.session.journal.checkpoint(" ".join(summary.split())[: limits.JOURNAL_FIELD_MAX_CHARS])
 
     # --- calls --------------------------------------------------------------------------------------------------------
+
+    def _answer_all(self, calls: Sequence[Call]) -> None:
+        """Run the calls of a reply. Each result is stored before the next call runs, in which the process may die."""
+        messages = self._messages or []
+        for number, call in enumerate(calls, 1):
+            messages.append(Message(TOOL, (self._answer(call),)))
+            if number < len(calls):
+                self.session.window.keep(messages)
 
     def _answer(self, call: Call) -> Result:
         return window.answer_call(call, lambda arguments: self._do(call.name, arguments, call.arguments))

@@ -283,6 +283,7 @@ nothing_folded = NotFound.says(
     "no fold covers the messages {first:,} to {last:,}; this session has {total:,} messages. `limpet window folds` "
     "lists what is folded."
 )
+bad_limit = BadInput.says("limit is {limit}; it is the number of tokens that the model's window holds, from 1 on.")
 request_too_big = BadInput.says(
     "the request has {used:,} tokens and the window {limit:,}; the largest part is {part} with {size:,}. Shorten that, "
     "pass shorten=True so that long messages are kept as outputs, or use a larger window."

@@ -99,6 +99,54 @@ def test_a_session_that_was_left_goes_on_where_it_was(hold: Limpet) -> None:
     assert "the answer is 42" in shown(model.requests[0])
 
 
+def test_an_answer_to_the_request_with_the_warning_is_the_answer(hold: Limpet) -> None:
+    warned: list[bool] = []
+
+    def model(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        warned.append("[System] Context is approaching" in messages[-1].text())
+        return assistant(f"Answer {len(warned)}. " + "It is so. " * 60)
+
+    agent = Agent(hold.session(), model, bounds=Limits(window=8_000))
+    for number in range(1, 40):
+        ended = agent.run(f"Question {number}: " + "please look closely. " * 20)
+        assert (ended.text.split(".")[0], ended.steps) == (f"Answer {number}", 1)
+    assert any(warned)
+
+
+def test_a_request_that_is_tried_again_after_the_model_failed_is_stored_once(hold: Limpet) -> None:
+    def fails(messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        raise ConnectionError("overloaded")
+
+    for agent in (failing := Agent(hold.session(), fails), failing, Agent(hold.session(), fails)):
+        with pytest.raises(ConnectionError):
+            agent.run("Port the parser.")
+    Agent(hold.session(), Script("done")).run("Port the parser.")
+    assert [message.text() for message in hold.session().window.messages()] == ["Port the parser.", "done"]
+
+
+def test_a_result_is_stored_before_the_next_call_of_the_same_reply_runs(tmp_path: Path) -> None:
+    def die(arguments: Mapping[str, Any]) -> str:
+        raise KeyboardInterrupt
+
+    pay = Tool("pay", "Pay.", {"type": "object"}, lambda arguments: "paid, receipt R-77123")
+    tools = [pay, Tool("die", "Stop.", {"type": "object"}, die)]
+    both = assistant("", Call("p1", "pay", "{}"), Call("d1", "die", "{}"))
+    store = str(tmp_path / "limpet.db")
+    with limpet.open(store, project="demo", session="one") as hold, pytest.raises(KeyboardInterrupt):
+        Agent(hold.session(), Script(both), tools=tools).run("Pay.")
+    model = Script("I see.")
+    with limpet.open(store, project="demo", session="one") as hold:
+        Agent(hold.session(), model, tools=tools).run("Was it paid?")
+    assert "R-77123" in shown(model.requests[0])
+    assert shown(model.requests[0]).count(LOST) == 1
+
+
+@pytest.mark.parametrize("limit", [-5, 0])
+def test_a_window_without_room_is_refused(hold: Limpet, limit: int) -> None:
+    with pytest.raises(errors.BadInput, match="number of tokens"):
+        hold.session().window.next([], limit=limit)
+
+
 def test_agents_in_one_process_after_the_other_store_a_session_once(tmp_path: Path) -> None:
     requests: list[str] = []
 

@@ -320,7 +320,7 @@ BUGS = (
         "the journal is shown without a mark",
         "repositories",
         900,
-        (("doors/hooks/actions.py", "safe.quoted(recover.at_start(ctx), FILE)", "recover.at_start(ctx)"),),
+        (("doors/hooks/actions.py", "return safe.quoted(text, FILE) if text.strip()", "return text if text.strip()"),),
     ),
 )
 

@@ -84,6 +84,8 @@ class Window:
         part.
         """
         ctx = self._context()
+        if limit is not None and limit <= 0:
+            raise errors.bad_limit(limit)
         if used is not None:
             self._calibrate(used)
         prompt, talk = split(self._as_stored(messages))
