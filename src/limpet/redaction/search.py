@@ -15,8 +15,10 @@ from limpet.redaction import Redacted, signs
 from limpet.redaction.blocks import cookies, key_blocks, password_files, surrounded
 from limpet.redaction.commands import commands
 from limpet.redaction.formats import known_formats
+from limpet.redaction.hints import has_unseen
 from limpet.redaction.named import named
 from limpet.redaction.spoken import spoken
+from limpet.redaction.unseen import shown
 from limpet.redaction.values import Span, late, settle
 from limpet.text.marks import Marks, find_marks
 
@@ -53,14 +55,24 @@ def redact(text: str, marks: Marks | None = None, before: str = "") -> Redacted:
 
 def secrets(text: str, marks: Marks | None = None) -> list[Span]:
     """Where the secrets of a text are, in order and without overlaps."""
+    spans = _find_read(text, marks)
+    if has_unseen(text):
+        plain, place = shown(text)
+        if len(plain) < len(text):  # what is not shown after a secret stays: a colour has to end
+            spans += [span._replace(start=place(span.start), end=place(span.end - 1) + 1) for span in _find_read(plain)]
+    if spans and "[redacted:" in text:
+        spans = _outside(spans, [match.span() for match in _MASKED.finditer(text)])
+    return settle(spans)
+
+
+def _find_read(text: str, marks: Marks | None = None) -> list[Span]:
+    """All secrets, also those with letters written as escapes."""
     spans = _find(text, marks)
     if "\\" in text and "\\u00" in text:
         spans += _find_escaped(text, _JSON_ESCAPE)
     if "%" in text:
         spans += _find_escaped(text, _URL_ESCAPE)
-    if spans and "[redacted:" in text:
-        spans = _outside(spans, [match.span() for match in _MASKED.finditer(text)])
-    return settle(spans)
+    return spans
 
 
 def _find(text: str, marks: Marks | None = None) -> list[Span]:
