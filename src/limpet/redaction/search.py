@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from limpet.redaction import Redacted, signs
 from limpet.redaction.blocks import cookies, key_blocks, password_files, surrounded
 from limpet.redaction.commands import commands
-from limpet.redaction.formats import known_formats
+from limpet.redaction.formats import FORMATS, known_formats
 from limpet.redaction.hints import has_unseen
 from limpet.redaction.named import named
 from limpet.redaction.spoken import spoken
@@ -22,6 +22,14 @@ from limpet.redaction.unseen import shown
 from limpet.redaction.values import Span, late, settle
 from limpet.text.marks import Marks, find_marks
 
+# Every kind that a placeholder may name.
+KINDS = frozenset(
+    (
+        *(form.kind for form in FORMATS),
+        *("aws-secret-key", "azure-storage-key", "cookie", "discord-token", "password", "private-key", "secret"),
+        "seed-phrase",
+    )
+)
 _MASKED = late(r"\[redacted:[a-z0-9-]{1,40}(?::[0-9a-f]{6})?\]")
 _JSON_ESCAPE = late(r"\\u00([2-7][0-9a-fA-F])")
 _URL_ESCAPE = late(r"%(0[aAdD]|[2-7][0-9a-fA-F])")

@@ -1,7 +1,7 @@
 r"""What a terminal or a page does not show: sequences for colours and links, and characters without width.
 
 A secret is searched for as people see it. The sequences come raw, and written as escapes (`\u001b[32m`) by programs
-that quote an output. Linear time: a string of a terminal ends at the next escape character or line end, and has a bound.
+that quote an output. Linear time: a string of a terminal ends at the next escape character or line end, and is bounded.
 """
 
 from __future__ import annotations
