@@ -24,6 +24,8 @@ _END = "(?![A-Za-z0-9])"
 _STRETCH = late(r"[A-Za-z0-9_.\-]{20,}+")
 _RUN = late(r"[A-Za-z0-9_-]*+")
 _AWS_PAIR = late(r"[\s\"',:;|\\]{1,8}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
+# Formats that nothing else has: also behind letters, where a separator was lost.
+_UNMISTAKABLE = frozenset(("github-token", "github-pat", "gitlab-token", "slack-token", "anthropic-key", "npm-token"))
 _BEFORE = 40  # characters that are looked at before a secret
 _NO_LETTERS = late(
     r"(?:\\[nrtbfave]|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[0-3][0-7]{2}|%[0-9a-fA-F]{2}|\[[0-9;:?]{0,32}[A-Za-z])\Z"
@@ -217,7 +219,9 @@ def _matches(form: _Format, literal: str, text: str) -> Iterator[Span]:
     while position >= 0:
         start = position - form.back
         # A digit precedes the colon of a Telegram token.
-        inside = form.after or form.kind == "telegram-token"
+        inside = form.after or form.kind == "telegram-token" or form.kind in _UNMISTAKABLE
+        if form.kind == "aws-access-key" and text[start - 1 : start].islower():
+            inside = True  # behind capital letters it may be a part of something encoded
         match = _compiled(form.pattern).match(text, start) if start >= 0 and (inside or free(text, start)) else None
         following = position + len(literal)
         if match:

@@ -7,7 +7,7 @@ SHORT = 4_000  # characters; a longer text is worth the fast pass over all of it
 _LONG = 20  # characters that a secret of a known format has at least, without a space in it
 # What the finders that go by name or context need to see, in lower case.
 _WORDS = (
-    *("pass", "pwd", "secret", "token", "key", "credential", "auth", "bearer", "basic", "cookie", "sess", "sid"),
+    *("pass", "pw", "secret", "token", "key", "credential", "auth", "bearer", "basic", "cookie", "sess", "sid"),
     *("://", ":\\/\\/", "\\u00", "private-lines", "login", "curl", "mysql", "redis-cli", "mongo", "ldap", "zip", "7z"),
     *(
         "log in",
