@@ -12,7 +12,7 @@ from collections.abc import Callable
 from limpet.redaction.hints import UNSEEN
 from limpet.redaction.values import late
 
-# Of the short forms, only those that begin a sequence: \e is also in paths, and ^[ (of cat -v) in patterns.
+# The short forms have to begin a sequence: \e is also in paths, and ^[ (of cat -v) in patterns.
 _ESCAPE = r"(?:\x1b|\\{1,4}(?:x1[bB]|[uU](?:0000)?001[bB]|u\{1[bB]\}|(?:033|[eE])(?=[\[\]]))|\^\[(?=[\[\]]))"
 _END = rf"(?:[\x07\x9c]|\\{{1,4}}(?:u0007|x07|007|a)|{_ESCAPE}\\{{1,8}})"
 _SEQUENCE = late(

@@ -166,7 +166,7 @@ def _quoted(value: str, digits: bool, password: bool) -> bool:
 
 
 def _phrase_word(word: str) -> bool:
-    """Whether a word can only be a part of a password."""
+    """Whether a word among words is a part of a password: digits are scattered in it, or it has a special character."""
     word = word.rstrip(".,;:!?")
     return strong(word) and bool(_DIGITS.search(word)) and (_scattered(word) or bool(_INNER.search(word)))
 
