@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import string
 import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx2
 import pytest
@@ -17,7 +19,7 @@ import pytest
 from dashboard_kit import HOSTILE, HTML, MARK, PROJECT, Seen, Served, browser, project, send, served, walk
 from limpet import wiring
 from limpet.catalogue.table import OPERATIONS
-from limpet.doors.dashboard.app import ACTIONS, back
+from limpet.doors.dashboard.app import ACTIONS, NOTICE, back
 from limpet.doors.dashboard.pages import LISTED, NAVIGATION, PAGES
 from limpet.doors.http import policy
 from limpet.doors.http.server import routes
@@ -245,6 +247,27 @@ def test_people_change_things_as_people(tmp_path: Path) -> None:
         with wiring.open(store, project=PROJECT) as hold:
             assert hold.session("docs").notepad.read().startswith("# Outline")
             assert {one.id for one in hold.sessions()} >= {"docs"}
+
+
+def test_a_change_that_masked_a_secret_says_both(site: Served) -> None:
+    secret = "ghp_" + "".join(random.Random(6).choices(string.ascii_letters + string.digits, k=36))
+    with browser(site) as client:
+        send(client, "add_note", content=f"push with {secret}, DB_PASSWORD={secret[9:20]}", session="docs")
+        page = client.get("/notes").text
+        assert "The note is kept. Masked before storing: github-token, password." in page
+        assert "--keep-secret" in page
+        assert "Masked before storing" not in client.get("/notes").text  # said once
+        sentence = (
+            "The note is kept. Masked before storing: {}. The command line&#x27;s --keep-secret stores it as it is."
+        )
+        for kinds, is_shown in (("password", True), ("call-this-number", False), ("password, <b>", False), ("", False)):
+            text = sentence.format(kinds).replace("&#x27;", "'")
+            planted = client.get("/notes", headers={"Cookie": f"{NOTICE}={quote(text)}; {cookies(client)}"}).text
+            assert ("Masked before storing" in planted) is is_shown, kinds
+
+
+def cookies(client: httpx2.Client) -> str:
+    return "; ".join(f"{name}={value}" for name, value in client.cookies.items())
 
 
 def test_what_cannot_be_done_says_why_and_gives_the_text_back(site: Served) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import string
 import subprocess
 from pathlib import Path
 
@@ -156,6 +158,30 @@ def test_what_changed_there_is_brought_up_to_date_and_what_changed_here_stays(pl
     there = kept(place)
     assert there["server-memory/Ada"][0] == "Ada left."
     assert there["server-memory/Parser"][0].endswith("- Faster now")
+
+
+def test_a_name_with_a_secret_is_masked_and_the_others_come_too(place: Place) -> None:
+    secret, second = ("ghp_" + "".join(random.Random(n).choices(string.ascii_letters, k=34)) + "7x" for n in (1, 2))
+    file = place.home / "all.json"
+    rows = [(secret, "One."), ("plain", "Two."), (second, "Three."), (f"{secret} again", "Four.")]
+    file.write_text(json.dumps({"results": [{"id": name, "memory": text} for name, text in rows]}))
+    for expected in ((4, 0), (0, 4)):  # the masked name is the same each time
+        done = taken_in(place, "mem0", str(file))
+        assert (done["added"], done["known"]) == expected
+        assert done["masked"]["kinds"] == ["github-token"]
+    there = kept(place)
+    assert sorted(content for content, *_ in there.values()) == ["Four.", "One.", "Three.", "Two."]
+    assert not any(secret in key or second in key for key in there)
+    assert sum(key.startswith("mem0/[redacted:github-token:") for key in there) == 3
+
+
+def test_two_names_that_are_masked_alike_are_both_kept(place: Place) -> None:
+    file = place.home / "all.json"
+    rows = [(f"postgres://app:{word}@db/app", f"{word}.") for word in ("hunter2", "letmein9")]
+    file.write_text(json.dumps({"results": [{"id": name, "memory": text} for name, text in rows]}))
+    assert taken_in(place, "mem0", str(file))["added"] == 2
+    assert taken_in(place, "mem0", str(file))["known"] == 2
+    assert not any("hunter2" in key or "letmein9" in key for key in kept(place))
 
 
 def test_a_long_text_is_kept_in_parts_and_nothing_of_it_is_lost(place: Place) -> None:

@@ -47,6 +47,7 @@ def holds(folder: Path, *secrets: str) -> list[str]:
 
 WRITES = {
     "a note": ["note", "add", TEXT],
+    "a coloured note": ["note", "add", f"push with \x1b[32m{SECRET}\x1b[0m to the mirror"],
     "memory": ["memory", "write", "mirror", TEXT],
     "a handoff": ["handoff", "write", TEXT],
     "the notepad": ["pad", "write", TEXT, "--session", "s"],

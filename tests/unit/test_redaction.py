@@ -472,7 +472,25 @@ pieces = st.sampled_from(
     [case[2] for case in planted(300)] + [case[1] for case in planted(300)] + [prefix for _, prefix, _, _ in SIMPLE]
 )
 glue = st.sampled_from(
-    ["", " ", "\n", "=", ":", '"', "'", "\\n", "%3D", "\\u0041", "]", "[redacted:", "token=", "://a:"]
+    [
+        "",
+        " ",
+        "\n",
+        "=",
+        ":",
+        '"',
+        "'",
+        "\\n",
+        "%3D",
+        "\\u0041",
+        "]",
+        "[redacted:",
+        "token=",
+        "://a:",
+        "\x1b[0m",
+        "\\u001b[1m",
+        "\u200b",
+    ]
 )
 mixtures = st.lists(pieces | glue | st.text(max_size=8), max_size=12).map("".join)
 

@@ -44,6 +44,12 @@ def test_the_quick_look_passes_every_text_in_which_something_is_found() -> None:
         assert hints.may_hold(sample.text) or not redact(sample.text).count
 
 
+def test_every_kind_that_is_masked_is_on_the_list_of_kinds() -> None:
+    masked = {kind for sample in SAMPLES for kind in redact(sample.text).kinds}
+    assert masked <= search.KINDS
+    assert {"password", "secret", "github-token", "private-key", "cookie"} <= masked
+
+
 def test_hashes_ids_and_data_are_left_alone() -> None:
     assert [line for line in ordinary(4_000, 7) if redact(line).count] == []
 

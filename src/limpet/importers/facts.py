@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -140,7 +141,10 @@ def add_facts(
     """Add new and changed facts. `progress` gets the number of facts stored so far and of all; a later
     failure keeps these."""
     # Masked now, because the hash of a text tells whether it has changed.
-    facts = [fact._replace(text=ctx.masked(fact.text)) for fact in facts]
+    facts = [
+        fact._replace(key=key, text=ctx.masked(fact.text))
+        for fact, key in zip(facts, _masked_keys(ctx, facts), strict=True)
+    ]
     parts = [part for fact in facts for part in _within_bounds(fact)]
     counts = ImportedFacts()
     for start in range(0, len(parts), BATCH):
@@ -154,6 +158,20 @@ def add_facts(
             counts = _counted(counts, entry, fact)
         progress(start + len(batch), len(parts))
     return counts
+
+
+def _masked_keys(ctx: Context, facts: Sequence[Fact]) -> list[str]:
+    """The keys without secrets: a store refuses a name with one. Those that are masked alike are numbered in order."""
+    keys: list[str] = []
+    times = Counter(fact.key for fact in facts)
+    for fact in facts:
+        masked = ctx.masked(fact.key)
+        if masked == fact.key:
+            keys.append(masked)
+            continue
+        times[masked] += 1
+        keys.append(a_key(masked if times[masked] == 1 else f"{masked} #{times[masked]}"))
+    return keys
 
 
 def _within_bounds(fact: Fact) -> list[Fact]:

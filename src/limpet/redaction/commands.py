@@ -31,7 +31,10 @@ COMMANDS = (
     ("zip ", (b"-P",), _CAPITAL_P, False),
     *((name, (b"-p",), late(rf"\s-p{_VALUE}"), False) for name in ("7z a ", "7z x ", "7z e ", "7za ")),
     ("rar ", (b"-p", b"-hp"), late(rf"\s-h?p{_VALUE}"), False),
-    ("openssl ", (b"pass:",), late(r"\bpass:([^\s\"'\\]{3,128})"), True),
+    ("openssl ", (b"pass:", b"-k ", b"-K "), late(
+        r"(?:\bpass:|\bopenssl (?:enc|aes|des|aria|camellia|chacha|bf|cast|rc|sm4)[^\n|;&]{0,300}?\s-[kK] )"
+        rf"({_QUOTED}|[^\s\"'\\]{{3,128}})"), True),
+    ("ssh-keygen", (b"-N", b"-P"), late(rf"\s-[NP][ =]?{_VALUE}"), True),
     ("sqlcmd", (b"-P",), _CAPITAL_P, True),
     ("ipmitool", (b"-P",), _CAPITAL_P, True),
     ("smbclient", (b"%",), late(r"\s(?:-U|--user)[ =]?[\"']?[^\s%\"']{1,64}%([^\s\"'\\]{1,128})"), True),

@@ -24,8 +24,12 @@ _END = "(?![A-Za-z0-9])"
 _STRETCH = late(r"[A-Za-z0-9_.\-]{20,}+")
 _RUN = late(r"[A-Za-z0-9_-]*+")
 _AWS_PAIR = late(r"[\s\"',:;|\\]{1,8}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
-_ESCAPES = frozenset("nrtbf")
-_HEX = frozenset("0123456789abcdefABCDEF")
+# Formats that nothing else has: also behind letters, where a separator was lost.
+_UNMISTAKABLE = frozenset(("github-token", "github-pat", "gitlab-token", "slack-token", "anthropic-key", "npm-token"))
+_BEFORE = 40  # characters that are looked at before a secret
+_NO_LETTERS = late(
+    r"(?:\\[nrtbfave]|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[0-3][0-7]{2}|%[0-9a-fA-F]{2}|\[[0-9;:?]{0,32}[A-Za-z])\Z"
+)
 
 
 # Compiling all of them would take longer than most programs need to start; few are ever met.
@@ -203,12 +207,11 @@ def known_formats(text: str) -> Iterator[Span]:
 
 
 def free(text: str, start: int) -> bool:
-    r"""Whether a secret may start here: not in the middle of a word, where \n and %3D before it are no letters."""
+    r"""Whether a secret may start here: not in the middle of a word, where \n, %3D and a colour are no letters."""
     if start == 0 or not text[start - 1].isalnum():
         return True
-    if text[start - 1] in _ESCAPES and text[start - 2 : start - 1] == "\\":
-        return True
-    return start > 2 and text[start - 3] == "%" and text[start - 2] in _HEX and text[start - 1] in _HEX
+    before = text[max(0, start - _BEFORE) : start]
+    return any(sign in before for sign in "\\%[") and bool(_NO_LETTERS.search(before))
 
 
 def _matches(form: _Format, literal: str, text: str) -> Iterator[Span]:
@@ -216,7 +219,9 @@ def _matches(form: _Format, literal: str, text: str) -> Iterator[Span]:
     while position >= 0:
         start = position - form.back
         # A digit precedes the colon of a Telegram token.
-        inside = form.after or form.kind == "telegram-token"
+        inside = form.after or form.kind == "telegram-token" or form.kind in _UNMISTAKABLE
+        if form.kind == "aws-access-key" and text[start - 1 : start].islower():
+            inside = True  # behind capital letters it may be a part of something encoded
         match = _compiled(form.pattern).match(text, start) if start >= 0 and (inside or free(text, start)) else None
         following = position + len(literal)
         if match:

@@ -10,8 +10,10 @@ from limpet.redaction.values import Span, late, secret_value, turns
 
 # After the name: its closing quote or bracket, then what separates name and value. The word alone is the fast prefix.
 SUFFIXES = r"(?:[_-]?[0-9]{1,3}|[_-](?:prod|production|dev|staging|live|test|base|value|data|hash|old|new|default))?"
+# Where the name is itself a value: `<add key="DbPassword" value="…">`, `{"name": "DB_PASSWORD", "value": "…"}`.
+MEMBER = r",?(?:\\{1,4}[nrt]|\s){1,24}\\{0,4}[\"']?value\\{0,4}[\"']?"
 _AFTER = (
-    SUFFIXES + r"(?P<close>\\{0,4}[\"'`])?\]?"
+    SUFFIXES + r"(?P<close>\\{0,4}[\"'`])?\]?" + f"(?P<member>{MEMBER}(?=[ \\t]{{0,8}}[:=]))?"
     r"(?:[ \t]{0,8}(?P<sep>:=|=>|=(?!=)|:[ ]?(?:&?str|string|final|bytes|text)[^=\n\"']{0,24}=|:(?!:)|,|>|%3d)|[ \t])"
     r"(?:[ \t]{0,8}[>|]-?\n[ \t]{1,16}|[ \t]{0,8})"
 )
@@ -91,7 +93,9 @@ def _value(text: str, lower: str, match: re.Match[str]) -> Span | None:
         or not (separator or name.startswith("--"))
     ):
         return None
-    word_end = match.end("close") if match.group("close") else match.start("sep") if separator else match.end()
+    word_end = next(
+        (end for end in (match.end("close"), match.start("member"), match.start("sep")) if end >= 0), match.end()
+    )
     password = match.group().startswith(("pass", "pwd"))
     place = _read(text, match.end(), separator, text[start:word_end].strip("\"'`\\[] \t"), start, password)
     return Span(*place, *_kind(text[place[0] : place[1]], name, match.group(), password)) if place else None

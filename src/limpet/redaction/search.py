@@ -14,12 +14,22 @@ from bisect import bisect_left, bisect_right
 from limpet.redaction import Redacted, signs
 from limpet.redaction.blocks import cookies, key_blocks, password_files, surrounded
 from limpet.redaction.commands import commands
-from limpet.redaction.formats import known_formats
+from limpet.redaction.formats import FORMATS, known_formats
+from limpet.redaction.hints import has_unseen
 from limpet.redaction.named import named
 from limpet.redaction.spoken import spoken
+from limpet.redaction.unseen import shown
 from limpet.redaction.values import Span, late, settle
 from limpet.text.marks import Marks, find_marks
 
+# Every kind that a placeholder may name.
+KINDS = frozenset(
+    (
+        *(form.kind for form in FORMATS),
+        *("aws-secret-key", "azure-storage-key", "cookie", "discord-token", "password", "private-key", "secret"),
+        "seed-phrase",
+    )
+)
 _MASKED = late(r"\[redacted:[a-z0-9-]{1,40}(?::[0-9a-f]{6})?\]")
 _JSON_ESCAPE = late(r"\\u00([2-7][0-9a-fA-F])")
 _URL_ESCAPE = late(r"%(0[aAdD]|[2-7][0-9a-fA-F])")
@@ -53,14 +63,24 @@ def redact(text: str, marks: Marks | None = None, before: str = "") -> Redacted:
 
 def secrets(text: str, marks: Marks | None = None) -> list[Span]:
     """Where the secrets of a text are, in order and without overlaps."""
+    spans = _find_read(text, marks)
+    if has_unseen(text):
+        plain, place = shown(text)
+        if len(plain) < len(text):  # what is not shown after a secret stays: a colour has to end
+            spans += [span._replace(start=place(span.start), end=place(span.end - 1) + 1) for span in _find_read(plain)]
+    if spans and "[redacted:" in text:
+        spans = _outside(spans, [match.span() for match in _MASKED.finditer(text)])
+    return settle(spans)
+
+
+def _find_read(text: str, marks: Marks | None = None) -> list[Span]:
+    """All secrets, also those with letters written as escapes."""
     spans = _find(text, marks)
     if "\\" in text and "\\u00" in text:
         spans += _find_escaped(text, _JSON_ESCAPE)
     if "%" in text:
         spans += _find_escaped(text, _URL_ESCAPE)
-    if spans and "[redacted:" in text:
-        spans = _outside(spans, [match.span() for match in _MASKED.finditer(text)])
-    return settle(spans)
+    return spans
 
 
 def _find(text: str, marks: Marks | None = None) -> list[Span]:

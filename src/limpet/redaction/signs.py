@@ -15,13 +15,13 @@ from limpet.redaction.blocks import SESSION_COOKIES
 from limpet.redaction.commands import COMMANDS as COMMAND_LINES
 from limpet.redaction.commands import LINE
 from limpet.redaction.formats import FORMATS
-from limpet.redaction.named import KEY_WORDS, SUFFIXES
-from limpet.redaction.spoken import ACCOUNT, FOR, IS, NAMES, WITH, WORDS
+from limpet.redaction.named import KEY_WORDS, MEMBER, SUFFIXES
+from limpet.redaction.spoken import ACCOUNT, AS, FOR, IS, NAMES, WIDE, WITH, WORDS
 from limpet.text.marks import engine
 
 _BLANK = "[^!-~]"  # any byte of a space, also of one that is not ASCII
 _CLOSE = r"\\{0,4}[\"'`]?\]?"
-_TEXT = r"[bBrRuU]{0,2}\\{0,4}(?:\"[^ \"\n]{3}|'[^ '\n]{3}|`[^ `\n]{3})"
+_TEXT = r"[bBrRuU]{0,2}\\{0,4}(?:\"[^\"\n]{3}|'[^'\n]{3}|`[^`\n]{3})"
 _VALUE = rf"(?:{_TEXT}|[^\s\"'`\\]{{3}}|[>|])"
 _NAME = (
     rf"(?:pass(?:word|wd|phrase|code|wort)|(?:_|-|db|user|smtp|mysql|root|admin)pass|pwd|secret|token|credentials?"
@@ -29,7 +29,7 @@ _NAME = (
 )
 _SEPARATOR = r"(?::=|=>|=|:[ ]?(?:&?str|string|final|bytes|text)[^=\n\"']{0,96}=|:|%3d)"
 _NAMED = (
-    rf"(?i:{_NAME}[ \t]{{0,8}}{_SEPARATOR}[ \t]{{0,8}}){_VALUE}",
+    rf"(?i:{_NAME}(?:{MEMBER})?[ \t]{{0,8}}{_SEPARATOR}[ \t]{{0,8}}){_VALUE}",
     rf"(?i:{_NAME}[ \t]{{0,8}},[ \t]{{0,8}})[bBrRuU]{{0,2}}\\{{0,4}}[\"'`][^ \n]{{6}}",
     rf"(?i:{_NAME}[ \t]{{0,8}}>[ \t]{{0,8}})[^<>\s]{{3}}",
     rf"(?i:--[a-z0-9_.$-]{{0,64}}{_NAME}[ \t]{{1,9}}){_VALUE}",
@@ -60,6 +60,8 @@ _SPOKEN = (
     rf"(?i:{_NAMES}{_SPACES}(?:{IS}))[ \t:]",
     rf"(?i:{_NAMES}{_SPACES}(?:{FOR})[ \t][^\n:=]{{1,140}}(?:[:=]|[ \t](?:{IS})[ \t:]))",
     rf"(?i:(?:{WITH}){_SPACES}{_NAMES}{_SPACES})[^\s]{{0,24}}[0-9!@#$%^&*+=?~]",
+    rf"(?i:{_NAMES}|token|key|secret)[ \t]{{0,3}}(?:{'|'.join(WIDE)})",
+    rf"[ \t](?i:(?:{'|'.join(AS)})[ \t](?:[a-z']{{1,16}}[ \t]){{0,4}}{_NAMES})",
     "(?i:" + "|".join(WORDS) + ")",
     rf"(?i:{ACCOUNT})[^\n/\"'<>{{}}]{{0,60}}[ \t:][\w.@-]{{2,64}}[ \t]{{0,2}}/[ \t]{{0,2}}[^\s/]{{6}}",
     rf"(?i:(?:token|key|secret)[^\n:=]{{0,130}}[ \t](?:{IS})[ \t]{{0,3}}[:=]?)[^A-Za-z0-9]{{0,12}}[\w+/.-]{{16}}",

@@ -25,11 +25,14 @@ FOR = (
 _ACCOUNTS = ("log", "sign in", "credential", "creds", "account", "zugangsdaten", "identifiants")
 ACCOUNT = "log ?in|logged|sign in|credentials?|creds|account|zugangsdaten|identifiants|credenciales"
 WITH = "with|use|using|and|the|mit|und|avec|et|con|y|com|и"
+AS = ("as", "als", "comme", "como")  # "use … as the password"
+WIDE = "：＝﹕∶꞉"  # colons and the like that are not ASCII, so that `named` does not see them
 _PLACE = rf"(?:[ \t]{{1,3}}(?:{FOR})(?:[ \t]{{1,3}}[^\s:：=]{{1,32}}){{1,5}}?)"  # "for the staging server"
 _OPEN = r"[\"'`“„«「‘*_]{0,3}"
 _VALUE = r"([^\s\"'`“”„«»「」’，。；、<>]{4,128})"
 _SAID = late(
     rf"(?:\b(?:{_NAME})(?:{_PLACE}?[ \t]{{1,3}}(?:{IS})[ \t]{{0,3}}[:：]?|{_PLACE}[ \t]{{0,3}}[:：=])"
+    rf"|(?:{_NAME})[ \t]{{0,3}}[{WIDE}]"
     rf"|(?:{_WORD}){_PLACE}?[ \t]{{0,3}}(?:(?:{_ARE})[ \t]{{0,3}}[:：=]?|[:：=]|[-–—](?=\s)))"
     rf"[ \t]{{0,3}}{_OPEN}{_VALUE}",
     re.IGNORECASE,
@@ -42,11 +45,18 @@ _PAIR = late(
     re.IGNORECASE,
 )
 _KEY = late(
-    rf"(?:token|key|secret)(?:[ \t]{{1,3}}[^\s:：=]{{1,24}}){{0,5}}?[ \t]{{1,3}}(?:{IS})[ \t]{{0,3}}[:：=]?[ \t]{{0,3}}"
-    rf"{_OPEN}{_VALUE}",
+    rf"(?:token|key|secret)"
+    rf"(?:(?:[ \t]{{1,3}}[^\s:：=]{{1,24}}){{0,5}}?[ \t]{{1,3}}(?:{IS})[ \t]{{0,3}}[:：=]?|[ \t]{{0,3}}[{WIDE}])"
+    rf"[ \t]{{0,3}}{_OPEN}{_VALUE}",
     re.IGNORECASE,
 )
 _BEFORE_KEY = late(r"(?:api|access|secret|auth|licen[cs]e|deploy|signing|encryption)[ -]?\Z", re.IGNORECASE)
+_AS = late(rf"[ \t](?:{'|'.join(AS)})[ \t](?:[a-z']{{1,16}}[ \t]){{0,4}}\Z", re.IGNORECASE)
+_AS_CHARS = 80  # characters before the name in which the sentence says it
+_AFTER_AS = late(
+    rf"(?:{_NAME})(?:\s{{0,8}}\Z|[ \t]{{0,3}}[\n\r.,;:!?)]|[ \t]{{1,3}}(?:{FOR}|and|when|und|et|y)\b)", re.IGNORECASE
+)
+_LAST_WORD = late(r"[^\s\"'`“”„«»「」’，。；、<>]{6,128}(?=[\"'`”“»」’*_]{0,3}\Z)")
 _PHRASE = late(
     r"\b(?:seed|recovery|mnemonic|backup|wallet)[ -]?(?:phrase|words?|seed|mnemonic)?[ \t]{0,3}(?:is|are|[:=])"
     r"[ \t\"'`]{0,4}((?:[a-z]{3,8}[ \t]{1,2}){11,23}[a-z]{3,8})\b",
@@ -62,6 +72,7 @@ def spoken(text: str, lower: str) -> Iterator[Span]:
             yield from _value(_SAID, text, position, "password", strong)
             if _BEFORE_WITH.search(text, max(0, position - 12), position):
                 yield from _value(_WITH, text, position + len(name), "password", strong)
+            yield from _as_password(text, position)
     full = lower if text.isascii() else text.lower()
     if len(full) == len(text):  # a few letters of Turkish have two in lower case
         for position in (position for word in WORDS for position in places(full, word)):
@@ -85,6 +96,17 @@ def _value(
         value = match.group(1).rstrip(_ENDS)
         if accepts(value):
             yield Span(match.start(1), match.start(1) + len(value), kind)
+
+
+def _as_password(text: str, position: int) -> Iterator[Span]:
+    """The word before "as the password"."""
+    said = _AS.search(text, max(0, position - _AS_CHARS), position)
+    if said and _AFTER_AS.match(text, position):
+        lowest = max(0, said.start() - 140)
+        start = lowest + max(map(text[lowest : said.start()].rfind, " \n\t")) + 1
+        word = _LAST_WORD.search(text[start : said.start()])
+        if word and strong(word.group()):
+            yield Span(start + word.start(), start + word.end(), "password")
 
 
 def _in_pair(value: str) -> bool:

@@ -36,6 +36,9 @@ _STAND_IN = late(
     r"|(?:op|vault|file|env|ssm|aws-sm|gcpsm)://|arn:aws|(?:/run/secrets|/etc|/var|/home|/usr|/tmp|\./|~/|\.\./)",
     re.IGNORECASE,
 )
+# A placeholder begins like this, and so do passwords: "my-" and then what chance has mixed.
+_OWN = late(r"(?:your|my|some|sample)[-_. ]", re.IGNORECASE)
+_PARTS = late(r"[-_. ]")
 _SLOT = late(r"\{\{|\$\{|\{[A-Za-z_][A-Za-z0-9_.]{0,40}\}|%\([a-z_]{1,30}\)s|<[a-z][a-z _-]{1,30}>", re.IGNORECASE)
 _NOTHING = frozenset(
     (
@@ -57,6 +60,7 @@ _LETTERS = late(r"[A-Za-z]")
 _TAIL_NUMBER = late(r"[A-Za-z_]+[0-9]{1,2}")
 _DOTTED = late(r"(?:[a-z]{1,20}[0-9]{0,2}[a-zA-Z]{0,20}\.){1,8}[a-z]{1,20}[0-9]{0,2}[a-zA-Z]{0,30}")  # fs.s3.enabled
 _REGEX = late(r"\\[wWdDsSb]|\[\^|\]\+|\(\?")
+_LONGEST_PHRASE = 80  # characters of a password with spaces
 _CAPITALS = late("[A-Z]{2}")
 _SPECIAL = late(r"[!@#$%^&*+=?~|]")
 
@@ -70,7 +74,17 @@ def mixed(secret: str) -> bool:
 
 def placeholder(value: str) -> bool:
     """Whether the value is a placeholder: <token>, ${VAR}, ***, None, or one of redaction itself."""
-    return "[redacted:" in value or bool(_STAND_IN.match(value)) or value.lower() in _NOTHING
+    if "[redacted:" in value or value.lower() in _NOTHING:
+        return True
+    return bool(_STAND_IN.match(value)) and not (
+        (own := _OWN.match(value)) and any(map(_scattered, _PARTS.split(value[own.end() :])))
+    )
+
+
+def _scattered(part: str) -> bool:
+    """Whether digits are between the letters as chance does it: no word with a number, nor base64 or sha256sum."""
+    changes = sum(before.isdigit() != after.isdigit() for before, after in pairwise(part[:80]))
+    return len(part) >= 8 and changes >= 3 and len(set(part)) >= 6
 
 
 def secret_value(value: str, *, password: bool, quoted: bool, plain_line: bool) -> bool:
@@ -137,8 +151,8 @@ def _is_name(value: str) -> bool:
 
 
 def _quoted(value: str, digits: bool, password: bool) -> bool:
-    if " " in value:
-        return False  # a sentence: a message or a label
+    if " " in value:  # a sentence: a message or a label, unless a word in it is no word of a language
+        return password and len(value) <= _LONGEST_PHRASE and any(map(_phrase_word, value.split()))
     if password:
         return not value.endswith(":")
     if _DOTTED.fullmatch(value):
@@ -149,6 +163,12 @@ def _quoted(value: str, digits: bool, password: bool) -> bool:
     if _REGEX.search(value):
         return False
     return len(value) >= 8 and (digits or bool(_SPECIAL.search(value))) and len(set(value)) >= 5
+
+
+def _phrase_word(word: str) -> bool:
+    """Whether a word among words is a part of a password: digits are scattered in it, or it has a special character."""
+    word = word.rstrip(".,;:!?")
+    return strong(word) and bool(_DIGITS.search(word)) and (_scattered(word) or bool(_INNER.search(word)))
 
 
 def _bare(value: str, digits: bool, password: bool) -> bool:

@@ -8,8 +8,9 @@ the name of a signed-in person. A problem is shown as a page too, with the sente
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
@@ -29,6 +30,7 @@ from limpet.doors.http.principal import ANY_PROJECT
 from limpet.errors import LimpetError
 from limpet.record import NamedTuple
 from limpet.redaction import Masking
+from limpet.redaction.search import KINDS
 from limpet.upkeep import paging
 
 if TYPE_CHECKING:
@@ -191,7 +193,7 @@ class Dashboard:
         answer = RedirectResponse(view.base + back(form.get("back", "")), 303, headers=dict(frame.HEADERS))
         answer.set_cookie(
             NOTICE,
-            quote(action.notice + _masked(masking)),
+            quote(action.notice + _masked(masking.kinds)),
             max_age=30,
             path="/",
             secure=self._people.secure,
@@ -201,11 +203,9 @@ class Dashboard:
         return answer
 
 
-def _masked(masking: Masking) -> str:
-    if not masking.count:
-        return ""
-    kinds = ", ".join(masking.kinds)
-    return f" Masked before storing: {kinds}. The command line's --keep-secret stores it as it is."
+def _masked(kinds: Iterable[str]) -> str:
+    names = ", ".join(kinds)
+    return f" Masked before storing: {names}. The command line's --keep-secret stores it as it is." if names else ""
 
 
 def ours(request: Request) -> bool:
@@ -231,10 +231,13 @@ async def _form(request: Request) -> Mapping[str, str]:
 
 
 def _unquoted(cookie: str) -> str:
-    """The notice in the cookie, if it is one of those in ACTIONS; other text in the cookie is not shown."""
-    notices = {action.notice for action in ACTIONS.values()}
+    """The notice in the cookie, if it is one of those in ACTIONS, with what was masked; other text is not shown."""
     text = unquote_to_bytes(cookie).decode("utf-8", "replace")
-    return text if text in notices else ""
+    for notice in {action.notice for action in ACTIONS.values()}:
+        masked = text.removeprefix(notice)
+        if masked != text and masked == _masked(kind for kind in re.split("[:.,] ", masked) if kind in KINDS):
+            return text
+    return ""
 
 
 # --- what people can change -------------------------------------------------------------------------------------------
