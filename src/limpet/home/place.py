@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterable
 
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 
 GIT, FOLDER, PERSONAL, NAMED = "git", "folder", "personal", "named"
@@ -18,6 +19,8 @@ OTHER_VERSION_CONTROL = (".hg", ".jj", ".svn")
 MARKS = (".limpet", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 POINTER_BYTES = 8 << 10  # of files that hold one path
 CONFIG_BYTES = 1 << 20
+NAME_CHARS = 80  # of a worktree, as it is
+_MARKUP = frozenset("\"'`<>[]#*|\\")
 
 
 class Place(NamedTuple):
@@ -64,7 +67,16 @@ def worktree(place: Place) -> str:
     if text is None or not text.startswith("gitdir:"):
         return ""
     directory = os.path.realpath(os.path.join(place.root, text.removeprefix("gitdir:").strip()))
-    return os.path.basename(directory) if os.path.dirname(directory) == os.path.join(place.key, "worktrees") else ""
+    if os.path.dirname(directory) != os.path.join(place.key, "worktrees"):
+        return ""
+    return _safe_name(os.path.basename(directory))
+
+
+def _safe_name(name: str) -> str:
+    """Models read it. Git makes plain names; an archive can bring any, and gets one that says nothing."""
+    if len(name) <= NAME_CHARS and name.isprintable() and not _MARKUP.intersection(name):
+        return name
+    return f"worktree-{sha256(os.fsencode(name)).hexdigest()[:12]}"
 
 
 def is_nowhere(folder: str, home: str) -> bool:
