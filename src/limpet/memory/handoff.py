@@ -90,9 +90,13 @@ def line_of(ctx: Context, line: str | None) -> str:
 
 
 def own_key(ctx: Context, line: str) -> str:
-    """The key of this session's handoff for a line. Those that earlier versions wrote have the line as their key."""
-    earlier = ctx.store.entries.read(ctx.scope, HANDOFF, line)
-    return line if earlier is not None and earlier.session == ctx.session else f"{line}/{ctx.session}"
+    """The key of this session's handoff for a line. It keeps one that earlier versions gave: the line alone, or both
+    names with their slashes, which could be those of another line and session."""
+    for earlier_key in (line, f"{line}/{ctx.session}"):
+        entry = ctx.store.entries.read(ctx.scope, HANDOFF, earlier_key)
+        if entry is not None and (as_handoff(entry).line, entry.session) == (line, ctx.session):
+            return earlier_key
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in (line, ctx.session))
 
 
 def with_fields(content: str, fields: Mapping[str, Iterable[str]]) -> str:
