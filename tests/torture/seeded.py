@@ -314,7 +314,7 @@ BUGS = (
         "any .git is a repository",
         "repositories",
         900,
-        (("journal/git.py", "    if common_directory(folder) is None:\n", "    if not folder:\n"),),
+        (("journal/git.py", "    if common is None or not is_self_contained(common):\n", "    if not folder:\n"),),
     ),
     Bug(
         "the journal is shown without a mark",

@@ -20,6 +20,7 @@ MARKS = (".limpet", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 POINTER_BYTES = 8 << 10  # of files that hold one path
 CONFIG_BYTES = 1 << 20
 NAME_CHARS = 80  # of a worktree, as it is
+_OWN_PARTS = ("HEAD", "config", "index", "logs", "objects", "packed-refs", "refs", "reftable")  # of a git directory
 _MARKUP = frozenset("\"'`<>[]#*|\\")
 
 
@@ -120,6 +121,31 @@ def _is_git_directory(path: str) -> bool:
     return os.path.isfile(os.path.join(path, "HEAD")) and os.path.isdir(os.path.join(path, "objects"))
 
 
+def is_self_contained(directory: str) -> bool:
+    """Whether git, asked about this git directory, reads it and nothing else.
+
+    Links and alternates may lead into a private repository, whose texts git would show as those of this one. Shared
+    clones have them too; of those, git is not asked, and their projects are what they were.
+    """
+    objects = os.path.join(directory, "objects")
+    alternates = os.path.join(objects, "info", "alternates")
+    if os.path.lexists(alternates) and read_small(alternates) != "":
+        return False
+    if any(os.path.islink(os.path.join(directory, name)) for name in _OWN_PARTS):
+        return False
+    return not any(map(_has_links, (objects, os.path.join(objects, "pack"), os.path.join(objects, "info"))))
+
+
+def _has_links(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.is_symlink() for entry in entries)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # not known
+
+
 def _linked(folder: str, mark: str) -> str | None:
     """The common directory of a worktree, or the git directory of a submodule, if it points back to this folder."""
     text = read_small(mark)
@@ -136,6 +162,8 @@ def _linked(folder: str, mark: str) -> str | None:
             and os.path.realpath(os.path.join(directory, back.strip())) == mark
         )
         return common if is_worktree and _is_git_directory(common) else None
+    if os.path.lexists(os.path.join(directory, "commondir")):  # it would lead into another repository
+        return None
     tree = _configured_tree(os.path.join(directory, "config"))
     if tree is not None and os.path.realpath(os.path.join(directory, tree)) == folder:
         return directory if _is_git_directory(directory) else None
