@@ -228,6 +228,12 @@ def open_ordinary(path: str, flags: int = 0) -> BinaryIO:
     return open(handle, "rb")
 
 
+def path_of_folder(handle: int) -> str | None:
+    """A path that leads through an open folder, whatever its name is by now; None where the system has none."""
+    path = f"/proc/self/fd/{handle}"
+    return path if os.path.isdir(path) else None
+
+
 def _write_zeros(file: int, size: int) -> None:
     written = 0
     while written < size:
