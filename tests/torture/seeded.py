@@ -52,7 +52,7 @@ TAGS = (
     "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
     "            (*scope, kind, session),\n"
 )
-BELIEVED = "    if trusted == brought.digest:\n"
+BELIEVED = '    if trusted == brought.digest != "":\n'
 OUTSIDE = "    if not path.startswith(home.rstrip(os.sep) + os.sep):\n"
 LINKED = "    if path != plain and (not target.endswith"
 HELD = "(self._site.refusal(Request(scope)) or self._enter)"
@@ -320,7 +320,7 @@ BUGS = (
         "the journal is shown without a mark",
         "repositories",
         900,
-        (("doors/hooks/actions.py", "safe.quoted(recover.at_start(ctx), FILE)", "recover.at_start(ctx)"),),
+        (("doors/hooks/actions.py", "safe.quoted(text, FILE)", "text"),),
     ),
 )
 
