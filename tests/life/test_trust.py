@@ -230,7 +230,7 @@ def test_no_configuration_can_pass_for_a_skill(computer: Computer) -> None:
     relative = "deploy/SKILL.md"
     body = EVIL.replace("\n", "\r")  # in a comment of TOML there is no line break
     hidden = f"skill\0{relative}\0{len(body.encode())}\0{body}"
-    project = computer.repository("parser", {".limpet/config.toml": "", ".limpet/skills/a/SKILL.md": EVIL})
+    project = computer.repository("parser", {".limpet/config.toml": "", ".limpet/skills/zz/SKILL.md": EVIL})
     (project / ".limpet" / "config.toml").write_bytes(f"{first}{hidden}".encode())
     computer.refused("trust", "--yes", where=project, exit_code=2)
     (project / ".limpet" / "config.toml").write_bytes(first.encode())
