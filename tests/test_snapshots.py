@@ -77,6 +77,7 @@ PROBLEMS: list[errors.LimpetError] = [
     errors.untrusted_option("--store team.db", "limpet trust --store team.db"),
     errors.memory_in_the_way("/home/ana/parser", "3f2a9c1d"),
     errors.needs_a_person("trust in /home/ana/parser", "limpet trust --show"),
+    errors.not_trustable("/home/ana/parser/.limpet", "config.toml is not TOML (at line 2, column 7)"),
     errors.ambiguous_project("parser", ["3f2a9c1d", "77e03f9a"]),
     errors.unknown_project("parsr", "Did you mean parser? "),
     errors.no_project_in_store("parsr", "team.db", "Did you mean parser? "),

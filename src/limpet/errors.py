@@ -172,6 +172,10 @@ needs_a_person = BadInput.says(
     "{what} is a person's decision, and nobody said yes. Nothing was changed; look with `{command}`, then run it in a "
     "terminal, or with --yes."
 )
+not_trustable = BadInput.says(
+    "{folder} cannot be trusted: {why}. Nothing was changed; what cannot be read cannot be shown. Have it "
+    "corrected, look with `limpet trust --show`, then call again."
+)
 ambiguous_project = BadInput.says("several projects are called {name!r}. Name one by its id: {ids}.")
 unknown_project = NotFound.says(
     "there is no project {name!r}. {nearest}`limpet project list` shows those that exist, and `limpet init --project "

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 if TYPE_CHECKING:
     from hashlib import sha256 as sha256  # noqa: PLC0414 - exported
@@ -216,6 +217,21 @@ def no_descriptors() -> bool:
     except OSError as problem:
         return problem.errno in NO_DESCRIPTORS
     return False
+
+
+def open_ordinary(path: str, flags: int = 0) -> BinaryIO:
+    """An ordinary file to read; OSError for others, without waiting: a pipe has no end, and neither has a device."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | flags)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no ordinary file", path)
+    return open(handle, "rb")
+
+
+def path_of_folder(handle: int) -> str | None:
+    """A path that leads through an open folder, whatever its name is by now; None where the system has none."""
+    path = f"/proc/self/fd/{handle}"
+    return path if os.path.isdir(path) else None
 
 
 def _write_zeros(file: int, size: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -376,7 +377,9 @@ def test_a_big_result_becomes_a_preview_and_a_reference(place: Place, client: st
 
 def test_bash_keeps_its_shape_and_a_file_of_the_client_is_taken_whole(place: Place) -> None:
     done = ran("claude-code", "one", "Bash", BIG[:5_000])
-    whole = place.home / "bash.txt"
+    done["transcript_path"] = str(place.home / "projects" / "s.jsonl")
+    whole = place.home / "projects" / "s" / "tool-results" / "bash.txt"
+    whole.parent.mkdir(parents=True)
     whole.write_text(BIG)
     done["tool_response"] |= {"persistedOutputPath": str(whole), "persistedOutputSize": len(BIG)}
     found = place.hook("claude-code", "after-tool", done)["hookSpecificOutput"]["updatedToolOutput"]
@@ -384,6 +387,42 @@ def test_bash_keeps_its_shape_and_a_file_of_the_client_is_taken_whole(place: Pla
     assert found["stderr"] == "warning"
     with place.open() as hold:
         assert [one.size for one in hold.session().outputs.list().outputs] == [len(BIG)]
+
+
+@pytest.mark.parametrize("way", ["outside", "link", "above", "no transcript", "pipe", "another client's"])
+def test_a_file_that_a_tool_response_names_is_read_from_the_client_s_own_folder_only(place: Place, way: str) -> None:
+    """An MCP server chooses the members of its response."""
+    folder = place.home / "projects" / "s" / "tool-results"
+    folder.mkdir(parents=True)
+    secret = place.home / "secret.txt"
+    secret.write_text("PRIVATE-KEY\n" * 5_000)
+    named = folder / "bash.txt"
+    if way == "link":
+        named.symlink_to(secret)
+    elif way == "pipe":
+        os.mkfifo(named)
+    else:
+        named.write_text("PRIVATE-KEY\n" * 5_000)
+        named = {"outside": secret, "above": folder / ".." / ".." / ".." / "secret.txt"}.get(way, named)
+    client = "opencode" if way == "another client's" else "claude-code"
+    done = ran("claude-code", "one", "Bash", "small")
+    done["tool_response"] |= {"persistedOutputPath": str(named)}
+    if way != "no transcript":
+        done["transcript_path"] = str(place.home / "projects" / "s.jsonl")
+    assert place.hook(client, "after-tool", done) == {}
+    assert not place.store.exists()
+    assert place.log == ""
+
+
+def test_opencode_keeps_results_in_its_data_folder(place: Place) -> None:
+    folder = place.home / ".local" / "share" / "opencode" / "tool-output"
+    folder.mkdir(parents=True)
+    (folder / "tool_1").write_text(BIG)
+    done = ran("opencode", "one", "bash", "")
+    done["tool_response"] = {"output": BIG[:5_000], "persistedOutputPath": str(folder / "tool_1")}
+    assert place.hook("opencode", "after-tool", done)["output"].startswith("📁 Output cached: ")
+    with place.open() as hold:
+        assert [item.size for item in hold.session().outputs.list().outputs] == [len(BIG)]
 
 
 def test_a_result_too_long_for_the_client_is_taken_from_its_own_folder_only(place: Place) -> None:

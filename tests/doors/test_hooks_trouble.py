@@ -302,3 +302,19 @@ def test_a_hook_that_comes_late_does_not_put_the_new_log_in_place_of_the_old(tmp
     with log.open("a") as first:
         put_aside(str(log), first.fileno())
     assert (old.read_text(), log.exists()) == ("new\n", False)
+
+
+@pytest.mark.parametrize("event", ["stop", "before-compact", "session-end"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_transcript_that_is_no_ordinary_file_costs_no_time(place: Place, kind: str, event: str) -> None:
+    path = place.home / "talk.jsonl"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path = Path("/dev/zero")
+    began = time.monotonic()
+    assert place.hook("claude-code", event, {"session_id": "one", "transcript_path": str(path)}) == {}
+    assert time.monotonic() - began < 4  # the limit of a hook is 5 seconds
+    assert place.log == ""

@@ -159,6 +159,45 @@ def test_a_forged_git_folder_shows_no_other_repository(computer: Computer, kind:
     assert "Port it" in (place / "NOTES.md").read_text()
 
 
+@pytest.mark.parametrize("kind", ["links", "fan-out", "packs", "alternates", "commondir of a submodule"])
+def test_a_git_folder_with_another_one_s_objects_shows_nothing_of_them(computer: Computer, kind: str) -> None:
+    """A `.git` of its own whose parts lead into a private repository."""
+    private = computer.repository("private", {"NOTES.md": "# Notes\nPRIVATE-CUSTOMER\n"}) / ".git"
+    if kind == "packs":
+        computer.run("git", "gc", "--quiet", where=private.parent)
+    place = computer.folder / "tool"
+    git = place / ".git" if kind != "commondir of a submodule" else place / "modules"
+    (git / "refs").mkdir(parents=True)
+    commit = computer.run("git", "rev-parse", "HEAD", where=private.parent)
+    (git / "HEAD").write_text(commit)  # as a log or a badge on a page tells it
+    (git / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+    if kind == "links":
+        (git / "objects").symlink_to(private / "objects")
+    else:
+        (git / "objects" / "info").mkdir(parents=True)
+    if kind == "fan-out":
+        for part in (private / "objects").iterdir():
+            if len(part.name) == 2:
+                (git / "objects" / part.name).symlink_to(part)
+    elif kind == "packs":
+        (git / "objects" / "pack").mkdir()
+        for part in (private / "objects" / "pack").iterdir():
+            (git / "objects" / "pack" / part.name).symlink_to(part)
+    elif kind == "alternates":
+        (git / "objects" / "info" / "alternates").write_text(f"{private}/objects\n")
+    elif kind == "commondir of a submodule":
+        (git / "config").write_text(f"[core]\n\tworktree = {place}\n")
+        (git / "commondir").write_text(f"{private}\n")
+        (place / ".git").write_text(f"gitdir: {git}\n")
+    assert "PRIVATE" in computer.run("git", "show", "HEAD:NOTES.md", where=place)  # git itself follows
+    (place / "NOTES.md").write_text("")
+    said = computer.limpet("journal", "heal", where=place)
+    said += computer.limpet("journal", "set", "task", "Port it", where=place)
+    said += computer.limpet("journal", "recover", "--level", "3", where=place)
+    assert "PRIVATE-CUSTOMER" not in said + (place / "NOTES.md").read_text()
+    assert "Port it" in (place / "NOTES.md").read_text()
+
+
 def test_a_name_that_a_repository_chose_is_no_line_of_its_own(computer: Computer) -> None:
     """A tool refuses to follow the link in the journal's place, and says where it leads."""
     project = computer.repository("tool")

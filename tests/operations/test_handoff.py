@@ -7,6 +7,7 @@ import pytest
 from limpet import errors
 from limpet.api import Limpet
 from limpet.memory import handoff
+from limpet.model import HANDOFF, Draft
 from operations.conftest import Clock, Opener
 
 HEADING = "## Handoff from the last session\n"
@@ -251,3 +252,22 @@ def test_each_line_of_work_has_its_own_handoff_and_of_others_one_sentence_is_sho
     second.used()  # the last context showed that of docs
     assert hold.session("third").context().startswith(f"{heading}For the parser. Then rest.\n\n## Session")
     assert second.handoff.read("docs").used_by == "second"
+
+
+def test_lines_and_sessions_with_slashes_do_not_share_a_handoff(hold: Limpet, opened: Opener) -> None:
+    places = [("main/x", "y"), ("main", "x/y"), ("main", "x"), ("main/x", "x"), ("main%2Fx", "y"), ("a/b/c", "d")]
+    for number, (line, session) in enumerate(places):
+        written = opened(session).call("write_session_handoff", {"content": f"Text {number}.", "line": line})
+        assert written == {"status": "ok", "replaced": False}
+    listed = opened("reader").call("read_handoff", {"line": "a/b/c"})
+    texts = {listed["id"]: listed["content"]} | {item["id"]: item["begins"] for item in listed["others"]}
+    assert sorted(texts.values()) == [f"Text {number}." for number in range(len(places))]
+
+
+def test_a_session_replaces_the_handoff_that_an_earlier_version_left_under_another_key(opened: Opener) -> None:
+    hold = opened("d")
+    draft = Draft("Old.", "d", extra={"line": "a/b", "written_at": 1})
+    stamp = hold.context("d", "agent/mcp").stamp("write_session_handoff")
+    hold.store.entries.edit(hold.scope, HANDOFF, "a/b/d", lambda before: draft, stamp)
+    assert hold.call("write_session_handoff", {"content": "New.", "line": "a/b"})["replaced"] is True
+    assert "others" not in hold.call("read_handoff", {"line": "a/b"})

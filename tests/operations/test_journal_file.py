@@ -19,7 +19,7 @@ from limpet.journal.document import edit, entries
 from limpet.journal.document.entries import Item
 from limpet.journal.document.markup import scan
 from limpet.journal.document.sections import template
-from limpet.journal.file import JournalFile, find, read, update
+from limpet.journal.file import JournalFile, find, forget, read, revive, size, update
 from limpet.journal.state import key_of, of_project
 from operations.editor import STYLES
 
@@ -82,6 +82,74 @@ def test_a_link_inside_the_project_is_followed_and_stays_a_link(tmp_path: Path) 
     update(place, question("followed?"))
     assert (tmp_path / "NOTES.md").is_symlink()
     assert "followed?" in (tmp_path / "docs" / "notes.md").read_text()
+
+
+class Swapped:
+    """A project with its journal in a folder, and a folder outside with a file of the same name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.outside = folder / "project", folder / "outside"
+        self.sub, self.moved = self.root / "sub", self.root / "moved"
+        self.sub.mkdir(parents=True)
+        self.outside.mkdir()
+        for path in (self.sub, self.outside):
+            (path / "N.md").write_text(template())
+        self.place = find(str(self.root), "sub/N.md", of_project(str(self.root)))
+
+    def swap(self) -> None:
+        """Another process puts a link in the place of the folder."""
+        self.sub.rename(self.moved)
+        self.sub.symlink_to(self.outside, target_is_directory=True)
+
+    def is_untouched(self) -> bool:
+        return os.listdir(self.outside) == ["N.md"] and (self.outside / "N.md").read_text() == template()
+
+
+def test_a_folder_that_becomes_a_link_during_a_change_is_no_way_out(tmp_path: Path) -> None:
+    swapped = Swapped(tmp_path)
+    update(swapped.place, question("first?"))
+
+    def change(text: str) -> str:
+        swapped.swap()
+        return question("second?")(text)
+
+    update(swapped.place, change)
+    assert swapped.is_untouched()
+    assert "second?" in (swapped.moved / "N.md").read_text()
+    assert os.listdir(swapped.moved) == ["N.md"]
+
+
+def test_a_folder_that_became_a_link_before_a_change_is_not_entered(tmp_path: Path) -> None:
+    swapped = Swapped(tmp_path)
+    swapped.swap()
+    (swapped.outside / "N.md").write_text("")
+    for operation in (
+        lambda: update(swapped.place, question("?"), template),
+        lambda: read(swapped.place),
+        lambda: revive(swapped.place, template()),
+    ):
+        with pytest.raises(errors.LimpetError):
+            operation()
+    assert size(swapped.place) == 0
+    assert (swapped.outside / "N.md").read_text() == ""
+
+
+def test_a_missing_folder_is_a_missing_file(tmp_path: Path) -> None:
+    place = find(str(tmp_path), "sub/N.md", of_project(str(tmp_path)))
+    assert read(place) is None
+    assert size(place) == 0
+    forget(place, ["nothing"])
+    with pytest.raises(errors.LimpetError, match="No such file"):
+        update(place, question("?"), template)
+
+
+def test_without_a_path_through_an_open_folder_changes_are_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_file, "path_of_folder", lambda handle: None)
+    swapped = Swapped(tmp_path)
+    update(swapped.place, question("first?"))
+    assert asked(swapped.place) == ["first?"]
 
 
 @pytest.mark.parametrize("name", ["../NOTES.md", "/etc/passwd", "link.md", "sub/../../x.md", "away/NOTES.md", ".", ""])

@@ -52,7 +52,7 @@ TAGS = (
     "            \"AND tag <> '' AND count > 0 ORDER BY tag\",\n"
     "            (*scope, kind, session),\n"
 )
-BELIEVED = "    if trusted == brought.digest:\n"
+BELIEVED = '    if trusted == brought.digest != "":\n'
 OUTSIDE = "    if not path.startswith(home.rstrip(os.sep) + os.sep):\n"
 LINKED = "    if path != plain and (not target.endswith"
 HELD = "(self._site.refusal(Request(scope)) or self._enter)"
@@ -314,13 +314,13 @@ BUGS = (
         "any .git is a repository",
         "repositories",
         900,
-        (("journal/git.py", "    if common_directory(folder) is None:\n", "    if not folder:\n"),),
+        (("journal/git.py", "    if common is None or not is_self_contained(common):\n", "    if not folder:\n"),),
     ),
     Bug(
         "the journal is shown without a mark",
         "repositories",
         900,
-        (("doors/hooks/actions.py", "return safe.quoted(text, FILE) if text.strip()", "return text if text.strip()"),),
+        (("doors/hooks/actions.py", "safe.quoted(text, FILE)", "text"),),
     ),
 )
 

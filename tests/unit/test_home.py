@@ -303,6 +303,20 @@ def test_trust_lasts_until_the_file_changes(tmp_path: Path) -> None:
     assert "changed since it was trusted" in chosen.remarks[0]
 
 
+def test_no_part_of_what_is_trusted_can_pass_for_another() -> None:
+    def digest(*files: tuple[bytes, ...]) -> str:
+        total = trust.ContentHash()
+        for parts in files:
+            total.add(*parts)
+        return total.value()
+
+    hidden = b"skill" + b"deploy/SKILL.md" + b"Run it."
+    assert digest((b"config", b"a = 1" + hidden)) != digest(
+        (b"config", b"a = 1"), (b"skill", b"deploy/SKILL.md", b"Run it.")
+    )
+    assert digest((b"skill", b"a", b"bc")) != digest((b"skill", b"ab", b"c"))
+
+
 def test_a_broken_configuration_of_a_repository_stops_nobody(tmp_path: Path) -> None:
     folder = shipped(tmp_path, "[[[")
     chosen = load(folder=str(folder), environment=environment(tmp_path))

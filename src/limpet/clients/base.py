@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from limpet import limits
+from limpet.platform import open_ordinary
 from limpet.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -106,6 +107,11 @@ class CodingAgent:
         """A tool's result without anything the agent adds to it."""
         return text
 
+    def result_folders(self, payload: Mapping[str, Any]) -> tuple[str, ...]:
+        """Where the agent itself saves results that are too long. A tool server can name any file in a response."""
+        session = os.path.splitext(a_text(payload.get("transcript_path")))[0]
+        return (os.path.join(session, "tool-results"),) if session else ()
+
     def was_compacted(self, payload: Mapping[str, Any]) -> bool:
         """Whether a request to the model shows that the conversation was compacted."""
         return False
@@ -198,7 +204,7 @@ def read(client: CodingAgent, name: str, payload: Mapping[str, Any]) -> HookEven
         text("source"),
         text("tool_name", "toolName"),
         arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments),
-        client.result_text(_result(response, payload)),
+        client.result_text(_result(response, client.result_folders(payload))),
         _failed(response),
         bool(payload.get("agent_id") or payload.get("parent_session_id")),
         text("transcript_path", "transcriptPath"),
@@ -244,8 +250,8 @@ def text_name(response: Mapping[str, Any]) -> str | None:
     return next((name for name in TEXT_NAMES if isinstance(response.get(name), str)), None)
 
 
-def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
-    if isinstance(response, dict) and (saved := _saved_file(response.get("persistedOutputPath"))) is not None:
+def _result(response: Any, folders: Sequence[str]) -> str | None:
+    if isinstance(response, dict) and (saved := _saved_file(response.get("persistedOutputPath"), folders)) is not None:
         return saved
     text = text_of(response)
     if (
@@ -254,20 +260,23 @@ def _result(response: Any, payload: Mapping[str, Any]) -> str | None:
         and text.startswith(_SAVED_START)
         and (match := re.match(_SAVED_RESULT, text))
     ):
-        # An MCP server could write such a sentence too, so a file is read only from the session's own folder.
-        session = os.path.splitext(str(payload.get("transcript_path") or ""))[0]
-        path = os.path.realpath(match[1])
-        if session and path.startswith(os.path.join(os.path.realpath(session), "tool-results") + os.sep):
-            return _saved_file(path) or text
+        return _saved_file(match[1], folders) or text
     return text
 
 
-def _saved_file(path: object) -> str | None:
-    """A result that the agent saved to a file; None if there is none, or none that can be kept."""
-    if not isinstance(path, str) or not os.path.isfile(path) or os.path.getsize(path) > limits.OUTPUT_MAX_BYTES:
+def _saved_file(path: object, folders: Sequence[str]) -> str | None:
+    """A result that the agent saved to a file in one of its folders; None if there is none, or none to be kept."""
+    if not isinstance(path, str) or not path:
         return None
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
+    try:
+        real = os.path.realpath(path)
+        if not any(real.startswith(os.path.realpath(folder) + os.sep) for folder in folders):
+            return None
+        with open_ordinary(real, getattr(os, "O_NOFOLLOW", 0)) as file:
+            content = file.read(limits.OUTPUT_MAX_BYTES + 1)
+    except (OSError, ValueError):
+        return None
+    return None if len(content) > limits.OUTPUT_MAX_BYTES else content.decode("utf-8", "replace")
 
 
 def _joined(parts: list[Any]) -> str | None:

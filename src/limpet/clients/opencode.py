@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from limpet import settings
 from limpet.clients.base import CodingAgent, a_text
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class OpenCode(CodingAgent):
             config: (target.entry(("mcp",), server),),
             os.path.join(folder, "plugins", "limpet.js"): (target.own_file(plugin),),
         }
+
+    def result_folders(self, payload: Mapping[str, Any]) -> tuple[str, ...]:
+        data = settings.process_environment().get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+        return (os.path.join(data, "opencode", "tool-output"),)
 
     def is_record(self, record: Mapping[str, Any]) -> bool:
         info = record.get("info")

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterable
 
+from limpet.platform import sha256
 from limpet.record import NamedTuple
 
 GIT, FOLDER, PERSONAL, NAMED = "git", "folder", "personal", "named"
@@ -18,6 +19,9 @@ OTHER_VERSION_CONTROL = (".hg", ".jj", ".svn")
 MARKS = (".limpet", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 POINTER_BYTES = 8 << 10  # of files that hold one path
 CONFIG_BYTES = 1 << 20
+NAME_CHARS = 80  # of a worktree, as it is
+_OWN_PARTS = ("HEAD", "config", "index", "logs", "objects", "packed-refs", "refs", "reftable")  # of a git directory
+_MARKUP = frozenset("\"'`<>[]#*|\\")
 
 
 class Place(NamedTuple):
@@ -64,7 +68,16 @@ def worktree(place: Place) -> str:
     if text is None or not text.startswith("gitdir:"):
         return ""
     directory = os.path.realpath(os.path.join(place.root, text.removeprefix("gitdir:").strip()))
-    return os.path.basename(directory) if os.path.dirname(directory) == os.path.join(place.key, "worktrees") else ""
+    if os.path.dirname(directory) != os.path.join(place.key, "worktrees"):
+        return ""
+    return _safe_name(os.path.basename(directory))
+
+
+def _safe_name(name: str) -> str:
+    """Models read it. Git makes plain names; an archive can bring any, and gets one that says nothing."""
+    if len(name) <= NAME_CHARS and name.isprintable() and not _MARKUP.intersection(name):
+        return name
+    return f"worktree-{sha256(os.fsencode(name)).hexdigest()[:12]}"
 
 
 def is_nowhere(folder: str, home: str) -> bool:
@@ -108,6 +121,31 @@ def _is_git_directory(path: str) -> bool:
     return os.path.isfile(os.path.join(path, "HEAD")) and os.path.isdir(os.path.join(path, "objects"))
 
 
+def is_self_contained(directory: str) -> bool:
+    """Whether git, asked about this git directory, reads it and nothing else.
+
+    Links and alternates may lead into a private repository, whose texts git would show as those of this one. Shared
+    clones have them too; of those, git is not asked, and their projects are what they were.
+    """
+    objects = os.path.join(directory, "objects")
+    alternates = os.path.join(objects, "info", "alternates")
+    if os.path.lexists(alternates) and read_small(alternates) != "":
+        return False
+    if any(os.path.islink(os.path.join(directory, name)) for name in _OWN_PARTS):
+        return False
+    return not any(map(_has_links, (objects, os.path.join(objects, "pack"), os.path.join(objects, "info"))))
+
+
+def _has_links(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.is_symlink() for entry in entries)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # not known
+
+
 def _linked(folder: str, mark: str) -> str | None:
     """The common directory of a worktree, or the git directory of a submodule, if it points back to this folder."""
     text = read_small(mark)
@@ -124,6 +162,8 @@ def _linked(folder: str, mark: str) -> str | None:
             and os.path.realpath(os.path.join(directory, back.strip())) == mark
         )
         return common if is_worktree and _is_git_directory(common) else None
+    if os.path.lexists(os.path.join(directory, "commondir")):  # it would lead into another repository
+        return None
     tree = _configured_tree(os.path.join(directory, "config"))
     if tree is not None and os.path.realpath(os.path.join(directory, tree)) == folder:
         return directory if _is_git_directory(directory) else None

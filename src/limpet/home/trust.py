@@ -83,10 +83,10 @@ class Repository(NamedTuple):
     """What a repository brings."""
 
     config: Mapping[str, Any] = EMPTY
-    digest: str = ""  # of everything below; "" when it brings nothing
+    digest: str = ""  # of everything below; "" when it brings nothing, or when there is a problem: no trust then
     skills: tuple[str, ...] = ()  # names of the folders in .limpet/skills
     store: bool = False  # there is a store in .limpet; it is not used
-    problem: str = ""  # why nothing of it is read
+    problem: str = ""  # why it, or a part of it, is not read
     files: tuple[SkillFile, ...] = ()  # of the skills
 
 
@@ -105,10 +105,8 @@ class Belief(NamedTuple):
 def believe(home: Home, place: Place) -> Belief:
     """What of the repository's files counts now."""
     brought = read(place.root)
-    if not brought.digest:
-        return Belief(problem=brought.problem, store=brought.store)
     trusted = trusted_digest(home, place)
-    if trusted == brought.digest:
+    if trusted == brought.digest != "":
         return Belief(brought.config, bool(brought.skills), digest=brought.digest, store=brought.store)
     harmless, ignored = sift(brought.config)
     if brought.skills:
@@ -222,13 +220,27 @@ def read(root: str) -> Repository:
             os.close(handle)
 
 
+class ContentHash:
+    """Of what a repository brings. Every part follows its length, so that no content can pass for other parts."""
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+
+    def add(self, *parts: bytes) -> None:
+        for part in parts:
+            self._hash.update(b"%d:" % len(part) + part)
+
+    def value(self) -> str:
+        return self._hash.hexdigest()
+
+
 def _read_folder(folder: int) -> Repository:
-    digest = sha256()
+    digest = ContentHash()
     content = _content(folder, CONFIG, CONFIG_BYTES)
     config: Mapping[str, Any] = EMPTY
     problem = ""
     if content is not None:
-        digest.update(b"config\0" + content)
+        digest.add(b"config", content)
         try:
             config = parse(content)
         except ValueError as why:  # a mistake in a clone must not keep people from working in it
@@ -242,8 +254,9 @@ def _read_folder(folder: int) -> Repository:
     except ValueError as why:
         files, problem = (), problem or str(why)
     skills = tuple(sorted({file.path.partition(os.sep)[0] for file in files}))
-    brings = bool(config or skills)
-    return Repository(config, digest.hexdigest() if brings else "", skills, _is_there(folder, STORE), problem, files)
+    can_be_trusted = bool(config or skills) and not problem
+    value = digest.value() if can_be_trusted else ""
+    return Repository(config, value, skills, _is_there(folder, STORE), problem, files)
 
 
 def parse(content: bytes) -> Config:
@@ -285,7 +298,7 @@ def _content(folder: int, name: str, most: int) -> bytes | None:
         os.close(handle)
 
 
-def _skills(folder: int, digest: Any) -> tuple[SkillFile, ...]:
+def _skills(folder: int, digest: ContentHash) -> tuple[SkillFile, ...]:
     """The files in `.limpet/skills`. Every one goes into the digest as a whole; ValueError if one cannot."""
     if not _is_there(folder, SKILLS):
         return ()
@@ -294,7 +307,7 @@ def _skills(folder: int, digest: Any) -> tuple[SkillFile, ...]:
     skills: list[SkillFile] = []
     try:
         for relative, content in _skill_files(folder):
-            digest.update(f"skill\0{relative}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+            digest.add(b"skill", os.fsencode(relative), content)
             text = content.decode("utf-8", "replace")
             skills.append(SkillFile(relative, text[:SHOWN_CHARS] if len(skills) < SHOWN_FILES else "", len(text)))
     except OSError as problem:
@@ -305,11 +318,13 @@ def _skills(folder: int, digest: Any) -> tuple[SkillFile, ...]:
 def _skill_files(folder: int) -> Iterator[tuple[str, bytes]]:
     """Every file with its path below the skills. ValueError for a link, or for more than people would read."""
     files = size = 0
-    walk = os.fwalk(SKILLS, dir_fd=folder, follow_symlinks=False)
+    walk = os.fwalk(SKILLS, onerror=_raise, dir_fd=folder, follow_symlinks=False)
     for folders, (path, below, inside_files, inside) in enumerate(walk, 1):
         below.sort()
         if folders > SKILL_FOLDERS or path.count(os.sep) > SKILL_LEVELS:
             raise ValueError(f"its skills have over {SKILL_FOLDERS} folders, or over {SKILL_LEVELS} in one another")
+        if any(stat.S_ISLNK(os.stat(name, dir_fd=inside, follow_symlinks=False).st_mode) for name in below):
+            raise ValueError("its skills have a link")
         for name in sorted(inside_files):
             content = _content(inside, name, SKILL_BYTES)
             files += 1
@@ -317,3 +332,8 @@ def _skill_files(folder: int) -> Iterator[tuple[str, bytes]]:
             if content is None or files > SKILL_FILES or size > SKILLS_BYTES:
                 raise ValueError(f"its skills have a link, over {SKILL_FILES} files or over {SKILLS_BYTES} bytes")
             yield os.path.join(path, name)[len(SKILLS) + 1 :], content
+
+
+def _raise(problem: OSError) -> None:
+    """A folder that cannot be listed is a problem: it may be readable after a person has trusted the rest."""
+    raise problem

@@ -7,6 +7,7 @@ the end of a file, so that a long one takes no more time; an import reads all of
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any
 
 from limpet import clients, limits
 from limpet.clients.base import CodingAgent, a_text
+from limpet.platform import open_ordinary
 from limpet.record import NamedTuple
 from limpet.window.formats import anthropic, openai_responses
 from limpet.window.messages import ASSISTANT, SYSTEM, TOOL, USER, Call, Media, Message, Part, Result, Text
@@ -95,12 +97,13 @@ def read(lines: Iterable[str]) -> Transcript:
 
 def tail(path: str) -> Transcript:
     """The end of a file; without messages if it holds no conversation."""
-    with open(path, "rb") as file:
+    with open_ordinary(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > limits.TRANSCRIPT_BYTES:
-            file.seek(size - limits.TRANSCRIPT_BYTES)
-            file.readline()  # the rest of a line whose beginning is not read
-        return read(line.decode("utf-8", "replace") for line in file)
+        file.seek(max(size - limits.TRANSCRIPT_BYTES, 0))
+        content = io.BytesIO(file.read(limits.TRANSCRIPT_BYTES))
+    if size > limits.TRANSCRIPT_BYTES:
+        content.readline()  # the rest of a line whose beginning is not read
+    return read(line.decode("utf-8", "replace") for line in content)
 
 
 def session_of(lines: Iterable[str]) -> tuple[str, str]:

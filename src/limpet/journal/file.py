@@ -28,11 +28,13 @@ from limpet.journal.document.merge import MergeConflict, merge, origin
 from limpet.journal.git import GitState
 from limpet.journal.log import ABORT, COMMIT, INTENT, SAVE, JournalLog, digest_of
 from limpet.journal.state import OpenFolder, StateFolder, key_of, opened
+from limpet.platform import path_of_folder
 from limpet.record import NamedTuple
 
 Change = Callable[[str], str]
 _DISPLACED, _LOCK = "displaced", "lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+_NO_FOLDER = "/proc/self/fd/none"  # a folder that nobody can make
 _AT_FDCWD = -100  # AT_FDCWD
 
 
@@ -42,6 +44,7 @@ class JournalFile(NamedTuple):
     path: str
     state: StateFolder
     name: str  # as configured, for messages
+    root: str  # the project's folder, links resolved
 
     def state_folder(self, *, create: bool) -> AbstractContextManager[OpenFolder]:
         return opened(self.state, key_of(self.path), create=create)
@@ -66,22 +69,27 @@ def find(root: str, file: str, state: StateFolder) -> JournalFile:
     target = os.path.relpath(path, home)
     if path != plain and (not target.endswith(".md") or any(part.startswith(".") for part in target.split(os.sep))):
         raise errors.journal_link(file, target)  # a hook of git, for instance, which git would run
-    return JournalFile(path, state, file)
+    return JournalFile(path, state, file, home)
 
 
 def read(place: JournalFile) -> str | None:
     """The content of the file; None when there is none. Waits for an editor that is saving."""
-    text = _read(place, place.path)
-    if text is None or not text.strip() or not text.endswith("\n"):
-        log = _log(place)
-        text = _settled(place, place.path, _text(log.head or b"") if log else "")
-    return text
+    try:
+        with _held(place) as path:
+            text = _read(place, path)
+            if text is None or not text.strip() or not text.endswith("\n"):
+                log = _log(place)
+                text = _settled(place, path, _text(log.head or b"") if log else "")
+            return text
+    except OSError as problem:
+        raise trouble(place, problem) from problem
 
 
 def size(place: JournalFile) -> int:
     """Of the file, in bytes; 0 when there is none."""
     try:
-        return os.lstat(place.path).st_size
+        with _held(place) as path:
+            return os.lstat(path).st_size
     except OSError:
         return 0
 
@@ -96,7 +104,7 @@ def revive(place: JournalFile, text: str) -> bool:
     """Write an empty or missing file. False when it is not empty; then it is left as it is."""
     with _locked(place) as journal:
         journal.end_intent()
-        current = _read(place, place.path)
+        current = _read(place, journal.path)
         if current is not None and current.strip():
             return False
         journal.git = git.state_of(place.path)
@@ -155,7 +163,7 @@ def _update(journal: _KnownJournal, change: Change, new: Callable[[], str] | Non
     before: str | None = None
     merged = written = False
     while True:
-        current = _settled(place, place.path, _text(log.head or b""))
+        current = _settled(place, journal.path, _text(log.head or b""))
         if journal.follow_git(current):
             before = None  # what this change was applied to is gone
         if before is None:
@@ -181,8 +189,9 @@ def _update(journal: _KnownJournal, change: Change, new: Callable[[], str] | Non
 class _KnownJournal:
     """The file and everything known of it, while this process has the lock."""
 
-    def __init__(self, place: JournalFile, folder: OpenFolder, displaced: OpenFolder) -> None:
+    def __init__(self, place: JournalFile, path: str, folder: OpenFolder, displaced: OpenFolder) -> None:
         self.place = place
+        self.path = path  # of the file, through its folder as it was opened
         self.displaced = displaced
         self.log = JournalLog(folder)
         self.git = GitState()
@@ -196,9 +205,9 @@ class _KnownJournal:
         intent = self.log.intent
         if intent is None:
             return
-        temporary = os.path.join(os.path.dirname(self.place.path), intent.details["temporary"])
+        temporary = os.path.join(os.path.dirname(self.path), intent.details["temporary"])
         displaced = _bytes(self.place, temporary)
-        if _bytes(self.place, self.place.path) == self.log.intended:
+        if _bytes(self.place, self.path) == self.log.intended:
             done = True
         elif displaced is None:
             done = os.path.lexists(_spare(temporary))  # one of two steps where names cannot be exchanged
@@ -212,7 +221,7 @@ class _KnownJournal:
 
     def take_displaced(self) -> None:
         """Record texts that others wrote to displaced files. Old untouched ones are deleted."""
-        beside = os.path.dirname(self.place.path)
+        beside = os.path.dirname(self.path)
         for name in sorted(os.listdir(beside)):  # left by a process that was stopped in the middle
             if name.startswith(_prefix(self.place)):
                 path = os.path.join(beside, name)
@@ -328,7 +337,7 @@ class _KnownJournal:
         """Exchange the file's content durably. A save that this displaced is pending in the log afterwards."""
         if self.log.is_long():
             self.log.compact()
-        folder = os.path.dirname(self.place.path)
+        folder = os.path.dirname(self.path)
         name = f"{_prefix(self.place)}{os.getpid()}-{time.time_ns()}"
         temporary = os.path.join(folder, name)
         intent = {"temporary": name, "git": self.git, "merged": merges}
@@ -375,6 +384,45 @@ def _wrote(place: JournalFile, log: JournalLog, now: GitState) -> bool:
     # Without the log of HEAD: a version that is ours was committed, another one was checked out.
     text = git.committed(*os.path.split(place.path))
     return before.blob != now.blob and (text is None or not log.is_known(text))
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _held(place: JournalFile) -> Iterator[str]:
+    """The path of the file through its open folder, so that a link put in the folder's place leads nowhere.
+
+    Where the system has no such path, it is the plain one.
+    """
+    handle = _open_folder(place)
+    try:
+        if handle is None:
+            yield os.path.join(_NO_FOLDER, os.path.basename(place.path))
+        else:
+            folder, name = os.path.split(place.path)
+            yield os.path.join(path_of_folder(handle) or folder, name)
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _open_folder(place: JournalFile) -> int | None:
+    """The folder of the file, opened part by part below the project's and through no link; None if it is missing."""
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    below = os.path.relpath(os.path.dirname(place.path), place.root)
+    handle: int | None = None
+    try:
+        handle = os.open(place.root, flags)
+        for part in below.split(os.sep):
+            above, handle = handle, None
+            try:
+                handle = os.open(part, flags | os.O_NOFOLLOW, dir_fd=above)
+            finally:
+                os.close(above)
+    except FileNotFoundError:
+        return None
+    return handle
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -449,7 +497,7 @@ def _write(place: JournalFile, path: str, data: bytes) -> None:
         file.write(data)
         file.flush()
         try:
-            info = os.lstat(place.path)
+            info = os.lstat(_beside(place, path))
             os.fchmod(handle, stat.S_IMODE(info.st_mode))
             if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
                 os.fchown(handle, info.st_uid, info.st_gid)
@@ -460,17 +508,18 @@ def _write(place: JournalFile, path: str, data: bytes) -> None:
 
 def _swap(place: JournalFile, temporary: str, expected: str | None, until: float) -> bool:
     """Exchange the two files. False when there was none to exchange with, and the file is new."""
+    target = _beside(place, temporary)
     settled = time.monotonic() + (limits.JOURNAL_SETTLE_SECONDS if expected is not None else 0)
     while True:
         try:
-            _exchange_names(temporary, place.path)
+            _exchange_names(temporary, target)
         except FileNotFoundError:
             pass  # an editor moved it away and is about to replace it
         else:
             return True
         if time.monotonic() >= settled:
             try:
-                os.link(temporary, place.path)
+                os.link(temporary, target)
             except FileExistsError:
                 if time.monotonic() >= until:
                     raise errors.journal_contested(place.name, limits.JOURNAL_CONTEST_SECONDS) from None
@@ -508,6 +557,11 @@ def _spare(temporary: str) -> str:
     return f"{temporary}-old"
 
 
+def _beside(place: JournalFile, temporary: str) -> str:
+    """The journal in the folder of a temporary file."""
+    return os.path.join(os.path.dirname(temporary), os.path.basename(place.path))
+
+
 def _prefix(place: JournalFile) -> str:
     """How the names of our temporary files begin."""
     return f".{os.path.basename(place.path)}.limpet-"
@@ -528,10 +582,10 @@ def _sync(folder: str) -> None:
 @contextmanager
 def _locked(place: JournalFile) -> Iterator[_KnownJournal]:
     try:
-        with place.state_folder(create=True) as folder, _lock(place, folder):
+        with place.state_folder(create=True) as folder, _lock(place, folder), _held(place) as path:
             displaced = folder.folder(_DISPLACED, create=True)
             try:
-                journal = _KnownJournal(place, folder, displaced)
+                journal = _KnownJournal(place, path, folder, displaced)
                 try:
                     yield journal
                 finally:

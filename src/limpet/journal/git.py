@@ -8,8 +8,8 @@ A repository may come from a stranger, with its `.git/config`. No setting in it 
   clone fetches missing objects with a command that its remote names.
 - the subcommands read objects (`cat-file`, `rev-list`, `grep --cached`). None of them reads or writes files of the
   working tree, which clean and smudge filters would see, or prints a difference, for which text converters run.
-- git is asked about repositories that count for `home.place` too: a `.git` may lead into somebody's private repository,
-  whose texts would then appear here.
+- git is asked about repositories that count for `home.place` too and are self-contained: a `.git`, or a link or
+  alternates in it, may lead into somebody's private repository, whose texts would then appear here.
 
 Without git, everything works with less detail.
 """
@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Sequence
 
 from limpet import settings
-from limpet.home.place import common_directory, read_small
+from limpet.home.place import common_directory, is_self_contained, read_small
 from limpet.record import NamedTuple
 
 _SECONDS = 5.0  # a slow repository must not hold up a session
@@ -172,7 +172,8 @@ def _reflog(folder: str) -> bytes:
     if place is None:
         return b""
     try:
-        handle = os.open(os.path.join(place, "logs", "HEAD"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(os.path.join(place, "logs", "HEAD"), flags)
         with open(handle, "rb") as file:
             is_usable = stat.S_ISREG(os.fstat(handle).st_mode) and os.fstat(handle).st_size <= _REFLOG_BYTES
             return file.read() if is_usable else b""
@@ -193,7 +194,8 @@ def _git_folder(folder: str) -> str | None:
             return None
         folder = above
     mark = os.path.join(folder, ".git")
-    if common_directory(folder) is None:
+    common = common_directory(folder)
+    if common is None or not is_self_contained(common):
         return None
     if os.path.isdir(mark):
         return mark

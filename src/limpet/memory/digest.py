@@ -10,7 +10,7 @@ from limpet.catalogue.operation import Context
 from limpet.model import MEMORY, Digest, Memory, milliseconds, moment
 from limpet.store import EventQuery, Listing
 from limpet.text import tokens
-from limpet.text.safe import as_data
+from limpet.text.safe import as_data, as_name
 
 DAY_MS = 86_400_000
 LOG = "activity-log-"
@@ -27,7 +27,8 @@ def activity_log(ctx: Context, day: str) -> Memory:
     query = EventQuery(MEMORY, operation="write_memory", since=start, until=start + DAY_MS, limit=limits.LIST_MAX)
     events = ctx.store.entries.events(ctx.scope, query)
     lines = [
-        f"- [{moment(event.at):%H:%M:%S} UTC] write_memory key='{event.key}' mode='{event.detail['mode']}'"
+        f"- [{moment(event.at):%H:%M:%S} UTC] write_memory "
+        f"key='{as_name(event.key)}' mode='{as_name(str(event.detail['mode']))}'"
         for event in reversed(events)
     ]
     if not lines:
@@ -46,10 +47,10 @@ def digest(ctx: Context, budget: int | None = None) -> Digest:
     used = tokens.count(HEADING)
     for entry in sorted(page.entries, key=lambda entry: not entry.pinned):
         text, cut = tokens.cut(entry.content, limits.DIGEST_ENTRY_TOKENS)
-        part = f"### {entry.key}\n{as_data(text, entry.origin)}" + (" […]" if cut else "")
+        part = f"### {as_name(entry.key)}\n{as_data(text, entry.origin)}" + (" […]" if cut else "")
         used += tokens.count(part) + 1
         if used > most:
-            left_out.append(entry.key)
+            left_out.append(as_name(entry.key))
             used -= tokens.count(part) + 1
         else:
             parts.append(part)

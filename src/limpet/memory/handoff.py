@@ -14,7 +14,7 @@ from limpet.catalogue.operation import Caller, Context, Json, a_name, bounded, t
 from limpet.model import HANDOFF, MAIN_LINE, SESSION, Draft, Entry, Handoff, as_handoff, derived, iso, lowest
 from limpet.record import NamedTuple
 from limpet.store import Decide, Listing
-from limpet.text.safe import as_data, without_blank_ends
+from limpet.text.safe import as_data, as_name, visible, without_blank_ends
 
 HEADING = "## Handoff from the last session"
 ANOTHER = "## Handoff from another session: {session}"
@@ -90,9 +90,13 @@ def line_of(ctx: Context, line: str | None) -> str:
 
 
 def own_key(ctx: Context, line: str) -> str:
-    """The key of this session's handoff for a line. Those that earlier versions wrote have the line as their key."""
-    earlier = ctx.store.entries.read(ctx.scope, HANDOFF, line)
-    return line if earlier is not None and earlier.session == ctx.session else f"{line}/{ctx.session}"
+    """The key of this session's handoff for a line. It keeps one that earlier versions gave: the line alone, or both
+    names with their slashes, which could be those of another line and session."""
+    for earlier_key in (line, f"{line}/{ctx.session}"):
+        entry = ctx.store.entries.read(ctx.scope, HANDOFF, earlier_key)
+        if entry is not None and (as_handoff(entry).line, entry.session) == (line, ctx.session):
+            return earlier_key
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in (line, ctx.session))
 
 
 def with_fields(content: str, fields: Mapping[str, Iterable[str]]) -> str:
@@ -224,7 +228,7 @@ def section(ctx: Context, waiting: Waiting, room: int = ROOM, measure: Measure =
     quoted: list[Handoff] = []
     named: list[Handoff] = []
     for handoff in waiting.own:
-        heading = ANOTHER.format(session=handoff.written_by) if parts else HEADING
+        heading = ANOTHER.format(session=as_name(handoff.written_by)) if parts else HEADING
         text = f"{heading}\n{as_data(handoff.content, handoff.origin)}{_also_shown(ctx, handoff)}"
         if measure(text) <= room:
             quoted.append(handoff)
@@ -244,7 +248,7 @@ def _also_shown(ctx: Context, handoff: Handoff) -> str:
     """A sentence about sessions at work that have seen it too, so that two do not do the same work."""
     if handoff.used_by == ctx.session:
         return ""
-    others = [name for name in handoff.shown_to if name != ctx.session and _at_work(ctx, name)]
+    others = [as_name(name) for name in handoff.shown_to if name != ctx.session and _at_work(ctx, name)]
     return f"\n(It was also shown to session {', '.join(others)}: do not do the same work twice.)" if others else ""
 
 
@@ -254,16 +258,25 @@ def _at_work(ctx: Context, session: str) -> bool:
 
 
 def _sentences(same_line: Sequence[Handoff], other_lines: Sequence[Handoff]) -> str:
-    lines = [f'- from session {item.written_by}: "{begins(item)}" (read_handoff id="{item.id}")' for item in same_line]
-    lines += [f'- {item.line}: "{begins(item)}" (read_handoff line="{item.line}")' for item in other_lines]
+    lines = [
+        f'- from session {as_name(item.written_by)}: "{begins(item)}" (read_handoff id="{_argument(item.id)}")'
+        for item in same_line
+    ]
+    lines += [
+        f'- {as_name(item.line)}: "{begins(item)}" (read_handoff line="{_argument(item.line)}")' for item in other_lines
+    ]
     if len(lines) > SENTENCES:
         lines[SENTENCES:] = [f"- and {len(lines) - SENTENCES} more (read_handoff names them)"]
     return "\n".join(["Handoffs also wait, quoted as data:", *lines]) if lines else ""
 
 
+def _argument(name: str) -> str:
+    return as_name(name).replace('"', '\\"')
+
+
 def begins(handoff: Handoff) -> str:
     """Its first sentence, in one line."""
-    text = " ".join(handoff.content.removeprefix(DRAFT).split())
+    text = visible(" ".join(handoff.content.removeprefix(DRAFT).split()))
     end = min((at + 1 for mark in (". ", "! ", "? ") if (at := text.find(mark)) >= 0), default=len(text))
     sentence = text[:end]
     return sentence if len(sentence) <= SENTENCE_CHARS else f"{sentence[: SENTENCE_CHARS - 1]}…"

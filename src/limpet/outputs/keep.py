@@ -16,6 +16,7 @@ from limpet.outputs.policy import policy
 from limpet.outputs.savings import savings
 from limpet.record import NamedTuple
 from limpet.store import OutputStats, Pruned, Savings
+from limpet.text.safe import as_name, visible
 
 if TYPE_CHECKING:
     from limpet.outputs.prepare import Prepared
@@ -148,8 +149,9 @@ def find_output(ctx: Context, id: str) -> Output:
 
 
 def _was(gone: Tombstone) -> str:
-    what = f"{gone.tool}, {size(gone.size)}, kept {iso(gone.created_at)}, dropped {iso(gone.gone_at)} ({gone.why})"
-    return f"{what}; the call was {gone.call}" if gone.call else what
+    times = f"kept {iso(gone.created_at)}, dropped {iso(gone.gone_at)} ({gone.why})"
+    what = f"{as_name(gone.tool)}, {size(gone.size)}, {times}"
+    return f"{what}; the call was {visible(gone.call, keep_newlines=False)}" if gone.call else what
 
 
 def delete_output(ctx: Context, id: str) -> Output:

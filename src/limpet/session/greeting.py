@@ -8,7 +8,7 @@ from limpet.memory import handoff
 from limpet.model import SESSION, Handoff, moment
 from limpet.record import NamedTuple
 from limpet.session import hook_state, notepad
-from limpet.text.safe import as_data
+from limpet.text.safe import as_data, as_name
 
 PARENT_HEADING = "## Notepad of the session that began you, to read; your own is empty until you write it"
 PARENT_CHARS = 4_000
@@ -45,5 +45,7 @@ def _parents_notepad(ctx: Context) -> str:
     pad = notepad.read_notepad(ctx._replace(session=entry.session))
     text = as_data(pad.content.strip(), pad.origin)
     if len(text) > PARENT_CHARS:
-        text = f'{text[:PARENT_CHARS]}\n[… cut to fit; read_notepad session_id="{entry.session}" gives all of it]'
+        text = (
+            f'{text[:PARENT_CHARS]}\n[… cut to fit; read_notepad session_id="{as_name(entry.session)}" gives all of it]'
+        )
     return f"{PARENT_HEADING}\n{text}" if text else ""

@@ -18,7 +18,7 @@ from limpet.outputs import keep as output_keep
 from limpet.record import NamedTuple
 from limpet.session import notepad
 from limpet.session.records import SessionRecord
-from limpet.text.safe import as_data
+from limpet.text.safe import as_data, as_name
 from limpet.window import transcript
 from limpet.window.messages import Message
 from limpet.window.plan.actions import EFFECT, READ, actions
@@ -121,12 +121,12 @@ def capsule(ctx: Context) -> str:
         if (note := ctx.store.entries.read(ctx.scope, NOTE, id))
     ]
     lines += [
-        f"- hold://{output.id} ({output.tool}, {output_keep.size(output.size)})"
+        f"- hold://{output.id} ({as_name(output.tool)}, {output_keep.size(output.size)})"
         for id in record.references
         if (output := ctx.store.outputs.find(ctx.scope, id))
     ]
     closing = "When the task is done, call report_result; only what you report reaches the parent."
-    return "\n".join([HEADING, f"Task: {entry.content}", *lines, closing])
+    return "\n".join([HEADING, f"Task: {as_data(entry.content, entry.origin)}", *lines, closing])
 
 
 def attach(ctx: Context, parent: str, task: str) -> None:
@@ -136,7 +136,7 @@ def attach(ctx: Context, parent: str, task: str) -> None:
         if before is not None and before.session:
             return None
         entry = before or _blank(ctx.session)
-        return entry.revised(content=entry.content or task, session=parent)
+        return entry.revised(content=entry.content or as_name(task), session=parent)
 
     known_child = ctx.store.entries.read(ctx.scope, SESSION, ctx.session)
     if known_child is None or not known_child.session:

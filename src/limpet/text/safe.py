@@ -86,6 +86,13 @@ def _escape(match: re.Match[str]) -> str:
 # --- quoting for a model ----------------------------------------------------------------------------------------------
 
 _QUOTE = "> "
+NAME_CHARS = 200  # of a name that a model is shown; no key or session may be longer
+
+
+def as_name(text: str) -> str:
+    """A key, line, session or tool in a line for a model: an import or an archive may bring one of several lines."""
+    name = visible(" ".join(text.splitlines()), keep_newlines=False)
+    return name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 1]}…"
 
 
 def as_data(text: str, origin: str) -> str:

@@ -196,6 +196,8 @@ def trust(cli: Invocation, show: bool, yes: bool) -> None:
     brought = trusting.read(place.root)
     trusted = trusting.trusted_digest(home, place) == brought.digest != ""
     rows = list(_rows(brought))
+    if brought.problem and not show:
+        raise errors.not_trustable(os.path.join(place.root, trusting.FOLDER), brought.problem)
     if rows and not show and not trusted:
         _ask(cli, yes, place.root, rows, brought)
         trusting.trust(home, place, brought.digest)
@@ -214,7 +216,8 @@ def trust(cli: Invocation, show: bool, yes: bool) -> None:
         for heading, text in _texts(brought) if show else ():
             screen.line(heading, "bold")
             screen.block(text)
-        screen.line("All of it counts." if trusted else "`limpet trust` lets all of it count.")
+        if not brought.problem:
+            screen.line("All of it counts." if trusted else "`limpet trust` lets all of it count.")
 
     cli.answer(answer, draw)
 

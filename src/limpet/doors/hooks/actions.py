@@ -20,7 +20,7 @@ from limpet.clients.base import HookAnswer, HookEvent, a_text
 from limpet.doors.hooks import triage
 from limpet.doors.hooks.triage import OWN_PREFIX, SHOWN, Hook, Outcome, end_action, keep_action
 from limpet.errors import LimpetError, NotFound
-from limpet.model import AGENT, FILE, SESSION, Scope
+from limpet.model import AGENT, FILE, SESSION, Entry, Scope
 
 if TYPE_CHECKING:
     from limpet import wiring
@@ -87,7 +87,10 @@ def restore(hook: Hook) -> Outcome:
         # The conversation has the rest already; another copy would be paid for with every request.
         return Outcome(next_action="" if hook_state.unseen_notepad(ctx) is None else "show_notepad")
     pad = notepad.read_notepad(ctx)
-    tasks = [f"Open task: {task.content}" for task in records.open_tasks(ctx)]
+    tasks = [
+        safe.as_data(f"Open task: {safe.visible(task.content, keep_newlines=False)}", task.origin)
+        for task in records.open_tasks(ctx)
+    ]
     pinned = [*pins.pinned_memory(ctx), *(entry.content for entry in pins.pins(ctx))]
     state = hook_state.read(ctx)
     checkpoint = "" if new else safe.as_data(state.checkpoint, state.source or AGENT)
@@ -112,6 +115,10 @@ def restore(hook: Hook) -> Outcome:
         hook_state.mark_shown(ctx, pad.version, standing=bool(text) and event.client.keeps_context)
 
     return Outcome(HookAnswer(text), after)
+
+
+def _open_task(task: Entry) -> str:
+    return safe.as_data(f"Open task: {safe.visible(task.content, keep_newlines=False)}", task.origin)
 
 
 def _session_name(event: HookEvent, ctx: Context) -> str:
