@@ -20,12 +20,13 @@ from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
-from limpet.model import KINDS, MESSAGE, NOTE, Draft, Entry, Output, Tombstone
+from limpet.model import KINDS, MESSAGE, Draft, Entry, Output, Tombstone
 from limpet.outputs.prepare import prepare
 from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
 from limpet.store import Decide, Incoming, IncomingOutput, IncomingTombstone, entry_from, to_json
 from limpet.stores.shared import chunks
+from limpet.upkeep.incoming import Rules
 from limpet.window import transcript
 
 FORMAT = 1
@@ -74,7 +75,7 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
     """
     with ImportSpool() as read, ImportSpool() as clean:
         waiting = read
-        entries, events = _parse(lines, waiting)
+        entries, events = _parse(lines, waiting, Rules.at(ctx.now))
         if ctx.masking is None or not ctx.masking.keep:
             masking = ctx.masking or Masking()
             if read.count:
@@ -99,11 +100,9 @@ def _merge(ctx: Context, entries: list[Entry], waiting: ImportSpool) -> int:
             raise errors.import_conflict(entry.kind, entry.key)
     if waiting.count:
         ctx.store.outputs.add(ctx.scope, waiting.arriving())  # first, so that entries do not cite missing outputs
-    for entry in new:
-        # The project's clock moves past an imported id, so that the store does not mint it again.
-        number = entry.key.rpartition("_")[2]
-        now = max(ctx.now, int(number) if entry.kind == NOTE and number.isdecimal() else 0)
-        ctx.store.entries.edit(ctx.scope, entry.kind, entry.key, _adding(entry), ctx.stamp("import")._replace(now=now))
+    # The project's clock stays as it is: the store mints no id that is taken, also not one that is ahead of it.
+    edits = [(entry.kind, entry.key, _adding(entry)) for entry in new]
+    ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("import"))
     return len(new)
 
 
@@ -118,7 +117,7 @@ def _adding(entry: Entry) -> Decide:
     return decide
 
 
-def _parse(lines: Iterable[str], waiting: ImportSpool) -> tuple[list[Entry], list[dict[str, Any]]]:
+def _parse(lines: Iterable[str], waiting: ImportSpool, rules: Rules) -> tuple[list[Entry], list[dict[str, Any]]]:
     """Entries and changes. Outputs may not fit into memory, so `waiting` spools their lines."""
     entries: list[Entry] = []
     events: list[dict[str, Any]] = []
@@ -130,12 +129,12 @@ def _parse(lines: Iterable[str], waiting: ImportSpool) -> tuple[list[Entry], lis
             if record.get("limpet") != FORMAT:
                 raise errors.bad_import(1, f"it must be the header of an export of format {FORMAT}")
         elif record.keys() & OUTPUT_RECORDS:
-            waiting.add(number, line, record)
+            waiting.add(number, line, record, rules)
         elif "entry" in record:
-            entries.append(_entry(number, record["entry"]))
+            entries.append(_entry(number, record["entry"], rules))
             _once(number, names, entries[-1][:2])
         elif "event" in record:
-            events.append(_event(number, record["event"]))
+            events.append(_event(number, record["event"], rules))
             _once(number, names, (events[-1]["seq"],))
             _once(number, names, tuple(events[-1][name] for name in ("kind", "key", "version")))
         else:
@@ -263,19 +262,22 @@ def _object(number: int, line: str) -> dict[str, Any]:
     return record
 
 
-def _entry(number: int, record: object) -> Entry:
+def _entry(number: int, record: object, rules: Rules) -> Entry:
     fields = _typed(number, record, _ENTRY_TYPES)
     if fields["kind"] not in KINDS:
         raise errors.bad_import(number, f"its kind {errors.quoted(fields['kind'])} is not known")
     if not all(isinstance(tag, str) for tag in fields["tags"]):
         raise errors.bad_import(number, "its tags are not all strings")
-    return entry_from(fields)
+    entry = entry_from(fields)
+    rules.entry(number, entry)
+    return entry
 
 
-def _event(number: int, record: object) -> dict[str, Any]:
+def _event(number: int, record: object, rules: Rules) -> dict[str, Any]:
     fields = _typed(number, record, _EVENT_TYPES)
+    rules.event(number, fields)
     before = fields.get("before")
-    return fields | {"before": None if before is None else _entry(number, before)._asdict()}
+    return fields | {"before": None if before is None else _entry(number, before, rules)._asdict()}
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
@@ -320,13 +322,14 @@ class ImportSpool:
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
-    def add(self, number: int, line: str, record: Mapping[str, Any]) -> None:
+    def add(self, number: int, line: str, record: Mapping[str, Any], rules: Rules) -> None:
         if "chunk" in record:
             self._chunk(number, _typed(number, record["chunk"], _CHUNK_TYPES))
         else:
             self.finish(number)
             kind, types = ("output", _OUTPUT_TYPES) if "output" in record else ("tombstone", _TOMBSTONE_TYPES)
             fields = _typed(number, record[kind], types)
+            rules.output(number, fields)
             if fields["id"] in self._ids:
                 raise errors.bad_import(number, "it says again what an earlier line said")
             self._ids.add(fields["id"])

@@ -15,7 +15,7 @@ from typing import Any
 
 from limpet import limits
 from limpet.catalogue.operation import Context
-from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest
+from limpet.model import EMPTY, FOLD, MESSAGE, TASK, TOOL, Draft, Entry, lowest, number_or, text_or
 from limpet.record import NamedTuple
 from limpet.redaction import MASK, Masking, redact
 from limpet.session.records import CANCELLED, TaskRecord, unknown_keys
@@ -82,9 +82,9 @@ class FoldRecord(NamedTuple):
     def from_json(cls, extra: Mapping[str, Any]) -> FoldRecord:
         missing = extra.get("missing")
         return cls(
-            extra["how"],
-            extra["first"],
-            extra["last"],
+            text_or(extra.get("how")),
+            number_or(extra.get("first")),
+            number_or(extra.get("last"), -1),
             extra.get("lines"),
             tuple((first, last) for first, last in extra.get("shown", ())),
             extra.get("facts"),
@@ -196,7 +196,8 @@ def message_of(entry: Entry) -> Message:
 
 def position_of(key: str) -> int:
     """The position of a message in its session, by the key of its entry."""
-    return int(key.rpartition("#")[2])
+    number = key.rpartition("#")[2]
+    return int(number) if number.isdecimal() else -1  # of no message that Limpet stored
 
 
 def origin_of(ctx: Context, sources: Iterable[Message]) -> str:
@@ -284,14 +285,14 @@ def folds(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
     for entry in entries:
         if entry.kind == TASK and entry.done:
             result += _task_fold(entry, history)
-        elif entry.kind == FOLD and entry.extra["how"] in (CLEAR, COMPACT, EDIT):
+        elif entry.kind == FOLD and entry.extra.get("how") in (CLEAR, COMPACT, EDIT):
             result.append(_fold(entry))
     return result
 
 
 def shown_texts(entries: Sequence[Entry], history: Sequence[Message]) -> list[Fold]:
     """Every fold with a text that was ever in the window, also those that were removed."""
-    compactions = [_fold(entry) for entry in entries if entry.kind == FOLD and entry.extra["how"] == COMPACT]
+    compactions = [_fold(entry) for entry in entries if entry.kind == FOLD and entry.extra.get("how") == COMPACT]
     ended = [entry for entry in entries if entry.kind == TASK and entry.done]
     return compactions + [fold for entry in ended for fold in _task_fold(entry, history)]
 
