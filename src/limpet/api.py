@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from limpet import errors
@@ -281,7 +281,7 @@ class Limpet:
 
     # --- for people who look after it ---------------------------------------------------------------------------------
 
-    def export_lines(self, *, outputs: bool = True) -> Iterator[str]:
+    def export_lines(self, *, outputs: bool = True) -> Generator[str]:
         return export.export_lines(self.context(), outputs=outputs)
 
     def import_lines(self, lines: Iterable[str], *, merge: bool = False, masking: Masking | None = None) -> int:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import limpet
-from doors.cli_runner import Cli, child
+from doors.cli_runner import COMMAND, Cli, child
 from limpet.clients import session_variables
 from limpet.store import entry_from
 
@@ -135,6 +136,112 @@ def test_a_malformed_record_that_is_stored_already_breaks_no_session(cli: Cli, r
         cli.ok(*words)
     for name in ("q", "new"):
         start = {"hook_event_name": "SessionStart", "session_id": name, "source": "startup", "cwd": str(cli.folder)}
-        words = ("hook", "--client", "claude-code", "session-start")
-        assert b"Casts parse" in child(cli.folder, *words, stdin=json.dumps(start).encode()).stdout
+        hook = ("hook", "--client", "claude-code", "session-start")
+        assert b"Casts parse" in child(cli.folder, *hook, stdin=json.dumps(start).encode()).stdout
     cli.ok("export")
+
+
+# --- all or nothing ---------------------------------------------------------------------------------------------------
+
+
+def test_a_store_written_from_the_command_line_comes_into_an_empty_project(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("memory", "write", "goal", "Casts parse")
+    cli.ok("note", "add", "Casts break LL(1)", "--tag", "grammar")
+    cli.ok("output", "keep", "pytest", stdin="big " * 5_000)
+    cli.ok("backup", str(tmp_path / "theirs.db"))
+    fresh = ("--store", str(tmp_path / "fresh.db"), "--project", "default")
+    reply = cli.ask("import", "store", str(tmp_path / "theirs.db"), *fresh)
+    assert reply["imported"] >= 2
+    assert cli.ok("memory", "show", "goal", *fresh) == "Casts parse\n"
+    assert [note["content"] for note in cli.ask("note", "list", *fresh)["notes"]] == ["Casts break LL(1)"]
+    assert cli.ask("output", "list", *fresh)["stats"]["entries"] == 1
+    assert cli.ask("import", "store", str(tmp_path / "theirs.db"), *fresh)["imported"] == 0
+
+
+def test_a_store_with_a_conflict_in_its_last_project_brings_nothing(cli: Cli, tmp_path: Path) -> None:
+    theirs = ("--store", str(tmp_path / "theirs.db"))
+    cli.ok("init", *theirs)
+    for project in ("a", "b"):
+        cli.ok("note", "add", f"of {project}", *theirs, "--project", project)
+        cli.ok("memory", "write", f"goal-{project}", f"of {project}", *theirs, "--project", project)
+    cli.ok("output", "keep", "pytest", *theirs, "--project", "a", stdin="big " * 5_000)
+    cli.ok("memory", "write", "goal-b", "of our own")
+    before = cli.ok("export")
+    ran = cli("import", "store", str(tmp_path / "theirs.db"))
+    assert ran.code == 4
+    assert "another memory 'goal-b'" in ran.err
+    assert cli.ok("export") == before
+    cli.ok("memory", "write", "goal-b", "of b")
+    cli.ok("import", "store", str(tmp_path / "theirs.db"))
+    assert {note["content"] for note in cli.ask("note", "list")["notes"]} == {"of a", "of b"}
+
+
+def test_projects_of_a_store_that_contradict_each_other_bring_nothing(cli: Cli, tmp_path: Path) -> None:
+    theirs = ("--store", str(tmp_path / "theirs.db"))
+    cli.ok("init", *theirs)
+    for project in ("a", "b"):
+        cli.ok("memory", "write", "goal", f"of {project}", *theirs, "--project", project)
+    cli.ok("note", "add", "here before")
+    before = cli.ok("export")
+    assert cli("import", "store", str(tmp_path / "theirs.db")).code == 4
+    assert cli.ok("export") == before
+
+
+# --- stores of others -------------------------------------------------------------------------------------------------
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+THE_REST = "session, content, tags, done, pinned, origin, extra, version, created_at, updated_at, hash"
+FOREIGN = {
+    "entries that are an endless view": (
+        "ALTER TABLE entries RENAME TO theirs",
+        f"CREATE VIEW entries AS {ENDLESS} tenant, project, kind, key || i AS key, {THE_REST} FROM n, theirs",
+    ),
+    "projects that are an endless view": (
+        "ALTER TABLE projects RENAME TO theirs",
+        f"CREATE VIEW projects AS {ENDLESS} tenant, project || i AS project, seq, clock FROM n, theirs",
+    ),
+    "a trigger": ("CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",),
+    "a table more": ("CREATE TABLE more (x)",),
+    "a table less": ("DROP TABLE vectors_waiting",),
+    "a column that is computed": ("ALTER TABLE projects ADD COLUMN big TEXT AS (hex(zeroblob(1000)))",),
+    "the number of no version": ("PRAGMA user_version = 2",),
+}
+
+
+@pytest.mark.parametrize("words", [("import", "store"), ("restore",)], ids=["import", "restore"])
+@pytest.mark.parametrize("statements", FOREIGN.values(), ids=FOREIGN)
+def test_a_store_with_tables_of_another_kind_is_refused(
+    cli: Cli, tmp_path: Path, statements: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    cli.ok("memory", "write", "goal", "Casts parse")
+    theirs = tmp_path / "theirs.db"
+    cli.ok("backup", str(theirs))
+    con = apsw.Connection(str(theirs))
+    con.execute("PRAGMA legacy_alter_table = ON")
+    for statement in statements:
+        con.execute(statement)
+    con.close()
+    fresh = tmp_path / "fresh.db"
+    limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", *COMMAND]
+    done = child(cli.folder, *words, str(theirs), "--store", str(fresh), "--json", command=limited)
+    assert done.returncode == 2, done.stderr
+    assert b"its tables are not those that Limpet makes" in done.stderr
+
+
+def test_a_link_in_the_folder_of_a_repository_is_not_followed(cli: Cli, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    cli.ok("init", "--store", str(other))
+    cli.ok("memory", "write", "plan", "of another project", "--store", str(other), "--project", "a")
+    (cli.folder / ".limpet").mkdir()
+    (cli.folder / ".limpet" / "limpet.db").symlink_to(other)
+    (cli.folder / ".limpet" / "folder").symlink_to(tmp_path)
+    for path in (".limpet/limpet.db", ".limpet/folder/other.db"):
+        ran = cli("import", "store", path, "--json")
+        assert ran.code == 2
+        assert "is a link" in ran.error["message"]
+        assert cli("memory", "show", "plan").code == 3
+    cli.ok("export", str(tmp_path / "out.jsonl"), "--store", str(other), "--project", "a")
+    (cli.folder / ".limpet" / "out.jsonl").symlink_to(tmp_path / "out.jsonl")
+    assert cli("import", ".limpet/out.jsonl", "--merge").code == 2
+    cli.ok("import", "store", str(other))
+    assert cli.ok("memory", "show", "plan") == "of another project\n"

@@ -14,13 +14,14 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import islice
 from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
-from limpet.model import KINDS, MESSAGE, Draft, Entry, Output, Tombstone
+from limpet.model import KINDS, MESSAGE, SESSION, Draft, Entry, Output, Tombstone
 from limpet.outputs.prepare import prepare
 from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
@@ -57,7 +58,7 @@ _EVENT_TYPES = {
 }
 
 
-def export_lines(ctx: Context, *, outputs: bool = True) -> Iterator[str]:
+def export_lines(ctx: Context, *, outputs: bool = True) -> Generator[str]:
     """The project as lines, without line ends."""
     yield to_json({"limpet": FORMAT, "project": ctx.scope.project})
     for kind, record in ctx.store.entries.dump(ctx.scope):
@@ -91,30 +92,67 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
 
 
 def _merge(ctx: Context, entries: list[Entry], waiting: ImportSpool) -> int:
-    new = []
-    for entry in entries:
-        present = ctx.store.entries.read(ctx.scope, entry.kind, entry.key)
-        if present is None:
-            new.append(entry)
-        elif (present.content, present.tags, present.done) != (entry.content, entry.tags, entry.done):
-            raise errors.import_conflict(entry.kind, entry.key)
-    if waiting.count:
-        ctx.store.outputs.add(ctx.scope, waiting.arriving())  # first, so that entries do not cite missing outputs
+    """Add what is new, in one transaction. A conflict is found before the first write, and once more inside of it."""
+    new = [
+        entry
+        for entry in entries
+        if not _is_present(ctx, ctx.store.entries.read(ctx.scope, entry.kind, entry.key), entry)
+    ]
+    # Sessions come first: the change that adds the first entry begins the session of the import, if there is none.
+    new.sort(key=lambda entry: entry.kind != SESSION)
     # The project's clock stays as it is: the store mints no id that is taken, also not one that is ahead of it.
-    edits = [(entry.kind, entry.key, _adding(entry)) for entry in new]
-    ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("import"))
+    edits = [(entry.kind, entry.key, _adding(ctx, entry)) for entry in new]
+    incoming = waiting.arriving() if waiting.count else None
+    ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("import"), incoming)
     return len(new)
 
 
-def _adding(entry: Entry) -> Decide:
+def _is_present(ctx: Context, present: Entry | None, entry: Entry) -> bool:
+    """Whether the project has the entry. Another one of that name is a conflict.
+
+    A session only says who worked on what: one without a task stands for any, and so does that of the import itself.
+    """
+    if present is None:
+        return False
+    same = (present.content, present.tags, present.done) == (entry.content, entry.tags, entry.done)
+    alike = entry.kind == SESSION and (entry.key == ctx.session or not (present.content and entry.content))
+    if not same and not alike:
+        raise errors.import_conflict(entry.kind, entry.key)
+    return True
+
+
+def _adding(ctx: Context, entry: Entry) -> Decide:
     draft = Draft(entry.content, entry.session, entry.tags, entry.done, False, entry.extra)
+    return lambda before: None if _is_present(ctx, before, entry) else draft
 
-    def decide(before: Entry | None) -> Draft:
-        if before is not None:
-            raise errors.import_conflict(entry.kind, entry.key)
-        return draft
 
-    return decide
+def several(exports: Iterable[Generator[str]]) -> Generator[str]:
+    """Exports of several projects as one, for a merge: without their changes, and with everything once."""
+    names: dict[tuple[str, str], Any] = {}
+    yield to_json({"limpet": FORMAT})
+    for export in exports:
+        wanted = True
+        with closing(export):  # now, and not when it is collected: the store may be closed by then
+            for line in islice(export, 1, None):
+                ((what, record),) = json.loads(line).items()
+                if what == "event":
+                    continue
+                if what == "entry":
+                    wanted = _is_first(names, (record["kind"], record["key"]), record)
+                elif what != "chunk":  # chunks follow their output, and go where it goes
+                    wanted = names.setdefault(("output", record["id"]), record) is record
+                if wanted:
+                    yield line
+
+
+def _is_first(names: dict[tuple[str, str], Any], name: tuple[str, str], record: Json) -> bool:
+    text = record["content"], record["tags"], record["done"]
+    earlier = names.setdefault(name, text)
+    if earlier is text:
+        return True
+    if earlier != text and name[0] != SESSION:
+        raise errors.import_conflict(*name)
+    return False
 
 
 def _parse(lines: Iterable[str], waiting: ImportSpool, rules: Rules) -> tuple[list[Entry], list[dict[str, Any]]]:
