@@ -9,6 +9,7 @@ are kept as they are.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -235,18 +236,28 @@ def _masked_part(masking: Masking, part: Any) -> Any:
         case Call():
             return masked_call(masking, part)._replace(raw=raw)
         case Result():
-            return part._replace(parts=tuple(_masked_part(masking, nested) for nested in part.parts), raw=raw)
+            nested = tuple(_masked_part(masking, inner) for inner in part.parts)
+            return part._replace(call_id=_masked_id(masking, part.call_id), parts=nested, raw=raw)
     return part._replace(raw=raw)
 
 
 def masked_call(masking: Masking, call: Call) -> Call:
     """Arguments are JSON, and stay JSON; what is none is a text."""
+    if not masking.keep:
+        call = call._replace(id=_masked_id(masking, call.id), name=masking.text(call.name))
     if masking.keep or not redact(call.arguments).count:
         return call
     try:
         return call._replace(arguments=to_json(masking.value(json.loads(call.arguments))))
     except (ValueError, RecursionError):
         return call._replace(arguments=masking.text(call.arguments))
+
+
+def _masked_id(masking: Masking, id: str) -> str:
+    """The id of a call. A secret becomes the same other id in the call and in its result, so they belong together."""
+    if masking.text(id) == id:
+        return id
+    return f"masked_{hashlib.sha256(id.encode()).hexdigest()[:16]}"
 
 
 def _key(session: str, position: int) -> str:

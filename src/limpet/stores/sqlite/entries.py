@@ -11,7 +11,7 @@ import apsw
 from limpet import errors
 from limpet.catalogue.late import LateModule
 from limpet.model import EMPTY, SESSION, Change, Draft, Entry, Event, Scope, Stamp, TagCount, Tally
-from limpet.redaction.entries import masked
+from limpet.redaction.entries import masked, refuse_secret_session
 from limpet.store import (
     CandidateQuery,
     Candidates,
@@ -321,6 +321,7 @@ class SqliteEntries:
     def _ensure_session(self, con: Connection, scope: Scope, stamp: Stamp, new: NewWords) -> None:
         if (*scope, stamp.session) in self._sessions or self._before(con, scope, SESSION, stamp.session):
             return
+        refuse_secret_session(stamp)
         begin = stamp._replace(operation="begin_session", detail=EMPTY)
         self._write(con, scope, (SESSION, stamp.session), None, Draft(""), begin, new)
 
