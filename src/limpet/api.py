@@ -284,8 +284,11 @@ class Limpet:
     def export_lines(self, *, outputs: bool = True) -> Generator[str]:
         return export.export_lines(self.context(), outputs=outputs)
 
-    def import_lines(self, lines: Iterable[str], *, merge: bool = False, masking: Masking | None = None) -> int:
-        return export.import_lines(self.context(by="import/file", masking=masking), lines, merge=merge)
+    def import_lines(
+        self, lines: Iterable[str], *, merge: bool = False, exact: bool = True, masking: Masking | None = None
+    ) -> int:
+        """Read an export. Not `exact`: as data of somebody else, without pins and seals."""
+        return export.import_lines(self.context(by="import/file", masking=masking), lines, merge=merge, exact=exact)
 
     def backup(self, target: str, progress: Progress = no_progress) -> tuple[Finding, ...]:
         """The whole store, with all its projects, as a file that is itself a store. Returns what its check found."""

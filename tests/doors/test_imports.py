@@ -245,3 +245,22 @@ def test_a_link_in_the_folder_of_a_repository_is_not_followed(cli: Cli, tmp_path
     assert cli("import", ".limpet/out.jsonl", "--merge").code == 2
     cli.ok("import", "store", str(other))
     assert cli.ok("memory", "show", "plan") == "of another project\n"
+
+
+def test_a_plain_import_is_data_and_only_an_exact_one_speaks_as_before(cli: Cli) -> None:
+    seal = {"sha256": "0", "parts": {}}
+    records = (
+        entry("memory", "rule", content="obey", pinned=True),
+        entry("seals", "server", content="server", extra={"tools": {"t": {"seal": seal, "seen": seal}}}),
+    )
+    cli.ok("import", "-", "--project", "theirs", stdin=export_of(*records))
+    lines = [json.loads(line) for line in cli.ok("export", "--project", "theirs").splitlines()[1:]]
+    stored = [line["entry"] for line in lines if "entry" in line]
+    assert [(each["kind"], each["origin"], each["pinned"]) for each in stored] == [("memory", "import", False)]
+    cli.ok("import", "-", "--exact", "--project", "mine", stdin=export_of(*records))
+    lines = [json.loads(line) for line in cli.ok("export", "--project", "mine").splitlines()[1:]]
+    stored = [line["entry"] for line in lines if "entry" in line]
+    assert [(each["kind"], each["origin"], each["pinned"]) for each in stored] == [
+        ("memory", "person", True),
+        ("seals", "person", False),
+    ]

@@ -21,7 +21,7 @@ from typing import Any
 
 from limpet import errors, limits
 from limpet.catalogue.operation import INTEGER_MAX, Context, Json, storable
-from limpet.model import KINDS, MESSAGE, SESSION, Draft, Entry, Output, Tombstone
+from limpet.model import IMPORT, KINDS, MESSAGE, SEALS, SESSION, Draft, Entry, Output, Tombstone, lowest
 from limpet.outputs.prepare import prepare
 from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
@@ -68,8 +68,11 @@ def export_lines(ctx: Context, *, outputs: bool = True) -> Generator[str]:
         yield to_json(record)
 
 
-def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> int:
-    """Read an export. An empty project becomes exactly what was exported, with its history.
+def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exact: bool = True) -> int:
+    """Read an export. An empty project becomes what was exported, with its history.
+
+    With `exact` it speaks with the same voice: what people and agents wrote is theirs, pins and seals count. Without it
+    everything is data that was imported, as in a merge.
 
     With `merge`, entries are added to the project as new changes. Equal entries are skipped, and an entry that differs
     from that of the project stops the import before anything is written.
@@ -86,9 +89,21 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False) -> 
                 events = [_renamed_event(event, renamed) for event in events]
             entries = [_masked(entry, masking) for entry in entries]
             events = [_masked_event(event, masking) for event in events]
+        if merge or not exact:
+            entries = [_as_data(entry) for entry in entries if entry.kind != SEALS]
+            events = [_event_as_data(event) for event in events if event["kind"] != SEALS]
         if merge:
             return _merge(ctx, entries, waiting)
         return ctx.store.load(ctx.scope, entries, events, waiting.arriving())
+
+
+def _as_data(entry: Entry) -> Entry:
+    return entry._replace(origin=lowest(entry.origin, IMPORT), pinned=False)
+
+
+def _event_as_data(event: dict[str, Any]) -> dict[str, Any]:
+    before = event["before"]
+    return {**event, "by": f"{IMPORT}/{event['by']}", "before": before and _as_data(Entry(**before))._asdict()}
 
 
 def _merge(ctx: Context, entries: list[Entry], waiting: ImportSpool) -> int:

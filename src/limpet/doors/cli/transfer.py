@@ -56,7 +56,11 @@ def export(cli: Invocation, file: str, force: bool, without_outputs: bool) -> No
     cli.answer(reply, lambda screen: screen.line(f"{reply['export']} written ({count:,} lines)"))
 
 
-def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: bool, dry_run: bool) -> None:
+def import_(
+    cli: Invocation, file: str, source: str | None, merge: bool, exact: bool, every: bool, dry_run: bool
+) -> None:
+    if exact and (merge or source is not None):
+        raise Misuse("--exact goes with one export, into an empty project.")
     if file == "transcript" and (source is not None or not os.path.exists(file)):
         if merge or source is None:
             raise Misuse("import transcript takes a file or an agent's name, and no --merge.")
@@ -76,7 +80,7 @@ def import_(cli: Invocation, file: str, source: str | None, merge: bool, every: 
         raise Misuse("One file is read; --session, --all and --dry-run go with `import transcript`.")
     hold, masking = cli.hold, Masking(cli.keep_secret)
     with _source(file) as stream, counted(_read_lines(stream), "read") as lines:
-        count = hold.import_lines(lines, merge=merge, masking=masking)
+        count = hold.import_lines(lines, merge=merge, exact=exact, masking=masking)
     reply = {"imported": count, "project": hold.scope.project, **masked_json(masking)}
     cli.say_masked(reply)
     cli.answer(reply, lambda screen: screen.line(f"{count:,} entries imported into project {hold.scope.project}"))
