@@ -27,7 +27,7 @@ from limpet.redaction import Masking, redact
 from limpet.redaction.entries import masked_entry
 from limpet.store import Decide, Incoming, IncomingOutput, IncomingTombstone, entry_from, to_json
 from limpet.stores.shared import chunks
-from limpet.upkeep.incoming import Rules
+from limpet.upkeep.incoming import ImportRules
 from limpet.window import transcript
 
 FORMAT = 1
@@ -79,7 +79,7 @@ def import_lines(ctx: Context, lines: Iterable[str], *, merge: bool = False, exa
     """
     with ImportSpool() as read, ImportSpool() as clean:
         waiting = read
-        entries, events = _parse(lines, waiting, Rules.at(ctx.now))
+        entries, events = _parse(lines, waiting, ImportRules.at(ctx.now))
         if ctx.masking is None or not ctx.masking.keep:
             masking = ctx.masking or Masking()
             if read.count:
@@ -125,7 +125,7 @@ def _merge(ctx: Context, entries: list[Entry], waiting: ImportSpool) -> int:
 def _is_present(ctx: Context, present: Entry | None, entry: Entry) -> bool:
     """Whether the project has the entry. Another one of that name is a conflict.
 
-    A session only says who worked on what: one without a task stands for any, and so does that of the import itself.
+    A session says who worked on what: one without a task stands for any, and so does that of the import itself.
     """
     if present is None:
         return False
@@ -146,17 +146,17 @@ def several(exports: Iterable[Generator[str]]) -> Generator[str]:
     names: dict[tuple[str, str], Any] = {}
     yield to_json({"limpet": FORMAT})
     for export in exports:
-        wanted = True
+        is_new = True
         with closing(export):  # now, and not when it is collected: the store may be closed by then
             for line in islice(export, 1, None):
                 ((what, record),) = json.loads(line).items()
                 if what == "event":
                     continue
                 if what == "entry":
-                    wanted = _is_first(names, (record["kind"], record["key"]), record)
+                    is_new = _is_first(names, (record["kind"], record["key"]), record)
                 elif what != "chunk":  # chunks follow their output, and go where it goes
-                    wanted = names.setdefault(("output", record["id"]), record) is record
-                if wanted:
+                    is_new = names.setdefault(("output", record["id"]), record) is record
+                if is_new:
                     yield line
 
 
@@ -170,7 +170,7 @@ def _is_first(names: dict[tuple[str, str], Any], name: tuple[str, str], record: 
     return False
 
 
-def _parse(lines: Iterable[str], waiting: ImportSpool, rules: Rules) -> tuple[list[Entry], list[dict[str, Any]]]:
+def _parse(lines: Iterable[str], waiting: ImportSpool, rules: ImportRules) -> tuple[list[Entry], list[dict[str, Any]]]:
     """Entries and changes. Outputs may not fit into memory, so `waiting` spools their lines."""
     entries: list[Entry] = []
     events: list[dict[str, Any]] = []
@@ -315,7 +315,7 @@ def _object(number: int, line: str) -> dict[str, Any]:
     return record
 
 
-def _entry(number: int, record: object, rules: Rules) -> Entry:
+def _entry(number: int, record: object, rules: ImportRules) -> Entry:
     fields = _typed(number, record, _ENTRY_TYPES)
     if fields["kind"] not in KINDS:
         raise errors.bad_import(number, f"its kind {errors.quoted(fields['kind'])} is not known")
@@ -326,7 +326,7 @@ def _entry(number: int, record: object, rules: Rules) -> Entry:
     return entry
 
 
-def _event(number: int, record: object, rules: Rules) -> dict[str, Any]:
+def _event(number: int, record: object, rules: ImportRules) -> dict[str, Any]:
     fields = _typed(number, record, _EVENT_TYPES)
     rules.event(number, fields)
     before = fields.get("before")
@@ -375,7 +375,7 @@ class ImportSpool:
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
-    def add(self, number: int, line: str, record: Mapping[str, Any], rules: Rules) -> None:
+    def add(self, number: int, line: str, record: Mapping[str, Any], rules: ImportRules) -> None:
         if "chunk" in record:
             self._chunk(number, _typed(number, record["chunk"], _CHUNK_TYPES))
         else:

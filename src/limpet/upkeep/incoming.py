@@ -128,13 +128,13 @@ EXTRA: Mapping[str, Shape] = {
 }
 
 
-class Rules(NamedTuple):
+class ImportRules(NamedTuple):
     """The checks of one import. Each raises `bad_import`, which names the line."""
 
     latest: int  # milliseconds; a later time is refused
 
     @classmethod
-    def at(cls, now: int) -> Rules:
+    def at(cls, now: int) -> ImportRules:
         return cls(now + limits.IMPORT_AHEAD_MS)
 
     def entry(self, line: int, entry: Entry) -> None:

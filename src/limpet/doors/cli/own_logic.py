@@ -247,7 +247,7 @@ def context(cli: Invocation, line: str | None) -> None:
 def create_token(
     cli: Invocation, name: str, scope: str, also: tuple[str, ...], tenant: str | None, expires: str, person: bool
 ) -> None:
-    shown, project, served = _token_project(cli)
+    label, project, served = _token_project(cli)
     _refuse_mistyped(cli, (project, *also))
     now = cli.hold.clock()
     projects = (project, *also)
@@ -255,7 +255,7 @@ def create_token(
     request = access_tokens.token_request(name, tenant or cli.settings.tenant, scope, projects, expires, now, kind)
     created = access_tokens.create(cli.hold.store, request, by=BY, now=now)
     reply = {**access_tokens.token_json(created.token, now), "token": created.secret}
-    cli.answer(reply, lambda screen: _explain_token(screen, reply, (shown, *also), served))
+    cli.answer(reply, lambda screen: _explain_token(screen, reply, (label, *also), served))
 
 
 def _token_project(cli: Invocation) -> tuple[str, str, str]:
@@ -265,26 +265,26 @@ def _token_project(cli: Invocation) -> tuple[str, str, str]:
     by its name; any other one that is named is a project of the folder's store.
     """
     named, chosen = cli.project, cli.settings
-    here = "limpet serve --team"
+    command = "limpet serve --team"
     if named is None or not chosen.own_store:
-        return (chosen.name if chosen.own_store else chosen.project), chosen.project, here
+        return (chosen.name if chosen.own_store else chosen.project), chosen.project, command
     if named != access_tokens.EVERY_PROJECT and chosen.data is not None and chosen.data.path is not None:
-        return named, chosen.project, f"{here} --project {named}"
+        return named, chosen.project, f"{command} --project {named}"
     cli.leave_project()
     is_this_one = named == cli.settings.name
-    return named, (cli.settings.project if is_this_one else named), here
+    return named, (cli.settings.project if is_this_one else named), command
 
 
 def _refuse_mistyped(cli: Invocation, projects: tuple[str, ...]) -> None:
     """A project may begin with the first thing that is written to it, unless its name is nearly that of another."""
     store, tenant = cli.hold.store, cli.hold.scope.tenant
-    known = {cli.settings.project, *store.projects(tenant), access_tokens.EVERY_PROJECT}
+    existing = {cli.settings.project, *store.projects(tenant), access_tokens.EVERY_PROJECT}
     for token in access_tokens.listed(store, tenant):
-        known.update(token.projects)
+        existing.update(token.projects)
     others = {cli.settings.name, *project_names()} if cli.settings.own_store else set()
     for name in projects:
-        near = nearest(name, sorted(known | others))
-        if name not in known and near:
+        near = nearest(name, sorted(existing | others))
+        if name not in existing and near:
             raise no_project_in_store(name, render.shown_place(store.place), near)
 
 
