@@ -117,6 +117,9 @@ def _merge(ctx: Context, entries: list[Entry], waiting: ImportSpool) -> int:
     new.sort(key=lambda entry: entry.kind != SESSION)
     # The project's clock stays as it is: the store mints no id that is taken, also not one that is ahead of it.
     edits = [(entry.kind, entry.key, _adding(ctx, entry)) for entry in new]
+    if not edits:
+        ctx.store.outputs.add(ctx.scope, waiting.arriving())
+        return 0
     incoming = waiting.arriving() if waiting.count else None
     ctx.store.entries.edit_all(ctx.scope, edits, ctx.stamp("import"), incoming)
     return len(new)
